@@ -1,0 +1,102 @@
+# Everything happens in .venv; the targets make it, and come back at once when it is up to date.
+#   make PYTHON=python3.12 …   another interpreter (3.11 or later); replaces an environment of another version
+#   make test ARGS='-k fill'   arguments for pytest
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Empty unless an interpreter was named on the command line or in the environment.
+NAMED := $(filter-out file,$(origin PYTHON))
+
+SHELL := /bin/sh
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format shaders bench vulkan clean FORCE
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
+
+demo: vulkan ## set up, list the devices and multiply two vectors on one of them
+	$(BIN)/pumice devices
+	$(BIN)/pumice run shaders/mul.comp --binding 0=4xf32=1,2,3,4 --binding 1=4xf32=2,3,4,5 --binding 2=4xf32 \
+	  --expect 2=4xf32=2,6,12,20 --time
+
+test: $(VENV)/.dev ## set up with validation layers and run the whole suite
+	$(BIN)/python -m pumice.tools.setup_vulkan --validation
+	PUMICE_VALIDATION=1 $(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev ## ruff and mypy, as CI runs them
+	@status=0; for check in 'ruff check .' 'ruff format --check .' mypy; do \
+	  echo "$(BIN)/$$check"; $(BIN)/$$check || status=1; \
+	done; exit $$status
+
+format: $(VENV)/.dev ## let ruff fix and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+shaders: vulkan ## compile the GLSL sources in shaders/ to SPIR-V
+	$(BIN)/python -m pumice.shaders.build
+
+bench: vulkan ## run every benchmark
+	@$(PIP) install --only-binary=:all: -e '.[bench]' || echo 'make: no wheels to compare with here' >&2
+	@set -e; for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+vulkan: $(VENV)/.core
+	$(BIN)/python -m pumice.tools.setup_vulkan
+
+$(VENV)/.core: pyproject.toml $(VENV)/.made
+	@echo 'make: installing pumice and its dependencies into $(VENV)'
+	@$(PIP) install -e .
+	@touch $@
+
+# IREE has wheels for some Pythons and platforms only; the tests that need them skip without, and say so.
+$(VENV)/.dev: pyproject.toml $(VENV)/.made
+	@echo 'make: installing pumice and its development tools into $(VENV)'
+	@$(PIP) install -e '.[dev]'
+	@$(PIP) install --only-binary=:all: -e '.[dev,peer]' \
+	  || echo 'make: no IREE wheels for this Python and platform; the tests marked peer will skip' >&2
+	@touch $(VENV)/.core $@
+
+# An environment that someone made by hand is taken as it is, unless it is broken or another interpreter was named.
+# mypy knows a package by its folder's name, and the package is the repository root, whatever that is called: a link of
+# the right name inside the environment serves (see mypy_path in pyproject.toml).
+SERIES := import sys; print("%d.%d" % sys.version_info[:2]); sys.exit(sys.version_info < (3, 11))
+$(VENV)/.made: $(if $(NAMED),FORCE)
+	@set -e; \
+	wanted=$$($(PYTHON) -c '$(SERIES)') || { \
+	  echo "make: pumice needs Python 3.11 or later; $(PYTHON) is $${wanted:-not there};" \
+	    'install one, or name it: make PYTHON=python3.12 ...' >&2; \
+	  exit 1; }; \
+	found=$$($(BIN)/python -c 'import pip; $(SERIES)' 2> /dev/null) || found=; \
+	if [ -z "$$found" ] || { [ -n "$(NAMED)" ] && [ "$$found" != "$$wanted" ]; }; then \
+	  if ! $(PYTHON) -c 'import ensurepip, venv' 2> /dev/null; then \
+	    sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
+	    if command -v apt-get > /dev/null && $$sudo true 2> /dev/null; then \
+	      echo "make: installing python$$wanted-venv"; \
+	      $$sudo apt-get -qq update || true; \
+	      $$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
+	        "python$$wanted-venv" < /dev/null > /dev/null; \
+	    else \
+	      echo 'make: $(PYTHON) cannot make virtual environments (it lacks ensurepip);' \
+	        'on Debian and Ubuntu: apt-get install python3-venv' >&2; \
+	      exit 1; \
+	    fi; \
+	  fi; \
+	  echo "make: making $(VENV) with Python $$wanted"; \
+	  rm -rf $(VENV); \
+	  $(PYTHON) -m venv $(VENV); \
+	fi; \
+	if [ ! -e $@ ] || [ ! -L $(VENV)/typing/pumice ]; then \
+	  mkdir -p $(VENV)/typing; \
+	  ln -sfn ../.. $(VENV)/typing/pumice; \
+	  touch $@; \
+	fi
+
+FORCE:

@@ -1,0 +1,256 @@
+"""Buffers: ranges of device memory with a usage, a memory type and access bits.
+
+Calling sequence: ``Device.create_buffer`` → ``map``/``write``/``read`` or use on a queue → ``close``. A
+buffer closed while a queue uses it is kept by the device until that work has retired.
+
+Thread rule: a buffer may be used from any thread; who writes what when is the caller's to order.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ..status import (
+    ClosedError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    PermissionDeniedError,
+)
+from .memory import Allocation
+from .memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
+from .native import WHOLE_SIZE, CData, ffi, new
+
+if TYPE_CHECKING:
+    from .device import Device
+
+__all__ = ["Buffer"]
+
+_ALL_USAGE = (
+    BufferUsage.TRANSFER
+    | BufferUsage.DISPATCH_STORAGE
+    | BufferUsage.DISPATCH_UNIFORM_READ
+    | BufferUsage.DISPATCH_INDIRECT_PARAMETERS
+)
+
+
+class Buffer:
+    """``size`` bytes at ``offset`` of a memory block's VkBuffer.
+
+    Attributes:
+        device: the device it lives on.
+        handle: the block's VkBuffer; ``offset`` counts from its start.
+        block_serial: number of the block, unique in the process's life: a key for caches.
+        offset, size: bytes.
+        memory_type: flags asked for at creation.
+        usage: what queues may do with it.
+        access: whether the host and kernels may read and write.
+        parent: the buffer this is a subspan of, or ``None``.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_allocation",
+        "_closed",
+        "_pointer",
+        "access",
+        "block_serial",
+        "device",
+        "handle",
+        "memory_type",
+        "offset",
+        "parent",
+        "size",
+        "usage",
+    )
+
+    def __init__(
+        self,
+        device: Device,
+        allocation: Allocation,
+        offset: int,
+        size: int,
+        memory_type: MemoryTypeFlags,
+        usage: BufferUsage,
+        access: MemoryAccess,
+        parent: Buffer | None = None,
+    ) -> None:
+        block = allocation.block
+        self.device = device
+        self._allocation = allocation
+        self._closed = False
+        self._pointer: CData | None = None if block.mapped is None else block.mapped + offset
+        self.handle = block.buffer
+        self.block_serial = block.serial
+        self.offset = offset
+        self.size = size
+        self.memory_type = memory_type
+        self.usage = usage
+        self.access = access
+        self.parent = parent
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether this buffer, or one it is a subspan of, was closed."""
+        return self._closed or (self.parent is not None and self.parent.is_closed)
+
+    @property
+    def host_visible(self) -> bool:
+        """Whether ``map``, ``read`` and ``write`` work without a copy on a queue."""
+        return self._pointer is not None
+
+    @property
+    def device_address(self) -> int:
+        """The GPU address of the first byte; 0 on devices without ``bufferDeviceAddress``."""
+        address = self._allocation.block.device_address
+        return address + self.offset if address else 0
+
+    def subspan(self, offset: int, size: int | None = None) -> Buffer:
+        """A buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end.
+
+        It shares this buffer's memory and keeps it alive; closing it closes only the view.
+
+        Raises:
+            OutOfRangeError: the range goes past this buffer's end.
+        """
+        size = self._checked_range(offset, size, "subspan")
+        return Buffer(
+            self.device,
+            self._allocation,
+            self.offset + offset,
+            size,
+            self.memory_type,
+            self.usage,
+            self.access,
+            parent=self,
+        )
+
+    def map(self, offset: int = 0, size: int | None = None) -> memoryview:
+        """A writable view of the bytes, in place, for host-visible memory.
+
+        The view (and whatever is made of it, such as a NumPy array) keeps the memory alive, even after
+        ``close``. Non-coherent memory needs ``invalidate`` before reading and ``flush`` after writing. Reading
+        memory that is not host-cached is slow: ``read`` copies it out once.
+
+        Raises:
+            OutOfRangeError: the range goes past the end.
+            FailedPreconditionError: the memory is not host-visible.
+            PermissionDeniedError: the buffer's access bits allow no writing.
+        """
+        size = self._checked_range(offset, size, "map")
+        self._pointer_for("map")
+        if not self.access & MemoryAccess.WRITE:
+            raise PermissionDeniedError("this buffer may not be written by the host: its access bits have no WRITE")
+        return self.device.allocator.export(self._allocation, self.offset - self._allocation.offset + offset, size)
+
+    def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
+        """Copies bytes in from the host and makes them visible to the device.
+
+        Args:
+            data: any C-contiguous buffer.
+            offset: bytes from this buffer's start.
+
+        Raises:
+            OutOfRangeError: the data goes past the end.
+            FailedPreconditionError: the memory is not host-visible; copy on a queue instead.
+        """
+        size = data.nbytes if isinstance(data, memoryview) else len(data)
+        self._checked_range(offset, size, "write")
+        if size:
+            ffi.memmove(self._pointer_for("write") + offset, data, size)
+            if not self._allocation.block.coherent:
+                self.flush(offset, size)
+
+    def read(self, offset: int = 0, size: int | None = None) -> bytes:
+        """Copies bytes out to the host.
+
+        Raises:
+            OutOfRangeError: the range goes past the end.
+            FailedPreconditionError: the memory is not host-visible; copy on a queue instead.
+        """
+        size = self._checked_range(offset, size, "read")
+        if not self._allocation.block.coherent:
+            self.invalidate(offset, size)
+        return bytes(ffi.buffer(self._pointer_for("read") + offset, size))
+
+    def read_into(self, target: memoryview, offset: int = 0) -> None:
+        """Copies ``target.nbytes`` bytes out to the host, into writable C-contiguous memory."""
+        size = self._checked_range(offset, target.nbytes, "read_into")
+        if size:
+            if not self._allocation.block.coherent:
+                self.invalidate(offset, size)
+            ffi.memmove(target, self._pointer_for("read_into") + offset, size)
+
+    def flush(self, offset: int = 0, size: int | None = None) -> None:
+        """Makes host writes visible to the device; does nothing on coherent memory."""
+        self._sync_range(offset, size, "flush")
+
+    def invalidate(self, offset: int = 0, size: int | None = None) -> None:
+        """Makes device writes visible to the host; does nothing on coherent memory."""
+        self._sync_range(offset, size, "invalidate")
+
+    def _sync_range(self, offset: int, size: int | None, what: str) -> None:
+        size = self._checked_range(offset, size, what)
+        self._pointer_for(what)
+        block = self._allocation.block
+        if block.coherent or not size:
+            return
+        atom = self.device.profile.limits.non_coherent_atom_size
+        start = (self.offset + offset) // atom * atom
+        end = -(-(self.offset + offset + size) // atom) * atom
+        range_ = new(
+            "VkMappedMemoryRange",
+            memory=block.memory,
+            offset=start,
+            size=WHOLE_SIZE if end >= block.size else end - start,
+        )
+        fn = self.device.fn
+        call = fn.vkFlushMappedMemoryRanges if what == "flush" else fn.vkInvalidateMappedMemoryRanges
+        self.device.check(call(self.device.handle, 1, range_), f"{what} of {size} bytes")
+
+    def _pointer_for(self, what: str) -> CData:
+        if self._pointer is None:
+            raise FailedPreconditionError(
+                f"cannot {what}: this buffer's memory ({self.memory_type!r}) is not host-visible. Allocate it with "
+                "MemoryTypeFlags.HOST_VISIBLE, or copy it on a queue"
+            )
+        return self._pointer
+
+    def _checked_range(self, offset: int, size: int | None, what: str) -> int:
+        if self._closed or (self.parent is not None and self.parent.is_closed):
+            raise ClosedError(f"cannot {what}: this buffer was closed")
+        if size is None:
+            size = self.size - offset
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise OutOfRangeError(
+                f"{what}: bytes [{offset}, {offset + size}) do not lie within this buffer of {self.size} bytes"
+            )
+        return size
+
+    def close(self) -> None:
+        """Gives the memory back, once queues that use it have retired; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        if self.parent is None:
+            self.device.retire_allocation(self._allocation)
+
+    def __enter__(self) -> Buffer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed " if self.is_closed else ""
+        return f"<{state}Buffer {self.size} bytes at {self.offset} of block {self.block_serial}, {self.memory_type!r}>"
+
+
+def check_size(size: object) -> int:
+    """A buffer size as an int, or InvalidArgumentError."""
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise InvalidArgumentError(f"a buffer's size is an int of bytes, got {type(size).__name__}")
+    return size

@@ -1,0 +1,33 @@
+"""How many native objects are alive, by kind: what the leak tests compare with their baseline.
+
+Counts are kept where a native handle is made and destroyed, not where a Python object is, so that a
+handle lost by a bug still counts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+__all__ = ["live_objects"]
+
+_counts: Counter[str] = Counter()
+_lock = threading.Lock()
+
+
+def created(kind: str, count: int = 1) -> None:
+    """A native object of this kind was made."""
+    with _lock:
+        _counts[kind] += count
+
+
+def destroyed(kind: str, count: int = 1) -> None:
+    """A native object of this kind was destroyed."""
+    with _lock:
+        _counts[kind] -= count
+
+
+def live_objects() -> dict[str, int]:
+    """Live native objects of the whole process by kind (``"buffer"``, ``"pipeline"``, …); kinds at zero are left out."""
+    with _lock:
+        return {kind: count for kind, count in sorted(_counts.items()) if count}

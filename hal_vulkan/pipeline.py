@@ -1,0 +1,401 @@
+"""Compute pipelines: one entry point of a shader, specialised, with its layout.
+
+Calling sequence: ``Device.create_pipeline`` (raw SPIR-V) or ``Executable`` (VKE1) → ``bind`` →
+``CommandBuffer.dispatch`` → ``close``. A pipeline is immutable and may be used from any thread.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from ..status import (
+    ClosedError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
+from .buffer import Buffer
+from .capabilities import missing_requirements
+from .descriptors import DescriptorSet, DescriptorSetLayout, LayoutKey
+from .native import CData, ffi, new
+from .spirv_types import Binding, EntryPoint, ShaderModuleReflection, SpecializationConstant
+
+if TYPE_CHECKING:
+    from .device import Device
+
+__all__ = ["BoundSets", "ComputePipeline", "PipelineInterface", "SpecializationValue"]
+
+SpecializationValue = int | float | bool
+
+_UNIFORM_BUFFER: Final = 6
+_STORAGE_BUFFER: Final = 7
+_COMPUTE_STAGE: Final = 0x20
+_REQUIRE_FULL_SUBGROUPS: Final = 0x2
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineInterface:
+    """What a pipeline takes.
+
+    Attributes:
+        set_layouts: for each descriptor set, (binding, VkDescriptorType, count) sorted by binding; a set that the
+            shader skips is empty.
+        push_constant_bytes: size of the push-constant range, from offset 0.
+        buffer_device_addresses: the dispatch ABI: bindings come as a table of device addresses, not as descriptors.
+        constant_offset: where HAL constants start in the push-constant range.
+        binding_count: buffers a dispatch takes.
+    """
+
+    set_layouts: tuple[LayoutKey, ...]
+    push_constant_bytes: int
+    buffer_device_addresses: bool = False
+    constant_offset: int = 0
+    binding_count: int = 0
+
+    @classmethod
+    def from_reflection(cls, entry: EntryPoint) -> PipelineInterface:
+        """The interface that a shader declares.
+
+        Raises:
+            UnimplementedError: it binds images, samplers or unsized descriptor arrays; pumice computes on buffers.
+        """
+        sets: dict[int, list[tuple[int, int, int]]] = {}
+        for binding in entry.bindings:
+            if binding.descriptor_type not in (_UNIFORM_BUFFER, _STORAGE_BUFFER) or binding.count < 1:
+                what = "an unsized descriptor array" if binding.count < 1 else binding.descriptor_type_name
+                raise UnimplementedError(
+                    f"set {binding.set} binding {binding.binding} ({binding.name or 'unnamed'}) is {what}; "
+                    "pumice binds storage and uniform buffers: pass the data in a buffer"
+                )
+            sets.setdefault(binding.set, []).append((binding.binding, binding.descriptor_type, binding.count))
+        count = max(sets, default=-1) + 1
+        return cls(
+            set_layouts=tuple(tuple(sorted(sets.get(i, ()))) for i in range(count)),
+            push_constant_bytes=entry.push_constants.size if entry.push_constants else 0,
+            binding_count=sum(binding.count for binding in entry.bindings),
+        )
+
+
+class BoundSets:
+    """Buffers bound to a pipeline: its pinned descriptor sets, or for the address ABI just the buffers.
+
+    Made by ``ComputePipeline.bind``; use it in any number of dispatches of pipelines with the same layout, and
+    ``close`` it, or leave that to the command buffer that was given plain buffers.
+    """
+
+    __slots__ = ("_open", "buffers", "pipeline", "sets")
+
+    def __init__(self, pipeline: ComputePipeline, buffers: tuple[Buffer, ...], sets: tuple[DescriptorSet, ...]) -> None:
+        self.pipeline = pipeline
+        self.buffers = buffers
+        self.sets = sets
+        self._open = True
+
+    def close(self) -> None:
+        """Unpins the sets; idempotent."""
+        if self._open:
+            self._open = False
+            for layout, descriptor_set in zip(self.pipeline.set_layouts, self.sets, strict=True):
+                layout.unpin(descriptor_set)
+
+
+class ComputePipeline:
+    """A VkPipeline with its layout.
+
+    Attributes:
+        device, handle, layout: the device, VkPipeline and VkPipelineLayout.
+        name: entry point or debug name, for messages and profiles.
+        entry: reflection of the entry point.
+        interface: bindings and push constants.
+        local_size: workgroup size after specialisation (x, y, z).
+        set_layouts: one layout a descriptor set.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        shader_module: CData,
+        reflection: ShaderModuleReflection,
+        *,
+        entry_point: str | None,
+        specialization: Mapping[int, SpecializationValue] | None = None,
+        interface: PipelineInterface | None = None,
+        subgroup_size: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.device = device
+        self.entry = reflection.entry_point(entry_point)
+        if self.entry.execution_model != "GLCompute":
+            raise InvalidArgumentError(
+                f"entry point {self.entry.name!r} is a {self.entry.execution_model} shader; pumice runs compute shaders (GLCompute)"
+            )
+        self.name = name or self.entry.name
+        specialization = dict(specialization or {})
+        _check_capabilities(device, reflection)
+        self.local_size = _specialised_local_size(self.entry, specialization)
+        self.interface = PipelineInterface.from_reflection(self.entry) if interface is None else interface
+        self._check_limits()
+        constants, data = _specialization(reflection.specialization_constants, specialization)
+        self._descriptor_order = self._order()
+        self.set_layouts: tuple[DescriptorSetLayout, ...] = tuple(
+            device.descriptor_set_layout(key) for key in self.interface.set_layouts
+        )
+        self.layout: CData = device.pipeline_layout(self.set_layouts, self.interface.push_constant_bytes)
+        self.handle: CData = self._create(shader_module, constants, data, subgroup_size)
+        self._closed = False
+        device.own("pipeline", self.handle)
+        device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
+
+    # -- creation ------------------------------------------------------------------------------------
+
+    def _check_limits(self) -> None:
+        limits = self.device.profile.limits
+        size, name = self.local_size, self.entry.name
+        invocations = size[0] * size[1] * size[2]
+        if any(s > m for s, m in zip(size, limits.max_compute_work_group_size, strict=True)) or (
+            invocations > limits.max_compute_work_group_invocations
+        ):
+            raise InvalidArgumentError(
+                f"{name}: workgroup size {size} ({invocations} invocations) is more than {self.device.profile.name} allows: "
+                f"{tuple(limits.max_compute_work_group_size)} and {limits.max_compute_work_group_invocations} invocations. "
+                "Specialise a smaller local size"
+            )
+        if 0 in size:
+            raise InvalidArgumentError(f"{name}: workgroup size {size} has a zero; every dimension is at least 1")
+        push = self.interface.push_constant_bytes
+        if push > limits.max_push_constants_size:
+            raise InvalidArgumentError(
+                f"{name}: {push} bytes of push constants are more than {self.device.profile.name} allows "
+                f"({limits.max_push_constants_size}); pass them in a uniform or storage buffer"
+            )
+        shared = self.entry.workgroup_memory_bytes
+        if shared is not None and shared > limits.max_compute_shared_memory_size:
+            raise InvalidArgumentError(
+                f"{name}: {shared} bytes of shared memory are more than {self.device.profile.name} allows "
+                f"({limits.max_compute_shared_memory_size})"
+            )
+        if len(self.interface.set_layouts) > limits.max_bound_descriptor_sets:
+            raise InvalidArgumentError(
+                f"{name}: {len(self.interface.set_layouts)} descriptor sets are more than the device binds "
+                f"({limits.max_bound_descriptor_sets})"
+            )
+        storage = sum(c for key in self.interface.set_layouts for _, kind, c in key if kind == _STORAGE_BUFFER)
+        most = min(limits.max_per_stage_descriptor_storage_buffers, limits.max_descriptor_set_storage_buffers)
+        if storage > most:
+            raise InvalidArgumentError(f"{name}: {storage} storage buffers are more than the device binds ({most})")
+
+    def _order(self) -> tuple[tuple[int, int, int], ...]:
+        """(set, binding, VkDescriptorType) of each buffer that a dispatch takes, in order."""
+        return tuple(
+            (index, binding, kind)
+            for index, key in enumerate(self.interface.set_layouts)
+            for binding, kind, count in key
+            for _ in range(count)
+        )
+
+    def _create(
+        self,
+        shader_module: CData,
+        constants: Sequence[CData],
+        data: bytes,
+        subgroup_size: int | None,
+    ) -> CData:
+        device = self.device
+        specialization = new(
+            "VkSpecializationInfo",
+            mapEntryCount=len(constants),
+            pMapEntries=list(constants) or None,
+            dataSize=len(data),
+            pData=data or None,
+        )
+        entry_name = ffi.new("char[]", self.entry.name.encode())
+        stage = new(
+            "VkPipelineShaderStageCreateInfo",
+            stage=_COMPUTE_STAGE,
+            module=shader_module,
+            pName=entry_name,
+            pSpecializationInfo=specialization if constants else None,
+        )
+        required = None
+        if subgroup_size:
+            profile = device.profile.subgroup
+            if not device.plan.required_subgroup_size or not profile.min_size <= subgroup_size <= profile.max_size:
+                if profile.size != subgroup_size:
+                    raise UnimplementedError(
+                        f"{self.name}: subgroup size {subgroup_size} was asked for; {device.profile.name} runs "
+                        f"{profile.min_size} to {profile.max_size}"
+                        + ("" if device.plan.required_subgroup_size else " and cannot be told which")
+                    )
+            else:
+                required = new(
+                    "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo", requiredSubgroupSize=subgroup_size
+                )
+                stage.pNext = required
+        info = new("VkComputePipelineCreateInfo", stage=stage, layout=self.layout, basePipelineIndex=-1)
+        handle = ffi.new("VkPipeline *")
+        cache = device.pipeline_cache.handle
+        device.check(
+            device.fn.vkCreateComputePipelines(device.handle, cache, 1, info, ffi.NULL, handle),
+            f"creating the pipeline of {self.name}",
+        )
+        return handle[0]
+
+    # -- use -----------------------------------------------------------------------------------------
+
+    def bind(self, buffers: Sequence[Buffer]) -> BoundSets:
+        """Binds buffers, in order of (set, binding, array element).
+
+        Raises:
+            InvalidArgumentError: a wrong number of buffers, or an offset that is not aligned as the device wants.
+            OutOfRangeError: a range larger than the device can bind.
+            ClosedError: a buffer, or this pipeline, was closed.
+        """
+        if self._closed:
+            raise ClosedError(f"pipeline {self.name} was closed")
+        expected = self.interface.binding_count
+        if len(buffers) != expected:
+            raise InvalidArgumentError(f"{self.name} takes {expected} buffer(s), got {len(buffers)}")
+        if self.interface.buffer_device_addresses:
+            return BoundSets(self, tuple(buffers), ())
+        limits = self.device.profile.limits
+        for buffer, (set_index, binding, kind) in zip(buffers, self._descriptor_order, strict=True):
+            if buffer._closed or buffer.is_closed:
+                raise ClosedError(f"{self.name}: the buffer for set {set_index} binding {binding} was closed")
+            alignment = (
+                limits.min_storage_buffer_offset_alignment
+                if kind == _STORAGE_BUFFER
+                else limits.min_uniform_buffer_offset_alignment
+            )
+            if buffer.offset % alignment:
+                raise InvalidArgumentError(
+                    f"{self.name}: the buffer for set {set_index} binding {binding} starts at byte {buffer.offset} of its "
+                    f"block; {self.device.profile.name} binds multiples of {alignment}. Copy it to a buffer of its own"
+                )
+            if buffer.size > limits.max_storage_buffer_range or not buffer.size:
+                raise OutOfRangeError(
+                    f"{self.name}: the buffer for set {set_index} binding {binding} has {buffer.size:,} bytes; this device "
+                    f"binds 1 to {limits.max_storage_buffer_range:,} (maxStorageBufferRange). "
+                    + ("Allocate at least one element" if not buffer.size else "Bind parts of it")
+                )
+            if buffer.device is not self.device:
+                raise InvalidArgumentError(
+                    f"{self.name}: the buffer for set {set_index} binding {binding} belongs to another device; copy it over"
+                )
+        if len(self.set_layouts) == 1:
+            return BoundSets(self, tuple(buffers), (self.set_layouts[0].get(buffers),))
+        sets, start = [], 0
+        for layout in self.set_layouts:
+            sets.append(layout.get(buffers[start : start + layout.descriptor_count]))
+            start += layout.descriptor_count
+        return BoundSets(self, tuple(buffers), tuple(sets))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
+
+    def binding(self, set_index: int, binding: int) -> Binding:
+        """Reflection of one binding; NotFoundError lists those that exist."""
+        for candidate in self.entry.bindings:
+            if (candidate.set, candidate.binding) == (set_index, binding):
+                return candidate
+        known = ", ".join(f"({b.set}, {b.binding})" for b in self.entry.bindings) or "none"
+        raise NotFoundError(f"{self.name} has no binding {binding} in set {set_index}; it has (set, binding): {known}")
+
+    def close(self) -> None:
+        """Destroys the pipeline once no queue uses it; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        device, handle = self.device, self.handle
+        device.close_epoch += 1
+        device.defer(lambda: device.destroy("pipeline", handle))
+
+    def __enter__(self) -> ComputePipeline:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed " if self._closed else ""
+        return f"<{state}ComputePipeline {self.name}, local size {self.local_size}, {self.interface.binding_count} buffers>"
+
+
+def _check_capabilities(device: Device, reflection: ShaderModuleReflection) -> None:
+    profile = device.profile
+    missing = missing_requirements(
+        reflection,
+        api_version=profile.api_version[:2],
+        features=device.plan.features,
+        extensions=frozenset(device.plan.extensions),
+        subgroup_operations=profile.subgroup.supported_operations,
+    )
+    if missing:
+        raise UnimplementedError(f"{profile.name} cannot run this shader: {'; '.join(missing)}")
+
+
+def _specialised_local_size(
+    entry: EntryPoint, specialization: Mapping[int, SpecializationValue]
+) -> tuple[int, int, int]:
+    sizes = []
+    for size, constant_id in zip(entry.local_size, entry.local_size_spec_ids, strict=True):
+        sizes.append(int(specialization.get(constant_id, size)) if constant_id is not None else size)
+    return sizes[0], sizes[1], sizes[2]
+
+
+def _specialization(
+    declared: Sequence[SpecializationConstant], values: Mapping[int, SpecializationValue]
+) -> tuple[list[CData], bytes]:
+    """Map entries and data for the values given, each in the type its constant has."""
+    by_id = {constant.constant_id: constant for constant in declared}
+    entries, data = [], b""
+    for constant_id, value in values.items():
+        constant = by_id.get(constant_id)
+        if constant is None:
+            known = ", ".join(f"{c.constant_id} ({c.name or 'unnamed'})" for c in declared) or "none"
+            raise NotFoundError(f"the shader has no specialization constant {constant_id}; it has: {known}")
+        packed = _pack_constant(constant, value)
+        entries.append(new("VkSpecializationMapEntry", constantID=constant_id, offset=len(data), size=len(packed)))
+        data += packed
+    return entries, data
+
+
+def _pack_constant(constant: SpecializationConstant, value: SpecializationValue) -> bytes:
+    scalar = constant.scalar
+    what = f"specialization constant {constant.constant_id} ({constant.name or 'unnamed'})"
+    if not isinstance(value, (bool, int, float)):
+        raise InvalidArgumentError(f"{what} takes a number, got {type(value).__name__}")
+    try:
+        if scalar.kind == "bool":
+            return struct.pack("<I", bool(value))
+        if scalar.kind == "float":
+            return struct.pack({16: "<e", 32: "<f", 64: "<d"}[scalar.bits], float(value))
+        if int(value) != value:
+            raise InvalidArgumentError(f"{what} is a {scalar.bits}-bit {scalar.kind}, got {value!r}")
+        code = {8: "b", 16: "h", 32: "i", 64: "q"}[scalar.bits]
+        return struct.pack("<" + (code if scalar.kind == "int" else code.upper()), int(value))
+    except (struct.error, OverflowError, ValueError) as error:
+        if isinstance(error, InvalidArgumentError):
+            raise
+        raise InvalidArgumentError(f"{what} is a {scalar.bits}-bit {scalar.kind}; {value!r} does not fit") from None
+
+
+def check_resources_fit(pipeline: ComputePipeline, groups: tuple[int, int, int]) -> None:
+    """Raises for workgroup counts that the device cannot dispatch."""
+    most = pipeline.device.profile.limits.max_compute_work_group_count
+    if any(count < 0 for count in groups):
+        raise InvalidArgumentError(f"{pipeline.name}: workgroup counts must not be negative, got {groups}")
+    if any(count > limit for count, limit in zip(groups, most, strict=True)):
+        raise ResourceExhaustedError(
+            f"{pipeline.name}: {groups} workgroups are more than {pipeline.device.profile.name} dispatches at once "
+            f"({tuple(most)}); use more dimensions or a larger local size"
+        )

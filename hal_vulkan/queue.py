@@ -1,0 +1,510 @@
+"""Queues: work in, semaphores between.
+
+A submission waits for timepoints, runs command buffers, and signals timepoints. Submissions are ordered by their
+semaphores; those of one queue also start in the order they were submitted.
+
+A submission whose waits are not yet *scheduled* (nobody has signalled the payload or submitted work that will) is
+**held back** on the host, so that it cannot block others on the same VkQueue or hang it, and is submitted by
+whoever schedules the last payload it waits for. If one of its semaphores fails, it is dropped and the semaphores
+it was to signal fail with the same error.
+
+A queue keeps what a submission uses alive until it has retired. Thread rule: a queue may be used from any
+thread; it locks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from ..status import ClosedError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError, PumiceError
+from .buffer import Buffer
+from .command_buffer import CommandBuffer
+from .memory_type import BufferUsage, MemoryTypeFlags
+from .native import CData, ffi, new
+from .semaphore import TimelineSemaphore
+
+if TYPE_CHECKING:
+    from .device import Device
+
+__all__ = ["HeldSubmission", "Queue"]
+
+Points = Sequence[tuple[TimelineSemaphore, int]]
+
+_STAGE_ALL_COMMANDS: Final = 0x10000
+_INITIAL_CAPACITY: Final = 8
+_RETIRE_EVERY: Final = 8
+
+
+class _Worklist(threading.local):
+    """Runs follow-up work of this thread one after another instead of nested, however long the chain is."""
+
+    def __init__(self) -> None:
+        self._pending: deque[Callable[[], None]] | None = None
+
+    def run(self, action: Callable[[], None]) -> None:
+        if self._pending is not None:
+            self._pending.append(action)
+            return
+        self._pending = deque([action])
+        try:
+            while self._pending:
+                self._pending.popleft()()
+        finally:
+            self._pending = None
+
+
+_worklist = _Worklist()
+
+
+class HeldSubmission:
+    """A submission that waits on the host for its waits to be scheduled."""
+
+    __slots__ = ("_claimed", "bindings", "command_buffers", "queue", "signals", "waits")
+
+    def __init__(
+        self,
+        queue: Queue,
+        command_buffers: Sequence[CommandBuffer],
+        waits: Points,
+        signals: Points,
+        bindings: Sequence[Buffer] | None,
+    ) -> None:
+        self.queue = queue
+        self.command_buffers = tuple(command_buffers)
+        self.waits = tuple(waits)
+        self.signals = tuple(signals)
+        self.bindings = bindings
+        self._claimed = False
+
+    def hold(self) -> None:
+        """Hooks it to the semaphores, then looks again: one may have been scheduled meanwhile."""
+        device = self.queue.device
+        with device.schedule_lock:
+            device.held += 1
+            for semaphore, _ in self.waits:
+                semaphore.held.append(self)
+        for semaphore, _ in self.waits:
+            if semaphore.failure is not None:
+                self.fail(semaphore.failure)
+                return
+        self.try_release()
+
+    def try_release(self) -> None:
+        """Submits it if every wait is scheduled now."""
+        if all(value <= semaphore.scheduled for semaphore, value in self.waits) and self._claim():
+            _worklist.run(self._submit)
+
+    def fail(self, error: PumiceError) -> None:
+        """Drops it and fails what it was to signal."""
+        if self._claim():
+            _worklist.run(lambda: self._fail_signals(error))
+
+    def _claim(self) -> bool:
+        device = self.queue.device
+        with device.schedule_lock:
+            if self._claimed:
+                return False
+            self._claimed = True
+            for semaphore, _ in self.waits:
+                if self in semaphore.held:
+                    semaphore.held.remove(self)
+        return True
+
+    def _submit(self) -> None:
+        try:
+            self.queue._submit_now(self.command_buffers, self.waits, self.signals, self.bindings)
+        except PumiceError as error:
+            self._fail_signals(error)
+            return
+        self.queue.device.released_held()
+
+    def _fail_signals(self, error: PumiceError) -> None:
+        for commands in self.command_buffers:
+            commands.unprepare()
+        for semaphore, _ in self.signals:
+            semaphore.fail(error)
+        self.queue.device.released_held()
+
+
+class Queue:
+    """A VkQueue.
+
+    Attributes:
+        device, handle: the device and VkQueue.
+        family: index of its queue family.
+        index: index within the family.
+        timeline: a semaphore of its own that counts retired submissions.
+    """
+
+    def __init__(self, device: Device, family: int, index: int, name: str) -> None:
+        self.device = device
+        self.family = family
+        self.index = index
+        self.name = name
+        handle = ffi.new("VkQueue *")
+        device.fn.vkGetDeviceQueue(device.handle, family, index, handle)
+        self.handle: CData = handle[0]
+        device.set_name("VK_OBJECT_TYPE_QUEUE", self.handle, name)
+        self.timeline: CData = device.create_native_timeline(f"{name} timeline")
+        self._lock = threading.Lock()
+        self._retire_lock = threading.Lock()
+        self._submitted = 0
+        self._completed = 0
+        self._inflight: deque[tuple[int, tuple[tuple[CommandBuffer, object], ...], Points]] = deque()
+        self._deferred: deque[tuple[int, Callable[[], None]]] = deque()
+        self._counter = ffi.new("uint64_t *")
+        self._prepare_arrays(_INITIAL_CAPACITY)
+
+    def _prepare_arrays(self, capacity: int) -> None:
+        """The structures of vkQueueSubmit, made once; a submission only writes numbers and handles into them."""
+        self._capacity = capacity
+        self._command_handles = ffi.new("VkCommandBuffer[]", capacity)
+        self._wait_handles = ffi.new("VkSemaphore[]", capacity)
+        self._wait_values = ffi.new("uint64_t[]", capacity)
+        self._wait_stages = ffi.new("VkPipelineStageFlags[]", [_STAGE_ALL_COMMANDS] * capacity)
+        self._signal_handles = ffi.new("VkSemaphore[]", capacity)
+        self._signal_values = ffi.new("uint64_t[]", capacity)
+        self._signal_handles[0] = self.timeline
+        self._timeline_info = new(
+            "VkTimelineSemaphoreSubmitInfo",
+            signalSemaphoreValueCount=1,
+            pSignalSemaphoreValues=self._signal_values,
+            pWaitSemaphoreValues=self._wait_values,
+        )
+        self._submit_info = new(
+            "VkSubmitInfo",
+            pNext=ffi.cast("void *", self._timeline_info),
+            pWaitSemaphores=self._wait_handles,
+            pWaitDstStageMask=self._wait_stages,
+            pCommandBuffers=self._command_handles,
+            signalSemaphoreCount=1,
+            pSignalSemaphores=self._signal_handles,
+        )
+        self._shape = (0, 0, 1)
+
+    # -- submission ----------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        command_buffers: Sequence[CommandBuffer] = (),
+        *,
+        waits: Points = (),
+        signals: Points = (),
+        bindings: Sequence[Buffer] | None = None,
+    ) -> None:
+        """Hands work to the queue; returns at once (a CPU driver may run it meanwhile).
+
+        Args:
+            command_buffers: recorded and ended; run in order.
+            waits: (semaphore, payload) pairs to be reached first. Payloads that nobody has scheduled hold the
+                submission back on the host; nothing else waits for it.
+            signals: pairs to be signalled when all commands are done; payloads only go up.
+            bindings: the table that fills the slots of command buffers with ``binding_capacity``.
+
+        Raises:
+            FailedPreconditionError: a command buffer is not ready, or a payload would not go up.
+            ClosedError: something used was closed.
+            DeviceLostError: the device is lost.
+        """
+        for semaphore, value in waits:
+            if value > semaphore.scheduled or semaphore.failure is not None:
+                break
+        else:
+            self._submit_now(command_buffers, waits, signals, bindings)
+            return
+        for commands in command_buffers:
+            if commands.state.value != "executable":
+                commands._check_executable()
+        for semaphore, _ in (*waits, *signals):
+            if semaphore.is_closed:
+                raise ClosedError(f"{semaphore.name} was closed")
+        HeldSubmission(self, command_buffers, waits, signals, bindings).hold()
+
+    def _submit_now(
+        self,
+        command_buffers: Sequence[CommandBuffer],
+        waits: Points,
+        signals: Points,
+        bindings: Sequence[Buffer] | None,
+    ) -> None:
+        device = self.device
+        if device.lost is not None or device.is_closed:
+            device.check_usable()
+        with self._lock:
+            command_count, wait_count, signal_count = len(command_buffers), len(waits), len(signals) + 1
+            if max(command_count, wait_count, signal_count) > self._capacity:
+                self._prepare_arrays(2 * max(command_count, wait_count, signal_count))
+            index = 0
+            for semaphore, value in waits:
+                self._wait_handles[index] = semaphore.handle
+                self._wait_values[index] = value
+                index += 1
+            index = 1
+            for semaphore, value in signals:
+                if value <= semaphore.scheduled or semaphore._closed:
+                    self._refuse_signal(semaphore, value)
+                self._signal_handles[index] = semaphore.handle
+                self._signal_values[index] = value
+                index += 1
+            number = self._submitted + 1
+            self._signal_values[0] = number
+            shape = (command_count, wait_count, signal_count)
+            if shape != self._shape:
+                self._set_shape(shape)
+            if command_count == 1:
+                commands = command_buffers[0]
+                recording = commands.prepare(bindings)
+                self._command_handles[0] = recording.native.handle
+                used: tuple[tuple[CommandBuffer, object], ...] = ((commands, recording),)
+            else:
+                used = self._prepare_many(command_buffers, bindings)
+            self._submitted = number
+            self._inflight.append((number, used, signals))
+            result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, ffi.NULL)
+            if result or device.validation:
+                self._check_submitted(result, command_buffers)
+        for semaphore, value in signals:
+            semaphore.scheduled = value
+            if semaphore.held:
+                semaphore.after_schedule()
+            if semaphore.notifications:
+                device.notifier.wake()
+        if len(self._inflight) >= _RETIRE_EVERY or self._deferred:
+            self.retire()
+
+    def _set_shape(self, shape: tuple[int, int, int]) -> None:
+        info, timeline = self._submit_info, self._timeline_info
+        info.commandBufferCount, info.waitSemaphoreCount, info.signalSemaphoreCount = shape
+        timeline.waitSemaphoreValueCount, timeline.signalSemaphoreValueCount = shape[1], shape[2]
+        self._shape = shape
+
+    def _prepare_many(
+        self, command_buffers: Sequence[CommandBuffer], bindings: Sequence[Buffer] | None
+    ) -> tuple[tuple[CommandBuffer, object], ...]:
+        used: list[tuple[CommandBuffer, object]] = []
+        try:
+            for commands in command_buffers:
+                recording = commands.prepare(bindings if commands.binding_capacity else None)
+                self._command_handles[len(used)] = recording.native.handle
+                used.append((commands, recording))
+        except PumiceError:
+            for commands, _ in used:
+                commands.unprepare()
+            raise
+        return tuple(used)
+
+    def _check_submitted(self, result: int, command_buffers: Sequence[CommandBuffer]) -> None:
+        try:
+            self.device.check(result, f"submitting {', '.join(c.name for c in command_buffers) or 'a barrier'}")
+        except PumiceError:
+            if result < 0:
+                self._inflight.pop()
+                self._submitted -= 1
+                for commands in command_buffers:
+                    commands.unprepare()
+            raise
+
+    def _refuse_signal(self, semaphore: TimelineSemaphore, value: int) -> None:
+        if semaphore.is_closed:
+            raise ClosedError(f"{semaphore.name} was closed")
+        raise FailedPreconditionError(
+            f"{semaphore.name}: a payload only goes up: {semaphore.scheduled} is signalled or scheduled, {value} was to be"
+        )
+
+    # -- retirement ----------------------------------------------------------------------------------
+
+    def retire(self) -> None:
+        """Lets go of what finished submissions used. Cheap when nothing finished; called at every few submissions."""
+        if not self._inflight and not self._deferred:
+            return
+        if not self._retire_lock.acquire(blocking=False):
+            return
+        try:
+            result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.timeline, self._counter)
+            completed: int = self._submitted if self.device.lost is not None else self._counter[0]
+            if result and self.device.lost is None:
+                return
+            self._completed = completed
+            inflight = self._inflight
+            while inflight and inflight[0][0] <= completed:
+                _, used, signals = inflight.popleft()
+                for semaphore, value in signals:
+                    semaphore.advance(value)
+                for commands, _ in used:
+                    if commands.one_shot:
+                        commands.retired()
+            deferred = self._deferred
+            while deferred and deferred[0][0] <= completed:
+                deferred.popleft()[1]()
+        finally:
+            self._retire_lock.release()
+
+    def next_completion(self) -> int | None:
+        """The payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
+        return self._completed + 1 if self._completed < self._submitted else None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything submitted has retired."""
+        if self._completed < self._submitted:
+            self.retire()
+        return self._completed >= self._submitted
+
+    @property
+    def in_flight(self) -> tuple[str, ...]:
+        """Names of the command buffers submitted and not yet retired."""
+        return tuple(commands.name for _, used, _ in list(self._inflight) for commands, _ in used)
+
+    def defer(self, action: Callable[[], None]) -> None:
+        """Runs ``action`` when all that is submitted now has retired."""
+        self._deferred.append((self._submitted, action))
+
+    def wait_idle(self, timeout: float | None = None) -> None:
+        """Blocks until everything submitted has retired.
+
+        Raises:
+            DeadlineExceededError: the time passed first.
+        """
+        self.device.wait_native(self.timeline, self._submitted, timeout, f"{self.name} to become idle")
+        self.retire()
+
+    # -- queue-ordered operations --------------------------------------------------------------------
+
+    def barrier(self, *, waits: Points = (), signals: Points = ()) -> None:
+        """Signals when the waits are reached and everything submitted before on this queue is done."""
+        self.submit((), waits=waits, signals=signals)
+
+    def execute(
+        self,
+        commands: CommandBuffer,
+        *,
+        waits: Points = (),
+        signals: Points = (),
+        bindings: Sequence[Buffer] | None = None,
+    ) -> None:
+        """Runs one command buffer; see ``submit``."""
+        self.submit((commands,), waits=waits, signals=signals, bindings=bindings)
+
+    def alloca(
+        self,
+        size: int,
+        *,
+        memory_type: MemoryTypeFlags = MemoryTypeFlags.DEVICE_LOCAL,
+        usage: BufferUsage = BufferUsage.DEFAULT,
+        waits: Points = (),
+        signals: Points = (),
+    ) -> Buffer:
+        """A buffer that may be used once the signals are reached. The memory is committed at once.
+
+        Raises:
+            ResourceExhaustedError: no memory; nothing is submitted.
+        """
+        buffer = self.device.create_buffer(size, memory_type=memory_type, usage=usage)
+        try:
+            self.barrier(waits=waits, signals=signals)
+        except PumiceError:
+            buffer.close()
+            raise
+        return buffer
+
+    def dealloca(self, buffer: Buffer, *, waits: Points = (), signals: Points = ()) -> None:
+        """Gives a buffer back once the waits are reached and the queue is past it."""
+        self.barrier(waits=waits, signals=signals)
+        buffer.close()
+
+    def fill(
+        self,
+        target: Buffer,
+        pattern: bytes,
+        offset: int = 0,
+        size: int | None = None,
+        *,
+        waits: Points = (),
+        signals: Points = (),
+    ) -> None:
+        """Queue-ordered ``CommandBuffer.fill``."""
+        self._once("fill", lambda commands: commands.fill(target, pattern, offset, size), waits, signals)
+
+    def update(self, target: Buffer, data: bytes, offset: int = 0, *, waits: Points = (), signals: Points = ()) -> None:
+        """Queue-ordered ``CommandBuffer.update``; the data is captured now."""
+        self._once("update", lambda commands: commands.update(target, data, offset), waits, signals)
+
+    def copy(
+        self,
+        source: Buffer,
+        target: Buffer,
+        size: int | None = None,
+        *,
+        source_offset: int = 0,
+        target_offset: int = 0,
+        waits: Points = (),
+        signals: Points = (),
+    ) -> None:
+        """Queue-ordered ``CommandBuffer.copy``."""
+        self._once(
+            "copy",
+            lambda commands: commands.copy(
+                source, target, size, source_offset=source_offset, target_offset=target_offset
+            ),
+            waits,
+            signals,
+        )
+
+    def read(
+        self,
+        source: bytes | bytearray | memoryview | BinaryIO,
+        target: Buffer,
+        size: int,
+        *,
+        source_offset: int = 0,
+        target_offset: int = 0,
+        waits: Points = (),
+        signals: Points = (),
+    ) -> None:
+        """Reads ``size`` bytes of host memory or of a binary file into a buffer, in queue order.
+
+        The bytes are read now, into staging memory, and copied when the waits are reached.
+
+        Raises:
+            OutOfRangeError: the source is shorter than that.
+        """
+        if size < 0 or source_offset < 0:
+            raise InvalidArgumentError(f"offset and size must not be negative, got {source_offset} and {size}")
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            data: bytes | memoryview = memoryview(source).cast("B")[source_offset : source_offset + size]
+        else:
+            source.seek(source_offset)
+            data = source.read(size)
+        if len(data) != size:
+            raise OutOfRangeError(f"read: {size} bytes at {source_offset} were asked for; the source gave {len(data)}")
+        if not size:
+            self.barrier(waits=waits, signals=signals)
+            return
+        staged = self.device.create_buffer(
+            size, memory_type=MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE
+        )
+        try:
+            staged.write(data)
+            self.copy(staged, target, size, target_offset=target_offset, waits=waits, signals=signals)
+        finally:
+            staged.close()
+
+    def _once(self, name: str, record: Callable[[CommandBuffer], None], waits: Points, signals: Points) -> None:
+        commands = CommandBuffer(self.device, one_shot=True, name=name, family=self.family)
+        try:
+            record(commands.begin())
+            commands.end()
+            self.submit((commands,), waits=waits, signals=signals)
+        except PumiceError:
+            commands.close()
+            raise
+
+    def close(self) -> None:
+        """Destroys the timeline; called by ``Device.close`` when the queue is idle."""
+        self.device.destroy("semaphore", self.timeline)
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name} (family {self.family}), {self._submitted - self._completed} in flight>"

@@ -1,0 +1,323 @@
+"""What reflection says of a SPIR-V module: plain frozen data, made by `spirv.reflect`."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+from typing import Final, Literal
+
+import ml_dtypes
+import numpy as np
+
+from ..status import InvalidArgumentError, NotFoundError
+
+__all__ = [
+    "Binding",
+    "BlockMember",
+    "ElementLayout",
+    "EntryPoint",
+    "JsonValue",
+    "PushConstantBlock",
+    "ScalarKind",
+    "ScalarType",
+    "ShaderModuleReflection",
+    "SpecializationConstant",
+]
+
+ScalarKind = Literal["float", "int", "uint", "bool"]
+JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
+
+_ENCODED_FLOATS: Final[dict[str, np.dtype]] = {
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "float8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "float8_e5m2": np.dtype(ml_dtypes.float8_e5m2),
+}
+
+
+def _to_json(value: object) -> JsonValue:
+    """A dataclass, tuple or plain value in JSON's terms; floats JSON has no form for become their names."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, enum.IntEnum):
+        return int(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
+    if dataclasses.is_dataclass(value):
+        return {field.name: _to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    raise InvalidArgumentError(f"a {type(value).__name__} has no JSON form; reflection holds plain values only")
+
+
+def _json_object(value: object) -> dict[str, JsonValue]:
+    result = _to_json(value)
+    assert isinstance(result, dict)
+    return result
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A scalar of a shader.
+
+    Attributes:
+        kind: ``"float"``, ``"int"`` (signed), ``"uint"`` or ``"bool"``.
+        bits: width; 32 for ``bool``, which has no defined bit pattern in SPIR-V. A physical storage buffer
+            address is shown as a 64-bit ``uint``.
+        encoding: ``""`` for IEEE 754 floats and all other kinds, else ``"bfloat16"``, ``"float8_e4m3"``,
+            ``"float8_e5m2"`` or ``"encoding <number>"`` (SPIR-V's FP Encoding operand).
+    """
+
+    kind: ScalarKind
+    bits: int
+    encoding: str = ""
+
+    @property
+    def dtype(self) -> np.dtype | None:
+        """The NumPy dtype of one such scalar, or ``None`` for ``bool`` and formats NumPy has no dtype for."""
+        if self.encoding:
+            return _ENCODED_FLOATS.get(self.encoding)
+        if self.kind == "bool" or self.bits not in ((16, 32, 64) if self.kind == "float" else (8, 16, 32, 64)):
+            return None
+        return np.dtype(f"{self.kind}{self.bits}")
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The fields by name."""
+        return _json_object(self)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BlockMember:
+    """One member of a block, or of a structure within one.
+
+    Attributes:
+        name: the name in the source, ``""`` where the module has no debug names.
+        offset: bytes from the start of the structure that holds the member.
+        size: bytes, arrays and matrices as stride times count; 0 for a run-time sized array.
+        scalar: the scalar type, or ``None`` for a structure.
+        components: vector size (rows of a matrix); 1 for scalars and structures.
+        columns: columns of a matrix, else 1.
+        array_length: length of the (outermost) array, 0 if run-time sized, ``None`` if no array.
+        array_stride: bytes between elements of the (outermost) array, else ``None``.
+        matrix_stride: bytes between columns (rows if ``row_major``), else ``None``.
+        row_major: whether a matrix is stored row by row.
+        members: the members of a structure (or of the elements of an array of structures).
+        array_shape: every dimension of an array of arrays, outermost first; ``()`` if no array.
+        array_strides: the stride in bytes of each of those dimensions.
+    """
+
+    name: str
+    offset: int
+    size: int
+    scalar: ScalarType | None
+    components: int = 1
+    columns: int = 1
+    array_length: int | None = None
+    array_stride: int | None = None
+    matrix_stride: int | None = None
+    row_major: bool = False
+    members: tuple[BlockMember, ...] = ()
+    array_shape: tuple[int, ...] = ()
+    array_strides: tuple[int, ...] = ()
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The fields by name, nested members as a list."""
+        return _json_object(self)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ElementLayout:
+    """The elements that a block is made of: those of its last member, which is where an array sits.
+
+    Attributes:
+        scalar: the scalar type of an element; for a structure, the one type that all its members share.
+        components: vector size (rows of a matrix); 1 for scalars and structures.
+        columns: columns of a matrix, else 1.
+        stride: bytes from one element to the next; the element's size if there is no array.
+        array: ``"runtime"``, ``"fixed"``, or ``"none"`` where the block's only member is no array.
+        length: elements of a ``"fixed"`` array, else ``None``.
+        struct: the members, where elements are structures.
+        inner_shape: the inner dimensions of an array of arrays, outermost first.
+    """
+
+    scalar: ScalarType
+    components: int
+    columns: int
+    stride: int
+    array: Literal["runtime", "fixed", "none"]
+    length: int | None
+    struct: tuple[BlockMember, ...] = ()
+    inner_shape: tuple[int, ...] = ()
+
+    @property
+    def dtype(self) -> np.dtype | None:
+        """NumPy dtype of one component; ``None`` for structures, ``bool`` and formats NumPy has no dtype for."""
+        return None if self.struct else self.scalar.dtype
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The fields by name, and ``dtype`` as its name or ``None``."""
+        dtype = self.dtype
+        return {**_json_object(self), "dtype": None if dtype is None else dtype.name}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Binding:
+    """One descriptor binding that an entry point statically uses.
+
+    Several variables on one binding (aliases of different element types) make one ``Binding``: access is what
+    any of them does, ``fixed_size`` the largest, the members those of the first, and ``element`` is ``None``
+    where they differ.
+
+    Attributes:
+        set: descriptor set number.
+        binding: number within the set.
+        name: the variable's name, else its block's, else ``""``.
+        descriptor_type: ``VkDescriptorType`` value.
+        descriptor_type_name: its name without prefix, in lower case (``"storage_buffer"``).
+        count: descriptors in the binding: 1, an array's length, or 0 for a run-time sized array.
+        readable: may the shader read it. ``False`` only if declared so or no instruction can.
+        writable: may the shader write it. ``False`` only if declared so or no instruction can.
+        element: what the block's (last) array is made of; ``None`` for images, samplers and blocks with neither
+            an array at their end nor a single member, and for structures of mixed scalar types.
+        fixed_size: bytes before the run-time array, or of the whole block up to the end of its last member.
+        members: the block's members.
+    """
+
+    set: int
+    binding: int
+    name: str
+    descriptor_type: int
+    descriptor_type_name: str
+    count: int
+    readable: bool
+    writable: bool
+    element: ElementLayout | None
+    fixed_size: int
+    members: tuple[BlockMember, ...]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The fields by name, the element and members nested."""
+        return {**_json_object(self), "element": None if self.element is None else self.element.to_json()}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PushConstantBlock:
+    """The push constants of an entry point.
+
+    Attributes:
+        size: bytes from 0 up to the end of the last member.
+        members: the members, in declaration order.
+    """
+
+    size: int
+    members: tuple[BlockMember, ...]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The fields by name."""
+        return _json_object(self)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SpecializationConstant:
+    """A constant that pipeline creation can set.
+
+    Attributes:
+        constant_id: the ``SpecId``, ``VkSpecializationMapEntry::constantID``.
+        name: name in the source, or ``""``.
+        scalar: its type. In specialization data a ``bool`` takes 4 bytes (``VkBool32``).
+        default: the value in the module, exact.
+    """
+
+    constant_id: int
+    name: str
+    scalar: ScalarType
+    default: int | float | bool
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The fields by name."""
+        return _json_object(self)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """One entry point and what its call graph statically uses.
+
+    Attributes:
+        name: as ``VkPipelineShaderStageCreateInfo::pName`` wants it.
+        execution_model: SPIR-V's name, ``"GLCompute"`` for compute.
+        local_size: invocations of a workgroup in x, y, z, specialization constants at their defaults;
+            ``(1, 1, 1)`` for execution models without workgroups.
+        local_size_spec_ids: which specialization constant sets each, or ``None`` where fixed.
+        bindings: by set, then binding.
+        push_constants: the push constant block, or ``None``.
+        workgroup_memory_bytes: workgroup (shared) memory, specialization constants at their defaults, laid
+            out with std430's sizes and alignments and 4-byte booleans; explicitly laid out blocks overlap. The
+            driver may need a little more or less. ``None`` if a size cannot be told.
+    """
+
+    name: str
+    execution_model: str
+    local_size: tuple[int, int, int]
+    local_size_spec_ids: tuple[int | None, int | None, int | None]
+    bindings: tuple[Binding, ...]
+    push_constants: PushConstantBlock | None
+    workgroup_memory_bytes: int | None
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The fields by name, everything nested."""
+        return {**_json_object(self), "bindings": [binding.to_json() for binding in self.bindings]}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ShaderModuleReflection:
+    """What a SPIR-V module declares.
+
+    Attributes:
+        version: SPIR-V version, ``(major, minor)``.
+        generator: the header's generator word: tool in the upper 16 bits, tool's version in the lower.
+        capabilities: declared capabilities by SPIR-V name, ``"Capability(<number>)"`` if not known here.
+        extensions: declared SPIR-V extensions.
+        addressing_model: ``"Logical"`` or ``"PhysicalStorageBuffer64"`` in Vulkan.
+        memory_model: ``"GLSL450"`` or ``"Vulkan"`` in Vulkan.
+        entry_points: in the module's order.
+        specialization_constants: by constant id.
+    """
+
+    version: tuple[int, int]
+    generator: int
+    capabilities: tuple[str, ...]
+    extensions: tuple[str, ...]
+    addressing_model: str
+    memory_model: str
+    entry_points: tuple[EntryPoint, ...]
+    specialization_constants: tuple[SpecializationConstant, ...]
+
+    def entry_point(self, name: str | None = None) -> EntryPoint:
+        """The entry point of that name, a ``GLCompute`` one before others, or the only ``GLCompute`` one.
+
+        Args:
+            name: the name, or ``None`` if the module has one compute entry point.
+
+        Raises:
+            NotFoundError: none of that name, or no ``GLCompute`` entry point at all.
+            InvalidArgumentError: ``name`` is ``None`` and there are several.
+        """
+        compute = [entry for entry in self.entry_points if entry.execution_model == "GLCompute"]
+        existing = ", ".join(f"{entry.name!r} ({entry.execution_model})" for entry in self.entry_points) or "none"
+        if name is not None:
+            for entry in (*compute, *self.entry_points):
+                if entry.name == name:
+                    return entry
+            raise NotFoundError(f"the SPIR-V module has no entry point {name!r}; it has: {existing}")
+        if not compute:
+            raise NotFoundError(f"expected a GLCompute entry point in the SPIR-V module; it has: {existing}")
+        if len(compute) > 1:
+            raise InvalidArgumentError(
+                f"the SPIR-V module has {len(compute)} GLCompute entry points; name one of: "
+                + ", ".join(repr(entry.name) for entry in compute)
+            )
+        return compute[0]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The fields by name, everything nested."""
+        return {**_json_object(self), "entry_points": [entry.to_json() for entry in self.entry_points]}

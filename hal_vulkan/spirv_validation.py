@@ -1,0 +1,62 @@
+"""Keeps SPIR-V that breaks the specification's rules away from drivers, which are free to crash on it.
+
+``spirv-val`` is asked once for each module: what it passed is remembered in the process and, by hash, in the cache
+directory. Where the tool is not installed, modules go to the driver unchecked and a warning says so once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import threading
+
+from ..status import UnavailableError
+from . import spirv_tools
+from .pipeline_cache import cache_directory
+
+__all__ = ["ensure_valid"]
+
+_log = logging.getLogger("pumice.spirv")
+_passed: set[tuple[bytes, str]] = set()
+_lock = threading.Lock()
+_warned = False
+
+
+def ensure_valid(code: bytes, target_env: str) -> None:
+    """Returns if ``spirv-val`` passes the module.
+
+    Args:
+        code: the module.
+        target_env: e.g. ``"vulkan1.3"``.
+
+    Raises:
+        InvalidArgumentError: the module breaks a rule; the message is the tool's.
+    """
+    global _warned
+    key = (hashlib.sha256(code).digest(), target_env)
+    if key in _passed:
+        return
+    directory = cache_directory()
+    try:
+        tool = spirv_tools.find_tool("spirv-val")
+    except UnavailableError as error:
+        with _lock:
+            if not _warned:
+                _warned = True
+                _log.warning(
+                    "SPIR-V goes to the driver unchecked, and a damaged module may crash it: %s", error.message
+                )
+        return
+    stamp = None
+    if directory is not None:
+        version = hashlib.sha256(f"{tool}:{tool.stat().st_mtime_ns}".encode()).hexdigest()[:16]
+        stamp = directory / "spirv-val" / f"{key[0].hex()}-{target_env}-{version}"
+    if stamp is None or not stamp.exists():
+        spirv_tools.validate(code, target_env=target_env)
+        if stamp is not None:
+            with contextlib.suppress(OSError):
+                stamp.parent.mkdir(parents=True, exist_ok=True)
+                stamp.touch()
+    with _lock:
+        _passed.add(key)

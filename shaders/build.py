@@ -1,0 +1,161 @@
+"""Build the SPIR-V beside the GLSL sources, or check that it is current: ``python -m pumice.shaders.build``.
+
+``manifest.json`` records, for each shader, the SHA-256 of all that goes into it (options, source, included
+files) and of the SPIR-V, and the compiler's version. So a check needs no compiler: it compares both hashes.
+Where the recorded compiler is the installed one, it also builds anew and compares the bytes.
+
+Line endings do not count in the source's hash, since a version-control system may change them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from ..hal_vulkan import glsl
+from ..status import PumiceError, UnavailableError
+from . import names, path, source_path
+
+__all__ = ["MANIFEST", "TARGET_ENV", "ManifestEntry", "build", "main", "read_manifest", "source_hash", "stale"]
+
+#: Where the hashes are.
+MANIFEST: Final = Path(__file__).parent / "manifest.json"
+#: The lowest Vulkan version pumice runs on: SPIR-V 1.3.
+TARGET_ENV: Final = "vulkan1.1"
+
+_FORMAT: Final = 1
+_OPTIONS: Final = f"stage=comp target_env={TARGET_ENV} optimize=0 debug=0"
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    """What one shader was built from and with.
+
+    Attributes:
+        source_sha256: see `source_hash`.
+        spirv_sha256: SHA-256 of the ``.spv`` file.
+        compiler: name and version of the compiler.
+    """
+
+    source_sha256: str
+    spirv_sha256: str
+    compiler: str
+
+
+def source_hash(name: str) -> str:
+    """SHA-256, in hexadecimal, of the options, the source and every file it includes."""
+    file = source_path(name)
+    digest = hashlib.sha256(_OPTIONS.encode())
+    parts = {file: file.read_bytes(), **glsl.included_files(file)}
+    for part, content in parts.items():
+        text = content.replace(b"\r\n", b"\n")
+        label = part.relative_to(MANIFEST.parent).as_posix()
+        digest.update(f"\n{label} {len(text)}\n".encode() + text)
+    return digest.hexdigest()
+
+
+def read_manifest() -> dict[str, ManifestEntry]:
+    """The recorded entries by shader name; empty where the file is missing, or is not a manifest."""
+    try:
+        document = json.loads(MANIFEST.read_bytes())
+        if document["format"] != _FORMAT:
+            return {}
+        return {str(name): ManifestEntry(**entry) for name, entry in document["shaders"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def stale() -> dict[str, str]:
+    """Why each shader that is not current is not, by name; empty where all are.
+
+    Raises:
+        InvalidArgumentError: a source does not compile.
+    """
+    manifest = read_manifest()
+    try:
+        compiler = glsl.find_compiler().version
+    except UnavailableError:
+        compiler = None
+    reasons = dict.fromkeys(manifest.keys() - set(names()), "it is in manifest.json and has no source")
+    for name in names():
+        reason = _staleness(name, manifest.get(name), compiler)
+        if reason:
+            reasons[name] = reason
+    return dict(sorted(reasons.items()))
+
+
+def build(*, everything: bool = False) -> tuple[str, ...]:
+    """Build the shaders that are stale and record them.
+
+    Args:
+        everything: build current ones too, for instance to take up another compiler.
+
+    Returns:
+        The names of those that were built, sorted.
+
+    Raises:
+        InvalidArgumentError: a source does not compile.
+        UnavailableError: no compiler is installed.
+    """
+    compiler = glsl.find_compiler().version
+    wanted = names() if everything else tuple(name for name in stale() if name in names())
+    manifest = {name: entry for name, entry in read_manifest().items() if name in names()}
+    for name in wanted:
+        code = _compile(name)
+        path(name).write_bytes(code)
+        manifest[name] = ManifestEntry(source_hash(name), hashlib.sha256(code).hexdigest(), compiler)
+    document = {"format": _FORMAT, "shaders": {name: asdict(entry) for name, entry in sorted(manifest.items())}}
+    MANIFEST.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8", newline="\n")
+    return wanted
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit status: 0, 1 where ``--check`` found stale shaders, 2 on an error."""
+    parser = argparse.ArgumentParser(prog="python -m pumice.shaders.build", description="Build the SPIR-V files.")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--check", action="store_true", help="build nothing; say which shaders are stale")
+    choice.add_argument("--all", action="store_true", help="build current shaders too")
+    options = parser.parse_args(arguments)
+    try:
+        if options.check:
+            reasons = stale()
+            for name, reason in reasons.items():
+                print(f"{name}: {reason}")
+            print(f"{len(reasons)} stale of {len(names())} shaders")
+            return 1 if reasons else 0
+        for name in build(everything=options.all):
+            print(f"built {name}")
+        return 0
+    except PumiceError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _compile(name: str) -> bytes:
+    return glsl.compile_glsl(source_path(name), target_env=TARGET_ENV)
+
+
+def _staleness(name: str, entry: ManifestEntry | None, compiler: str | None) -> str | None:
+    if entry is None:
+        return "it is not in manifest.json"
+    if source_hash(name) != entry.source_sha256:
+        return "its source, a file that it includes, or an option changed"
+    try:
+        code = path(name).read_bytes()
+    except FileNotFoundError:
+        return "its SPIR-V file is missing"
+    if hashlib.sha256(code).hexdigest() != entry.spirv_sha256:
+        return "its SPIR-V file is not the one that was recorded"
+    if entry.compiler == compiler and _compile(name) != code:
+        return f"{compiler} makes another SPIR-V module of it"
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

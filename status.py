@@ -1,0 +1,252 @@
+"""Status codes and the one error hierarchy of pumice.
+
+Every folder may import this module and this module imports nothing of pumice.
+
+The sixteen canonical codes and their numbers are those of gRPC and Abseil
+(https://abseil.io/docs/cpp/guides/status-codes); ``DEFERRED`` and ``INCOMPATIBLE`` are the two that
+IREE adds to them (``runtime/src/iree/base/status.h``, 3.13).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import ClassVar, Final
+
+__all__ = [
+    "AbortedError",
+    "AlreadyExistsError",
+    "CancelledError",
+    "ClosedError",
+    "DataLossError",
+    "DeadlineExceededError",
+    "DeviceLostError",
+    "FailedPreconditionError",
+    "IncompatibleError",
+    "InternalError",
+    "InvalidArgumentError",
+    "NotFoundError",
+    "OutOfRangeError",
+    "PermissionDeniedError",
+    "PumiceError",
+    "ResourceExhaustedError",
+    "StatusCode",
+    "UnavailableError",
+    "UnimplementedError",
+    "UnknownError",
+    "error_for",
+]
+
+
+class StatusCode(enum.IntEnum):
+    """What went wrong, in terms of what the caller can do about it."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+    DEFERRED = 17
+    INCOMPATIBLE = 18
+
+
+class PumiceError(Exception):
+    """The base of every error pumice raises on purpose.
+
+    Attributes:
+        code: the canonical status code; subclasses fix it.
+        message: what was expected, what came and what to do, without the code.
+        location: where in a program it happened (module, function, source line), or ``None``.
+        vk_result: name of the ``VkResult`` behind the error (``"VK_ERROR_DEVICE_LOST"``), or ``None``.
+    """
+
+    code: StatusCode = StatusCode.UNKNOWN
+    default_code: ClassVar[StatusCode] = StatusCode.UNKNOWN
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: StatusCode | None = None,
+        location: str | None = None,
+        vk_result: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message: Final = message
+        self.code = self.default_code if code is None else code
+        self.location = location
+        self.vk_result = vk_result
+
+    def __str__(self) -> str:
+        parts = [f"{self.code.name}: "]
+        if self.location:
+            parts.append(f"{self.location}: ")
+        parts.append(self.message)
+        if self.vk_result and self.vk_result not in self.message:
+            parts.append(f" [{self.vk_result}]")
+        return "".join(parts)
+
+    def again(self) -> PumiceError:
+        """A fresh error of the same class and content.
+
+        A sticky failure is raised once for every waiter, in several threads; each gets an exception
+        object, and so a traceback, of its own.
+        """
+        copy = type(self)(self.message, code=self.code, location=self.location, vk_result=self.vk_result)
+        copy.__cause__ = self
+        return copy
+
+
+class CancelledError(PumiceError):
+    """The operation was cancelled by its owner."""
+
+    default_code = StatusCode.CANCELLED
+
+
+class UnknownError(PumiceError):
+    """An error with no better code, such as a VkResult this version does not know."""
+
+    default_code = StatusCode.UNKNOWN
+
+
+class InvalidArgumentError(PumiceError, ValueError):
+    """An argument that can never be right, whatever the state of the system."""
+
+    default_code = StatusCode.INVALID_ARGUMENT
+
+
+class DeadlineExceededError(PumiceError, TimeoutError):
+    """The deadline passed first. Whatever was waited for goes on and can be waited for again."""
+
+    default_code = StatusCode.DEADLINE_EXCEEDED
+
+
+class NotFoundError(PumiceError, LookupError):
+    """A named thing (device, file, entry point, export) does not exist; the message lists those that do."""
+
+    default_code = StatusCode.NOT_FOUND
+
+    def __str__(self) -> str:  # LookupError's subclasses may quote; keep the plain form
+        return PumiceError.__str__(self)
+
+
+class AlreadyExistsError(PumiceError):
+    """The thing to be made is there already."""
+
+    default_code = StatusCode.ALREADY_EXISTS
+
+
+class PermissionDeniedError(PumiceError):
+    """The operating system or the memory's access bits forbid it."""
+
+    default_code = StatusCode.PERMISSION_DENIED
+
+
+class ResourceExhaustedError(PumiceError, MemoryError):
+    """Out of memory or of a driver's limited objects; nothing was made."""
+
+    default_code = StatusCode.RESOURCE_EXHAUSTED
+
+
+class FailedPreconditionError(PumiceError, RuntimeError):
+    """The object is not in the state that the call needs."""
+
+    default_code = StatusCode.FAILED_PRECONDITION
+
+
+class ClosedError(FailedPreconditionError):
+    """The caller closed the object before; nothing broke."""
+
+
+class AbortedError(PumiceError):
+    """The operation was ended from outside before it finished."""
+
+    default_code = StatusCode.ABORTED
+
+
+class OutOfRangeError(PumiceError, IndexError):
+    """A range that is valid in kind but goes past the end of the object."""
+
+    default_code = StatusCode.OUT_OF_RANGE
+
+
+class UnimplementedError(PumiceError, NotImplementedError):
+    """The device, or this version of pumice, cannot do it."""
+
+    default_code = StatusCode.UNIMPLEMENTED
+
+
+class InternalError(PumiceError):
+    """A rule of pumice's own was broken, or a validation layer found wrong use of Vulkan: please report it."""
+
+    default_code = StatusCode.INTERNAL
+
+
+class UnavailableError(PumiceError):
+    """Something needed is not there at present (a Vulkan loader, a driver); the message says how to get it."""
+
+    default_code = StatusCode.UNAVAILABLE
+
+
+class DataLossError(PumiceError):
+    """Unrecoverable loss or corruption of data."""
+
+    default_code = StatusCode.DATA_LOSS
+
+
+class DeviceLostError(PumiceError):
+    """The device was lost. It is sticky: every later use of the device raises it too."""
+
+    default_code = StatusCode.UNAVAILABLE
+
+
+class IncompatibleError(PumiceError):
+    """A version of a format or interface that this build does not know."""
+
+    default_code = StatusCode.INCOMPATIBLE
+
+
+_CLASSES: Final[dict[StatusCode, type[PumiceError]]] = {
+    StatusCode.CANCELLED: CancelledError,
+    StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
+    StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
+    StatusCode.NOT_FOUND: NotFoundError,
+    StatusCode.ALREADY_EXISTS: AlreadyExistsError,
+    StatusCode.PERMISSION_DENIED: PermissionDeniedError,
+    StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,
+    StatusCode.FAILED_PRECONDITION: FailedPreconditionError,
+    StatusCode.ABORTED: AbortedError,
+    StatusCode.OUT_OF_RANGE: OutOfRangeError,
+    StatusCode.UNIMPLEMENTED: UnimplementedError,
+    StatusCode.INTERNAL: InternalError,
+    StatusCode.UNAVAILABLE: UnavailableError,
+    StatusCode.DATA_LOSS: DataLossError,
+    StatusCode.INCOMPATIBLE: IncompatibleError,
+}
+
+
+def error_for(code: StatusCode, message: str, *, location: str | None = None) -> PumiceError:
+    """The error object for a status code, of the most specific class there is.
+
+    Args:
+        code: any code but ``OK``.
+        message: what was expected, what came, what to do.
+        location: module, function and source line, where known.
+
+    Raises:
+        InvalidArgumentError: ``code`` is ``OK``, which is not an error.
+    """
+    if code == StatusCode.OK:
+        raise InvalidArgumentError("error_for expects a failure code, got OK; return normally instead")
+    return _CLASSES.get(code, PumiceError)(message, code=code, location=location)

@@ -1,0 +1,82 @@
+"""Fixtures for every test: a device, and the two things that hold after each test.
+
+After each test, live native objects are back at their baseline, and the validation layers (on under
+``PUMICE_VALIDATION=1``) have said nothing that was not expected.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pumice.hal_vulkan.device import Device
+from pumice.hal_vulkan.driver import Driver, shared_driver
+from pumice.hal_vulkan.live_objects import live_objects
+from pumice.hal_vulkan.native import take_validation_errors
+from pumice.status import UnavailableError
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests neither read nor write the user's caches."""
+    before = os.environ.get("PUMICE_CACHE_DIR")
+    os.environ["PUMICE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["PUMICE_CACHE_DIR"]
+    else:
+        os.environ["PUMICE_CACHE_DIR"] = before
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Holds that a test leaves no native object and no validation message behind."""
+    if request.node.get_closest_marker("vulkan") is None:
+        yield
+        return
+    gc.collect()
+    before = live_objects()
+    yield
+    gc.collect()
+    errors = take_validation_errors()
+    assert not errors, f"validation messages: {[e.message for e in errors]}"
+    after = live_objects()
+    assert after == before, f"native objects left alive: before {before}, after {after}"
+
+
+@pytest.fixture(scope="session")
+def driver() -> Driver:
+    """The process's driver, of any Vulkan implementation; without one the test fails, as CI must have one."""
+    try:
+        return shared_driver()
+    except UnavailableError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no Vulkan here: {error.message}")
+
+
+@pytest.fixture
+def device(driver: Driver) -> Iterator[Device]:
+    """A fresh device, closed after the test."""
+    with Device(driver) as fresh:
+        yield fresh
+
+
+@pytest.fixture(params=["mapped", "staging"])
+def any_device(driver: Driver, request: pytest.FixtureRequest) -> Iterator[Device]:
+    """A device twice: as it is, and on the path that discrete GPUs take."""
+    from pumice.hal_vulkan.device_plan import PlanOptions
+
+    with Device(driver, options=PlanOptions(staging=request.param == "staging")) as fresh:
+        yield fresh
+
+
+@pytest.fixture
+def shader_path() -> Path:
+    """The folder of the shaders that ship."""
+    from pumice import shaders
+
+    return Path(shaders.__file__).parent

@@ -1,0 +1,441 @@
+"""What each shader computes, in NumPy, with inputs to try it on: `CASES`.
+
+Running a case: make one storage buffer for each of `Case.buffers`, bind buffer ``bindings[i]`` at binding
+``i`` of set 0, dispatch each of `Case.passes` with a memory barrier (shader write to shader read) before the
+next, read the buffers back and call `Case.check` with their contents.
+
+The buffers start with what the case says, also those that are only written: they start with a sentinel, and
+what a shader must leave alone is compared like everything else.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from pumice.shaders import COPY_UNALIGNED, FILL_UNALIGNED, repeat_pattern
+
+Array: TypeAlias = npt.NDArray[np.generic]
+Groups: TypeAlias = tuple[int, int, int]
+
+SENTINEL = 0xCD
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One dispatch.
+
+    Attributes:
+        groups: workgroups in x, y, z.
+        push: the push constants from offset 0; empty where the shader has none.
+    """
+
+    groups: Groups
+    push: bytes = b""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One shader with inputs and what comes out.
+
+    Attributes:
+        name: unique among `CASES`.
+        shader: the shader's name in `pumice.shaders`.
+        buffers: contents of the storage buffers before the first pass.
+        passes: the dispatches in order.
+        reference: from the buffers' contents to what those that change (by buffer index) hold afterwards.
+        bindings: index into ``buffers`` for each binding of set 0.
+        spec: specialization constants (unsigned 32-bit) by id.
+        rtol: relative tolerance; 0 compares bytes.
+        atol: absolute tolerance, added to the relative one.
+    """
+
+    name: str
+    shader: str
+    buffers: tuple[Array, ...]
+    passes: tuple[Pass, ...]
+    reference: Callable[[Sequence[Array]], dict[int, Array]]
+    bindings: tuple[int, ...]
+    spec: Mapping[int, int] = field(default_factory=dict)
+    rtol: float = 0.0
+    atol: float = 0.0
+
+    def expected(self) -> list[Array]:
+        """What every buffer holds afterwards."""
+        changed = self.reference([buffer.copy() for buffer in self.buffers])
+        return [changed.get(index, buffer) for index, buffer in enumerate(self.buffers)]
+
+    def check(self, results: Sequence[bytes]) -> None:
+        """Compare the buffers' contents after the last pass, all of them, with the reference.
+
+        Args:
+            results: one for each of ``buffers``, at least as long.
+
+        Raises:
+            AssertionError: they differ.
+        """
+        assert len(results) == len(self.buffers)
+        for index, (result, expected) in enumerate(zip(results, self.expected(), strict=True)):
+            actual = np.frombuffer(result, dtype=expected.dtype, count=expected.size).reshape(expected.shape)
+            message = f"{self.name}: buffer {index}"
+            if self.rtol or self.atol:
+                np.testing.assert_allclose(_f64(actual), _f64(expected), self.rtol, self.atol, err_msg=message)
+            else:
+                np.testing.assert_array_equal(_bytes(actual), _bytes(expected), err_msg=message)
+
+
+def _bytes(array: Array) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(array.tobytes(), np.uint8)
+
+
+def _unwritten(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    array = np.empty(shape, dtype)
+    array.view(np.uint8).fill(SENTINEL)
+    return array
+
+
+def _random(name: str) -> np.random.Generator:
+    return np.random.default_rng(list(name.encode()))
+
+
+def _f32(name: str, *shape: int) -> npt.NDArray[np.float32]:
+    return _random(name).standard_normal(shape, np.float32)
+
+
+def _up(count: int, by: int) -> int:
+    return -(-count // by)
+
+
+def _f64(array: Array) -> npt.NDArray[np.float64]:
+    return array.astype(np.float64)
+
+
+def mul(n: int, groups: int) -> Case:
+    name = f"mul[{n},{groups}]"
+    return Case(
+        name,
+        "mul",
+        (_f32(f"{name}a", n), _f32(f"{name}b", n), _unwritten(n, np.float32)),
+        (Pass((groups, 1, 1)),),
+        lambda b: {2: np.multiply(b[0], b[1])},
+        (0, 1, 2),
+    )
+
+
+def mul_shortest(n: int) -> Case:
+    """The arrays have different lengths; the shortest counts."""
+    name = f"mul_shortest[{n}]"
+
+    def reference(b: Sequence[Array]) -> dict[int, Array]:
+        product = b[2].copy()
+        product[:n] = np.multiply(b[0][:n], b[1][:n])
+        return {2: product}
+
+    buffers = (_f32(f"{name}a", n + 70), _f32(f"{name}b", n), _unwritten(n + 9, np.float32))
+    return Case(name, "mul", buffers, (Pass((_up(n, 64) + 1, 1, 1)),), reference, (0, 1, 2))
+
+
+def saxpy(n: int, a: float) -> Case:
+    name = f"saxpy[{n}]"
+    # Whether the device fuses the multiplication and the addition is its own choice.
+    return Case(
+        name,
+        "examples/saxpy",
+        (_f32(f"{name}x", n), _f32(f"{name}y", n)),
+        (Pass((_up(n, 64), 1, 1), struct.pack("<f", a)),),
+        lambda b: {1: (np.float64(np.float32(a)) * _f64(b[0]) + _f64(b[1])).astype(np.float32)},
+        (0, 1),
+        rtol=1e-6,
+        atol=1e-6,
+    )
+
+
+def reduction(n: int, groups: int, local: int) -> Case:
+    """The partial sums; one group makes the sum of all."""
+    name = f"reduction[{n},{groups},{local}]"
+
+    def reference(b: Sequence[Array]) -> dict[int, Array]:
+        lane = np.arange(n) % (groups * local) // local
+        return {1: np.bincount(lane, weights=_f64(b[0]), minlength=groups).astype(np.float32)}
+
+    return Case(
+        name,
+        "examples/reduction",
+        (_f32(name, n), _unwritten(groups, np.float32)),
+        (Pass((groups, 1, 1), struct.pack("<I", n)),),
+        reference,
+        (0, 1),
+        spec={0: local},
+        rtol=1e-5,
+        atol=1e-4,
+    )
+
+
+def matmul(m: int, n: int, k: int) -> Case:
+    name = f"matmul[{m},{n},{k}]"
+    return Case(
+        name,
+        "examples/matmul",
+        (_f32(f"{name}a", m, k), _f32(f"{name}b", k, n), _unwritten((m, n), np.float32)),
+        (Pass((_up(n, 32), _up(m, 32), 1), struct.pack("<III", m, n, k)),),
+        lambda b: {2: (_f64(b[0]) @ _f64(b[1])).astype(np.float32)},
+        (0, 1, 2),
+        rtol=1e-5,
+        atol=1e-4,
+    )
+
+
+def prefix_sum(n: int) -> Case:
+    name = f"prefix_sum[{n}]"
+    blocks = _up(n, 512)
+
+    def reference(b: Sequence[Array]) -> dict[int, Array]:
+        sums = np.cumsum(b[0], dtype=np.uint32)
+        ends = np.minimum(np.arange(1, blocks + 1) * 512, n) - 1
+        return {1: sums, 2: sums[ends]}
+
+    values = _random(name).integers(0, 2**32, n, np.uint32)
+    return Case(
+        name,
+        "examples/prefix_sum",
+        (values, _unwritten(n, np.uint32), _unwritten(blocks, np.uint32)),
+        tuple(Pass((groups, 1, 1), struct.pack("<II", n, i)) for i, groups in enumerate((blocks, 1, blocks))),
+        reference,
+        (0, 1, 2),
+    )
+
+
+def mandelbrot(width: int, height: int, iterations: int) -> Case:
+    left, top = np.float32(-2.1), np.float32(-1.2)
+    step_x, step_y = np.float32(2.8 / width), np.float32(2.4 / height)
+
+    def reference(_: Sequence[Array]) -> dict[int, Array]:
+        c_re = np.broadcast_to(left + np.arange(width, dtype=np.float32) * step_x, (height, width))
+        c_im = np.broadcast_to((top + np.arange(height, dtype=np.float32) * step_y)[:, None], (height, width))
+        re, im = np.zeros_like(c_re), np.zeros_like(c_im)
+        counts = np.zeros((height, width), np.uint32)
+        alive = np.ones((height, width), np.bool_)
+        for _step in range(iterations):
+            re_squared, im_squared, cross_term = re * re, im * im, re * im
+            alive &= re_squared + im_squared <= 4
+            counts += alive
+            im = np.where(alive, (cross_term + cross_term) + c_im, im)
+            re = np.where(alive, (re_squared - im_squared) + c_re, re)
+        return {0: counts}
+
+    push = struct.pack("<III4f", width, height, iterations, left, top, step_x, step_y)
+    return Case(
+        f"mandelbrot[{width},{height}]",
+        "examples/mandelbrot",
+        (_unwritten((height, width), np.uint32),),
+        (Pass((_up(width, 8), _up(height, 8), 1), push),),
+        reference,
+        (0,),
+    )
+
+
+def histogram(n: int, groups: int) -> Case:
+    name = f"histogram[{n}]"
+    # The bytes after the last one counted are not zero, so counting them would show.
+    data = _random(name).integers(0, 256, _up(n, 4) * 4, np.uint8)
+    return Case(
+        name,
+        "examples/histogram",
+        (data, np.zeros(256, np.uint32)),
+        (Pass((groups, 1, 1), struct.pack("<I", n)),),
+        lambda b: {1: np.bincount(b[0][:n], minlength=256).astype(np.uint32)},
+        (0, 1),
+    )
+
+
+def transpose(rows: int, columns: int) -> Case:
+    name = f"transpose[{rows},{columns}]"
+    return Case(
+        name,
+        "examples/transpose",
+        (
+            _random(name).integers(0, 2**32, (rows, columns), np.uint32),
+            _unwritten((columns, rows), np.uint32),
+        ),
+        (Pass((_up(columns, 32), _up(rows, 32), 1), struct.pack("<II", rows, columns)),),
+        lambda b: {1: np.ascontiguousarray(b[0].T)},
+        (0, 1),
+    )
+
+
+def gemv(m: int, n: int, groups: int) -> Case:
+    name = f"gemv[{m},{n},{groups}]"
+    return Case(
+        name,
+        "examples/gemv",
+        (_f32(f"{name}a", m, n), _f32(f"{name}x", n), _unwritten(m, np.float32)),
+        (Pass((groups, 1, 1), struct.pack("<II", m, n)),),
+        lambda b: {2: (_f64(b[0]) @ _f64(b[1])).astype(np.float32)},
+        (0, 1, 2),
+        rtol=1e-5,
+        atol=1e-4,
+    )
+
+
+def softmax(rows: int, columns: int, groups: int) -> Case:
+    name = f"softmax[{rows},{columns},{groups}]"
+
+    def reference(b: Sequence[Array]) -> dict[int, Array]:
+        logits = _f64(b[0])
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return {1: (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)}
+
+    # exp() of GLSL may be off by 3 + 2 |x| ULP (Vulkan specification, precision of extended instructions).
+    return Case(
+        name,
+        "examples/softmax",
+        (4 * _f32(name, rows, columns), _unwritten((rows, columns), np.float32)),
+        (Pass((groups, 1, 1), struct.pack("<II", rows, columns)),),
+        reference,
+        (0, 1),
+        rtol=2e-5,
+        atol=1e-7,
+    )
+
+
+def game_of_life(width: int, height: int) -> Case:
+    name = f"game_of_life[{width},{height}]"
+
+    def reference(b: Sequence[Array]) -> dict[int, Array]:
+        cells = b[0].astype(np.uint32)
+        shifts = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
+        neighbours = sum(np.roll(cells, shift, (0, 1)) for shift in shifts)
+        return {1: ((neighbours == 3) | ((neighbours == 2) & (cells == 1))).astype(np.uint32)}
+
+    return Case(
+        name,
+        "examples/game_of_life",
+        (_random(name).integers(0, 2, (height, width), np.uint32), _unwritten((height, width), np.uint32)),
+        (Pass((_up(width, 8), _up(height, 8), 1), struct.pack("<II", width, height)),),
+        reference,
+        (0, 1),
+    )
+
+
+def fill_unaligned(buffer_size: int, offset: int, size: int, pattern: bytes, groups: int | None = None) -> Case:
+    name = f"fill_unaligned[{buffer_size},{offset},{size},{pattern.hex()}]"
+
+    def reference(b: Sequence[Array]) -> dict[int, Array]:
+        target = b[0].copy()
+        target[offset : offset + size] = np.resize(np.frombuffer(pattern, np.uint8), size)
+        return {0: target}
+
+    return Case(
+        name,
+        FILL_UNALIGNED.name,
+        (_random(name).integers(0, 256, buffer_size, np.uint8),),
+        (
+            Pass(
+                (groups or FILL_UNALIGNED.groups(offset, size), 1, 1),
+                FILL_UNALIGNED.pack_push(offset=offset, size=size, pattern=repeat_pattern(pattern)),
+            ),
+        ),
+        reference,
+        (0,),
+    )
+
+
+def copy_unaligned(
+    source_size: int,
+    target_size: int,
+    source_offset: int,
+    target_offset: int,
+    size: int,
+    *,
+    same: bool = False,
+    groups: int | None = None,
+) -> Case:
+    """With ``same`` there is one buffer, of ``source_size`` bytes, bound twice."""
+    name = f"copy_unaligned[{source_size},{target_size},{source_offset},{target_offset},{size},{same}]"
+    target_index = 0 if same else 1
+
+    def reference(b: Sequence[Array]) -> dict[int, Array]:
+        target = b[target_index].copy()
+        target[target_offset : target_offset + size] = b[0][source_offset : source_offset + size]
+        return {target_index: target}
+
+    sizes = (source_size,) if same else (source_size, target_size)
+    push = COPY_UNALIGNED.pack_push(source_offset=source_offset, target_offset=target_offset, size=size)
+    return Case(
+        name,
+        COPY_UNALIGNED.name,
+        tuple(_random(f"{name}{i}").integers(0, 256, n, np.uint8) for i, n in enumerate(sizes)),
+        (Pass((groups or COPY_UNALIGNED.groups(target_offset, size), 1, 1), push),),
+        reference,
+        (0, target_index),
+    )
+
+
+def _fill_cases() -> list[Case]:
+    pattern = bytes.fromhex("a1b2c3d4")
+    cases = [
+        fill_unaligned(16, offset, size, pattern[:length])
+        for offset in range(5)
+        for size in (*range(10), 16 - offset)
+        for length in (1, 2, 4)
+        if size != 9 or length == 4
+    ]
+    cases += [fill_unaligned(4096, offset, 4096 - offset - 3, pattern) for offset in range(4)]
+    return [*cases, fill_unaligned(4096, 5, 4000, pattern[:2], groups=1)]
+
+
+def _copy_cases() -> list[Case]:
+    cases = [
+        copy_unaligned(16, 20, source, target, size)
+        for source in range(5)
+        for target in range(5)
+        for size in (0, 1, 2, 3, 4, 5, 7, 8, 16 - max(source, target))
+    ]
+    # The ends of both buffers are reached.
+    cases += [copy_unaligned(4096, 4100, 4096 - n, 4100 - n, n) for n in (1, 2, 3, 5, 1027)]
+    # The ranges meet inside a word, the target after the source and before it.
+    cases += [copy_unaligned(64, 64, o, o + n, n, same=True) for o in range(4) for n in (1, 2, 3, 5, 6, 9, 22)]
+    cases += [copy_unaligned(64, 64, o + n, o, n, same=True) for o in range(4) for n in (1, 2, 3, 5, 6, 9, 22)]
+    return [*cases, copy_unaligned(4096, 4096, 1, 6, 4001, groups=2)]
+
+
+CASES: list[Case] = [
+    mul(4, 1),
+    mul(1000, 16),
+    mul(1000, 2),
+    mul_shortest(100),
+    saxpy(1, 2.5),
+    saxpy(1000, -0.37),
+    reduction(1, 1, 128),
+    reduction(5000, 7, 128),
+    reduction(5000, 3, 32),
+    reduction(77, 1, 1),
+    matmul(1, 1, 1),
+    matmul(32, 32, 16),
+    matmul(67, 45, 83),
+    prefix_sum(1),
+    prefix_sum(512),
+    prefix_sum(513),
+    prefix_sum(150_000),
+    mandelbrot(1, 1, 5),
+    mandelbrot(70, 53, 60),
+    histogram(1, 1),
+    histogram(10_003, 3),
+    transpose(1, 1),
+    transpose(32, 64),
+    transpose(45, 71),
+    gemv(1, 1, 1),
+    gemv(37, 300, 37),
+    gemv(37, 300, 5),
+    softmax(1, 1, 1),
+    softmax(9, 333, 9),
+    softmax(9, 333, 2),
+    game_of_life(8, 8),
+    game_of_life(13, 21),
+    *_fill_cases(),
+    *_copy_cases(),
+]

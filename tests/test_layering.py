@@ -1,0 +1,399 @@
+"""The arrows of the house: who may import whom, and that each public name has one home.
+
+Everything is read from the syntax trees, imports under ``TYPE_CHECKING`` and inside functions too: an arrow is an
+arrow wherever it is written. The rules are functions from a source tree to a list of complaints, and each rule is
+itself tested on a tree that breaks it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# A unit is a module or a folder directly under the root; "" is the root's own __init__.py. A module of its own entry
+# goes by that one.
+_FORMATS = {"status", "flatbuffer"}
+ALLOWED: Mapping[str, set[str]] = {
+    "": {"status", "vm", "hal_vulkan", "runtime", "compiler", "shaders"},
+    "status": set(),
+    "flatbuffer": {"status"},
+    "vm": {*_FORMATS, "vm"},
+    "hal_vulkan": {*_FORMATS, "hal_vulkan", "shaders"},
+    "shaders": {*_FORMATS, "shaders"},
+    # The folder is data and its lookup; only its build program compiles.
+    "shaders.build": {*_FORMATS, "shaders", "hal_vulkan"},
+    "compiler": {*_FORMATS, "compiler", "vm", "hal_vulkan"},
+    "runtime": {*_FORMATS, "runtime", "vm", "hal_vulkan", "shaders"},
+    "tools": {"", *_FORMATS, "tools", "runtime", "vm", "hal_vulkan", "compiler", "shaders"},
+}
+NATIVE = "hal_vulkan.native"
+BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
+# Extras that the product itself may use; the others are for tests and benchmarks.
+PRODUCT_EXTRAS = ("view", "study", "compiler")
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module: dotted and relative to the package where it is the package's own, absolute otherwise."""
+
+    module: str
+    own: bool
+    relative: bool
+    line: int
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file of the package; ``name`` is dotted and relative to the package, ``""`` for the root."""
+
+    name: str
+    path: Path
+    tree: ast.Module
+    is_package: bool
+
+    @property
+    def unit(self) -> str:
+        return self.name.split(".")[0]
+
+    def at(self, line: int) -> str:
+        return f"{self.path}:{line}"
+
+
+def modules_of(root: Path) -> dict[str, Module]:
+    """Every module of the package: the root's files, and all below folders with an ``__init__.py``."""
+    folders = [path.parent for path in sorted(root.glob("*/__init__.py"))]
+    paths = [*sorted(root.glob("*.py")), *(path for folder in folders for path in sorted(folder.rglob("*.py")))]
+    modules = {}
+    for path in paths:
+        parts = path.relative_to(root).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package else parts)
+        modules[name] = Module(name, path, ast.parse(path.read_text(encoding="utf-8"), str(path)), is_package)
+    return modules
+
+
+def imports_of(module: Module, modules: Mapping[str, Module]) -> Iterator[Import]:
+    """The imports of a module, of which ``from . import x`` counts as one of the module ``x`` where it is one."""
+    parts = module.name.split(".") if module.name else []
+    package = parts if module.is_package else parts[:-1]
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield _absolute(alias.name, node.lineno)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield _absolute(node.module or "", node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            up = node.level - 1
+            base = [*package[: len(package) - up], *(node.module.split(".") if node.module else [])]
+            assert up <= len(package), f"{module.at(node.lineno)} imports from above the package"
+            for alias in node.names:
+                inner = ".".join([*base, alias.name])
+                yield Import(inner if inner in modules else ".".join(base), True, True, node.lineno)
+        elif isinstance(node, ast.Call) and node.args and _called(node) in ("import_module", "find_spec", "__import__"):
+            # Importing by a name in a string is importing.
+            argument = node.args[0]
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                yield _absolute(argument.value, node.lineno)
+
+
+def _absolute(name: str, line: int) -> Import:
+    top, _, rest = name.partition(".")
+    return Import(rest, True, False, line) if top == "pumice" else Import(name, False, False, line)
+
+
+def _called(node: ast.Call) -> str:
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+# -- the rules ---------------------------------------------------------------------------------------
+
+
+def wrong_arrows(root: Path) -> list[str]:
+    """Imports between units that no arrow allows."""
+    modules = modules_of(root)
+    complaints = []
+    for module in modules.values():
+        if module.unit not in ALLOWED:
+            complaints.append(f"{module.path}: {module.unit!r} is no unit of the house; give it a place in ALLOWED")
+            continue
+        allowed = ALLOWED.get(module.name, ALLOWED[module.unit])
+        for found in imports_of(module, modules):
+            unit = found.module.split(".")[0]
+            if found.own and unit not in allowed:
+                complaints.append(f"{module.at(found.line)}: {module.unit or 'the root'} imports {unit or 'the root'}")
+    return complaints
+
+
+def absolute_imports(root: Path) -> list[str]:
+    """Imports of the package by its name; inside the package they are relative."""
+    modules = modules_of(root)
+    return [
+        f"{module.at(found.line)}: write a relative import"
+        for module in modules.values()
+        for found in imports_of(module, modules)
+        if found.own and not found.relative
+    ]
+
+
+def wrong_bindings(root: Path) -> list[str]:
+    """Uses of the Vulkan bindings outside the one file that may, and of IREE anywhere."""
+    modules = modules_of(root)
+    complaints = []
+    for module in modules.values():
+        for found in imports_of(module, modules):
+            top = found.module.split(".")[0]
+            if found.own or (top in BINDINGS and module.name == NATIVE):
+                continue
+            if top in BINDINGS or top == "iree":
+                complaints.append(f"{module.at(found.line)}: imports {found.module}")
+    return complaints
+
+
+def undeclared_imports(root: Path, declared: Iterable[str]) -> list[str]:
+    """Imports of what is neither the standard library's nor a declared dependency."""
+    modules = modules_of(root)
+    known = {*declared, *sys.stdlib_module_names}
+    return [
+        f"{module.at(found.line)}: {found.module} is not declared in pyproject.toml"
+        for module in modules.values()
+        for found in imports_of(module, modules)
+        if not found.own and found.module.split(".")[0] not in known
+    ]
+
+
+def compiler_reaches_native(root: Path) -> list[str]:
+    """Chains of imports from the compiler to the Vulkan library: it takes formats of the HAL, never a device."""
+    modules = modules_of(root)
+    complaints = []
+    for start in (name for name, module in modules.items() if module.unit == "compiler"):
+        seen = {start}
+        chains = [[start]]
+        while chains:
+            chain = chains.pop()
+            for found in imports_of(modules[chain[-1]], modules):
+                if not found.own or found.module in seen or found.module not in modules:
+                    continue
+                seen.add(found.module)
+                if found.module == NATIVE:
+                    complaints.append(" -> ".join([*chain, NATIVE]))
+                chains.append([*chain, found.module])
+    return complaints
+
+
+def wrong_exports(root: Path) -> list[str]:
+    """``__all__`` lists that are no plain lists, name what is not there, or give a name a second home."""
+    modules = modules_of(root)
+    complaints = []
+    homes: dict[tuple[str, str], str] = {}
+    for module in modules.values():
+        exported = _exported(module)
+        if isinstance(exported, str):
+            complaints.append(exported)
+            continue
+        defined, imported = _bound(module.tree.body)
+        # A module of nothing but imports is the face of others, as a package's __init__ is.
+        is_face = module.is_package or defined == {"__all__"}
+        lazy = "__getattr__" in defined
+        for name in sorted({name for name in exported if exported.count(name) > 1}):
+            complaints.append(f"{module.path}: __all__ names {name} twice")
+        for name in exported:
+            if name not in defined and name not in imported and not (module.is_package and lazy):
+                complaints.append(f"{module.path}: __all__ names {name}, which is not there")
+            elif name not in defined and not is_face:
+                complaints.append(f"{module.path}: {name} is exported here and defined elsewhere")
+            elif name in defined and name != "main":
+                home = homes.setdefault((module.unit, name), module.name)
+                if home != module.name:
+                    complaints.append(f"{module.path}: {name} is exported by {home} too")
+    return complaints
+
+
+def root_definitions(root: Path) -> list[str]:
+    """What ``__init__.py`` of the root does beyond re-exporting: its version and lazy loading are the exceptions."""
+    module = modules_of(root)[""]
+    complaints = []
+    for node in module.tree.body:
+        if isinstance(node, ast.ClassDef):
+            complaints.append(f"{module.at(node.lineno)}: defines class {node.name}")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in ("__getattr__", "__dir__"):
+            complaints.append(f"{module.at(node.lineno)}: defines {node.name}()")
+    names = [
+        alias.asname or alias.name
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias in node.names
+    ]
+    complaints.extend(f"{module.path}: imports {name} twice" for name in set(names) if names.count(name) > 1)
+    return complaints
+
+
+def _exported(module: Module) -> list[str] | str:
+    """The names in ``__all__``, none where there is none, or a complaint."""
+    statements = []
+    for node in module.tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+            statements.append(node)
+    if not statements:
+        return []
+    value = getattr(statements[0], "value", None)
+    plain = isinstance(value, ast.List | ast.Tuple) and all(
+        isinstance(item, ast.Constant) and isinstance(item.value, str) for item in value.elts
+    )
+    if len(statements) > 1 or not plain:
+        return f"{module.at(statements[-1].lineno)}: __all__ has to be one literal list"
+    return [str(name) for name in ast.literal_eval(value)]
+
+
+def _bound(body: Iterable[ast.stmt]) -> tuple[set[str], set[str]]:
+    """The names that statements at module level define, and those that they import; branches count."""
+    defined: set[str] = set()
+    imported: set[str] = set()
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            imported.update(alias.asname or alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            defined.update(item.id for target in targets for item in ast.walk(target) if isinstance(item, ast.Name))
+        elif isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
+            handlers = [stmt for handler in getattr(node, "handlers", []) for stmt in handler.body]
+            inner = [*node.body, *handlers, *getattr(node, "orelse", []), *getattr(node, "finalbody", [])]
+            more_defined, more_imported = _bound(inner)
+            defined |= more_defined
+            imported |= more_imported
+    return defined, imported
+
+
+# -- the package keeps the rules ---------------------------------------------------------------------
+
+
+def declared_dependencies() -> set[str]:
+    """Import names of the core dependencies and of the extras that the product uses."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [
+        *project["dependencies"],
+        *(line for extra in PRODUCT_EXTRAS for line in project["optional-dependencies"].get(extra, [])),
+    ]
+    names = {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].replace("-", "_").lower() for line in wanted}
+    # cffi comes with vulkan, which is built on it.
+    return {*names, "cffi", "_cffi_backend"}
+
+
+RULES: Mapping[str, Callable[[Path], list[str]]] = {
+    "wrong_arrows": wrong_arrows,
+    "absolute_imports": absolute_imports,
+    "wrong_bindings": wrong_bindings,
+    "undeclared_imports": lambda root: undeclared_imports(root, declared_dependencies()),
+    "compiler_reaches_native": compiler_reaches_native,
+    "wrong_exports": wrong_exports,
+    "root_definitions": root_definitions,
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_package_keeps_the_rule(rule: str) -> None:
+    assert RULES[rule](ROOT) == []
+
+
+def test_every_folder_of_the_package_is_read() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
+    read = {".".join(["pumice", *([name] if name else [])]) for name, m in modules_of(ROOT).items() if m.is_package}
+    assert read == set(listed)
+
+
+# -- the rules catch those who break them ------------------------------------------------------------
+
+GOOD: Mapping[str, str] = {
+    "__init__.py": "from .status import Oops\n__all__ = ['Oops']\n",
+    "status.py": "__all__ = ['Oops']\nclass Oops(Exception): ...\n",
+    "flatbuffer.py": "from .status import Oops\n",
+    "vm/__init__.py": "from .frame import Frame\n__all__ = ['Frame']\n",
+    "vm/face.py": "from .frame import Frame\n__all__ = ['Frame']\n",
+    "vm/frame.py": "from ..status import Oops\n__all__ = ['Frame']\nclass Frame: ...\n",
+    "hal_vulkan/__init__.py": "",
+    "hal_vulkan/native.py": "import importlib.util\nspec = importlib.util.find_spec('vulkan')\n",
+    "hal_vulkan/format.py": "from .. import flatbuffer\n",
+    "compiler/__init__.py": "from ..hal_vulkan.format import flatbuffer\n",
+    "runtime/__init__.py": "from ..vm import frame\nfrom ..hal_vulkan import native\n",
+    "shaders/build.py": "from ..hal_vulkan import format\n",
+    "tools/__init__.py": "",
+    "tools/cli.py": "from .. import __version__\nfrom ..runtime import frame\ndef main(): ...\n__all__ = ['main']\n",
+    "tools/dump.py": "import numpy.typing as npt\ndef main(): ...\n__all__ = ['main']\n",
+    "tests/test_x.py": "import pumice, iree.runtime\n",
+}
+
+
+def _write(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_a_good_tree_has_no_complaints(tmp_path: Path) -> None:
+    root = _write(tmp_path, GOOD)
+    assert {rule: complaints for rule, check in RULES.items() if (complaints := check(root))} == {}
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text", "complaint"),
+    [
+        ("wrong_arrows", "vm/frame.py", "from ..hal_vulkan import native", "vm imports hal_vulkan"),
+        ("wrong_arrows", "vm/frame.py", "from .. import hal_vulkan", "vm imports hal_vulkan"),
+        ("wrong_arrows", "vm/sub/deep.py", "from ...runtime import x", "vm imports runtime"),
+        ("wrong_arrows", "hal_vulkan/x.py", "def f():\n    from ..vm.frame import Frame", "hal_vulkan imports vm"),
+        ("wrong_arrows", "hal_vulkan/x.py", "if TYPE_CHECKING:\n    from ..runtime import y", "imports runtime"),
+        ("wrong_arrows", "hal_vulkan/x.py", "import pumice.vm.frame", "hal_vulkan imports vm"),
+        ("wrong_arrows", "hal_vulkan/x.py", "import_module('pumice.vm')", "hal_vulkan imports vm"),
+        ("wrong_arrows", "runtime/x.py", "from ..compiler import y", "runtime imports compiler"),
+        ("wrong_arrows", "runtime/x.py", "from .. import __version__", "runtime imports the root"),
+        ("wrong_arrows", "shaders/__init__.py", "from ..hal_vulkan import glsl", "shaders imports hal_vulkan"),
+        ("wrong_arrows", "status.py", "from . import flatbuffer", "status imports flatbuffer"),
+        ("wrong_arrows", "flatbuffer.py", "from .vm import frame", "flatbuffer imports vm"),
+        ("wrong_arrows", "__init__.py", "from .tools.cli import main", "the root imports tools"),
+        ("wrong_arrows", "utils.py", "", "'utils' is no unit"),
+        ("absolute_imports", "vm/frame.py", "from pumice.status import Oops", "write a relative import"),
+        ("absolute_imports", "vm/frame.py", "import pumice", "write a relative import"),
+        ("wrong_bindings", "runtime/x.py", "import vulkan as vk", "imports vulkan"),
+        ("wrong_bindings", "hal_vulkan/x.py", "from cffi import FFI", "imports cffi"),
+        ("wrong_bindings", "hal_vulkan/x.py", "importlib.import_module('vulkan')", "imports vulkan"),
+        ("wrong_bindings", "tools/cli.py", "import iree.compiler", "imports iree.compiler"),
+        ("wrong_bindings", "hal_vulkan/native.py", "import iree", "imports iree"),
+        ("undeclared_imports", "vm/frame.py", "import torch.nn", "torch.nn is not declared"),
+        (
+            "compiler_reaches_native",
+            "hal_vulkan/format.py",
+            "from . import native",
+            "hal_vulkan.format -> hal_vulkan.native",
+        ),
+        ("compiler_reaches_native", "compiler/x.py", "from ..hal_vulkan.native import ffi", "compiler.x -> hal_vulkan"),
+        ("wrong_exports", "vm/x.py", "__all__ = ['gone']", "names gone, which is not there"),
+        ("wrong_exports", "vm/x.py", "a = 1\n__all__ = ['a', 'a']", "names a twice"),
+        ("wrong_exports", "vm/x.py", "__all__ = [n for n in dir()]", "one literal list"),
+        ("wrong_exports", "vm/x.py", "__all__ = []\n__all__ += ['x']", "one literal list"),
+        ("wrong_exports", "vm/x.py", "from .frame import Frame\na = 1\n__all__ = ['Frame']", "defined elsewhere"),
+        ("wrong_exports", "vm/x.py", "class Frame: ...\n__all__ = ['Frame']", "exported by vm.frame too"),
+        ("wrong_exports", "vm/__init__.py", "__all__ = ['Frame']", "names Frame, which is not there"),
+        ("root_definitions", "__init__.py", "def helper(): ...", "defines helper()"),
+        ("root_definitions", "__init__.py", "class Thing: ...", "defines class Thing"),
+        ("root_definitions", "__init__.py", "from .vm import a\nfrom .runtime import a", "imports a twice"),
+    ],
+)
+def test_a_broken_rule_is_found(tmp_path: Path, rule: str, path: str, text: str, complaint: str) -> None:
+    root = _write(tmp_path, {**GOOD, path: text + "\n"})
+    complaints = RULES[rule](root)
+    assert len(complaints) == 1 and complaint in complaints[0]

@@ -1,0 +1,133 @@
+"""The wheel holds what it should and nothing else, and the metadata agrees with the package."""
+
+from __future__ import annotations
+
+import configparser
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from email.parser import Parser
+from pathlib import Path, PurePosixPath
+
+import pumice
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+# The first setuptools that reads a licence as an SPDX expression.
+SETUPTOOLS = 77
+NOT_SOURCE = shutil.ignore_patterns(
+    ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis"
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """A wheel built by the setuptools at hand, out of a copy: building leaves files beside the sources."""
+    try:
+        found = importlib.metadata.version("setuptools")
+    except importlib.metadata.PackageNotFoundError:
+        found = "none"
+    if found == "none" or int(found.split(".")[0]) < SETUPTOOLS:
+        pytest.skip(f"building a wheel needs setuptools {SETUPTOOLS} or later (the `dev` extra has it); found {found}")
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    shutil.copytree(ROOT, source, ignore=NOT_SOURCE)
+    script = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
+    built = subprocess.run(
+        [sys.executable, "-c", script, str(folder)],
+        cwd=source,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    return zipfile.ZipFile(folder / built.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def names(wheel: zipfile.ZipFile) -> set[str]:
+    return set(wheel.namelist())
+
+
+def _info(wheel: zipfile.ZipFile, name: str) -> str:
+    (path,) = (each for each in wheel.namelist() if each.endswith(f".dist-info/{name}"))
+    return wheel.read(path).decode()
+
+
+def test_the_wheel_holds_one_package_and_its_metadata(names: set[str]) -> None:
+    tops = {name.split("/")[0] for name in names}
+    version = PYPROJECT["project"]["version"]
+    assert tops == {"pumice", f"pumice-{version}.dist-info"}
+
+
+def test_the_wheel_holds_every_module_of_the_package_and_no_other(names: set[str]) -> None:
+    folders = [path.parent for path in ROOT.glob("*/__init__.py")]
+    sources = {*ROOT.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))}
+    expected = {f"pumice/{path.relative_to(ROOT).as_posix()}" for path in sources}
+    assert {name for name in names if name.endswith(".py")} == expected
+    outside = ("tests", "benchmarks", "examples", "docs")
+    assert not [name for name in names if PurePosixPath(name).parts[1] in outside]
+
+
+def test_every_folder_with_an_init_is_listed_as_a_package() -> None:
+    packages = {"pumice", *(f"pumice.{path.parent.name}" for path in ROOT.glob("*/__init__.py"))}
+    assert set(PYPROJECT["tool"]["setuptools"]["packages"]) == packages
+
+
+def test_the_wheel_holds_the_shaders_with_their_sources(names: set[str]) -> None:
+    kinds = {".comp", ".glsl", ".spv", ".json"}
+    shaders = {path.relative_to(ROOT).as_posix() for path in (ROOT / "shaders").rglob("*") if path.suffix in kinds}
+    assert any(name.endswith(".comp") for name in shaders) and any(name.endswith(".spv") for name in shaders)
+    assert {f"pumice/{name}" for name in shaders} <= names
+
+
+def test_the_wheel_is_typed_and_licensed(wheel: zipfile.ZipFile, names: set[str]) -> None:
+    assert "pumice/py.typed" in names
+    (licence,) = (name for name in names if name.endswith("/licenses/LICENSE"))
+    assert wheel.read(licence) == (ROOT / "LICENSE").read_bytes()
+    assert Parser().parsestr(_info(wheel, "METADATA"))["License-Expression"] == "Apache-2.0"
+
+
+def test_the_wheel_installs_the_command(wheel: zipfile.ZipFile) -> None:
+    entries = configparser.ConfigParser()
+    entries.read_string(_info(wheel, "entry_points.txt"))
+    assert dict(entries["console_scripts"]) == PYPROJECT["project"]["scripts"]
+
+
+def test_the_console_script_names_a_function() -> None:
+    (entry,) = importlib.metadata.entry_points(group="console_scripts", name="pumice")
+    assert callable(entry.load())
+
+
+def test_the_versions_agree(wheel: zipfile.ZipFile) -> None:
+    version = PYPROJECT["project"]["version"]
+    assert pumice.__version__ == version
+    assert importlib.metadata.version("pumice") == version
+    assert Parser().parsestr(_info(wheel, "METADATA"))["Version"] == version
+
+
+def test_the_changelog_leads_up_to_the_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert headings[0] == "## [Unreleased]"
+    assert all(re.fullmatch(r"## \[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", heading) for heading in headings[1:])
+    # Until its release, a version's changes stand under Unreleased, which says what it is going to be.
+    assert f"[{PYPROJECT['project']['version']}]" in text or f"version {PYPROJECT['project']['version']}" in text
+
+
+def test_installing_the_wheel_gives_a_package_that_imports(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    wheel.extractall(tmp_path)
+    # The editable install finds pumice through a hook, which comes after the path: this one is found first.
+    script = "import sys; sys.path.insert(0, sys.argv[1]); import pumice, pumice.vm; print(pumice.__file__)"
+    child = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert child.returncode == 0, child.stderr
+    assert Path(child.stdout.strip()) == tmp_path / "pumice" / "__init__.py"
