@@ -80,7 +80,10 @@ class Buffer:
         self.device = device
         self._allocation = allocation
         self._closed = False
-        self._pointer: CData | None = None if block.mapped is None else block.mapped + offset
+        # On the staging path memory that was not asked to be host-visible is not, even where the device maps it all:
+        # so the path of discrete GPUs can be run, and tested, anywhere.
+        hidden = device.plan.staging and not memory_type & MemoryTypeFlags.HOST_VISIBLE
+        self._pointer: CData | None = None if hidden or block.mapped is None else block.mapped + offset
         self.handle = block.buffer
         self.block_serial = block.serial
         self.offset = offset

@@ -646,6 +646,17 @@ class CommandBuffer:
                 raise ClosedError(f"{self.name} cannot run: {what} that it uses was closed; record it again")
         self._checked_epoch = self.device.close_epoch
 
+    def forget_buffers(self) -> None:
+        """Stops to keep the buffers named in it alive and open: the caller answers for their memory at each submission.
+
+        For caches of recordings that are keyed by the very ranges they name.
+        """
+        recording = self._recording
+        if recording is not None:
+            recording.resources = [r for r in recording.resources if isinstance(r, ComputePipeline)]
+            for bound in recording.bound:
+                bound.buffers = ()
+
     def timings(self) -> tuple[DispatchTiming, ...]:
         """Device time of each dispatch, in recording order, of the last run; call it once that run has finished.
 

@@ -10,7 +10,8 @@ import dataclasses
 from typing import Final, Literal
 
 from ..status import InvalidArgumentError, UnimplementedError
-from .spirv_module import Decoration, Module, Type, TypeKind
+from .spirv_module import Decoration, Module
+from .spirv_type_table import Type, TypeKind
 from .spirv_types import BlockMember, ElementLayout, ScalarType
 
 __all__ = ["BlockLayout", "BlockLayouts"]

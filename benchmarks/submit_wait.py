@@ -1,0 +1,472 @@
+"""What does Python cost between a program and Vulkan?
+
+The same work is done twice: by pumice, and by a C program on plain Vulkan (submit_wait.c, built on the spot). Each
+*round* measures a block of samples of every case in both, the two of a case one right after the other, in random
+order: a machine that is busy or changes its clock then does so for both. The ratio is the median over the rounds of
+(median of pumice's block / median of the C program's block); its interval is a bootstrap over the rounds.
+
+To add a case, write a method in `PumiceCases` that returns a `Measure` and list it in `PumiceCases.cases`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from pumice import shaders
+from pumice.hal_vulkan.command_buffer import CommandBuffer
+from pumice.hal_vulkan.device import Device
+from pumice.hal_vulkan.memory_type import MemoryTypeFlags
+from pumice.hal_vulkan.pipeline import ComputePipeline
+from pumice.hal_vulkan.remedies import detect_platform
+from pumice.status import PumiceError
+
+_FOLDER: Final = Path(__file__).parent
+_SOURCE: Final = _FOLDER / "submit_wait.c"
+_PROGRAM: Final = _FOLDER / "build" / "submit_wait"
+_PACKAGES: Final = {
+    "debian": "apt-get install gcc libc6-dev libvulkan-dev",
+    "fedora": "dnf install gcc vulkan-loader-devel",
+    "arch": "pacman -S gcc vulkan-headers vulkan-icd-loader",
+    "linux": "install gcc, and the headers and loader of Vulkan",
+}
+_FLOATS: Final = 4
+_SETS: Final = 4
+_MANY: Final = 1000
+_WARM_UP: Final = 20
+_RESAMPLES: Final = 2000
+
+Measure = Callable[[int], list[int]]
+"""Takes a number of samples; returns the nanoseconds of each."""
+
+
+@dataclass(frozen=True)
+class Shader:
+    """A kernel that both sides run over buffers of four floats.
+
+    Attributes:
+        name: in pumice.shaders.
+        buffers: how many it takes.
+        push_bytes: the size of its push constants.
+        expected: the last buffer after one dispatch, computed by NumPy from the buffers before and from push constants
+            that are all 0.
+    """
+
+    name: str
+    buffers: int
+    push_bytes: int
+    expected: Callable[[list[np.ndarray]], np.ndarray]
+
+    def inputs(self, descriptor_set: int) -> list[np.ndarray]:
+        """What the buffers of a descriptor set hold at first; submit_wait.c fills its own the same."""
+        first = 1 + np.arange(_FLOATS) + 100 * descriptor_set
+        return [(first + 10 * n).astype(np.float32) for n in range(self.buffers)]
+
+
+MUL: Final = Shader("mul", 3, 0, lambda inputs: inputs[0] * inputs[1])
+SAXPY: Final = Shader("examples/saxpy", 2, 4, lambda inputs: inputs[1])
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table.
+
+    Attributes:
+        name: the row's head.
+        shader: the kernel that both sides run.
+        measure: pumice's side.
+        command: the C program's side: what it is told (see submit_wait.c).
+        dispatches: samples are divided by this.
+        most_ratio: the target for pumice / C, if there is one.
+        most_ns: the target for pumice's time, if there is one.
+        share: of the number of samples asked for; less for slow cases.
+    """
+
+    name: str
+    shader: Shader
+    measure: Measure
+    command: str
+    dispatches: int = 1
+    most_ratio: float | None = None
+    most_ns: float | None = None
+    share: float = 1.0
+
+
+@dataclass
+class Result:
+    """The blocks of a case: for each round the samples of both sides, in ns a dispatch or a submission."""
+
+    case: Case
+    pumice: list[np.ndarray] = field(default_factory=list)
+    c: list[np.ndarray] = field(default_factory=list)
+
+    @property
+    def medians(self) -> tuple[float, float]:
+        """The medians of all samples, pumice's and the C program's, in ns."""
+        return float(np.median(np.concatenate(self.pumice))), float(np.median(np.concatenate(self.c)))
+
+    def ratio(self) -> tuple[float, float, float]:
+        """The ratio, and the bounds of its 95 % interval."""
+        ratios = np.array([np.median(p) / np.median(c) for p, c in zip(self.pumice, self.c, strict=True)])
+        draws = np.random.default_rng(0).choice(ratios, (_RESAMPLES, len(ratios)))
+        low, high = np.percentile(np.median(draws, axis=1), (2.5, 97.5))
+        return float(np.median(ratios)), float(low), float(high)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; ``None`` without a target."""
+        if self.case.most_ratio is not None:
+            return self.ratio()[0] <= self.case.most_ratio
+        if self.case.most_ns is not None:
+            return self.medians[0] <= self.case.most_ns
+        return None
+
+    def as_json(self) -> dict[str, object]:
+        """All that the table says, in ns, and the median of each block."""
+        pumice, c = self.medians
+        ratio, low, high = self.ratio()
+        return {
+            "case": self.case.name,
+            "pumice_ns": pumice,
+            "c_ns": c,
+            "ratio": ratio,
+            "ratio_interval": [low, high],
+            "most_ratio": self.case.most_ratio,
+            "most_ns": self.case.most_ns,
+            "met": self.met,
+            "pumice_block_medians_ns": [float(np.median(block)) for block in self.pumice],
+            "c_block_medians_ns": [float(np.median(block)) for block in self.c],
+        }
+
+
+def timed(call: Callable[[], None]) -> Measure:
+    """Times a call with nothing but the call between the two readings of the clock."""
+
+    def measure(count: int) -> list[int]:
+        clock, samples = time.perf_counter_ns, [0] * count
+        for i in range(count):
+            start = clock()
+            call()
+            samples[i] = clock() - start
+        return samples
+
+    return measure
+
+
+class PumiceCases:
+    """Pumice's side of every case, on one device. Everything that a program would make once is made here."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.queue = device.compute_queue
+        self.semaphore = device.create_semaphore(name="benchmark")
+        self.payload = 0
+        self.mul = device.create_pipeline(shaders.spirv(MUL.name))
+        self.saxpy = device.create_pipeline(shaders.spirv(SAXPY.name))
+        self.mul_sets = self._make_sets(MUL)
+        self.saxpy_sets = self._make_sets(SAXPY)
+        self._check(MUL, self.mul)
+        self._check(SAXPY, self.saxpy)
+
+    def cases(self) -> list[Case]:
+        """The rows of the table, in order."""
+        return [
+            Case("prerecorded", MUL, self.prerecorded(), "prerecorded", most_ratio=1.25),
+            Case("re-recorded, other buffers", MUL, self.rerecorded(), "rerecorded", most_ratio=1.6),
+            Case("record: same set", MUL, self.record_same_set(), "record", _MANY, most_ns=1500, share=0.05),
+            Case("record: alternating sets", MUL, self.record_other_sets(), "record-sets", _MANY, share=0.05),
+            Case("record: push constants", SAXPY, self.record_push_constants(), "record-push", _MANY, share=0.05),
+            Case("run 1,000 dispatches", MUL, self.thousand(), "thousand", most_ratio=1.05, share=0.02),
+        ]
+
+    # -- cases ---------------------------------------------------------------------------------------
+
+    def prerecorded(self) -> Measure:
+        """Submit a reusable command buffer of one dispatch, and wait."""
+        commands = self._record(1)
+        return timed(lambda: self._submit_and_wait(commands))
+
+    def rerecorded(self) -> Measure:
+        """A new one-shot command buffer a call, over other buffers than the last call's."""
+        turn = 0
+
+        def call() -> None:
+            nonlocal turn
+            turn = (turn + 1) % _SETS
+            commands = self.device.create_command_buffer(one_shot=True)
+            commands.begin()
+            commands.dispatch(self.mul, self.mul_sets[turn], (1, 1, 1))
+            commands.end()
+            self._submit_and_wait(commands)
+
+        return timed(call)
+
+    def record_same_set(self) -> Measure:
+        """Record a thousand dispatches of one bound set."""
+        bound = self.mul.bind(self.mul_sets[0])
+
+        def record(commands: CommandBuffer) -> None:
+            for _ in range(_MANY):
+                commands.dispatch(self.mul, bound, (1, 1, 1))
+
+        return self._recorded(record)
+
+    def record_other_sets(self) -> Measure:
+        """Record a thousand dispatches that take two bound sets in turn."""
+        sets = [self.mul.bind(self.mul_sets[i % 2]) for i in range(_MANY)]
+
+        def record(commands: CommandBuffer) -> None:
+            for bound in sets:
+                commands.dispatch(self.mul, bound, (1, 1, 1))
+
+        return self._recorded(record)
+
+    def record_push_constants(self) -> Measure:
+        """Record a thousand dispatches of one bound set, with other push constants each."""
+        bound = self.saxpy.bind(self.saxpy_sets[0])
+        constants = [i.to_bytes(SAXPY.push_bytes, "little") for i in range(_MANY)]
+
+        def record(commands: CommandBuffer) -> None:
+            for push in constants:
+                commands.dispatch(self.saxpy, bound, (1, 1, 1), push)
+
+        return self._recorded(record)
+
+    def thousand(self) -> Measure:
+        """Submit a reusable command buffer of a thousand dispatches, and wait."""
+        commands = self._record(_MANY)
+        return timed(lambda: self._submit_and_wait(commands))
+
+    # -- what they share -----------------------------------------------------------------------------
+
+    def _make_sets(self, shader: Shader) -> list[list]:
+        sets = []
+        for number in range(_SETS):
+            buffers = []
+            for data in shader.inputs(number):
+                buffer = self.device.create_buffer(
+                    data.nbytes, memory_type=MemoryTypeFlags.DEVICE_LOCAL | MemoryTypeFlags.HOST_VISIBLE
+                )
+                buffer.write(data.tobytes())
+                buffers.append(buffer)
+            sets.append(buffers)
+        return sets
+
+    def _check(self, shader: Shader, pipeline: ComputePipeline) -> None:
+        sets = self.mul_sets if shader is MUL else self.saxpy_sets
+        for number, buffers in enumerate(sets):
+            with self.device.create_command_buffer() as commands:
+                commands.begin().dispatch(pipeline, buffers, (1, 1, 1), bytes(shader.push_bytes))
+                self._submit_and_wait(commands.end())
+            check_output("pumice", shader, number, np.frombuffer(buffers[-1].read(), np.float32))
+
+    def _record(self, dispatches: int) -> CommandBuffer:
+        commands = self.device.create_command_buffer().begin()
+        bound = self.mul.bind(self.mul_sets[0])
+        for _ in range(dispatches):
+            commands.dispatch(self.mul, bound, (1, 1, 1))
+        return commands.end()
+
+    def _recorded(self, record: Callable[[CommandBuffer], None]) -> Measure:
+        commands = self.device.create_command_buffer()
+
+        def measure(count: int) -> list[int]:
+            samples = [0] * count
+            for i in range(count):
+                commands.begin()
+                start = time.perf_counter_ns()
+                record(commands)
+                samples[i] = time.perf_counter_ns() - start
+                commands.end()
+            return samples
+
+        return measure
+
+    def _submit_and_wait(self, commands: CommandBuffer) -> None:
+        self.payload += 1
+        self.queue.submit((commands,), signals=((self.semaphore, self.payload),))
+        self.semaphore.wait(self.payload)
+
+
+def check_output(who: str, shader: Shader, descriptor_set: int, got: np.ndarray) -> None:
+    """Raises if a dispatch did not compute what NumPy does."""
+    expected = shader.expected(shader.inputs(descriptor_set))
+    if not np.array_equal(got, expected):
+        raise click.ClickException(f"{who}: {shader.name} of set {descriptor_set} gave {got}, not {expected}")
+
+
+class CProgram:
+    """A running submit_wait for one shader; talks with it by lines. Use it as a context manager."""
+
+    def __init__(self, device: Device, shader: Shader) -> None:
+        self._process = subprocess.Popen(
+            [
+                str(_PROGRAM),
+                device.profile.device_uuid.replace("-", ""),
+                str(device.compute_queue.family),
+                str(shaders.path(shader.name)),
+                str(shader.buffers),
+                str(shader.push_bytes),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            if self._read() != "ready":
+                raise click.ClickException("the C program did not say that it is ready")
+            for number in range(_SETS):
+                check_output("the C program", shader, number, np.array(self.ask("output", number), np.float32))
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, command: str, number: int) -> list[float]:
+        """Sends a command; returns the numbers that it is answered with."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{command} {number}\n")
+        self._process.stdin.flush()
+        return [float(word) for word in self._read().split()]
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise click.ClickException(f"the C program ended with status {self._process.wait()}; its error is above")
+        return line.strip()
+
+    def close(self) -> None:
+        """Ends the program by ending its input."""
+        self._process.communicate()
+
+    def __enter__(self) -> CProgram:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def build() -> None:
+    """Compiles submit_wait.c; what to install is said where that fails."""
+    remedy = f"To get what it needs: {_PACKAGES.get(detect_platform(), _PACKAGES['linux'])}"
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise click.ClickException(f"the C program to compare with needs a C compiler, and there is none. {remedy}")
+    _PROGRAM.parent.mkdir(exist_ok=True)
+    command = [compiler, "-O2", "-std=c11", str(_SOURCE), "-o", str(_PROGRAM), "-lvulkan"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise click.ClickException(f"{' '.join(command)} failed:\n{done.stderr.strip()}\n{remedy}")
+
+
+def run(cases: Sequence[Case], programs: dict[str, CProgram], samples: int, rounds: int) -> list[Result]:
+    """Measures ``rounds`` blocks of every case on both sides; the order is random, and the two of a case adjacent."""
+    results = [Result(case) for case in cases]
+    order = random.Random(0)
+    for _ in range(rounds):
+        for result in order.sample(results, len(results)):
+            case = result.case
+            block = max(2, round(samples * case.share / rounds))
+            warm_up = min(_WARM_UP, max(1, block // 4))
+
+            def ask(count: int, case: Case = case) -> Sequence[float]:
+                return programs[case.shader.name].ask(case.command, count)
+
+            for measure, blocks in order.sample([(case.measure, result.pumice), (ask, result.c)], 2):
+                # The caches and the clock belong to the other side until the first samples are through.
+                taken = measure(warm_up + block)[warm_up:]
+                blocks.append(np.array(taken, np.float64) / case.dispatches)
+    return results
+
+
+def show(results: Sequence[Result], console: Console) -> None:
+    """Prints the table."""
+    table = Table(title="medians; pumice / C with its 95 % interval")
+    for head in ("case", "pumice", "C", "pumice / C", "95 %", "target", "met"):
+        table.add_column(head, justify="left" if head == "case" else "right")
+    for result in results:
+        case, (pumice, c), (ratio, low, high) = result.case, result.medians, result.ratio()
+        target = f"ratio <= {case.most_ratio:g}" if case.most_ratio else f"<= {_time(case.most_ns)}"
+        table.add_row(
+            case.name,
+            _time(pumice),
+            _time(c),
+            f"{ratio:.3g}",
+            f"{low:.3g} to {high:.3g}",
+            "" if result.met is None else target,
+            {True: "[green]yes[/]", False: "[red]no[/]", None: ""}[result.met],
+        )
+    console.print(table)
+
+
+def _time(ns: float | None) -> str:
+    if ns is None:
+        return ""
+    for unit, size in (("ms", 1e6), ("µs", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.3g} ns"
+
+
+@click.command(help=__doc__.partition("\n")[0])
+@click.option("--device", "uri", metavar="URI", help="The device, e.g. lavapipe or vulkan://0.")
+@click.option(
+    "--samples", default=4000, show_default=True, type=click.IntRange(100, 1_000_000), help="A case and side."
+)
+@click.option("--rounds", default=20, show_default=True, type=click.IntRange(2, 1000), help="Blocks of samples.")
+@click.option("--case", "only", multiple=True, metavar="WORD", help="Only the cases whose name has this word.")
+@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Write the results there.")
+@click.option("--check", is_flag=True, help="Exit with 1 if a target is missed.")
+def main(
+    uri: str | None, samples: int, rounds: int, only: tuple[str, ...], json_path: Path | None, check: bool
+) -> None:
+    console = Console()
+    build()
+    try:
+        device = Device(index=uri)
+    except PumiceError as error:
+        raise click.ClickException(str(error)) from error
+    with device:
+        if device.validation:
+            raise click.ClickException("validation is on and would be timed on one side only: unset PUMICE_VALIDATION")
+        profile = device.profile
+        console.print(f"{profile.name}, {profile.driver_name} {profile.driver_info}; Python {sys.version.split()[0]}")
+        cases = [case for case in PumiceCases(device).cases() if all(word in case.name for word in only)]
+        if not cases:
+            raise click.ClickException(f"no case has {' and '.join(only)} in its name")
+        programs: dict[str, CProgram] = {}
+        try:
+            for case in cases:
+                if case.shader.name not in programs:
+                    programs[case.shader.name] = CProgram(device, case.shader)
+            results = run(cases, programs, samples, rounds)
+        finally:
+            for program in programs.values():
+                program.close()
+    show(results, console)
+    if json_path is not None:
+        about = {"device": profile.name, "driver": f"{profile.driver_name} {profile.driver_info}", "samples": samples}
+        document = {**about, "python": sys.version.split()[0], "cases": [result.as_json() for result in results]}
+        json_path.write_text(json.dumps(document, indent=1) + "\n")
+    if check and any(result.met is False for result in results):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
