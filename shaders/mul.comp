@@ -4,7 +4,7 @@
 // Binding 1: storage buffer, read: b, f32[n]
 // Binding 2: storage buffer, written: product, f32[n]
 // Push constants: none; n comes from the descriptors' ranges.
-// Groups: x = ceil(n / 64) for one element an invocation; fewer work too.
+// Groups: x = ceil(n / 64), one element an invocation.
 #version 450
 
 layout(local_size_x = 64) in;
@@ -22,9 +22,8 @@ layout(std430, set = 0, binding = 2) restrict writeonly buffer Product {
 };
 
 void main() {
-    uint count = min(min(uint(a.length()), uint(b.length())), uint(product.length()));
-    uint stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
-    for (uint i = gl_GlobalInvocationID.x; i < count; i += stride) {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < uint(product.length()) && i < uint(a.length()) && i < uint(b.length())) {
         product[i] = a[i] * b[i];
     }
 }
