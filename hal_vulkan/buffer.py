@@ -95,8 +95,15 @@ class Buffer:
 
     @property
     def is_closed(self) -> bool:
-        """Whether this buffer, or one it is a subspan of, was closed."""
-        return self._closed or (self.parent is not None and self.parent.is_closed)
+        """Whether this buffer, or one it is a subspan of, or the device was closed."""
+        if self._closed or self.device._closed:
+            return True
+        parent = self.parent
+        while parent is not None:
+            if parent._closed:
+                return True
+            parent = parent.parent
+        return False
 
     @property
     def host_visible(self) -> bool:
@@ -143,8 +150,7 @@ class Buffer:
         """
         size = self._checked_range(offset, size, "map")
         self._pointer_for("map")
-        if not self.access & MemoryAccess.WRITE:
-            raise PermissionDeniedError("this buffer may not be written by the host: its access bits have no WRITE")
+        self._check_writable()
         return self.device.allocator.export(self._allocation, self.offset - self._allocation.offset + offset, size)
 
     def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
@@ -157,9 +163,13 @@ class Buffer:
         Raises:
             OutOfRangeError: the data goes past the end.
             FailedPreconditionError: the memory is not host-visible; copy on a queue instead.
+            PermissionDeniedError: the buffer's access bits allow no writing.
         """
+        if not isinstance(data, (bytes, bytearray)):
+            data = contiguous(data)
         size = data.nbytes if isinstance(data, memoryview) else len(data)
         self._checked_range(offset, size, "write")
+        self._check_writable()
         if size:
             ffi.memmove(self._pointer_for("write") + offset, data, size)
             if not self._allocation.block.coherent:
@@ -179,6 +189,9 @@ class Buffer:
 
     def read_into(self, target: memoryview, offset: int = 0) -> None:
         """Copies ``target.nbytes`` bytes out to the host, into writable C-contiguous memory."""
+        target = contiguous(target)
+        if target.readonly:
+            raise InvalidArgumentError("read_into writes to its target; it was given read-only memory")
         size = self._checked_range(offset, target.nbytes, "read_into")
         if size:
             if not self._allocation.block.coherent:
@@ -220,9 +233,14 @@ class Buffer:
             )
         return self._pointer
 
+    def _check_writable(self) -> None:
+        if not self.access & MemoryAccess.WRITE:
+            raise PermissionDeniedError("this buffer may not be written by the host: its access bits have no WRITE")
+
     def _checked_range(self, offset: int, size: int | None, what: str) -> int:
-        if self._closed or (self.parent is not None and self.parent.is_closed):
-            raise ClosedError(f"cannot {what}: this buffer was closed")
+        if self.is_closed:
+            which = "the device of this buffer" if self.device._closed else "this buffer"
+            raise ClosedError(f"cannot {what}: {which} was closed")
         if size is None:
             size = self.size - offset
         if offset < 0 or size < 0 or offset + size > self.size:
@@ -250,6 +268,24 @@ class Buffer:
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else ""
         return f"<{state}Buffer {self.size} bytes at {self.offset} of block {self.block_serial}, {self.memory_type!r}>"
+
+
+def contiguous(data: bytes | bytearray | memoryview) -> memoryview:
+    """The bytes of anything with the buffer protocol, in place.
+
+    Raises:
+        InvalidArgumentError: they do not lie one after another.
+    """
+    view = memoryview(data)
+    if not view.c_contiguous:
+        raise InvalidArgumentError("expected C-contiguous memory; make a contiguous copy of it first")
+    # A shape with a zero has no bytes, and cast() takes none.
+    return view.cast("B") if view.nbytes else memoryview(b"" if view.readonly else bytearray())
+
+
+def as_bytes(data: bytes | bytearray | memoryview) -> bytes:
+    """A copy of the bytes that nobody can change, or the very object where it is one."""
+    return data if isinstance(data, bytes) else bytes(contiguous(data))
 
 
 def check_size(size: object) -> int:

@@ -30,8 +30,8 @@ from ..status import (
     OutOfRangeError,
     PermissionDeniedError,
 )
-from .buffer import Buffer
-from .memory_type import BufferUsage, MemoryTypeFlags
+from .buffer import Buffer, as_bytes
+from .memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
 from .native import CData, ffi, new
 from .pipeline import BoundSets, ComputePipeline, check_resources_fit
 from .timestamps import DispatchTiming, TimestampRecorder
@@ -121,7 +121,7 @@ class _Recording:
 
     def __init__(self, native: NativeCommands) -> None:
         self.native = native
-        self.bound: list[BoundSets] = []
+        self.bound: set[BoundSets] = set()  # retained until this is recycled
         self.resources: list[Buffer | ComputePipeline] = []
         self.scratch: list[Buffer] = []
         self.timestamps: TimestampRecorder | None = None
@@ -148,6 +148,7 @@ class CommandBuffer:
         "_epoch_seen",
         "_groups_max",
         "_handle",
+        "_labels",
         "_pipeline",
         "_push",
         "_recording",
@@ -192,6 +193,7 @@ class CommandBuffer:
         self._bound: BoundSets | None = None
         self._bound_layout: CData = ffi.NULL
         self._push: bytes = b""
+        self._labels = 0
         self._checked_epoch = -1
         self._dispatch = device.fn.vkCmdDispatch
 
@@ -207,10 +209,17 @@ class CommandBuffer:
             raise ClosedError(f"command buffer {self.name} was closed")
         if self.state is CommandBufferState.RECORDING:
             raise FailedPreconditionError(f"command buffer {self.name} is being recorded; end() it first")
+        device = self.device
+        if device.lost is not None or device.is_closed:
+            device.check_usable()
         self._drop()
+        # What is closed from here on, also while it is being recorded, is found at submission.
+        self._checked_epoch = device.close_epoch
+        self._labels = 0
         if not self.binding_capacity:
             self._open()
         self.state = CommandBufferState.RECORDING
+        device.recording.add(self)
         return self
 
     def _open(self) -> None:
@@ -237,9 +246,14 @@ class CommandBuffer:
             InternalError: the validation layers found wrong use in the recorded range (with validation on).
         """
         self._check_recording()
+        self.device.recording.discard(self)
         if not self.binding_capacity:
-            self._finish()
-            self._checked_epoch = self.device.close_epoch
+            try:
+                self._finish()
+            except Exception:
+                self._drop()
+                self.state = CommandBufferState.INITIAL
+                raise
         self.state = CommandBufferState.EXECUTABLE
         return self
 
@@ -250,12 +264,7 @@ class CommandBuffer:
         )
         result = fn.vkEndCommandBuffer(self._handle)
         if result or device.validation:
-            try:
-                device.check(result, f"ending {self.name}")
-            except Exception:
-                self._drop()
-                self.state = CommandBufferState.INITIAL
-                raise
+            device.check(result, f"ending {self.name}")
 
     def dispatch(
         self,
@@ -285,7 +294,8 @@ class CommandBuffer:
             self._check_slots(pipeline, bindings)
             check_resources_fit(pipeline, groups)
             self._check_push(pipeline, push)
-            self._commands.append((CommandBuffer.dispatch, (pipeline, bindings, groups, push)))
+            kept = bindings if type(bindings) is BoundSets else tuple(bindings)
+            self._commands.append((CommandBuffer.dispatch, (pipeline, kept, groups, bytes(push))))
             return
         x, y, z = groups
         most = self._groups_max
@@ -304,7 +314,7 @@ class CommandBuffer:
         self,
         pipeline: ComputePipeline,
         bindings: BoundSets | Sequence[Buffer | BindingSlot],
-        parameters: Buffer,
+        parameters: Buffer | BindingSlot,
         offset: int = 0,
         push: bytes = b"",
     ) -> None:
@@ -315,8 +325,12 @@ class CommandBuffer:
         self._check_recording()
         if self.binding_capacity and self._handle == ffi.NULL:
             self._check_slots(pipeline, bindings)
-            self._commands.append((CommandBuffer.dispatch_indirect, (pipeline, bindings, parameters, offset, push)))
+            self._check_slot(parameters)
+            self._check_push(pipeline, push)
+            kept = bindings if type(bindings) is BoundSets else tuple(bindings)
+            self._commands.append((CommandBuffer.dispatch_indirect, (pipeline, kept, parameters, offset, bytes(push))))
             return
+        parameters = self._own(parameters, "indirect parameters")
         _range(parameters, offset, 12, "indirect parameters")
         if (parameters.offset + offset) % 4:
             raise InvalidArgumentError(f"indirect parameters lie at a multiple of 4 bytes, got offset {offset}")
@@ -340,6 +354,8 @@ class CommandBuffer:
         if pipeline is not self._pipeline:
             if pipeline.is_closed:
                 raise ClosedError(f"pipeline {pipeline.name} was closed")
+            if pipeline.device is not self.device:
+                raise InvalidArgumentError(f"pipeline {pipeline.name} belongs to another device; make one on this device")
             self._check_push(pipeline, push)
             fn.vkCmdBindPipeline(handle, _BIND_POINT_COMPUTE, pipeline.handle)
             recording.resources.append(pipeline)
@@ -350,13 +366,20 @@ class CommandBuffer:
                 self._bound_layout = pipeline.layout
         if type(bindings) is BoundSets:
             bound = bindings
+            if bound is not self._bound:
+                bound.check_open()
+                if bound not in recording.bound:
+                    recording.bound.add(bound.retain())
             if bound.pipeline.layout != pipeline.layout:
                 raise InvalidArgumentError(
                     f"these sets were bound for {bound.pipeline.name}, whose layout differs from that of {pipeline.name}"
                 )
         else:
-            bound = pipeline.bind(bindings)  # type: ignore[arg-type]  # slots were replaced before
-            recording.bound.append(bound)
+            for binding in bindings:
+                if type(binding) is BindingSlot:
+                    _no_slot(binding)
+            bound = pipeline.bind(bindings)  # type: ignore[arg-type]  # no slots here
+            recording.bound.add(bound)
         if pipeline.interface.buffer_device_addresses:
             recording.resources.extend(bound.buffers)
             self._push_addresses(pipeline, bound, push)
@@ -371,7 +394,7 @@ class CommandBuffer:
         if push is not self._push and push != self._push:
             self._check_push(pipeline, push)
             fn.vkCmdPushConstants(handle, pipeline.layout, _COMPUTE_STAGE, 0, len(push), ffi.from_buffer(push))
-            self._push = push
+            self._push = bytes(push)
 
     def _check_push(self, pipeline: ComputePipeline, push: bytes) -> None:
         expected = pipeline.interface.push_constant_bytes - pipeline.interface.constant_offset
@@ -420,11 +443,12 @@ class CommandBuffer:
 
         Any offset and length will do; ``size`` must be a multiple of the pattern's length.
         """
+        pattern = as_bytes(pattern)
         if self._defer(CommandBuffer.fill, target, pattern, offset, size):
             return
-        assert isinstance(target, Buffer)
+        target = self._own(target, "fill")
         size = _range(target, offset, target.size - offset if size is None else size, "fill")
-        _usage(target, BufferUsage.TRANSFER_TARGET, "fill")
+        _writable(target, "fill")
         if len(pattern) not in (1, 2, 4):
             raise InvalidArgumentError(f"a fill pattern has 1, 2 or 4 bytes, got {len(pattern)}")
         if size % len(pattern):
@@ -443,11 +467,12 @@ class CommandBuffer:
 
     def update(self, target: Buffer | BindingSlot, data: bytes, offset: int = 0) -> None:
         """Writes bytes, captured now, at ``offset``; any offset and length will do. For small data (64 KiB or so)."""
+        data = as_bytes(data)
         if self._defer(CommandBuffer.update, target, data, offset):
             return
-        assert isinstance(target, Buffer)
+        target = self._own(target, "update")
         _range(target, offset, len(data), "update")
-        _usage(target, BufferUsage.TRANSFER_TARGET, "update")
+        _writable(target, "update")
         if not data:
             return
         recording, fn = self._recording, self.device.fn
@@ -482,11 +507,11 @@ class CommandBuffer:
         """
         if self._defer_two(source, target, size, source_offset, target_offset):
             return
-        assert isinstance(source, Buffer) and isinstance(target, Buffer)
+        source, target = self._own(source, "copy source"), self._own(target, "copy target")
         size = _range(source, source_offset, source.size - source_offset if size is None else size, "copy source")
         _range(target, target_offset, size, "copy target")
         _usage(source, BufferUsage.TRANSFER_SOURCE, "copy source")
-        _usage(target, BufferUsage.TRANSFER_TARGET, "copy target")
+        _writable(target, "copy target")
         if source.block_serial == target.block_serial and size:
             first, second = source.offset + source_offset, target.offset + target_offset
             if abs(first - second) < size:
@@ -509,6 +534,7 @@ class CommandBuffer:
     def begin_label(self, label: str) -> None:
         """Opens a debug label, which tools such as RenderDoc show around the commands in it."""
         self._check_recording()
+        self._labels += 1
         if self.binding_capacity and self._handle == ffi.NULL:
             self._commands.append((CommandBuffer.begin_label, (label,)))
         elif self.device.debug_utils:
@@ -516,12 +542,28 @@ class CommandBuffer:
             self.device.fn.vkCmdBeginDebugUtilsLabelEXT(self._handle, info)
 
     def end_label(self) -> None:
-        """Closes the debug label opened last."""
+        """Closes the debug label opened last.
+
+        Raises:
+            FailedPreconditionError: none is open.
+        """
         self._check_recording()
+        if not self._labels:
+            raise FailedPreconditionError(f"command buffer {self.name} has no open label; begin_label() first")
+        self._labels -= 1
         if self.binding_capacity and self._handle == ffi.NULL:
             self._commands.append((CommandBuffer.end_label, ()))
         elif self.device.debug_utils:
             self.device.fn.vkCmdEndDebugUtilsLabelEXT(self._handle)
+
+    def _own(self, buffer: Buffer | BindingSlot, what: str) -> Buffer:
+        """The buffer, if it can be named in these commands."""
+        if not isinstance(buffer, Buffer):
+            _no_slot(buffer)
+            raise InvalidArgumentError(f"{what} takes a buffer, got {type(buffer).__name__}")
+        if buffer.device is not self.device:
+            raise InvalidArgumentError(f"{what}: the buffer belongs to another device; copy it over through the host")
+        return buffer
 
     # -- slots ---------------------------------------------------------------------------------------
 
@@ -567,7 +609,9 @@ class CommandBuffer:
             self._check_slot(binding)
 
     def _check_slot(self, binding: Buffer | BindingSlot) -> None:
-        if isinstance(binding, BindingSlot) and not 0 <= binding.slot < self.binding_capacity:
+        if not isinstance(binding, BindingSlot):
+            self._own(binding, "binding")
+        elif not 0 <= binding.slot < self.binding_capacity:
             raise OutOfRangeError(
                 f"slot {binding.slot} is outside the binding table of {self.binding_capacity} slot(s) of {self.name}"
             )
@@ -586,7 +630,8 @@ class CommandBuffer:
             self.device.release_recording(recording)
             raise
         finally:
-            self.state = CommandBufferState.EXECUTABLE
+            if not self.device.is_closed:
+                self.state = CommandBufferState.EXECUTABLE
             self._recording = None
             self._handle = ffi.NULL
         return recording
@@ -598,21 +643,28 @@ class CommandBuffer:
         if self.state is not CommandBufferState.EXECUTABLE:
             self._check_executable()
         if self.binding_capacity:
-            return self._recording_for(bindings or ())
+            recording = self._recording_for(bindings or ())
+            if self.one_shot:
+                self.state = CommandBufferState.SUBMITTED
+            return recording
         if bindings:
             raise InvalidArgumentError(f"{self.name} has no binding slots, but a binding table was given")
+        assert self._recording is not None
         recording = self._recording
-        assert recording is not None
         if self._checked_epoch != self.device.close_epoch:
             self._check_open(recording)
         if self.one_shot:
             self.state = CommandBufferState.SUBMITTED
         return recording
 
-    def unprepare(self) -> None:
-        """Takes ``prepare`` back after a submission that failed."""
-        if self.state is CommandBufferState.SUBMITTED:
+    def unprepare(self, recording: _Recording) -> None:
+        """Takes the ``prepare`` that gave ``recording`` back, after a submission that failed."""
+        if self.state is CommandBufferState.SUBMITTED and self._holds(recording):
             self.state = CommandBufferState.EXECUTABLE
+
+    def _holds(self, recording: _Recording) -> bool:
+        """Whether it is of the last ``begin`` and not evicted since."""
+        return recording is self._recording or any(recording is one for one in self._recordings.values())
 
     def _recording_for(self, table: Sequence[Buffer]) -> _Recording:
         if len(table) < self.binding_capacity:
@@ -628,6 +680,7 @@ class CommandBuffer:
         for buffer in table:
             if buffer.is_closed:
                 raise ClosedError(f"{self.name}: a buffer of the binding table was closed")
+            self._own(buffer, "the binding table")
             parts += (buffer.block_serial, buffer.offset, buffer.size)
         key = tuple(parts)
         found = self._recordings.pop(key, None)
@@ -663,6 +716,7 @@ class CommandBuffer:
         Raises:
             FailedPreconditionError: it was not created with ``timing=True``, or has not finished a run.
         """
+        self.device.check_usable()
         recording = self._recording or next(reversed(self._recordings.values()), None)
         if recording is None or recording.timestamps is None:
             raise FailedPreconditionError(
@@ -672,13 +726,15 @@ class CommandBuffer:
 
     # -- end -----------------------------------------------------------------------------------------
 
-    def retired(self) -> None:
+    def retired(self, recording: _Recording) -> None:
         """A one-shot buffer has run: its native commands go back. For ``Queue``."""
-        if self.one_shot and not self._timing and self._recording is not None:
-            recording, self._recording = self._recording, None
+        # After another begin() or close() the recording is no longer this buffer's to give back.
+        if not self._timing and self._recording is recording:
+            self._recording = None
             self.device.recycle_recording(recording)
 
     def _drop(self) -> None:
+        self.device.recording.discard(self)
         if self._recording is not None:
             self.device.release_recording(self._recording)
             self._recording = None
@@ -743,7 +799,7 @@ def _resolve(argument: object, table: Sequence[Buffer]) -> object:
     return argument
 
 
-def _no_slot(binding: Buffer | BindingSlot) -> None:
+def _no_slot(binding: object) -> None:
     if isinstance(binding, BindingSlot):
         raise InvalidArgumentError("this command buffer has no binding slots; create it with binding_capacity")
 
@@ -756,6 +812,12 @@ def _range(buffer: Buffer, offset: int, size: int, what: str) -> int:
             f"{what}: bytes [{offset}, {offset + size}) do not lie within the buffer of {buffer.size} bytes"
         )
     return size
+
+
+def _writable(buffer: Buffer, what: str) -> None:
+    _usage(buffer, BufferUsage.TRANSFER_TARGET, what)
+    if not buffer.access & MemoryAccess.WRITE:
+        raise PermissionDeniedError(f"{what}: the buffer may only be read: its access bits have no WRITE")
 
 
 def _usage(buffer: Buffer, needed: BufferUsage, what: str) -> None:

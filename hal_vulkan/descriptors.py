@@ -137,6 +137,11 @@ class DescriptorSetLayout:
             found.pins += 1
             return found
 
+    def pin(self, descriptor_set: DescriptorSet) -> None:
+        """Begins another use of a pinned set."""
+        with self._lock:
+            descriptor_set.pins += 1
+
     def unpin(self, descriptor_set: DescriptorSet) -> None:
         """Ends a use; the set stays cached until its place is needed."""
         with self._lock:

@@ -16,6 +16,7 @@ import os
 import threading
 import time
 import weakref
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
@@ -30,9 +31,9 @@ from ..status import (
     UnimplementedError,
 )
 from . import live_objects
-from .buffer import Buffer, check_size
+from .buffer import Buffer, check_size, contiguous
 from .builtins import Builtins
-from .command_buffer import Barriers, CommandBuffer, NativeCommands, _Recording
+from .command_buffer import Barriers, CommandBuffer, CommandBufferState, NativeCommands, _Recording
 from .descriptors import DescriptorSetLayout, LayoutKey
 from .device_plan import DevicePlan, PlanOptions, plan_device
 from .device_profile import DeviceProfile
@@ -62,7 +63,7 @@ from .physical_device import feature_structures
 from .pipeline import ComputePipeline, SpecializationValue
 from .pipeline_cache import PipelineCache
 from .queue import Queue
-from .semaphore import TimelineSemaphore, _WaitInfo
+from .semaphore import _SLICE_NS, TimelineSemaphore, _nanoseconds, _WaitInfo
 from .timestamps import ClockCalibration, calibrate, create_query_pool
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ _DESTROY: Final = {
     "command pool": "vkDestroyCommandPool",
 }
 _MAGIC_VKE1: Final = b"VKE1"
+_WAITERS_LEAVE_S: Final = 2.0
 
 
 class Device:
@@ -132,9 +134,11 @@ class Device:
         self.physical_device: CData = self.driver.physical_devices[index]
         self.lost: PumiceError | None = None
         self.close_epoch = 0
-        self.held = 0
         self.schedule_lock = threading.RLock()
+        self.signal_lock = threading.RLock()
         self.wait_infos: list[_WaitInfo] = []
+        self.waiting: dict[_WaitInfo, TimelineSemaphore] = {}
+        self.recording: set[CommandBuffer] = set()
         self._lock = threading.RLock()
         self._closed = False
         self._views = 0
@@ -147,7 +151,9 @@ class Device:
         self._begin_infos: dict[int, CData] = {}
         self._free_commands: dict[int, list[NativeCommands]] = {}
         self._free_query_pools: list[CData] = []
-        self._parked: list[Callable[[], None]] = []
+        self._held: OrderedDict[int, None] = OrderedDict()
+        self._last_held = 0
+        self._parked: deque[tuple[int, Callable[[], None]]] = deque()
         self.driver.retain()
         try:
             self.handle: CData = self._create()
@@ -245,7 +251,7 @@ class Device:
             copy: make a host-visible copy where it cannot be imported; else return ``None`` then.
         """
         self.check_usable()
-        view = memoryview(data).cast("B")
+        view = contiguous(data)
         access = MemoryAccess.READ if view.readonly else MemoryAccess.ALL
         memory_type = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE
         pointer = ffi.from_buffer(view)
@@ -257,6 +263,7 @@ class Device:
             return None
         buffer = self.create_buffer(view.nbytes, memory_type=memory_type)
         buffer.write(view)
+        buffer.access = access
         return buffer
 
     def create_semaphore(self, initial_value: int = 0, name: str | None = None) -> TimelineSemaphore:
@@ -275,7 +282,7 @@ class Device:
             InvalidArgumentError: neither, or damaged.
         """
         self.check_usable()
-        view = memoryview(code).cast("B")
+        view = contiguous(code)
         if bytes(view[:4]) == _MAGIC_VKE1:
             return Executable.from_vke1(self, view, validate=validate)
         return Executable.from_spirv(self, bytes(view), validate=validate)
@@ -338,7 +345,7 @@ class Device:
                     "buffers is the usual cause",
                     vk_result=cause.vk_result,
                 )
-                semaphores = list(self._semaphores)
+                semaphores = list(self._semaphores)  # under the lock that registration takes
             else:
                 semaphores = []
             lost = self.lost
@@ -351,9 +358,12 @@ class Device:
     def defer(self, action: Callable[[], None]) -> None:
         """Runs ``action`` once everything submitted or held back now has retired; at once when nothing is."""
         with self.schedule_lock:
-            if self.held:
-                self._parked.append(action)
+            if self._held:
+                self._parked.append((self._last_held, action))
                 return
+        self._defer_submitted(action)
+
+    def _defer_submitted(self, action: Callable[[], None]) -> None:
         busy = [queue for queue in self.queues if not queue.is_idle]
         if not busy:
             action()
@@ -372,15 +382,41 @@ class Device:
         for queue in busy:
             queue.defer(one)
 
-    def released_held(self) -> None:
-        """A held submission was submitted or dropped. For ``HeldSubmission``."""
+    @property
+    def held(self) -> int:
+        """Submissions held back on the host."""
+        return len(self._held)
+
+    def register_held(self) -> int:
+        """A submission is to be held back: what is closed from now on is kept for it. For ``HeldSubmission``."""
         with self.schedule_lock:
-            self.held -= 1
-            parked: list[Callable[[], None]] = []
-            if not self.held:
-                parked, self._parked = self._parked, []
-        for action in parked:
-            self.defer(action)
+            self._last_held += 1
+            self._held[self._last_held] = None
+            return self._last_held
+
+    def released_held(self, serial: int) -> None:
+        """A held submission was submitted or dropped. For ``HeldSubmission``."""
+        ready: list[Callable[[], None]] = []
+        with self.schedule_lock:
+            del self._held[serial]
+            # What was closed before the oldest one still held was registered is none of its business.
+            oldest = next(iter(self._held), None)
+            while self._parked and (oldest is None or self._parked[0][0] < oldest):
+                ready.append(self._parked.popleft()[1])
+        for action in ready:
+            self._defer_submitted(action)
+
+    def is_waited_for(self, semaphore: TimelineSemaphore | None = None) -> bool:
+        """Whether a thread blocks on the semaphore, or on any."""
+        waiting = list(self.waiting.values())
+        return bool(waiting) if semaphore is None else any(one is semaphore for one in waiting)
+
+    def wait_for_waiters(self, semaphore: TimelineSemaphore | None = None) -> None:
+        """Returns when no thread blocks on the (failed) semaphore any more, or on any of the device."""
+        # A waiter wakes at once or at the end of its slice; the limit is for one stopped in a debugger.
+        deadline = time.monotonic() + _WAITERS_LEAVE_S
+        while self.is_waited_for(semaphore) and time.monotonic() < deadline:
+            time.sleep(0.0002)
 
     def retire(self) -> None:
         """Lets go of what finished work used."""
@@ -403,15 +439,15 @@ class Device:
         semaphores = ffi.new("VkSemaphore[1]", [handle])
         values = ffi.new("uint64_t[1]", [value])
         info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=semaphores, pValues=values)
-        remaining = None if timeout is None else int(timeout * 1e9)
+        remaining = -1 if timeout is None else _nanoseconds(timeout)
         while True:
-            step = 250_000_000 if remaining is None else min(remaining, 250_000_000)
+            step = _SLICE_NS if remaining < 0 else min(remaining, _SLICE_NS)
             result = self.fn.vkWaitSemaphores(self.handle, info, step)
             if result == VK_SUCCESS:
                 return
             if result != VK_TIMEOUT:
                 self.check(result, f"waiting for {what}")
-            if remaining is not None:
+            if remaining >= 0:
                 remaining -= step
                 if remaining <= 0:
                     raise DeadlineExceededError(f"waited {timeout} s for {what}")
@@ -438,11 +474,13 @@ class Device:
     def register_semaphore(self, semaphore: TimelineSemaphore) -> None:
         """For ``TimelineSemaphore``."""
         self.own("semaphore", semaphore.handle)
-        self._semaphores.add(semaphore)
+        with self._lock:
+            self._semaphores.add(semaphore)
 
     def unregister_semaphore(self, semaphore: TimelineSemaphore) -> None:
         """For ``TimelineSemaphore``."""
-        self._semaphores.discard(semaphore)
+        with self._lock:
+            self._semaphores.discard(semaphore)
 
     def own(self, kind: str, handle: CData) -> None:
         """Notes a native object for ``close`` to destroy, and counts it."""
@@ -498,7 +536,8 @@ class Device:
     def recycle_recording(self, recording: _Recording) -> None:
         """Gives back a recording that no queue runs any more."""
         for bound in recording.bound:
-            bound.close()
+            bound.release()
+        recording.bound.clear()
         for buffer in recording.scratch:
             buffer.close()
         if recording.timestamps is not None:
@@ -511,9 +550,13 @@ class Device:
 
     def take_query_pool(self, count: int) -> CData:
         """A query pool of timestamps."""
-        with contextlib.suppress(IndexError):
-            return self._free_query_pools.pop()
-        return create_query_pool(self, count)
+        try:
+            pool = self._free_query_pools.pop()
+        except IndexError:
+            return create_query_pool(self, count)
+        if "hostQueryReset" in self.plan.features:
+            self.fn.vkResetQueryPool(self.handle, pool, 0, count)  # results of its last use are not this one's
+        return pool
 
     def recycle_query_pool(self, pool: CData) -> None:
         """Keeps a query pool for the next recording."""
@@ -612,18 +655,28 @@ class Device:
         from ..status import CancelledError
 
         closing = CancelledError("the device was closed")
-        for semaphore in list(self._semaphores):
+        for queue in self.queues:
+            queue.close_to_submissions()
+        for commands in list(self.recording):
+            commands.state = CommandBufferState.CLOSED
+        self.recording.clear()
+        with self._lock:
+            semaphores = list(self._semaphores)
+        for semaphore in semaphores:
             for submission in list(semaphore.held):
                 submission.fail(closing)
         if self.lost is None:
             with contextlib.suppress(PumiceError):
                 for queue in self.queues:
                     self.wait_native(queue.timeline, queue._submitted, None, f"{queue.name} to become idle")
+        if self.lost is not None:
+            self.fn.vkDeviceWaitIdle(self.handle)  # returns in finite time on a lost device too
+        for semaphore in semaphores:
+            semaphore.fail(closing)
+        self.wait_for_waiters()
         self.notifier.close()
         for queue in self.queues:
             queue.retire()
-        for semaphore in list(self._semaphores):
-            semaphore.fail(closing)
         with self._lock:
             if self._views:
                 self._teardown_pending = True

@@ -130,6 +130,7 @@ class DeviceLimits:
     """
 
     max_storage_buffer_range: int = 1 << 27
+    max_uniform_buffer_range: int = 16384
     max_push_constants_size: int = 128
     max_memory_allocation_count: int = 4096
     max_bound_descriptor_sets: int = 4
@@ -380,6 +381,7 @@ _U64: Final = _integer(0, _MAX_U64)
 
 _LIMIT_READERS: Final[dict[str, _Reader]] = {
     "max_storage_buffer_range": _U64,
+    "max_uniform_buffer_range": _U64,
     "max_push_constants_size": _U32,
     "max_memory_allocation_count": _U32,
     "max_bound_descriptor_sets": _U32,

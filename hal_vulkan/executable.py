@@ -126,7 +126,7 @@ class Executable:
             self._check_open()
             found = self._pipelines.get(key)
             if found is None or found.is_closed:
-                module = self._modules[0]
+                module = self._module(0)
                 found = self._pipelines[key] = ComputePipeline(
                     self.device,
                     module.handle,
@@ -150,7 +150,7 @@ class Executable:
             self._check_open()
             found = self._pipelines.get(key)
             if found is None:
-                module = self._modules[definition.shader_module]
+                module = self._module(definition.shader_module)
                 found = self._pipelines[key] = ComputePipeline(
                     self.device,
                     module.handle,
@@ -194,7 +194,14 @@ class Executable:
         )
         return PipelineInterface(keys, push, binding_count=sum(count for key in keys for _, _, count in key))
 
+    def _module(self, index: int) -> ShaderModule:
+        module = self._modules[index]
+        if module.handle == ffi.NULL:
+            raise ClosedError("the shader modules of this executable were closed; it makes no more pipelines")
+        return module
+
     def _check_open(self) -> None:
+        self.device.check_usable()
         if self._closed:
             raise ClosedError("this executable was closed")
 

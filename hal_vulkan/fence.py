@@ -32,6 +32,9 @@ class FenceNotification:
         """Arms one notification a semaphore; for ``Fence.notify``."""
         for semaphore, value in points:
             self._parts.append(semaphore.notify(value, self._one))
+        if self._callback is None:  # called meanwhile: the later ones are not waited for any more
+            for part in self._parts:
+                part.cancel()
 
     def _one(self, error: PumiceError | None) -> None:
         with self._lock:

@@ -12,7 +12,8 @@ from collections import Counter
 __all__ = ["live_objects"]
 
 _counts: Counter[str] = Counter()
-_lock = threading.Lock()
+# Taken again by the same thread where the garbage collector runs a host view's finaliser inside a count.
+_lock = threading.RLock()
 
 
 def created(kind: str, count: int = 1) -> None:
@@ -30,4 +31,5 @@ def destroyed(kind: str, count: int = 1) -> None:
 def live_objects() -> dict[str, int]:
     """Live native objects of the whole process by kind (``"buffer"``, ``"pipeline"``, …); kinds at zero are left out."""
     with _lock:
-        return {kind: count for kind, count in sorted(_counts.items()) if count}
+        counts = dict(_counts)
+    return {kind: count for kind, count in sorted(counts.items()) if count}

@@ -10,6 +10,7 @@ Thread rule: an allocator may be used from any thread; it locks.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -147,6 +148,7 @@ class Allocator:
         self._allocated = 0
         self._allocations = 0
         self._heap_use = [0] * len(device.profile.memory_heaps)
+        self._dropped: deque[Allocation] = deque()
         self._ranked: dict[MemoryTypeFlags, tuple[int, ...]] = {}
         usage = _TRANSFER_SRC | _TRANSFER_DST | _UNIFORM | _STORAGE | _INDIRECT
         self.device_addresses = "bufferDeviceAddress" in device.plan.features
@@ -173,6 +175,8 @@ class Allocator:
         if size < 0:
             raise InvalidArgumentError(f"a buffer's size must not be negative, got {size}")
         with self._lock:
+            if self._dropped:
+                self._collect_dropped()
             order = self._ranked.get(flags)
             if order is None:
                 profile = self._device.profile
@@ -268,6 +272,7 @@ class Allocator:
     def free(self, allocation: Allocation) -> None:
         """Gives the range back. Host views still alive keep it until the last one goes."""
         with self._lock:
+            self._collect_dropped()
             allocation.retired = True
             if allocation.exports:
                 return
@@ -302,11 +307,16 @@ class Allocator:
         return memoryview(ffi.buffer(pointer, size)).cast("B")
 
     def _drop_export(self, allocation: Allocation) -> None:
-        with self._lock:
+        """A host view died, perhaps in the garbage collector, and so in the middle of anything: it is only noted here."""
+        self._dropped.append(allocation)
+        self._device.release_for_view()
+
+    def _collect_dropped(self) -> None:
+        while self._dropped:
+            allocation = self._dropped.popleft()
             allocation.exports -= 1
             if allocation.retired and not allocation.exports:
                 self._free_now(allocation)
-        self._device.release_for_view()
 
     # -- blocks --------------------------------------------------------------------------------------
 
@@ -414,6 +424,7 @@ class Allocator:
     def trim(self) -> int:
         """Frees blocks that nothing uses and returns their bytes."""
         with self._lock:
+            self._collect_dropped()
             freed = 0
             for blocks in self._blocks.values():
                 for block in [b for b in blocks if b.suballocator.is_empty()]:
@@ -424,6 +435,7 @@ class Allocator:
     def statistics(self) -> AllocatorStatistics:
         """A snapshot of memory held, handed out, and its fragmentation."""
         with self._lock:
+            self._collect_dropped()
             blocks = tuple(
                 BlockStatistics(block.kind, block.type_index, block.suballocator.statistics())
                 for blocks in self._blocks.values()
@@ -466,6 +478,7 @@ class Allocator:
     def close(self) -> None:
         """Frees every block, allocations still live included: the device is going away."""
         with self._lock:
+            self._collect_dropped()
             for blocks in self._blocks.values():
                 for block in list(blocks):
                     self._destroy_block(block)

@@ -47,6 +47,11 @@ class Notification:
     def __lt__(self, other: Notification) -> bool:
         return (self.value, self._order) < (other.value, other._order)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it was cancelled, or its callback has been or is being called."""
+        return self._callback is None
+
     def cancel(self) -> bool:
         """Disarms it; ``False`` when the callback has been, or is being, called."""
         callback, self._callback = self._callback, None
@@ -75,6 +80,7 @@ class Notifier:
         self._wake_value = 0
         self._wake: CData | None = None
         self._armed: set[TimelineSemaphore] = set()
+        self._wake_lost = threading.Event()
 
     @property
     def thread_count(self) -> int:
@@ -100,6 +106,8 @@ class Notifier:
         with self._lock:
             if self._thread is None and not self._stopping:
                 self._start()
+            if len(semaphore.notifications) >= semaphore.sweep_at:
+                semaphore.sweep_cancelled()
             semaphore.push_notification(notification)
             self._armed.add(semaphore)
         # Looked at after it was pushed: whoever moves the semaphore from now on sees the notification.
@@ -109,7 +117,7 @@ class Notifier:
                 if any(queue.next_completion() is not None for queue in self._device.queues):
                     self._wake_thread()
                 return notification
-            failure = None
+            failure = None if despite_failure else semaphore.failure
         if taken := notification.take():
             self._sweep(semaphore)
             _call(taken, failure)
@@ -155,7 +163,7 @@ class Notifier:
     def _sweep(self, semaphore: TimelineSemaphore) -> None:
         with self._lock:
             queue = semaphore.notifications
-            while queue and queue[0]._callback is None:
+            while queue and queue[0].is_done:
                 heapq.heappop(queue)
             if not queue:
                 self._armed.discard(semaphore)
@@ -173,6 +181,7 @@ class Notifier:
             if not self._sleeping:
                 return
             self._sleeping = False
+            self._wake_lost.set()
             self._wake_value += 1
             info = new("VkSemaphoreSignalInfo", semaphore=self._wake, value=self._wake_value)
             self._device.fn.vkSignalSemaphore(self._device.handle, info)
@@ -202,15 +211,19 @@ class Notifier:
                             semaphores[count] = queue.timeline
                             values[count] = next_value
                             count += 1
+            if device.lost is not None:
+                # A lost device's waits return at once; whoever fails its semaphores still needs this thread.
+                self._wake_lost.wait()
+                self._wake_lost.clear()
+                continue
             wait.semaphoreCount = count
             wait.flags = _WAIT_ANY if count > 1 else 0
             result = device.fn.vkWaitSemaphores(device.handle, wait, UINT64_MAX)
             with self._lock:
                 self._sleeping = False
+            self._wake_lost.clear()
             if result not in (VK_SUCCESS, VK_TIMEOUT):
                 device.lose(error_from_result(result, "the notifier's wait"))
-                self._run_ready()
-                return
 
     def _run_ready(self) -> None:
         while True:

@@ -147,6 +147,7 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
         api_version=api_version,
         limits=DeviceLimits(
             max_storage_buffer_range=limits.maxStorageBufferRange,
+            max_uniform_buffer_range=limits.maxUniformBufferRange,
             max_push_constants_size=limits.maxPushConstantsSize,
             max_memory_allocation_count=limits.maxMemoryAllocationCount,
             max_bound_descriptor_sets=limits.maxBoundDescriptorSets,

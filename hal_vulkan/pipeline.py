@@ -89,20 +89,41 @@ class BoundSets:
     ``close`` it, or leave that to the command buffer that was given plain buffers.
     """
 
-    __slots__ = ("_open", "buffers", "pipeline", "sets")
+    __slots__ = ("_epoch", "_open", "buffers", "pipeline", "sets")
 
     def __init__(self, pipeline: ComputePipeline, buffers: tuple[Buffer, ...], sets: tuple[DescriptorSet, ...]) -> None:
         self.pipeline = pipeline
         self.buffers = buffers
         self.sets = sets
         self._open = True
+        self._epoch = pipeline.device.close_epoch
+
+    def check_open(self) -> None:
+        """Raises ClosedError if this, or a buffer that it binds, was closed."""
+        if not self._open:
+            raise ClosedError(f"these sets of {self.pipeline.name} were closed; bind again")
+        epoch = self.pipeline.device.close_epoch
+        if epoch != self._epoch:
+            if any(buffer.is_closed for buffer in self.buffers):
+                raise ClosedError(f"{self.pipeline.name}: a buffer of these sets was closed; bind again")
+            self._epoch = epoch
+
+    def retain(self) -> BoundSets:
+        """Pins the sets for a recording, which lets go of them by ``release``."""
+        for layout, descriptor_set in zip(self.pipeline.set_layouts, self.sets, strict=True):
+            layout.pin(descriptor_set)
+        return self
+
+    def release(self) -> None:
+        """Takes one ``retain``, or the binding itself, back."""
+        for layout, descriptor_set in zip(self.pipeline.set_layouts, self.sets, strict=True):
+            layout.unpin(descriptor_set)
 
     def close(self) -> None:
-        """Unpins the sets; idempotent."""
+        """Ends its use; recordings that name the sets keep them. Idempotent."""
         if self._open:
             self._open = False
-            for layout, descriptor_set in zip(self.pipeline.set_layouts, self.sets, strict=True):
-                layout.unpin(descriptor_set)
+            self.release()
 
 
 class ComputePipeline:
@@ -138,10 +159,10 @@ class ComputePipeline:
         self.name = name or self.entry.name
         specialization = dict(specialization or {})
         _check_capabilities(device, reflection)
+        constants, data = _specialization(reflection.specialization_constants, specialization)
         self.local_size = _specialised_local_size(self.entry, specialization)
         self.interface = PipelineInterface.from_reflection(self.entry) if interface is None else interface
         self._check_limits()
-        constants, data = _specialization(reflection.specialization_constants, specialization)
         self._descriptor_order = self._order()
         self.set_layouts: tuple[DescriptorSetLayout, ...] = tuple(
             device.descriptor_set_layout(key) for key in self.interface.set_layouts
@@ -256,36 +277,35 @@ class ComputePipeline:
             OutOfRangeError: a range larger than the device can bind.
             ClosedError: a buffer, or this pipeline, was closed.
         """
-        if self._closed:
+        if self._closed or self.device._closed:
+            self.device.check_usable()
             raise ClosedError(f"pipeline {self.name} was closed")
         expected = self.interface.binding_count
         if len(buffers) != expected:
             raise InvalidArgumentError(f"{self.name} takes {expected} buffer(s), got {len(buffers)}")
         if self.interface.buffer_device_addresses:
+            for index, buffer in enumerate(buffers):
+                self._check_buffer(buffer, f"binding {index}")
             return BoundSets(self, tuple(buffers), ())
         limits = self.device.profile.limits
         for buffer, (set_index, binding, kind) in zip(buffers, self._descriptor_order, strict=True):
-            if buffer._closed or buffer.is_closed:
-                raise ClosedError(f"{self.name}: the buffer for set {set_index} binding {binding} was closed")
-            alignment = (
-                limits.min_storage_buffer_offset_alignment
-                if kind == _STORAGE_BUFFER
-                else limits.min_uniform_buffer_offset_alignment
-            )
+            if buffer._closed or buffer.is_closed or buffer.device is not self.device:
+                self._check_buffer(buffer, f"set {set_index} binding {binding}")
+            if kind == _STORAGE_BUFFER:
+                alignment, most = limits.min_storage_buffer_offset_alignment, limits.max_storage_buffer_range
+            else:
+                alignment, most = limits.min_uniform_buffer_offset_alignment, limits.max_uniform_buffer_range
             if buffer.offset % alignment:
                 raise InvalidArgumentError(
                     f"{self.name}: the buffer for set {set_index} binding {binding} starts at byte {buffer.offset} of its "
                     f"block; {self.device.profile.name} binds multiples of {alignment}. Copy it to a buffer of its own"
                 )
-            if buffer.size > limits.max_storage_buffer_range or not buffer.size:
+            if buffer.size > most or not buffer.size:
+                limit = "maxStorageBufferRange" if kind == _STORAGE_BUFFER else "maxUniformBufferRange"
                 raise OutOfRangeError(
                     f"{self.name}: the buffer for set {set_index} binding {binding} has {buffer.size:,} bytes; this device "
-                    f"binds 1 to {limits.max_storage_buffer_range:,} (maxStorageBufferRange). "
+                    f"binds 1 to {most:,} ({limit}). "
                     + ("Allocate at least one element" if not buffer.size else "Bind parts of it")
-                )
-            if buffer.device is not self.device:
-                raise InvalidArgumentError(
-                    f"{self.name}: the buffer for set {set_index} binding {binding} belongs to another device; copy it over"
                 )
         if len(self.set_layouts) == 1:
             return BoundSets(self, tuple(buffers), (self.set_layouts[0].get(buffers),))
@@ -294,6 +314,12 @@ class ComputePipeline:
             sets.append(layout.get(buffers[start : start + layout.descriptor_count]))
             start += layout.descriptor_count
         return BoundSets(self, tuple(buffers), tuple(sets))
+
+    def _check_buffer(self, buffer: Buffer, where: str) -> None:
+        if buffer.device is not self.device:
+            raise InvalidArgumentError(f"{self.name}: the buffer for {where} belongs to another device; copy it over")
+        if buffer.is_closed:
+            raise ClosedError(f"{self.name}: the buffer for {where} was closed")
 
     @property
     def is_closed(self) -> bool:

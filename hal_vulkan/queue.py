@@ -14,6 +14,7 @@ thread; it locks.
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from ..status import ClosedError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError, PumiceError
 from .buffer import Buffer
-from .command_buffer import CommandBuffer
+from .command_buffer import CommandBuffer, _Recording
 from .memory_type import BufferUsage, MemoryTypeFlags
 from .native import CData, ffi, new
 from .semaphore import TimelineSemaphore
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["HeldSubmission", "Queue"]
 
 Points = Sequence[tuple[TimelineSemaphore, int]]
+Used = tuple[tuple[CommandBuffer, _Recording], ...]
 
 _STAGE_ALL_COMMANDS: Final = 0x10000
 _INITIAL_CAPACITY: Final = 8
@@ -60,9 +62,13 @@ _worklist = _Worklist()
 
 
 class HeldSubmission:
-    """A submission that waits on the host for its waits to be scheduled."""
+    """A submission that waits on the host for its waits to be scheduled.
 
-    __slots__ = ("_claimed", "bindings", "command_buffers", "queue", "signals", "waits")
+    Its commands are prepared when it is held back, as if it were submitted then: what is closed afterwards is kept
+    for it, as for work on the queue.
+    """
+
+    __slots__ = ("_claimed", "_prepared", "_serial", "_transient", "command_buffers", "queue", "signals", "waits")
 
     def __init__(
         self,
@@ -70,22 +76,31 @@ class HeldSubmission:
         command_buffers: Sequence[CommandBuffer],
         waits: Points,
         signals: Points,
-        bindings: Sequence[Buffer] | None,
+        *,
+        transient: bool,
     ) -> None:
         self.queue = queue
         self.command_buffers = tuple(command_buffers)
         self.waits = tuple(waits)
         self.signals = tuple(signals)
-        self.bindings = bindings
+        self._transient = transient
         self._claimed = False
+        self._prepared: Used = ()
+        self._serial = 0
 
-    def hold(self) -> None:
+    def hold(self, bindings: Sequence[Buffer] | None) -> None:
         """Hooks it to the semaphores, then looks again: one may have been scheduled meanwhile."""
         device = self.queue.device
+        serial = self._serial = device.register_held()
+        try:
+            self._prepared = self.queue._prepare_held(self.command_buffers, bindings)
+        except BaseException:
+            device.released_held(serial)
+            raise
         with device.schedule_lock:
-            device.held += 1
-            for semaphore, _ in self.waits:
-                semaphore.held.append(self)
+            for semaphore, value in self.waits:
+                semaphore.held[self] = None
+                heapq.heappush(semaphore.held_by_value, (value, serial, self))
         for semaphore, _ in self.waits:
             if semaphore.failure is not None:
                 self.fail(semaphore.failure)
@@ -109,24 +124,30 @@ class HeldSubmission:
                 return False
             self._claimed = True
             for semaphore, _ in self.waits:
-                if self in semaphore.held:
-                    semaphore.held.remove(self)
+                semaphore.held.pop(self, None)
+                if not semaphore.held:
+                    semaphore.held_by_value.clear()
         return True
 
     def _submit(self) -> None:
         try:
-            self.queue._submit_now(self.command_buffers, self.waits, self.signals, self.bindings)
+            for semaphore, _ in self.waits:
+                if semaphore.failure is not None:
+                    raise semaphore.failure
+            self.queue._submit_now(self.command_buffers, self.waits, self.signals, None, self._prepared)
         except PumiceError as error:
             self._fail_signals(error)
             return
-        self.queue.device.released_held()
+        self.queue.device.released_held(self._serial)
 
     def _fail_signals(self, error: PumiceError) -> None:
-        for commands in self.command_buffers:
-            commands.unprepare()
+        for commands, recording in self._prepared:
+            commands.unprepare(recording)
+            if self._transient:
+                commands.close()
         for semaphore, _ in self.signals:
             semaphore.fail(error)
-        self.queue.device.released_held()
+        self.queue.device.released_held(self._serial)
 
 
 class Queue:
@@ -153,7 +174,7 @@ class Queue:
         self._retire_lock = threading.Lock()
         self._submitted = 0
         self._completed = 0
-        self._inflight: deque[tuple[int, tuple[tuple[CommandBuffer, object], ...], Points]] = deque()
+        self._inflight: deque[tuple[int, Used, Points]] = deque()
         self._deferred: deque[tuple[int, Callable[[], None]]] = deque()
         self._counter = ffi.new("uint64_t *")
         self._prepare_arrays(_INITIAL_CAPACITY)
@@ -215,13 +236,31 @@ class Queue:
         else:
             self._submit_now(command_buffers, waits, signals, bindings)
             return
-        for commands in command_buffers:
-            if commands.state.value != "executable":
-                commands._check_executable()
+        self._hold(command_buffers, waits, signals, bindings)
+
+    def _hold(
+        self,
+        command_buffers: Sequence[CommandBuffer],
+        waits: Points,
+        signals: Points,
+        bindings: Sequence[Buffer] | None,
+        *,
+        transient: bool = False,
+    ) -> None:
+        self.device.check_usable()
         for semaphore, _ in (*waits, *signals):
             if semaphore.is_closed:
                 raise ClosedError(f"{semaphore.name} was closed")
-        HeldSubmission(self, command_buffers, waits, signals, bindings).hold()
+            self._check_owner(semaphore)
+        self._check_distinct(signals, ())
+        for semaphore, value in signals:
+            if value <= semaphore.scheduled or semaphore.failure is not None:
+                self._refuse_signal(semaphore, value)
+        HeldSubmission(self, command_buffers, waits, signals, transient=transient).hold(bindings)
+
+    def _prepare_held(self, command_buffers: Sequence[CommandBuffer], bindings: Sequence[Buffer] | None) -> Used:
+        with self._lock:
+            return self._prepare_many(command_buffers, bindings)
 
     def _submit_now(
         self,
@@ -229,22 +268,25 @@ class Queue:
         waits: Points,
         signals: Points,
         bindings: Sequence[Buffer] | None,
+        prepared: Used | None = None,
     ) -> None:
         device = self.device
-        if device.lost is not None or device.is_closed:
-            device.check_usable()
         with self._lock:
+            if device.lost is not None or device._closed:
+                device.check_usable()
             command_count, wait_count, signal_count = len(command_buffers), len(waits), len(signals) + 1
             if max(command_count, wait_count, signal_count) > self._capacity:
                 self._prepare_arrays(2 * max(command_count, wait_count, signal_count))
             index = 0
             for semaphore, value in waits:
+                if semaphore.device is not device:
+                    self._check_owner(semaphore)
                 self._wait_handles[index] = semaphore.handle
                 self._wait_values[index] = value
                 index += 1
             index = 1
             for semaphore, value in signals:
-                if value <= semaphore.scheduled or semaphore._closed:
+                if value <= semaphore.scheduled or semaphore._failure is not None or semaphore.device is not device:
                     self._refuse_signal(semaphore, value)
                 self._signal_handles[index] = semaphore.handle
                 self._signal_values[index] = value
@@ -254,18 +296,28 @@ class Queue:
             shape = (command_count, wait_count, signal_count)
             if shape != self._shape:
                 self._set_shape(shape)
-            if command_count == 1:
+            if prepared is not None:
+                used = prepared
+                for index, (_, recording) in enumerate(used):
+                    self._command_handles[index] = recording.native.handle
+            elif command_count == 1:
                 commands = command_buffers[0]
+                if commands.device is not device or commands.family != self.family:
+                    self._check_commands(commands)
                 recording = commands.prepare(bindings)
                 self._command_handles[0] = recording.native.handle
-                used: tuple[tuple[CommandBuffer, object], ...] = ((commands, recording),)
+                used = ((commands, recording),)
             else:
                 used = self._prepare_many(command_buffers, bindings)
+                for index, (_, recording) in enumerate(used):
+                    self._command_handles[index] = recording.native.handle
+            if signal_count > 2:
+                self._check_distinct(signals, used)
             self._submitted = number
             self._inflight.append((number, used, signals))
             result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, ffi.NULL)
             if result or device.validation:
-                self._check_submitted(result, command_buffers)
+                self._check_submitted(result, used)
         for semaphore, value in signals:
             semaphore.scheduled = value
             if semaphore.held:
@@ -283,36 +335,61 @@ class Queue:
 
     def _prepare_many(
         self, command_buffers: Sequence[CommandBuffer], bindings: Sequence[Buffer] | None
-    ) -> tuple[tuple[CommandBuffer, object], ...]:
-        used: list[tuple[CommandBuffer, object]] = []
+    ) -> Used:
+        used: list[tuple[CommandBuffer, _Recording]] = []
         try:
             for commands in command_buffers:
+                self._check_commands(commands)
                 recording = commands.prepare(bindings if commands.binding_capacity else None)
-                self._command_handles[len(used)] = recording.native.handle
                 used.append((commands, recording))
         except PumiceError:
-            for commands, _ in used:
-                commands.unprepare()
+            for commands, recording in used:
+                commands.unprepare(recording)
             raise
         return tuple(used)
 
-    def _check_submitted(self, result: int, command_buffers: Sequence[CommandBuffer]) -> None:
+    def _check_submitted(self, result: int, used: Used) -> None:
         try:
-            self.device.check(result, f"submitting {', '.join(c.name for c in command_buffers) or 'a barrier'}")
+            self.device.check(result, f"submitting {', '.join(c.name for c, _ in used) or 'a barrier'}")
         except PumiceError:
             if result < 0:
-                self._inflight.pop()
+                # Retirement on a lost device lets go of everything, perhaps of this submission too.
+                if self._inflight and self._inflight[-1][0] == self._submitted:
+                    self._inflight.pop()
                 self._submitted -= 1
-                for commands in command_buffers:
-                    commands.unprepare()
+                for commands, recording in used:
+                    commands.unprepare(recording)
             raise
 
     def _refuse_signal(self, semaphore: TimelineSemaphore, value: int) -> None:
         if semaphore.is_closed:
             raise ClosedError(f"{semaphore.name} was closed")
+        self._check_owner(semaphore)
+        if semaphore.failure is not None:
+            raise semaphore.failure.again()
         raise FailedPreconditionError(
             f"{semaphore.name}: a payload only goes up: {semaphore.scheduled} is signalled or scheduled, {value} was to be"
         )
+
+    def _check_owner(self, semaphore: TimelineSemaphore) -> None:
+        if semaphore.device is not self.device:
+            raise InvalidArgumentError(
+                f"{semaphore.name} belongs to another device; order work of several devices on the host"
+            )
+
+    def _check_commands(self, commands: CommandBuffer) -> None:
+        if commands.device is not self.device:
+            raise InvalidArgumentError(f"{commands.name} was recorded for another device; record it for this one")
+        if commands.family != self.family:
+            raise InvalidArgumentError(
+                f"{commands.name} was recorded for queue family {commands.family}; {self.name} is of family {self.family}"
+            )
+
+    def _check_distinct(self, signals: Points, used: Used) -> None:
+        if len({semaphore for semaphore, _ in signals}) != len(signals):
+            for commands, recording in used:
+                commands.unprepare(recording)
+            raise InvalidArgumentError("a submission signals each semaphore at most once; signal the largest payload")
 
     # -- retirement ----------------------------------------------------------------------------------
 
@@ -333,9 +410,9 @@ class Queue:
                 _, used, signals = inflight.popleft()
                 for semaphore, value in signals:
                     semaphore.advance(value)
-                for commands, _ in used:
+                for commands, recording in used:
                     if commands.one_shot:
-                        commands.retired()
+                        commands.retired(recording)
             deferred = self._deferred
             while deferred and deferred[0][0] <= completed:
                 deferred.popleft()[1]()
@@ -368,6 +445,7 @@ class Queue:
         Raises:
             DeadlineExceededError: the time passed first.
         """
+        self.device.check_usable()
         self.device.wait_native(self.timeline, self._submitted, timeout, f"{self.name} to become idle")
         self.retire()
 
@@ -497,10 +575,18 @@ class Queue:
         try:
             record(commands.begin())
             commands.end()
-            self.submit((commands,), waits=waits, signals=signals)
+            if any(value > semaphore.scheduled or semaphore.failure is not None for semaphore, value in waits):
+                self._hold((commands,), waits, signals, None, transient=True)
+            else:
+                self._submit_now((commands,), waits, signals, None)
         except PumiceError:
             commands.close()
             raise
+
+    def close_to_submissions(self) -> None:
+        """Returns when no thread is inside a submission; those that come later see the device closed. For the device."""
+        with self._lock:
+            pass
 
     def close(self) -> None:
         """Destroys the timeline; called by ``Device.close`` when the queue is idle."""

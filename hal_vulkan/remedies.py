@@ -3,9 +3,7 @@
 The load failure in ``native.py``, the set-up program (``tools/setup_vulkan.py``) and the messages about the
 shader tools all take their text from here. Pure data: nothing here loads or probes anything.
 
-Sources of the names: the package indexes of Debian 12 (https://packages.debian.org), Fedora
-(https://packages.fedoraproject.org), Arch Linux (https://archlinux.org/packages), Homebrew
-(https://formulae.brew.sh) and winget.
+Sources of the names: the package indexes of Debian 12, Fedora, Arch Linux, Homebrew and winget.
 """
 
 from __future__ import annotations

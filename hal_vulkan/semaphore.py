@@ -40,6 +40,7 @@ __all__ = ["TimelineSemaphore", "Timepoint", "wait_all", "wait_any"]
 # never see it.
 _SLICE_NS: Final = 250_000_000
 MAX_PAYLOAD: Final = (1 << 64) - 2
+_SWEEP_AT_LEAST: Final = 64
 
 
 class TimelineSemaphore:
@@ -59,9 +60,11 @@ class TimelineSemaphore:
         "device",
         "handle",
         "held",
+        "held_by_value",
         "name",
         "notifications",
         "scheduled",
+        "sweep_at",
     )
 
     def __init__(self, device: Device, initial_value: int = 0, name: str | None = None) -> None:
@@ -82,8 +85,10 @@ class TimelineSemaphore:
         # The highest payload that is signalled or that submitted work will signal. A submission that waits for
         # more than this is held back on the host (queue.py).
         self.scheduled = initial_value
-        self.held: list[HeldSubmission] = []
+        self.held: dict[HeldSubmission, None] = {}  # in order; what a failure drops
+        self.held_by_value: list[tuple[int, int, HeldSubmission]] = []  # a heap; what a signal releases
         self.notifications: list[Notification] = []
+        self.sweep_at = _SWEEP_AT_LEAST
         if name:
             device.set_name("VK_OBJECT_TYPE_SEMAPHORE", self.handle, name)
         device.register_semaphore(self)
@@ -144,27 +149,33 @@ class TimelineSemaphore:
             InvalidArgumentError: the payload would not go up.
             FailedPreconditionError: submitted work is to signal a payload at or below it.
         """
-        self._check_usable()
-        now = self._query()
-        if not now < value <= MAX_PAYLOAD:
-            raise InvalidArgumentError(
-                f"{self.name}: a payload only goes up (at most {MAX_PAYLOAD}): it is {now} and {value} was to be signalled"
-            )
-        if now < self.scheduled <= value:
-            raise FailedPreconditionError(
-                f"{self.name}: submitted work will signal {self.scheduled}; the host can only signal payloads below it"
-            )
-        self._signal_native(value)
-        self._reached = max(self._reached, value)
-        self.scheduled = max(self.scheduled, value)
+        # Vulkan has no "signal if it goes up": two threads that signal must look and signal one after the other.
+        with self.device.signal_lock:
+            self._check_usable()
+            now = self._query()
+            if not now < value <= MAX_PAYLOAD:
+                raise InvalidArgumentError(
+                    f"{self.name}: a payload only goes up (at most {MAX_PAYLOAD}): it is {now} and {value} was to be signalled"
+                )
+            if now < self.scheduled <= value:
+                raise FailedPreconditionError(
+                    f"{self.name}: submitted work will signal {self.scheduled}; the host can only signal payloads below it"
+                )
+            self._signal_native(value)
+            self._reached = max(self._reached, value)
+            self.scheduled = max(self.scheduled, value)
         self.after_schedule()
         if self.notifications:
             self.device.notifier.collect(self)
 
     def after_schedule(self) -> None:
         """Releases submissions held for a payload that is now scheduled. Not for users."""
-        if self.held:
-            for submission in list(self.held):
+        if self.held_by_value:
+            due: list[HeldSubmission] = []
+            with self.device.schedule_lock:
+                while self.held_by_value and self.held_by_value[0][0] <= self.scheduled:
+                    due.append(heapq.heappop(self.held_by_value)[2])
+            for submission in due:
                 submission.try_release()
 
     def _signal_native(self, value: int) -> None:
@@ -178,12 +189,12 @@ class TimelineSemaphore:
 
         Work already on a queue is not recalled. A second failure is ignored: the first is the cause.
         """
-        if self._failure is not None or self._closed:
-            return
-        self._failure = error
+        with self.device.signal_lock:
+            if self._failure is not None or self._closed:
+                return
+            self._failure = error
         for submission in list(self.held):
             submission.fail(error)
-        self.held.clear()
         if self.notifications:
             self.device.notifier.collect(self)
         self._release_blocked()
@@ -197,13 +208,15 @@ class TimelineSemaphore:
         if self.device.lost is not None:
             return  # the driver wakes them with VK_ERROR_DEVICE_LOST
         try:
-            now = self._query()
-            if now >= self.scheduled:
-                difference = self.device.profile.limits.max_timeline_semaphore_value_difference
-                target = min(MAX_PAYLOAD, now + min(difference, 1 << 62))
-                if target > now:
-                    self._signal_native(target)
-            else:
+            with self.device.signal_lock:
+                now = self._query()
+                pending = now < self.scheduled
+                if not pending:
+                    difference = self.device.profile.limits.max_timeline_semaphore_value_difference
+                    target = min(MAX_PAYLOAD, now + min(difference, 1 << 62))
+                    if target > now:
+                        self._signal_native(target)
+            if pending:
                 self.device.notifier.arm(self, self.scheduled, lambda _: self._release_blocked(), despite_failure=True)
         except PumiceError:
             pass  # the device went meanwhile, and with it the waits
@@ -231,7 +244,11 @@ class TimelineSemaphore:
             wait = _WaitInfo()
         wait.semaphores[0] = self.handle
         wait.values[0] = value
+        # Whoever closes the semaphore or the device waits until nobody is in here: the handle must outlive the call.
+        device.waiting[wait] = self
         try:
+            if self._failure is not None:
+                raise self._failure.again()
             remaining = -1 if timeout is None else _nanoseconds(timeout)
             while True:
                 step = _SLICE_NS if remaining < 0 or remaining > _SLICE_NS else remaining
@@ -250,6 +267,7 @@ class TimelineSemaphore:
                             "it can be waited for again"
                         )
         finally:
+            del device.waiting[wait]
             pool.append(wait)
         if self._failure is not None:
             raise self._failure.again()
@@ -276,6 +294,12 @@ class TimelineSemaphore:
         """For the notifier, under its lock."""
         heapq.heappush(self.notifications, notification)
 
+    def sweep_cancelled(self) -> None:
+        """Drops cancelled notifications, so that a payload that never comes does not collect them. For the notifier."""
+        self.notifications = [n for n in self.notifications if not n.is_done]
+        heapq.heapify(self.notifications)
+        self.sweep_at = max(_SWEEP_AT_LEAST, 2 * len(self.notifications))
+
     def _check_usable(self) -> None:
         if self._closed:
             raise ClosedError(f"{self.name} was closed")
@@ -285,7 +309,7 @@ class TimelineSemaphore:
     # -- end -----------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Destroys the semaphore once no queue uses it; idempotent. Notifications still armed get CANCELLED.
+        """Destroys the semaphore once no queue uses it; idempotent. Notifications still armed and waiting threads get CANCELLED.
 
         Raises:
             FailedPreconditionError: a held-back submission waits for it; signal or fail it first.
@@ -296,12 +320,16 @@ class TimelineSemaphore:
             raise FailedPreconditionError(
                 f"{self.name}: {len(self.held)} submission(s) wait for a payload nobody has scheduled; signal or fail it first"
             )
-        if self._failure is None:
-            self._failure = CancelledError(f"{self.name} was closed")
-        if self.notifications:
-            self.device.notifier.collect(self)
-        self._closed = True
         handle, device = self.handle, self.device
+        with device.signal_lock:
+            if self._failure is None:
+                self._failure = CancelledError(f"{self.name} was closed")
+        if self.notifications:
+            device.notifier.collect(self)
+        if device.is_waited_for(self):
+            self._release_blocked()
+            device.wait_for_waiters(self)
+        self._closed = True
         device.unregister_semaphore(self)
         device.defer(lambda: device.destroy("semaphore", handle))
 
@@ -384,6 +412,8 @@ def wait_any(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | N
     for index, (semaphore, value) in enumerate(points):
         if semaphore.has_reached(value):
             return index
+    # Checked here because threading.Event takes no infinity.
+    limit = None if timeout is None or _nanoseconds(timeout) < 0 else max(0.0, timeout)
     done = threading.Event()
     results: list[tuple[int, PumiceError | None]] = []
 
@@ -396,7 +426,7 @@ def wait_any(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | N
 
     notifications = [semaphore.notify(value, make(i)) for i, (semaphore, value) in enumerate(points)]
     try:
-        if not done.wait(timeout):
+        if not done.wait(limit):
             raise DeadlineExceededError(f"none of {len(points)} payloads was reached within {timeout} s")
     finally:
         for notification in notifications:
@@ -408,6 +438,7 @@ def wait_any(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | N
 
 
 def _nanoseconds(timeout: float) -> int:
+    """A timeout for a native call, or -1 for one without end."""
     if math.isnan(timeout):
         raise InvalidArgumentError("timeout must be a number of seconds or None, got nan")
     return -1 if timeout == math.inf else max(0, int(timeout * 1e9))

@@ -69,7 +69,13 @@ class Suballocator:
         self._by_end: dict[int, int] = {size: 0}
 
     def allocate(self, size: int, alignment: int = 1) -> int | None:
-        """The offset of a free range of ``size`` bytes at a multiple of ``alignment``, or ``None`` if none fits."""
+        """The offset of a free range of ``size`` bytes at a multiple of ``alignment``, or ``None`` if none fits.
+
+        Raises:
+            InvalidArgumentError: the alignment is no power of two.
+        """
+        if alignment & (alignment - 1) or alignment < 1:
+            raise InvalidArgumentError(f"alignment must be a power of two, got {alignment}")
         mask = self._granularity - 1
         size = (max(size, 1) + mask) & ~mask
         by_size = self._by_size
