@@ -60,7 +60,9 @@ def wgpu_cases(name: str) -> dict[str, Callable[[np.ndarray, np.ndarray], np.nda
     storage, source, target = wgpu.BufferUsage.STORAGE, wgpu.BufferUsage.COPY_SRC, wgpu.BufferUsage.COPY_DST
 
     def dispatch(buffers: list[wgpu.GPUBuffer], count: int) -> None:
-        entries = [{"binding": i, "resource": {"buffer": b, "offset": 0, "size": b.size}} for i, b in enumerate(buffers)]
+        entries = [
+            {"binding": i, "resource": {"buffer": b, "offset": 0, "size": b.size}} for i, b in enumerate(buffers)
+        ]
         group = device.create_bind_group(layout=layout, entries=entries)
         encoder = device.create_command_encoder()
         compute = encoder.begin_compute_pass()

@@ -63,7 +63,7 @@ from .physical_device import feature_structures
 from .pipeline import ComputePipeline, SpecializationValue
 from .pipeline_cache import PipelineCache
 from .queue import Queue
-from .semaphore import _SLICE_NS, TimelineSemaphore, _nanoseconds, _WaitInfo
+from .semaphore import _SLICE_NS, TimelineSemaphore, _nanoseconds, _WaitInfo, deadline_after
 from .timestamps import ClockCalibration, calibrate, create_query_pool
 
 if TYPE_CHECKING:
@@ -430,7 +430,7 @@ class Device:
             DeadlineExceededError: the time passed first.
         """
         self.check_usable()
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = deadline_after(timeout)
         for queue in self.queues:
             queue.wait_idle(None if deadline is None else max(0.0, deadline - time.monotonic()))
 

@@ -392,7 +392,7 @@ def wait_all(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | N
         DeadlineExceededError: the time passed first.
         PumiceError: the first failure met, in the order given.
     """
-    deadline = None if timeout is None else time.monotonic() + timeout
+    deadline = deadline_after(timeout)
     for semaphore, value in points:
         semaphore.wait(value, None if deadline is None else max(0.0, deadline - time.monotonic()))
 
@@ -437,8 +437,19 @@ def wait_any(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | N
     return index
 
 
+def deadline_after(timeout: float | None) -> float | None:
+    """``time.monotonic()`` after so many seconds; ``None`` for one without end.
+
+    Raises:
+        InvalidArgumentError: it is not a number.
+    """
+    return None if timeout is None or _nanoseconds(timeout) < 0 else time.monotonic() + timeout
+
+
 def _nanoseconds(timeout: float) -> int:
     """A timeout for a native call, or -1 for one without end."""
     if math.isnan(timeout):
         raise InvalidArgumentError("timeout must be a number of seconds or None, got nan")
-    return -1 if timeout == math.inf else max(0, int(timeout * 1e9))
+    if timeout <= 0:
+        return 0
+    return -1 if timeout == math.inf else int(timeout * 1e9)

@@ -390,3 +390,8 @@ def check_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
     if not found.isnative:
         raise UnimplementedError(f"dtype {found} is big-endian; convert it with .astype({found.newbyteorder('=')})")
     return found
+
+
+def raw_bytes(array: np.ndarray) -> memoryview:
+    """The bytes of a C-contiguous array, writable where it is; ml_dtypes' arrays offer no buffer of their own."""
+    return array.reshape(-1).view(np.uint8).data

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from .. import hal_vulkan as hal
 from ..hal_vulkan import CommandBuffer, DeviceProfile, DeviceType, MemoryTypeFlags, PlanOptions, SpecializationValue
-from .array import ArrayLike, DeviceArray, check_dtype, check_shape
+from .array import ArrayLike, DeviceArray, check_dtype, check_shape, raw_bytes
 from .kernel import Kernel, load_shader
 
 __all__ = ["Device", "list_devices", "open_device"]
@@ -229,7 +229,7 @@ class Device:
         """Copies a C-contiguous array to a device array. For the runtime."""
         if not data.nbytes:
             return
-        raw = memoryview(data.reshape(-1).view(np.uint8))
+        raw = raw_bytes(data)
         if target.buffer.host_visible:
             target.buffer.write(raw)
             return
@@ -247,7 +247,7 @@ class Device:
         """Copies a buffer to a C-contiguous array of its size, once what was submitted is done. For the runtime."""
         if not out.nbytes:
             return
-        raw = memoryview(out.reshape(-1).view(np.uint8))
+        raw = raw_bytes(out)
         if source.host_visible:
             source.read_into(raw)
             return

@@ -162,7 +162,7 @@ def _convert(
     if array.dtype.kind not in "biuf" and array.dtype.kind != dtype.kind:
         raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {value!r}")
     if member.scalar is not None and member.scalar.kind in ("int", "uint"):
-        limits = np.iinfo(dtype)
+        limits = np.iinfo(dtype.name)
         if array.dtype.kind == "f" and not np.all(array == np.trunc(array)):
             raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {value!r}")
         if array.size and (array.min() < limits.min or array.max() > limits.max):

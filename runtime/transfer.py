@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ..hal_vulkan import Buffer, CommandBuffer, MemoryTypeFlags
-from .array import ArraySpec, DeviceArray
+from .array import ArraySpec, DeviceArray, raw_bytes
 
 if TYPE_CHECKING:
     from .device import Device
@@ -102,7 +102,7 @@ class Transfer:
             return None
         memory = result if result is not None else value
         assert isinstance(memory, np.ndarray)
-        buffer = self._device.hal.import_buffer(memoryview(memory.reshape(-1).view(np.uint8)), copy=False)
+        buffer = self._device.hal.import_buffer(raw_bytes(memory), copy=False)
         if buffer is None:
             return None
         if result is not None and isinstance(value, np.ndarray) and result is not value:
@@ -113,7 +113,7 @@ class Transfer:
         return array
 
     def _upload(self, value: np.ndarray, array: DeviceArray) -> None:
-        raw = memoryview(value.reshape(-1).view(np.uint8))
+        raw = raw_bytes(value)
         if array.buffer.host_visible:
             array.buffer.write(raw)
         else:
@@ -161,7 +161,7 @@ class Transfer:
         if self._reads or self._imported:
             self._device.wait(payload)
         for buffer, result in self._reads:
-            buffer.read_into(memoryview(result.reshape(-1).view(np.uint8)))
+            buffer.read_into(raw_bytes(result))
 
     def close(self) -> None:
         """Gives the temporaries back; idempotent."""

@@ -1,0 +1,70 @@
+"""What the commands share about failing: wrong usage as click's error, and an error's text for people.
+
+Imports nothing but click and the status codes, so that ``pumice --help`` stays fast.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import click
+
+from ..status import InvalidArgumentError, PumiceError
+
+__all__ = ["ExpectationError", "describe", "printable", "usage", "usage_error"]
+
+
+class ExpectationError(Exception):
+    """A result is not what ``--expect`` says; the text has the differences."""
+
+
+def usage_error(message: str) -> click.UsageError:
+    """Wrong usage: exit status 2, with a pointer to the command's help."""
+    return click.UsageError(message, ctx=click.get_current_context(silent=True))
+
+
+@contextlib.contextmanager
+def usage(where: str = "", *also: type[PumiceError]) -> Iterator[None]:
+    """Within it, what an argument's text gets wrong is wrong usage.
+
+    Args:
+        where: put before the message, such as ``"--binding 0"``.
+        also: errors besides InvalidArgumentError that the command line is to blame for here.
+
+    Raises:
+        click.UsageError: in place of those errors. All others pass.
+    """
+    try:
+        yield
+    except PumiceError as error:
+        if not isinstance(error, (InvalidArgumentError, *also)):
+            raise
+        raise usage_error(f"{where}: {describe(error)}" if where else describe(error)) from error
+
+
+def describe(error: PumiceError) -> str:
+    """The error's message with its location and VkResult, without the status code, which the exit status stands for."""
+    text = f"{error.location}: {error.message}" if error.location else error.message
+    if error.vk_result and error.vk_result not in text:
+        text += f" [{error.vk_result}]"
+    if error.vk_result == "VK_ERROR_INCOMPATIBLE_DRIVER":
+        # The loader's way to say that it found no driver at all.
+        from ..hal_vulkan.remedies import remedy
+
+        text += ". " + remedy("driver")
+    return text
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """The text with control characters and lone surrogates escaped: names in files must not steer the terminal.
+
+    Args:
+        text: of any origin.
+        keep: characters that pass as they are, such as ``"\\n"``.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in keep else c.encode("unicode_escape", "backslashreplace").decode() for c in text
+    )

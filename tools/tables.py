@@ -1,0 +1,63 @@
+"""Tables and JSON on stdout, for the commands that show things."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .errors import printable
+
+__all__ = ["heading", "print_facts", "print_json", "print_table"]
+
+_PIPED_WIDTH = 1000
+
+
+def _console() -> Console:
+    # A pipe has no width: lines that a program reads are not to be folded at an arbitrary one.
+    width = None if sys.stdout.isatty() else _PIPED_WIDTH
+    return Console(file=sys.stdout, width=width, markup=False, emoji=False, highlight=False)
+
+
+def heading(text: str) -> None:
+    """A line above what follows."""
+    _print(Text(printable(text), style="bold"))
+
+
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Names with their values, one below the other."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="cyan", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts:
+        grid.add_row(Text("  " + name), Text(printable(value, keep="\n")))
+    _print(grid)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table with a heading for each column."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    _print(table)
+
+
+def print_json(value: object) -> None:
+    """JSON as text that stays ASCII, so that every encoding of stdout takes it."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def _print(content: Table | Text) -> None:
+    console = _console()
+    with console.capture() as capture:
+        console.print(content)
+    # Rich pads every line to the table's width, and would end the program by itself if the reader were gone.
+    sys.stdout.write("".join(line.rstrip() + "\n" for line in capture.get().splitlines()))
