@@ -159,7 +159,7 @@ class DeviceArray:
             part = parts[axis] if axis < len(parts) else slice(None)
             if isinstance(part, slice):
                 first, stop, step = part.indices(length)
-                count = max(0, stop - first)
+                count = len(range(first, stop, step))
                 # Contiguous means: after the first axis that keeps several entries, every axis is whole.
                 if (step != 1 and count > 1) or (extended and count != length):
                     raise InvalidArgumentError(f"[{index}] of shape {self.shape} is not contiguous; use x.numpy()[…]")

@@ -302,7 +302,7 @@ class Kernel:
     def _group_counts(self, arrays: Sequence[DeviceArray], groups: Groups | None) -> tuple[int, int, int]:
         """Workgroup counts as asked for, or inferred: one invocation an element of the largest written array."""
         if groups is not None:
-            counts = (groups,) if isinstance(groups, int) else tuple(groups)
+            counts = tuple(groups) if isinstance(groups, (tuple, list)) else (groups,)
             if not 1 <= len(counts) <= 3 or not all(isinstance(n, int) and n >= 0 for n in counts):
                 raise InvalidArgumentError(
                     f"{self.name}: groups is an int or up to three, none negative; got {groups!r}"
