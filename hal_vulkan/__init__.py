@@ -4,7 +4,7 @@ from .buffer import Buffer
 from .command_buffer import BindingSlot, CommandBuffer, CommandBufferState
 from .device import Device
 from .device_plan import DevicePlan, PlanOptions
-from .device_profile import DeviceProfile, DeviceType
+from .device_profile import DeviceLimits, DeviceProfile, DeviceType
 from .driver import Driver, shared_driver
 from .element_type import ElementType, EncodingType
 from .executable import Executable
@@ -12,7 +12,7 @@ from .fence import Fence
 from .glsl import compile_glsl
 from .live_objects import live_objects
 from .memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
-from .pipeline import ComputePipeline, SpecializationValue
+from .pipeline import ComputePipeline, SpecializationValue, check_groups
 from .queue import Queue
 from .semaphore import TimelineSemaphore, Timepoint, wait_all, wait_any
 from .spirv import reflect
@@ -30,6 +30,7 @@ __all__ = [
     "CommandBufferState",
     "ComputePipeline",
     "Device",
+    "DeviceLimits",
     "DevicePlan",
     "DeviceProfile",
     "DeviceType",
@@ -50,6 +51,7 @@ __all__ = [
     "SpecializationValue",
     "TimelineSemaphore",
     "Timepoint",
+    "check_groups",
     "compile_glsl",
     "live_objects",
     "reflect",

@@ -32,12 +32,14 @@ from ..status import (
 )
 from .buffer import Buffer, as_bytes
 from .memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
-from .native import CData, ffi, new
-from .pipeline import BoundSets, ComputePipeline, check_resources_fit
+from .native import NULL, CData, ffi, new
+from .pipeline import BoundSets, ComputePipeline, check_groups
 from .timestamps import DispatchTiming, TimestampRecorder
 
 if TYPE_CHECKING:
+    from .descriptors import DescriptorSet, DescriptorSetLayout
     from .device import Device
+    from .queue import Queue
 
 __all__ = ["BindingSlot", "CommandBuffer", "CommandBufferState", "Groups"]
 
@@ -117,7 +119,7 @@ class Barriers:
 class _Recording:
     """Native commands with everything they name; what a queue holds until they have retired."""
 
-    __slots__ = ("bound", "native", "resources", "scratch", "timestamps")
+    __slots__ = ("bound", "native", "number", "pinned", "queue", "resources", "scratch", "timestamps")
 
     def __init__(self, native: NativeCommands) -> None:
         self.native = native
@@ -125,6 +127,9 @@ class _Recording:
         self.resources: list[Buffer | ComputePipeline] = []
         self.scratch: list[Buffer] = []
         self.timestamps: TimestampRecorder | None = None
+        self.pinned: tuple[tuple[DescriptorSetLayout, DescriptorSet], ...] = ()
+        self.queue: Queue | None = None  # that it was submitted to last, and its number there
+        self.number = 0
 
 
 class CommandBuffer:
@@ -292,7 +297,7 @@ class CommandBuffer:
             self._check_recording()
         if self.binding_capacity and self._handle == ffi.NULL:
             self._check_slots(pipeline, bindings)
-            check_resources_fit(pipeline, groups)
+            check_groups(pipeline, groups)
             self._check_push(pipeline, push)
             kept = bindings if type(bindings) is BoundSets else tuple(bindings)
             self._commands.append((CommandBuffer.dispatch, (pipeline, kept, groups, bytes(push))))
@@ -300,7 +305,7 @@ class CommandBuffer:
         x, y, z = groups
         most = self._groups_max
         if x < 0 or y < 0 or z < 0 or x > most[0] or y > most[1] or z > most[2]:
-            check_resources_fit(pipeline, groups)
+            check_groups(pipeline, groups)
         self._prepare_dispatch(pipeline, bindings, push)
         recording = self._recording
         if self._timing and recording is not None and recording.timestamps is not None:
@@ -425,6 +430,59 @@ class CommandBuffer:
         assert self._recording is not None
         self._recording.scratch.append(buffer)
         return buffer
+
+    def record_dispatch(
+        self,
+        pipeline: ComputePipeline,
+        sets: tuple[tuple[DescriptorSetLayout, DescriptorSet], ...],
+        groups: Groups,
+        push: bytes,
+    ) -> None:
+        """``begin``, one ``dispatch`` and ``end`` in one step, in place where the last run has retired.
+
+        For caches of single dispatches, which check the arguments and answer for the memory that ``sets`` names at each
+        submission. Takes over the pins of ``sets``.
+        """
+        recording, device = self._recording, self.device
+        if (
+            recording is None
+            or recording.queue is None
+            or recording.number > recording.queue.completed
+            or device.held
+            or self.state is not CommandBufferState.EXECUTABLE
+            or device.lost is not None
+        ):
+            self.begin()
+            self.state = CommandBufferState.EXECUTABLE
+            device.recording.discard(self)
+            recording = self._recording
+            assert recording is not None
+            native = recording.native
+        else:
+            native = recording.native
+            for layout, descriptor_set in recording.pinned:
+                layout.unpin(descriptor_set)
+            recording.pinned = ()
+            result = device.fn.vkBeginCommandBuffer(native.handle, device.begin_info(_SIMULTANEOUS_USE))
+            if result:
+                device.check(result, f"beginning {self.name}")
+        fn, handle, barriers = device.fn, native.handle, self._barriers
+        recording.pinned = sets
+        recording.resources = [pipeline]
+        fn.vkCmdBindPipeline(handle, _BIND_POINT_COMPUTE, pipeline.handle)
+        index = 0
+        for _, descriptor_set in sets:
+            fn.vkCmdBindDescriptorSets(
+                handle, _BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
+            )
+            index += 1
+        if push:
+            fn.vkCmdPushConstants(handle, pipeline.layout, _COMPUTE_STAGE, 0, len(push), ffi.from_buffer(push))
+        fn.vkCmdDispatch(handle, *groups)
+        fn.vkCmdPipelineBarrier(handle, barriers.work, barriers.final, 0, 1, barriers.at_end, 0, NULL, 0, NULL)
+        result = fn.vkEndCommandBuffer(handle)
+        if result or device.validation:
+            device.check(result, f"recording {self.name}")
 
     def execution_barrier(self) -> None:
         """Commands after it start once all before it are done, and see what they wrote."""
@@ -698,17 +756,6 @@ class CommandBuffer:
                 what = f"pipeline {resource.name}" if isinstance(resource, ComputePipeline) else "a buffer"
                 raise ClosedError(f"{self.name} cannot run: {what} that it uses was closed; record it again")
         self._checked_epoch = self.device.close_epoch
-
-    def forget_buffers(self) -> None:
-        """Stops to keep the buffers named in it alive and open: the caller answers for their memory at each submission.
-
-        For caches of recordings that are keyed by the very ranges they name.
-        """
-        recording = self._recording
-        if recording is not None:
-            recording.resources = [r for r in recording.resources if isinstance(r, ComputePipeline)]
-            for bound in recording.bound:
-                bound.buffers = ()
 
     def timings(self) -> tuple[DispatchTiming, ...]:
         """Device time of each dispatch, in recording order, of the last run; call it once that run has finished.

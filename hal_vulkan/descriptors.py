@@ -121,15 +121,17 @@ class DescriptorSetLayout:
         created("descriptor update template")
         return template[0]
 
-    def get(self, buffers: Sequence[Buffer]) -> DescriptorSet:
+    def get(self, buffers: Sequence[Buffer], key: tuple[int, ...] | None = None) -> DescriptorSet:
         """The pinned set that binds these buffers, one a descriptor in binding order; unpin it when done.
 
-        The ranges are the caller's to check (alignment, limits, openness).
+        The ranges are the caller's to check (alignment, limits, openness), who may have made the ``key`` already: block
+        serial, offset and size of each.
         """
-        parts: list[int] = []
-        for buffer in buffers:
-            parts += (buffer.block_serial, buffer.offset, buffer.size)
-        key = tuple(parts)
+        if key is None:
+            parts: list[int] = []
+            for buffer in buffers:
+                parts += (buffer.block_serial, buffer.offset, buffer.size)
+            key = tuple(parts)
         with self._lock:
             found = self._sets.get(key)
             if found is None:

@@ -512,7 +512,7 @@ class Device:
             with contextlib.suppress(IndexError):
                 return free.pop()
         pool = ffi.new("VkCommandPool *")
-        info = new("VkCommandPoolCreateInfo", flags=0x1, queueFamilyIndex=family)  # TRANSIENT
+        info = new("VkCommandPoolCreateInfo", flags=0x3, queueFamilyIndex=family)  # TRANSIENT, RESET_COMMAND_BUFFER
         self.check(self.fn.vkCreateCommandPool(self.handle, info, ffi.NULL, pool), "creating a command pool")
         self.own("command pool", pool[0])
         handle = ffi.new("VkCommandBuffer *")
@@ -538,6 +538,9 @@ class Device:
         for bound in recording.bound:
             bound.release()
         recording.bound.clear()
+        for layout, descriptor_set in recording.pinned:
+            layout.unpin(descriptor_set)
+        recording.pinned = ()
         for buffer in recording.scratch:
             buffer.close()
         if recording.timestamps is not None:
@@ -676,7 +679,7 @@ class Device:
         self.wait_for_waiters()
         self.notifier.close()
         for queue in self.queues:
-            queue.retire()
+            queue.end_retirement()
         with self._lock:
             if self._views:
                 self._teardown_pending = True

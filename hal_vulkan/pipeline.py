@@ -29,7 +29,7 @@ from .spirv_types import Binding, EntryPoint, ShaderModuleReflection, Specializa
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["BoundSets", "ComputePipeline", "PipelineInterface", "SpecializationValue"]
+__all__ = ["BoundSets", "ComputePipeline", "PipelineInterface", "SpecializationValue", "check_groups"]
 
 SpecializationValue = int | float | bool
 
@@ -136,6 +136,7 @@ class ComputePipeline:
         interface: bindings and push constants.
         local_size: workgroup size after specialisation (x, y, z).
         set_layouts: one layout a descriptor set.
+        offset_alignment: every binding's offset in its block is a multiple of it.
     """
 
     def __init__(
@@ -164,6 +165,13 @@ class ComputePipeline:
         self.interface = PipelineInterface.from_reflection(self.entry) if interface is None else interface
         self._check_limits()
         self._descriptor_order = self._order()
+        limits = device.profile.limits
+        self.offset_alignment = max(
+            limits.min_storage_buffer_offset_alignment,
+            limits.min_uniform_buffer_offset_alignment
+            if any(kind == _UNIFORM_BUFFER for _, _, kind in self._descriptor_order)
+            else 1,
+        )
         self.set_layouts: tuple[DescriptorSetLayout, ...] = tuple(
             device.descriptor_set_layout(key) for key in self.interface.set_layouts
         )
@@ -321,6 +329,20 @@ class ComputePipeline:
         if buffer.is_closed:
             raise ClosedError(f"{self.name}: the buffer for {where} was closed")
 
+    def pin_sets(
+        self, buffers: Sequence[Buffer], key: tuple[int, ...]
+    ) -> tuple[tuple[DescriptorSetLayout, DescriptorSet], ...]:
+        """``bind`` for a caller that has checked the buffers and made their key (``DescriptorSetLayout.get``)."""
+        layouts = self.set_layouts
+        if len(layouts) == 1:
+            return ((layouts[0], layouts[0].get(buffers, key)),)
+        sets, start = [], 0
+        for layout in layouts:
+            end = start + layout.descriptor_count
+            sets.append((layout, layout.get(buffers[start:end], key[3 * start : 3 * end])))
+            start = end
+        return tuple(sets)
+
     @property
     def is_closed(self) -> bool:
         """Whether ``close`` was called."""
@@ -415,7 +437,7 @@ def _pack_constant(constant: SpecializationConstant, value: SpecializationValue)
         raise InvalidArgumentError(f"{what} is a {scalar.bits}-bit {scalar.kind}; {value!r} does not fit") from None
 
 
-def check_resources_fit(pipeline: ComputePipeline, groups: tuple[int, int, int]) -> None:
+def check_groups(pipeline: ComputePipeline, groups: tuple[int, int, int]) -> None:
     """Raises for workgroup counts that the device cannot dispatch."""
     most = pipeline.device.profile.limits.max_compute_work_group_count
     if any(count < 0 for count in groups):

@@ -159,6 +159,7 @@ class Queue:
         family: index of its queue family.
         index: index within the family.
         timeline: a semaphore of its own that counts retired submissions.
+        completed: the count, as it was last looked at.
     """
 
     def __init__(self, device: Device, family: int, index: int, name: str) -> None:
@@ -174,7 +175,8 @@ class Queue:
         self._lock = threading.Lock()
         self._retire_lock = threading.Lock()
         self._submitted = 0
-        self._completed = 0
+        self.completed = 0
+        self._ended = False
         self._inflight: deque[tuple[int, Used, Points]] = deque()
         self._deferred: deque[tuple[int, Callable[[], None]]] = deque()
         self._counter = ffi.new("uint64_t *")
@@ -280,6 +282,8 @@ class Queue:
             self._submitted = number
             inflight = self._inflight
             inflight.append((number, ((commands, recording),), signals))
+            recording.queue = self
+            recording.number = number
             result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
             if result or device.validation:
                 self._check_submitted(result, ((commands, recording),))
@@ -368,6 +372,9 @@ class Queue:
                     self._command_handles[index] = recording.native.handle
             if signal_count > 2:
                 self._check_distinct(signals, used)
+            for _, recording in used:
+                recording.queue = self
+                recording.number = number
             self._submitted = number
             self._inflight.append((number, used, signals))
             result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, ffi.NULL)
@@ -455,11 +462,23 @@ class Queue:
         if not self._retire_lock.acquire(blocking=False):
             return
         try:
+            self._retire_locked()
+        finally:
+            self._retire_lock.release()
+
+    def end_retirement(self) -> None:
+        """The last retirement: the device is going away, and no thread may ask it afterwards. For the device."""
+        with self._retire_lock:
+            self._retire_locked()
+            self._ended = True
+
+    def _retire_locked(self) -> None:
+        if not self._ended:
             result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.timeline, self._counter)
             completed: int = self._submitted if self.device.lost is not None else self._counter[0]
             if result and self.device.lost is None:
                 return
-            self._completed = completed
+            self.completed = completed
             inflight = self._inflight
             while inflight and inflight[0][0] <= completed:
                 _, used, signals = inflight.popleft()
@@ -471,19 +490,17 @@ class Queue:
             deferred = self._deferred
             while deferred and deferred[0][0] <= completed:
                 deferred.popleft()[1]()
-        finally:
-            self._retire_lock.release()
 
     def next_completion(self) -> int | None:
         """The payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
-        return self._completed + 1 if self._completed < self._submitted else None
+        return self.completed + 1 if self.completed < self._submitted else None
 
     @property
     def is_idle(self) -> bool:
         """Whether everything submitted has retired."""
-        if self._completed < self._submitted:
+        if self.completed < self._submitted:
             self.retire()
-        return self._completed >= self._submitted
+        return self.completed >= self._submitted
 
     @property
     def in_flight(self) -> tuple[str, ...]:
@@ -648,4 +665,4 @@ class Queue:
         self.device.destroy("semaphore", self.timeline)
 
     def __repr__(self) -> str:
-        return f"<Queue {self.name} (family {self.family}), {self._submitted - self._completed} in flight>"
+        return f"<Queue {self.name} (family {self.family}), {self._submitted - self.completed} in flight>"

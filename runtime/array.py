@@ -313,6 +313,11 @@ class DeviceArray:
         """The one element as a Python number."""
         return self.numpy().item()
 
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError("the truth value of an array of several elements, or of none, is ambiguous; look at x.numpy()")
+        return bool(self.numpy().item())
+
     def __float__(self) -> float:
         return float(self.numpy().item())
 

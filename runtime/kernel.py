@@ -6,6 +6,7 @@ closed, or earlier by ``close``.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,12 +17,14 @@ import numpy as np
 from ..hal_vulkan import (
     Binding,
     CommandBuffer,
+    DeviceLimits,
     DispatchTiming,
     ShaderModuleReflection,
     SpecializationValue,
+    check_groups,
     compile_glsl,
 )
-from ..status import ClosedError, InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
+from ..status import ClosedError, InvalidArgumentError, NotFoundError, OutOfRangeError, PermissionDeniedError, UnavailableError
 from .array import ArraySpec, DeviceArray, check_dtype
 from .push import PushValue, pack_push
 from .transfer import Transfer
@@ -37,6 +40,7 @@ KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 Groups: TypeAlias = int | tuple[int, ...]
 
 _MOST_RECORDINGS: Final = 64
+_UNIFORM_BUFFER: Final = 6  # VkDescriptorType
 _GLSL_SUFFIXES: Final = (".comp", ".glsl")
 
 
@@ -79,9 +83,11 @@ def load_shader(
 class _Parameter:
     """One binding as an argument: what arrays it takes."""
 
-    __slots__ = ("accepted", "binding", "dtype", "index", "label", "written")
+    __slots__ = ("accepted", "binding", "dtype", "index", "label", "most_bytes", "written")
 
-    def __init__(self, index: int, binding: Binding) -> None:
+    def __init__(self, index: int, binding: Binding, limits: DeviceLimits) -> None:
+        uniform = binding.descriptor_type == _UNIFORM_BUFFER
+        self.most_bytes = limits.max_uniform_buffer_range if uniform else limits.max_storage_buffer_range
         self.index = index
         self.binding = binding
         self.written = binding.writable
@@ -112,6 +118,11 @@ class _Parameter:
         """Raises if the binding cannot take an array of this dtype and size; remembers those it can."""
         self._check_dtype(dtype, kernel)
         binding, element = self.binding, self.binding.element
+        if nbytes > self.most_bytes:
+            raise OutOfRangeError(
+                f"{kernel}: {self.label} got {nbytes:,} bytes; this device binds at most {self.most_bytes:,} at once "
+                "(maxStorageBufferRange, maxUniformBufferRange): pass parts of the array"
+            )
         if not nbytes:
             raise InvalidArgumentError(
                 f"{kernel}: {self.label} got an empty array; Vulkan cannot bind an empty range. Shader declares: "
@@ -183,11 +194,16 @@ class Kernel:
         self.name = name if entry.name == "main" else entry.name
         self.pipeline.name = self.name
         self._parameters = tuple(
-            _Parameter(i, binding) for i, binding in enumerate(b for b in entry.bindings for _ in range(b.count))
+            _Parameter(i, binding, device.profile.limits)
+            for i, binding in enumerate(b for b in entry.bindings for _ in range(b.count))
         )
         self._written = tuple(p.index for p in self._parameters if p.written)
         self._push_block = entry.push_constants
-        self._alignment_mask = device.profile.limits.min_storage_buffer_offset_alignment - 1
+        self._alignment_mask = self.pipeline.offset_alignment - 1
+        local = self.pipeline.local_size
+        self._groups_by_shape = local[1] != 1 or local[2] != 1 or any(b.element is None for b in entry.bindings)
+        self._counts: dict[int, tuple[int, int, int]] = {}
+        self._lock = threading.Lock()
         self._recordings: dict[tuple[object, ...], CommandBuffer] = {}
         self._push_cache: dict[object, bytes] = {}
 
@@ -251,18 +267,25 @@ class Kernel:
 
     def _call_arrays(self, arrays: Sequence[DeviceArray], groups: Groups | None, push: bytes) -> KernelResult:
         """The hot path: arrays whose dtype and size are known to fit."""
-        payload = self.device.submit((self._recorded(arrays, groups, push),))
+        with self._lock:
+            payload = self.device.submit((self._recorded(arrays, groups, push),))
         written = self._written
-        for index, array in enumerate(arrays):
-            array.mark(payload, written=index in written)
+        for array, parameter in zip(arrays, self._parameters, strict=True):
+            root = array if array._base is None else array._base
+            root._last_use = payload
+            if parameter.written:
+                root._ready = payload
         if len(written) == 1:
             return arrays[written[0]]
         return tuple(arrays[i] for i in written) or None
 
     def _recorded(self, arrays: Sequence[DeviceArray], groups: Groups | None, push: bytes) -> CommandBuffer:
-        """The commands for these buffers, groups and push constants; recorded when first seen, replayed after."""
+        """The commands for these buffers, groups and push constants; recorded when first seen, replayed after.
+
+        Call it, and submit what it returns, under the lock: the oldest commands are recorded anew for others.
+        """
         device = self.device
-        key: list[object] = [push, groups]
+        parts: list[int] = []
         for array in arrays:
             buffer = array.buffer
             if buffer._closed or array.device is not device:
@@ -270,27 +293,43 @@ class Kernel:
                 raise InvalidArgumentError(
                     f"{self.name} runs on {device.name}; an array is on {array.device.name}: copy it with device.asarray(x)"
                 )
-            key += (buffer.block_serial, buffer.offset, buffer.size)
-            if groups is None:
-                key.append(array.shape)
-        place = tuple(key)
-        found = self._recordings.get(place)
-        if found is None:
-            found = self._record(arrays, groups, push)
-            # A block's serial is never given twice, so what is recorded for a freed one is only never asked for again.
-            found.forget_buffers()
-            if len(self._recordings) >= _MOST_RECORDINGS:
-                self._recordings.pop(next(iter(self._recordings))).close()
-            self._recordings[place] = found
-        return found
+            parts += (buffer.block_serial, buffer.offset, buffer.size)
+        ranges = tuple(parts)
+        key: tuple[object, ...] = (ranges, groups, push)
+        if groups is None and self._groups_by_shape:
+            key = (*key, *[array.shape for array in arrays])
+        recordings = self._recordings
+        found = recordings.get(key)
+        if found is not None:
+            return found
+        pipeline = self.pipeline
+        if pipeline.is_closed:
+            raise ClosedError(f"kernel {self.name} was closed")
+        counts = self._checked_counts(arrays, groups)
+        if len(push) != pipeline.interface.push_constant_bytes:
+            raise InvalidArgumentError(
+                f"{self.name} takes {pipeline.interface.push_constant_bytes} bytes of push constants, got {len(push)}"
+            )
+        # A block's serial is never given twice, so what is recorded for a freed one is only never asked for again.
+        sets = pipeline.pin_sets([array.buffer for array in arrays], ranges)
+        if len(recordings) >= _MOST_RECORDINGS:
+            oldest = next(iter(recordings))
+            commands = recordings.pop(oldest)
+        else:
+            commands = device.hal.create_command_buffer(name=self.name)
+        try:
+            commands.record_dispatch(pipeline, sets, counts, push)
+        except BaseException:
+            commands.close()
+            raise
+        recordings[key] = commands
+        return commands
 
-    def _record(
-        self, arrays: Sequence[DeviceArray], groups: Groups | None, push: bytes, *, timing: bool = False
-    ) -> CommandBuffer:
+    def _record_timed(self, arrays: Sequence[DeviceArray], groups: Groups | None, push: bytes) -> CommandBuffer:
         if self.pipeline.is_closed:
             raise ClosedError(f"kernel {self.name} was closed")
         counts = self._group_counts(arrays, groups)
-        commands = self.device.hal.create_command_buffer(name=self.name, timing=timing)
+        commands = self.device.hal.create_command_buffer(name=self.name, timing=True)
         try:
             commands.begin().dispatch(self.pipeline, [a.buffer for a in arrays], counts, push)
             commands.end()
@@ -298,6 +337,21 @@ class Kernel:
             commands.close()
             raise
         return commands
+
+    def _checked_counts(self, arrays: Sequence[DeviceArray], groups: Groups | None) -> tuple[int, int, int]:
+        """``_group_counts`` that the device can dispatch, kept where they follow from one array's size."""
+        if groups is None and not self._groups_by_shape and len(self._written) == 1:
+            nbytes = arrays[self._written[0]].nbytes
+            counts = self._counts.get(nbytes)
+            if counts is None:
+                counts = self._group_counts(arrays, groups)
+                check_groups(self.pipeline, counts)
+                if len(self._counts) < 256:
+                    self._counts[nbytes] = counts
+            return counts
+        counts = self._group_counts(arrays, groups)
+        check_groups(self.pipeline, counts)
+        return counts
 
     def _group_counts(self, arrays: Sequence[DeviceArray], groups: Groups | None) -> tuple[int, int, int]:
         """Workgroup counts as asked for, or inferred: one invocation an element of the largest written array."""
@@ -385,7 +439,7 @@ class Kernel:
                 parameter.check(value.dtype, value.nbytes, self.name)
         outs = [] if out is None else [id(o) for o in (out if isinstance(out, (tuple, list)) else (out,))]
         to_host = not any(isinstance(value, DeviceArray) for value in values)
-        with Transfer(self.device) as transfer:
+        with Transfer(self.device, self.pipeline.offset_alignment) as transfer:
             moved: list[DeviceArray] = []
             results: list[ResultArray | None] = []
             for parameter, value, given in zip(self._parameters, values, arrays, strict=True):
@@ -398,21 +452,25 @@ class Kernel:
                 moved.append(array)
                 results.append(result)
             if timings is None:
-                commands = self._recorded(moved, groups, push)
-            else:
-                commands = self._record(moved, groups, push, timing=True)
-            try:
-                payload = transfer.run(commands)
-                for index, array in enumerate(moved):
-                    array.mark(payload, written=index in self._written)
+                with self._lock:
+                    payload = transfer.run(self._recorded(moved, groups, push))
+                self._mark(moved, payload)
+                self._mark(values, payload)
                 transfer.finish(payload)
-                if timings is not None:
+            else:
+                with self._record_timed(moved, groups, push) as commands:
+                    payload = transfer.run(commands)
+                    self._mark(moved, payload)
+                    self._mark(values, payload)
+                    transfer.finish(payload)
                     self.device.wait(payload)
                     timings.extend(commands.timings())
-            finally:
-                if timings is not None:
-                    commands.close()
         return self._shape_results(results)
+
+    def _mark(self, arrays: Sequence[np.ndarray | DeviceArray | ArraySpec], payload: int) -> None:
+        for index, array in enumerate(arrays):
+            if isinstance(array, DeviceArray):
+                array.mark(payload, written=index in self._written)
 
     def _shape_results(self, results: Sequence[ResultArray | None]) -> KernelResult:
         written = [result for index in self._written if (result := results[index]) is not None]

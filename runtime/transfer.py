@@ -33,8 +33,10 @@ _READBACK: Final = _STAGING | MemoryTypeFlags.HOST_CACHED
 class Transfer:
     """The moves of one kernel call."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, alignment: int) -> None:
+        """A call whose pipeline binds at multiples of ``alignment`` bytes."""
         self._device = device
+        self._alignment = alignment
         self._before: list[tuple[Buffer, Buffer]] = []
         self._after: list[tuple[Buffer, Buffer]] = []
         self._reads: list[tuple[Buffer, np.ndarray]] = []
@@ -104,6 +106,9 @@ class Transfer:
         assert isinstance(memory, np.ndarray)
         buffer = self._device.hal.import_buffer(raw_bytes(memory), copy=False)
         if buffer is None:
+            return None
+        if buffer.offset % self._alignment:
+            buffer.close()
             return None
         if result is not None and isinstance(value, np.ndarray) and result is not value:
             np.copyto(result, value)

@@ -337,7 +337,7 @@ def test_a_read_binding_takes_no_placeholder(mul: pumice.Kernel) -> None:
 def test_objects_and_strings_are_refused(mul: pumice.Kernel) -> None:
     a, _ = arrays(4)
     for bad in (None, "four", np.array([object()]), [1, "x"], {"a": 1}):
-        with pytest.raises(pumice.InvalidArgumentError, match="binding 1|dtype"):
+        with pytest.raises(pumice.InvalidArgumentError, match=r"binding 1|dtype"):
             mul(a, bad, pumice.empty(4))  # type: ignore[arg-type]
 
 
@@ -380,7 +380,7 @@ def test_bad_push_constants(device: pumice.Device, mul: pumice.Kernel) -> None:
     ]:
         with pytest.raises(pumice.PumiceError, match=message):
             kernel(total, push={**good, **change})
-    with pytest.raises(pumice.InvalidArgumentError, match="int first.*not given"):
+    with pytest.raises(pumice.InvalidArgumentError, match=r"int first.*not given"):
         kernel(total, rest=[0, 0, 0], scale=[0, 0], turn=[[0, 0], [0, 0]])
     with pytest.raises(pumice.InvalidArgumentError, match="bytes of push constants"):
         kernel(total, push=b"abc")
