@@ -13,13 +13,15 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import numpy as np
-import pumice
-from pumice import shaders
 from rich.console import Console
 from rich.table import Table
+
+import pumice
+from pumice import shaders
 
 WGSL = """
 @group(0) @binding(0) var<storage, read> a: array<f32>;
@@ -141,8 +143,7 @@ def main(uri: str | None, samples: int, json_file: str | None, check: bool) -> N
                 table.add_row(f"{count:,}", name, f"{medians[name] * 1e6:.1f}", f"{min(values) * 1e6:.1f}", ratio, goal)
     console.print(table)
     if json_file:
-        with open(json_file, "w") as file:
-            json.dump(raw, file)
+        Path(json_file).write_text(json.dumps(raw))
     if check and missed:
         sys.exit(1)
 

@@ -2,6 +2,7 @@
 
 from .buffer import Buffer
 from .command_buffer import BindingSlot, CommandBuffer, CommandBufferState
+from .descriptors import SetPins, fill_infos
 from .device import Device
 from .device_plan import DevicePlan, PlanOptions
 from .device_profile import DeviceLimits, DeviceProfile, DeviceType
@@ -47,12 +48,14 @@ __all__ = [
     "PlanOptions",
     "PushConstantBlock",
     "Queue",
+    "SetPins",
     "ShaderModuleReflection",
     "SpecializationValue",
     "TimelineSemaphore",
     "Timepoint",
     "check_groups",
     "compile_glsl",
+    "fill_infos",
     "live_objects",
     "reflect",
     "shared_driver",

@@ -37,7 +37,7 @@ from .pipeline import BoundSets, ComputePipeline, check_groups
 from .timestamps import DispatchTiming, TimestampRecorder
 
 if TYPE_CHECKING:
-    from .descriptors import DescriptorSet, DescriptorSetLayout
+    from .descriptors import SetPins
     from .device import Device
     from .queue import Queue
 
@@ -119,7 +119,7 @@ class Barriers:
 class _Recording:
     """Native commands with everything they name; what a queue holds until they have retired."""
 
-    __slots__ = ("bound", "native", "number", "pinned", "queue", "resources", "scratch", "timestamps")
+    __slots__ = ("_owned", "bound", "native", "number", "pinned", "queue", "resources", "scratch", "timestamps")
 
     def __init__(self, native: NativeCommands) -> None:
         self.native = native
@@ -127,9 +127,17 @@ class _Recording:
         self.resources: list[Buffer | ComputePipeline] = []
         self.scratch: list[Buffer] = []
         self.timestamps: TimestampRecorder | None = None
-        self.pinned: tuple[tuple[DescriptorSetLayout, DescriptorSet], ...] = ()
+        self.pinned: SetPins = ()
         self.queue: Queue | None = None  # that it was submitted to last, and its number there
         self.number = 0
+        self._owned = [True]
+
+    def take(self) -> bool:
+        """True for the first who asks: retirement and ``close`` may come at the same time, and one of them recycles it."""
+        try:
+            return self._owned.pop()
+        except IndexError:
+            return False
 
 
 class CommandBuffer:
@@ -218,7 +226,7 @@ class CommandBuffer:
         if device.lost is not None or device.is_closed:
             device.check_usable()
         self._drop()
-        # What is closed from here on, also while it is being recorded, is found at submission.
+        # What is closed from here on is found by end() and at submission.
         self._checked_epoch = device.close_epoch
         self._labels = 0
         if not self.binding_capacity:
@@ -248,12 +256,16 @@ class CommandBuffer:
         """Ends recording; the buffer can be submitted then. Returns itself.
 
         Raises:
+            ClosedError: something recorded was closed meanwhile; the recording is dropped.
             InternalError: the validation layers found wrong use in the recorded range (with validation on).
         """
         self._check_recording()
         self.device.recording.discard(self)
         if not self.binding_capacity:
             try:
+                # Native commands that name something destroyed may not even be ended.
+                if self._recording is not None and self._checked_epoch != self.device.close_epoch:
+                    self._check_open(self._recording)
                 self._finish()
             except Exception:
                 self._drop()
@@ -299,7 +311,7 @@ class CommandBuffer:
             self._check_slots(pipeline, bindings)
             check_groups(pipeline, groups)
             self._check_push(pipeline, push)
-            kept = bindings if type(bindings) is BoundSets else tuple(bindings)
+            kept = bindings if isinstance(bindings, BoundSets) else tuple(bindings)
             self._commands.append((CommandBuffer.dispatch, (pipeline, kept, groups, bytes(push))))
             return
         x, y, z = groups
@@ -332,7 +344,7 @@ class CommandBuffer:
             self._check_slots(pipeline, bindings)
             self._check_slot(parameters)
             self._check_push(pipeline, push)
-            kept = bindings if type(bindings) is BoundSets else tuple(bindings)
+            kept = bindings if isinstance(bindings, BoundSets) else tuple(bindings)
             self._commands.append((CommandBuffer.dispatch_indirect, (pipeline, kept, parameters, offset, bytes(push))))
             return
         parameters = self._own(parameters, "indirect parameters")
@@ -360,7 +372,9 @@ class CommandBuffer:
             if pipeline.is_closed:
                 raise ClosedError(f"pipeline {pipeline.name} was closed")
             if pipeline.device is not self.device:
-                raise InvalidArgumentError(f"pipeline {pipeline.name} belongs to another device; make one on this device")
+                raise InvalidArgumentError(
+                    f"pipeline {pipeline.name} belongs to another device; make one on this device"
+                )
             self._check_push(pipeline, push)
             fn.vkCmdBindPipeline(handle, _BIND_POINT_COMPUTE, pipeline.handle)
             recording.resources.append(pipeline)
@@ -369,7 +383,7 @@ class CommandBuffer:
                 self._bound = None
                 self._push = b""
                 self._bound_layout = pipeline.layout
-        if type(bindings) is BoundSets:
+        if isinstance(bindings, BoundSets):
             bound = bindings
             if bound is not self._bound:
                 bound.check_open()
@@ -392,6 +406,10 @@ class CommandBuffer:
         if bound is not self._bound:
             self._bound = bound
             recording.resources.extend(bound.buffers)
+            if bound.infos is not None:
+                fn.vkCmdPushDescriptorSetWithTemplateKHR(
+                    handle, pipeline.push_template, pipeline.layout, 0, bound.infos
+                )
             for index, descriptor_set in enumerate(bound.sets):
                 fn.vkCmdBindDescriptorSets(
                     handle, _BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, ffi.NULL
@@ -434,14 +452,15 @@ class CommandBuffer:
     def record_dispatch(
         self,
         pipeline: ComputePipeline,
-        sets: tuple[tuple[DescriptorSetLayout, DescriptorSet], ...],
+        sets: SetPins,
+        infos: CData | None,
         groups: Groups,
         push: bytes,
     ) -> None:
         """``begin``, one ``dispatch`` and ``end`` in one step, in place where the last run has retired.
 
-        For caches of single dispatches, which check the arguments and answer for the memory that ``sets`` names at each
-        submission. Takes over the pins of ``sets``.
+        For caches of single dispatches, which check the arguments and answer for the memory that ``sets``, or for push
+        descriptors ``infos``, name at each submission. Takes over the pins of ``sets``.
         """
         recording, device = self._recording, self.device
         if (
@@ -470,12 +489,12 @@ class CommandBuffer:
         recording.pinned = sets
         recording.resources = [pipeline]
         fn.vkCmdBindPipeline(handle, _BIND_POINT_COMPUTE, pipeline.handle)
-        index = 0
-        for _, descriptor_set in sets:
+        if infos is not None:
+            fn.vkCmdPushDescriptorSetWithTemplateKHR(handle, pipeline.push_template, pipeline.layout, 0, infos)
+        for index, (_, descriptor_set) in enumerate(sets):
             fn.vkCmdBindDescriptorSets(
                 handle, _BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
             )
-            index += 1
         if push:
             fn.vkCmdPushConstants(handle, pipeline.layout, _COMPUTE_STAGE, 0, len(push), ffi.from_buffer(push))
         fn.vkCmdDispatch(handle, *groups)
@@ -657,7 +676,7 @@ class CommandBuffer:
         return True
 
     def _check_slots(self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[Buffer | BindingSlot]) -> None:
-        if type(bindings) is BoundSets:
+        if isinstance(bindings, BoundSets):
             return
         if len(bindings) != pipeline.interface.binding_count:
             raise InvalidArgumentError(

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .live_objects import created, destroyed
-from .native import CData, ffi, new
+from .native import NULL, CData, ffi, new
 
 if TYPE_CHECKING:
     from .buffer import Buffer
     from .device import Device
 
-__all__ = ["DescriptorSet", "DescriptorSetLayout"]
+__all__ = ["DescriptorSet", "DescriptorSetLayout", "LayoutKey", "SetPins", "fill_infos"]
 
 _COMPUTE_STAGE: Final = 0x20
 _PUSH_DESCRIPTOR_BIT: Final = 0x1
@@ -28,7 +28,9 @@ _BIND_POINT_COMPUTE: Final = 1
 _INFO_SIZE: Final = 24  # sizeof(VkDescriptorBufferInfo): handle, offset, range
 
 # (binding, VkDescriptorType, count)
-LayoutKey = tuple[tuple[int, int, int], ...]
+LayoutKey: TypeAlias = tuple[tuple[int, int, int], ...]
+# Pinned sets with the layouts to give them back to.
+SetPins: TypeAlias = "tuple[tuple[DescriptorSetLayout, DescriptorSet], ...]"
 
 
 class DescriptorSet:
@@ -87,10 +89,18 @@ class DescriptorSetLayout:
         )
         created("descriptor set layout")
         self.handle: CData = handle[0]
-        self._template: CData = self._make_template() if bindings and not push else ffi.NULL
-        self._infos = ffi.new("VkDescriptorBufferInfo[]", max(self.descriptor_count, 1))
+        self._template: CData = ffi.NULL
+        if bindings and not push:
+            self._template = self.make_template()
+            device.own("descriptor update template", self._template)
+        self._infos = self.new_infos()
 
-    def _make_template(self) -> CData:
+    def new_infos(self) -> CData:
+        """An array of VkDescriptorBufferInfo, one a descriptor, as the update templates read it."""
+        return ffi.new("VkDescriptorBufferInfo[]", max(self.descriptor_count, 1))
+
+    def make_template(self, pipeline_layout: CData = NULL) -> CData:
+        """A VkDescriptorUpdateTemplate from ``new_infos``: for sets, or with a pipeline layout for push descriptors."""
         device = self.device
         entries, index = [], 0
         for binding, kind, count in self.bindings:
@@ -109,16 +119,16 @@ class DescriptorSetLayout:
             "VkDescriptorUpdateTemplateCreateInfo",
             descriptorUpdateEntryCount=len(entries),
             pDescriptorUpdateEntries=entries,
-            templateType=0,
+            templateType=0 if pipeline_layout == NULL else 1,
             descriptorSetLayout=self.handle,
             pipelineBindPoint=_BIND_POINT_COMPUTE,
+            pipelineLayout=pipeline_layout,
         )
         template = ffi.new("VkDescriptorUpdateTemplate *")
         device.check(
             device.fn.vkCreateDescriptorUpdateTemplate(device.handle, info, ffi.NULL, template),
             "creating a descriptor update template",
         )
-        created("descriptor update template")
         return template[0]
 
     def get(self, buffers: Sequence[Buffer], key: tuple[int, ...] | None = None) -> DescriptorSet:
@@ -155,11 +165,7 @@ class DescriptorSetLayout:
     def _write(self, key: tuple[int, ...], buffers: Sequence[Buffer]) -> DescriptorSet:
         target = self._take()
         infos = self._infos
-        for index, buffer in enumerate(buffers):
-            info = infos[index]
-            info.buffer = buffer.handle
-            info.offset = buffer.offset
-            info.range = buffer.size
+        fill_infos(infos, buffers)
         if buffers:
             self.device.fn.vkUpdateDescriptorSetWithTemplate(self.device.handle, target.handle, self._template, infos)
         target.key = key
@@ -229,7 +235,15 @@ class DescriptorSetLayout:
         self._sets.clear()
         self._free.clear()
         if self._template != ffi.NULL:
-            fn.vkDestroyDescriptorUpdateTemplate(device.handle, self._template, ffi.NULL)
-            destroyed("descriptor update template")
+            device.destroy("descriptor update template", self._template)
         fn.vkDestroyDescriptorSetLayout(device.handle, self.handle, ffi.NULL)
         destroyed("descriptor set layout")
+
+
+def fill_infos(infos: CData, buffers: Sequence[Buffer]) -> None:
+    """Writes buffers' ranges into an array of VkDescriptorBufferInfo."""
+    for index, buffer in enumerate(buffers):
+        info = infos[index]
+        info.buffer = buffer.handle
+        info.offset = buffer.offset
+        info.range = buffer.size

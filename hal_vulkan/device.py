@@ -78,6 +78,7 @@ _DESTROY: Final = {
     "pipeline layout": "vkDestroyPipelineLayout",
     "query pool": "vkDestroyQueryPool",
     "command pool": "vkDestroyCommandPool",
+    "descriptor update template": "vkDestroyDescriptorUpdateTemplate",
 }
 _MAGIC_VKE1: Final = b"VKE1"
 _WAITERS_LEAVE_S: Final = 2.0
@@ -147,6 +148,7 @@ class Device:
         self._semaphores: weakref.WeakSet[TimelineSemaphore] = weakref.WeakSet()
         self._set_layouts: dict[tuple[LayoutKey, bool], DescriptorSetLayout] = {}
         self._pipeline_layouts: dict[tuple[object, ...], CData] = {}
+        self._push_templates: dict[int, CData] = {}
         self._barriers: dict[int, Barriers] = {}
         self._begin_infos: dict[int, CData] = {}
         self._free_commands: dict[int, list[NativeCommands]] = {}
@@ -535,6 +537,8 @@ class Device:
 
     def recycle_recording(self, recording: _Recording) -> None:
         """Gives back a recording that no queue runs any more."""
+        if not recording.take():
+            return
         for bound in recording.bound:
             bound.release()
         recording.bound.clear()
@@ -586,12 +590,23 @@ class Device:
 
     # -- layouts -------------------------------------------------------------------------------------
 
-    def descriptor_set_layout(self, key: LayoutKey) -> DescriptorSetLayout:
-        """The layout for these bindings, made on first use."""
+    def descriptor_set_layout(self, key: LayoutKey, *, push: bool = False) -> DescriptorSetLayout:
+        """The layout for these bindings, for sets or for push descriptors; made on first use."""
         with self._lock:
-            found = self._set_layouts.get((key, False))
+            found = self._set_layouts.get((key, push))
             if found is None:
-                found = self._set_layouts[key, False] = DescriptorSetLayout(self, key, push=False)
+                found = self._set_layouts[key, push] = DescriptorSetLayout(self, key, push=push)
+            return found
+
+    def push_template(self, layout: CData, set_layout: DescriptorSetLayout) -> CData:
+        """The template that pushes a set's descriptors for a pipeline layout; made on first use."""
+        key = handle_value(layout)
+        with self._lock:
+            found = self._push_templates.get(key)
+            if found is None:
+                found = set_layout.make_template(pipeline_layout=layout)
+                self._push_templates[key] = found
+                self.own("descriptor update template", found)
             return found
 
     def pipeline_layout(self, set_layouts: tuple[DescriptorSetLayout, ...], push_bytes: int) -> CData:

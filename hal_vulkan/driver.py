@@ -16,7 +16,18 @@ from ..status import ClosedError, FailedPreconditionError, UnavailableError
 from .device_profile import DeviceProfile
 from .device_uri import parse_device_uri, select_device
 from .live_objects import created, destroyed
-from .native import CData, GlobalFunctions, InstanceFunctions, chain, check, ffi, new, string_array, text
+from .native import (
+    VK_ERROR_INCOMPATIBLE_DRIVER,
+    CData,
+    GlobalFunctions,
+    InstanceFunctions,
+    chain,
+    check,
+    ffi,
+    new,
+    string_array,
+    text,
+)
 from .physical_device import read_profile
 from .remedies import remedy
 from .validation import LAYER, DebugMessenger, validation_requested
@@ -80,7 +91,13 @@ class Driver:
             self._messenger.create_info() if self._messenger else None,
         )
         instance = ffi.new("VkInstance *")
-        check(functions.vkCreateInstance(info, ffi.NULL, instance), "creating a Vulkan instance")
+        result = functions.vkCreateInstance(info, ffi.NULL, instance)
+        if result == VK_ERROR_INCOMPATIBLE_DRIVER:  # the loader's way to say that it found no driver at all
+            raise UnavailableError(
+                "a Vulkan loader is installed, but it finds no Vulkan driver. " + remedy("driver"),
+                vk_result="VK_ERROR_INCOMPATIBLE_DRIVER",
+            )
+        check(result, "creating a Vulkan instance")
         created("instance")
         self._instance = instance[0]
         self.functions = InstanceFunctions(functions, self._instance)

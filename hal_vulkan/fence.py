@@ -89,7 +89,10 @@ class Fence:
 
     def query(self) -> bool:
         """Whether every payload is reached; raises the first failure met."""
-        return all([semaphore.has_reached(value) for semaphore, value in self._points.items()])
+        ready = True
+        for semaphore, value in self._points.items():  # all of them: a failure behind an unreached payload counts
+            ready = semaphore.has_reached(value) and ready
+        return ready
 
     def wait(self, timeout: float | None = None) -> None:
         """Blocks until ready.

@@ -19,6 +19,7 @@ from __future__ import annotations
 import ctypes.util
 import importlib.machinery
 import importlib.util
+import itertools
 import os
 import sys
 import threading
@@ -89,6 +90,7 @@ VK_NOT_READY: Final = 1
 VK_TIMEOUT: Final = 2
 VK_INCOMPLETE: Final = 5
 VK_ERROR_DEVICE_LOST: Final = -4
+VK_ERROR_INCOMPATIBLE_DRIVER: Final = -9
 
 _structure_types: dict[str, int] = {}
 _keep_alive: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
@@ -159,7 +161,7 @@ def text(value: CData) -> str:
 def chain(*structs: CData) -> CData:
     """Links structures through ``pNext`` in the order given and returns the first; ``None`` entries are left out."""
     present = [s for s in structs if s is not None]
-    for first, second in zip(present, present[1:], strict=False):
+    for first, second in itertools.pairwise(present):
         first.pNext = ffi.cast("void *", second)
         _keep_alive[first] = (*_keep_alive.get(first, ()), second)
     return present[0]

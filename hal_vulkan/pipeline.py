@@ -22,7 +22,7 @@ from ..status import (
 )
 from .buffer import Buffer
 from .capabilities import missing_requirements
-from .descriptors import DescriptorSet, DescriptorSetLayout, LayoutKey
+from .descriptors import DescriptorSet, DescriptorSetLayout, LayoutKey, SetPins, fill_infos
 from .native import CData, ffi, new
 from .spirv_types import Binding, EntryPoint, ShaderModuleReflection, SpecializationConstant
 
@@ -83,18 +83,26 @@ class PipelineInterface:
 
 
 class BoundSets:
-    """Buffers bound to a pipeline: its pinned descriptor sets, or for the address ABI just the buffers.
+    """Buffers bound to a pipeline: its pinned descriptor sets, what is pushed, or for the address ABI just the buffers.
 
     Made by ``ComputePipeline.bind``; use it in any number of dispatches of pipelines with the same layout, and
     ``close`` it, or leave that to the command buffer that was given plain buffers.
     """
 
-    __slots__ = ("_epoch", "_open", "buffers", "pipeline", "sets")
+    __slots__ = ("_epoch", "_open", "buffers", "infos", "pipeline", "sets")
 
-    def __init__(self, pipeline: ComputePipeline, buffers: tuple[Buffer, ...], sets: tuple[DescriptorSet, ...]) -> None:
+    def __init__(
+        self,
+        pipeline: ComputePipeline,
+        buffers: tuple[Buffer, ...],
+        sets: tuple[DescriptorSet, ...],
+        infos: CData | None = None,
+    ) -> None:
         self.pipeline = pipeline
         self.buffers = buffers
         self.sets = sets
+        # With push descriptors: what is pushed, in place of sets.
+        self.infos: CData | None = infos
         self._open = True
         self._epoch = pipeline.device.close_epoch
 
@@ -110,13 +118,13 @@ class BoundSets:
 
     def retain(self) -> BoundSets:
         """Pins the sets for a recording, which lets go of them by ``release``."""
-        for layout, descriptor_set in zip(self.pipeline.set_layouts, self.sets, strict=True):
+        for layout, descriptor_set in zip(self.pipeline.set_layouts, self.sets, strict=False):
             layout.pin(descriptor_set)
         return self
 
     def release(self) -> None:
         """Takes one ``retain``, or the binding itself, back."""
-        for layout, descriptor_set in zip(self.pipeline.set_layouts, self.sets, strict=True):
+        for layout, descriptor_set in zip(self.pipeline.set_layouts, self.sets, strict=False):
             layout.unpin(descriptor_set)
 
     def close(self) -> None:
@@ -137,6 +145,7 @@ class ComputePipeline:
         local_size: workgroup size after specialisation (x, y, z).
         set_layouts: one layout a descriptor set.
         offset_alignment: every binding's offset in its block is a multiple of it.
+        push_template: the VkDescriptorUpdateTemplate that pushes its descriptors, or ``None`` where it takes sets.
     """
 
     def __init__(
@@ -172,10 +181,17 @@ class ComputePipeline:
             if any(kind == _UNIFORM_BUFFER for _, _, kind in self._descriptor_order)
             else 1,
         )
+        count = sum(descriptors for key in self.interface.set_layouts for _, _, descriptors in key)
+        push = (
+            device.plan.push_descriptors
+            and len(self.interface.set_layouts) == 1
+            and 0 < count <= limits.max_push_descriptors
+        )
         self.set_layouts: tuple[DescriptorSetLayout, ...] = tuple(
-            device.descriptor_set_layout(key) for key in self.interface.set_layouts
+            device.descriptor_set_layout(key, push=push) for key in self.interface.set_layouts
         )
         self.layout: CData = device.pipeline_layout(self.set_layouts, self.interface.push_constant_bytes)
+        self.push_template: CData | None = device.push_template(self.layout, self.set_layouts[0]) if push else None
         self.handle: CData = self._create(shader_module, constants, data, subgroup_size)
         self._closed = False
         device.own("pipeline", self.handle)
@@ -315,6 +331,10 @@ class ComputePipeline:
                     f"binds 1 to {most:,} ({limit}). "
                     + ("Allocate at least one element" if not buffer.size else "Bind parts of it")
                 )
+        if self.push_template is not None:
+            infos = self.set_layouts[0].new_infos()
+            fill_infos(infos, buffers)
+            return BoundSets(self, tuple(buffers), (), infos)
         if len(self.set_layouts) == 1:
             return BoundSets(self, tuple(buffers), (self.set_layouts[0].get(buffers),))
         sets, start = [], 0
@@ -329,10 +349,11 @@ class ComputePipeline:
         if buffer.is_closed:
             raise ClosedError(f"{self.name}: the buffer for {where} was closed")
 
-    def pin_sets(
-        self, buffers: Sequence[Buffer], key: tuple[int, ...]
-    ) -> tuple[tuple[DescriptorSetLayout, DescriptorSet], ...]:
-        """``bind`` for a caller that has checked the buffers and made their key (``DescriptorSetLayout.get``)."""
+    def pin_sets(self, buffers: Sequence[Buffer], key: tuple[int, ...]) -> SetPins:
+        """``bind`` for a caller that has checked the buffers and made their key (``DescriptorSetLayout.get``).
+
+        Not for pipelines with push descriptors, which have no sets.
+        """
         layouts = self.set_layouts
         if len(layouts) == 1:
             return ((layouts[0], layouts[0].get(buffers, key)),)

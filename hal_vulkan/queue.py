@@ -236,9 +236,13 @@ class Queue:
             ClosedError: something used was closed.
             DeviceLostError: the device is lost.
         """
-        if not waits and len(signals) == 1 and len(command_buffers) == 1:
-            if self._submit_one(command_buffers[0], signals, bindings):
-                return
+        if (
+            not waits
+            and len(signals) == 1
+            and len(command_buffers) == 1
+            and self._submit_one(command_buffers[0], signals, bindings)
+        ):
+            return
         for semaphore, value in waits:
             if value > semaphore.scheduled or semaphore.failure is not None:
                 break
@@ -287,7 +291,7 @@ class Queue:
             result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
             if result or device.validation:
                 self._check_submitted(result, ((commands, recording),))
-        semaphore.scheduled = value
+            semaphore.scheduled = value
         if semaphore.held:
             semaphore.after_schedule()
         if semaphore.notifications:
@@ -335,23 +339,19 @@ class Queue:
             command_count, wait_count, signal_count = len(command_buffers), len(waits), len(signals) + 1
             if max(command_count, wait_count, signal_count) > self._capacity:
                 self._prepare_arrays(2 * max(command_count, wait_count, signal_count))
-            index = 0
-            for semaphore, value in waits:
+            self._last_recording = self._last_signal = None
+            for index, (semaphore, value) in enumerate(waits):
                 if semaphore.device is not device:
                     self._check_owner(semaphore)
                 self._wait_handles[index] = semaphore.handle
                 self._wait_values[index] = value
-                index += 1
-            index = 1
-            for semaphore, value in signals:
+            for index, (semaphore, value) in enumerate(signals, 1):
                 if value <= semaphore.scheduled or semaphore._failure is not None or semaphore.device is not device:
                     self._refuse_signal(semaphore, value)
                 self._signal_handles[index] = semaphore.handle
                 self._signal_values[index] = value
-                index += 1
             number = self._submitted + 1
             self._signal_values[0] = number
-            self._last_recording = self._last_signal = None
             shape = (command_count, wait_count, signal_count)
             if shape != self._shape:
                 self._set_shape(shape)
@@ -380,8 +380,9 @@ class Queue:
             result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, ffi.NULL)
             if result or device.validation:
                 self._check_submitted(result, used)
-        for semaphore, value in signals:
-            semaphore.scheduled = value
+            for semaphore, value in signals:
+                semaphore.scheduled = value
+        for semaphore, _ in signals:
             if semaphore.held:
                 semaphore.after_schedule()
             if semaphore.notifications:
@@ -395,9 +396,7 @@ class Queue:
         timeline.waitSemaphoreValueCount, timeline.signalSemaphoreValueCount = shape[1], shape[2]
         self._shape = shape
 
-    def _prepare_many(
-        self, command_buffers: Sequence[CommandBuffer], bindings: Sequence[Buffer] | None
-    ) -> Used:
+    def _prepare_many(self, command_buffers: Sequence[CommandBuffer], bindings: Sequence[Buffer] | None) -> Used:
         used: list[tuple[CommandBuffer, _Recording]] = []
         try:
             for commands in command_buffers:

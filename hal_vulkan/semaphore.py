@@ -257,7 +257,7 @@ class TimelineSemaphore:
                     break
                 if result != VK_TIMEOUT:
                     device.check(result, f"waiting for {self.name} to reach {value}")
-                if self._failure is not None:
+                if self.failure is not None:
                     break
                 if remaining >= 0:
                     remaining -= step

@@ -315,7 +315,9 @@ class DeviceArray:
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            raise ValueError("the truth value of an array of several elements, or of none, is ambiguous; look at x.numpy()")
+            raise ValueError(
+                "the truth value of an array of several elements, or of none, is ambiguous; look at x.numpy()"
+            )
         return bool(self.numpy().item())
 
     def __float__(self) -> float:

@@ -19,12 +19,21 @@ from ..hal_vulkan import (
     CommandBuffer,
     DeviceLimits,
     DispatchTiming,
+    SetPins,
     ShaderModuleReflection,
     SpecializationValue,
     check_groups,
     compile_glsl,
+    fill_infos,
 )
-from ..status import ClosedError, InvalidArgumentError, NotFoundError, OutOfRangeError, PermissionDeniedError, UnavailableError
+from ..status import (
+    ClosedError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    PermissionDeniedError,
+    UnavailableError,
+)
 from .array import ArraySpec, DeviceArray, check_dtype
 from .push import PushValue, pack_push
 from .transfer import Transfer
@@ -202,6 +211,8 @@ class Kernel:
         self._alignment_mask = self.pipeline.offset_alignment - 1
         local = self.pipeline.local_size
         self._groups_by_shape = local[1] != 1 or local[2] != 1 or any(b.element is None for b in entry.bindings)
+        # Push descriptors are read while they are recorded, so one array serves all recordings under the lock.
+        self._infos = self.pipeline.set_layouts[0].new_infos() if self.pipeline.push_template is not None else None
         self._counts: dict[int, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
         self._recordings: dict[tuple[object, ...], CommandBuffer] = {}
@@ -311,14 +322,20 @@ class Kernel:
                 f"{self.name} takes {pipeline.interface.push_constant_bytes} bytes of push constants, got {len(push)}"
             )
         # A block's serial is never given twice, so what is recorded for a freed one is only never asked for again.
-        sets = pipeline.pin_sets([array.buffer for array in arrays], ranges)
+        buffers = [array.buffer for array in arrays]
+        sets: SetPins = ()
+        infos = self._infos
+        if infos is None:
+            sets = pipeline.pin_sets(buffers, ranges)
+        else:
+            fill_infos(infos, buffers)
         if len(recordings) >= _MOST_RECORDINGS:
             oldest = next(iter(recordings))
             commands = recordings.pop(oldest)
         else:
             commands = device.hal.create_command_buffer(name=self.name)
         try:
-            commands.record_dispatch(pipeline, sets, counts, push)
+            commands.record_dispatch(pipeline, sets, infos, counts, push)
         except BaseException:
             commands.close()
             raise

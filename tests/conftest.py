@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.driver import Driver, shared_driver
 from pumice.hal_vulkan.live_objects import live_objects

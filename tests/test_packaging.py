@@ -14,8 +14,9 @@ import zipfile
 from email.parser import Parser
 from pathlib import Path, PurePosixPath
 
-import pumice
 import pytest
+
+import pumice
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

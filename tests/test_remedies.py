@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
 from pumice.hal_vulkan import remedies
 from pumice.hal_vulkan.remedies import COMPONENTS, PLATFORMS, Component, install_command, packages, remedy
 from pumice.status import InvalidArgumentError, UnavailableError

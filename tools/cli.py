@@ -22,7 +22,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import click
 
@@ -60,7 +60,7 @@ class _Program(click.Group):
         return None
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
     ) -> click.Context:
         with _quiet_without_reader():
             return super().make_context(info_name, args, parent, **extra)
@@ -98,7 +98,9 @@ class _Program(click.Group):
         sys.exit(status if isinstance(status, int) else 0)
 
 
-@click.group(cls=_Program, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "pumice", cls=_Program, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="pumice", message="pumice %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:

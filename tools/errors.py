@@ -48,11 +48,6 @@ def describe(error: PumiceError) -> str:
     text = f"{error.location}: {error.message}" if error.location else error.message
     if error.vk_result and error.vk_result not in text:
         text += f" [{error.vk_result}]"
-    if error.vk_result == "VK_ERROR_INCOMPATIBLE_DRIVER":
-        # The loader's way to say that it found no driver at all.
-        from ..hal_vulkan.remedies import remedy
-
-        text += ". " + remedy("driver")
     return text
 
 

@@ -118,40 +118,46 @@ def bind(slots: Slots, arguments: Sequence[BufferArgument]) -> list[tuple[Buffer
 
 def _to_kernel(argument: BufferArgument, slot: Slot) -> Array | ArraySpec:
     element_type = argument.element_type
-    dtype = _kernel_dtype(element_type, slot.binding)
-    shape = argument.shape
-    if element_type.is_sub_byte:
-        shape = (element_type.storage_bytes(math.prod(shape)),)
-    if argument.data is None:
-        if not slot.binding.readable:
-            return empty(shape, dtype)
-        data = parse_value(format_shape_and_type(argument.shape, element_type))
-        assert isinstance(data, np.ndarray)
-    else:
-        data = argument.data
-    if element_type.is_sub_byte:
-        return np.frombuffer(element_type.pack(data), np.uint8).copy()
-    return data.view(dtype)
-
-
-def _kernel_dtype(element_type: ElementType, binding: Binding) -> np.dtype[np.generic]:
-    """The dtype that the kernel is given: 4-bit types as packed bytes, and signless integers with its own sign."""
-    if element_type.is_sub_byte:
-        return np.dtype(np.uint8)
-    dtype = element_type.require_dtype()
-    declared = binding.element.dtype if binding.element is not None else None
-    signless = element_type.is_integer and element_type.short_name.startswith("i")
-    if signless and declared is not None and declared.kind == "u" and declared.itemsize == dtype.itemsize:
-        return declared
-    return dtype
+    as_bytes = _as_bytes(element_type)
+    dtype = np.dtype(np.uint8) if as_bytes else _kernel_dtype(element_type, slot.binding)
+    if argument.data is None and not slot.binding.readable:
+        shape = (element_type.storage_bytes(math.prod(argument.shape)),) if as_bytes else argument.shape
+        return empty(shape, dtype)
+    data = argument.data
+    if data is None:
+        zeros = parse_value(format_shape_and_type(argument.shape, element_type))
+        assert isinstance(zeros, np.ndarray)
+        data = zeros
+    return np.frombuffer(element_type.pack(data), np.uint8).copy() if as_bytes else data.view(dtype)
 
 
 def from_kernel(result: Array, argument: BufferArgument) -> Array:
     """A binding's result in the shape and element type that it was given with."""
     element_type = argument.element_type
-    if element_type.is_sub_byte:
+    if _as_bytes(element_type):
         return element_type.unpack(result.tobytes(), argument.shape)
     return result.view(element_type.require_dtype())
+
+
+def _as_bytes(element_type: ElementType) -> bool:
+    """Whether a kernel is given the bytes of a buffer: 4-bit types, which NumPy does not pack, and opaque ones."""
+    return element_type.is_sub_byte or element_type.is_opaque
+
+
+def _kernel_dtype(element_type: ElementType, binding: Binding) -> np.dtype[np.generic]:
+    """The dtype that a kernel is given: a signless integer has the sign that the shader declares."""
+    dtype = element_type.require_dtype()
+    declared = binding.element.dtype if binding.element is not None else None
+    if (
+        declared is None
+        or declared == dtype
+        or not element_type.short_name.startswith("i")
+        or not element_type.is_integer
+    ):
+        return dtype
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    # Bytes are taken for elements of any type.
+    return unsigned if declared == unsigned or unsigned == np.uint8 else dtype
 
 
 # -- push constants ----------------------------------------------------------------------------------
@@ -220,20 +226,16 @@ def _as_member(array: Array, element_type: ElementType, member: BlockMember, whe
     scalar = member.scalar
     if scalar is None:
         raise usage_error(f"{where} is a structure; give the whole block as bytes with --push @FILE")
-    if scalar.kind == "bool":
-        if element_type.is_boolean or (element_type.is_integer and element_type.bits == 32):
-            return array.astype(np.uint32)
-    elif scalar.dtype is not None and (element_type.bits == scalar.bits or element_type.is_boolean):
-        if scalar.kind == "float":
-            if element_type.dtype == scalar.dtype:
-                return array
-        elif element_type.is_boolean and scalar.kind == "uint" and scalar.bits == 32:
-            # What GLSL calls a bool is a uint in a block.
-            return array.astype(np.uint32)
-        elif element_type.is_integer:
-            other_sign = "ui" if scalar.kind == "int" else "si"
-            if not element_type.short_name.startswith(other_sign):
-                return array.view(scalar.dtype)
+    dtype = scalar.dtype
+    # What GLSL calls a bool is a uint in a block.
+    if element_type.is_boolean and (scalar.kind == "bool" or dtype == np.uint32):
+        return array.astype(np.uint32)
+    if dtype is not None and scalar.kind == "float" and element_type.dtype == dtype:
+        return array
+    if dtype is not None and scalar.kind in ("int", "uint") and element_type.is_integer:
+        other_sign = "ui" if scalar.kind == "int" else "si"
+        if element_type.bits == scalar.bits and not element_type.short_name.startswith(other_sign):
+            return array.view(dtype)
     raise usage_error(f"{where} is {_scalar_name(scalar)}, got {element_type.short_name}")
 
 
@@ -304,8 +306,9 @@ def _find_constant(key: str, constants: Sequence[SpecializationConstant]) -> Spe
     for constant in constants:
         if (key.isdecimal() and int(key[:10]) == constant.constant_id) or key == constant.name:
             return constant
-    known = ", ".join(f"{c.constant_id}" + (f" ({c.name})" if c.name else "") for c in constants) or "none"
-    raise NotFoundError(f"no such specialization constant; the kernel has: {known}")
+    # Several constants may share an id.
+    known = dict.fromkeys(f"{c.constant_id}" + (f" ({c.name})" if c.name else "") for c in constants)
+    raise NotFoundError(f"no such specialization constant; the kernel has: {', '.join(known) or 'none'}")
 
 
 def _constant_value(text: str, constant: SpecializationConstant, where: str) -> SpecializationValue:

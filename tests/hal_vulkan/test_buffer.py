@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.driver import Driver
 from pumice.hal_vulkan.live_objects import live_objects

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+
 from pumice.hal_vulkan.capabilities import (
     capability_name,
     capability_requirements,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.device_plan import PlanOptions
@@ -209,7 +210,7 @@ def test_close_drops_what_is_held_back(driver: Driver) -> None:
 def test_close_releases_threads_that_wait(driver: Driver) -> None:
     for _ in range(20):
         device = Device(driver, persistent_cache=False)
-        semaphores = [device.create_semaphore() for _ in range(4)]
+        semaphores = [device.create_semaphore() for _ in range(8)]
         results: list[BaseException | None] = []
 
         def wait(semaphore: object) -> None:
@@ -219,7 +220,7 @@ def test_close_releases_threads_that_wait(driver: Driver) -> None:
             except PumiceError as error:
                 results.append(error)
 
-        threads = [threading.Thread(target=wait, args=(s,)) for s in semaphores for _ in range(2)]
+        threads = [threading.Thread(target=wait, args=(s,)) for s in semaphores]
         for thread in threads:
             thread.start()
         while len(device.waiting) < 8:

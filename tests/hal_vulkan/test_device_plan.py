@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pumice.hal_vulkan.device_plan import _FEATURES, DevicePlan, PlanOptions, plan_device
 from pumice.hal_vulkan.device_profile import (
     DeviceProfile,

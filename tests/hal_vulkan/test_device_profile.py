@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pumice.hal_vulkan.device_profile import DeviceLimits, DeviceProfile, DeviceType, MemoryType, QueueFamily
 from pumice.status import InvalidArgumentError, PumiceError
 

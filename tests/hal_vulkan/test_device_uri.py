@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pumice.hal_vulkan.device_profile import DeviceProfile, DeviceType
 from pumice.hal_vulkan.device_uri import (
     DEVICE_VARIABLE,

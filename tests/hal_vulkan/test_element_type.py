@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pumice.hal_vulkan.element_type import (
     MAX_RANK,
     ElementType,

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from pumice.hal_vulkan.executable_format import (
     STAGE_COMPUTE,
     BdaBindingDef,

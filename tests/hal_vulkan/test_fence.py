@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.fence import Fence
 from pumice.status import (
@@ -162,11 +163,11 @@ def test_notify_exactly_once_under_races(device: Device) -> None:
         start = threading.Barrier(len(semaphores) + 1)
 
         def move(index: int) -> None:
-            start.wait()  # noqa: B023
-            if index == 0 and round_ % 3 == 0:  # noqa: B023
-                semaphores[index].fail(DataLossError("raced"))  # noqa: B023
+            start.wait()
+            if index == 0 and round_ % 3 == 0:
+                semaphores[index].fail(DataLossError("raced"))
             else:
-                semaphores[index].signal(1)  # noqa: B023
+                semaphores[index].signal(1)
 
         threads = [threading.Thread(target=move, args=(i,)) for i in range(len(semaphores))]
         for thread in threads:
@@ -180,7 +181,7 @@ def test_notify_exactly_once_under_races(device: Device) -> None:
             time.sleep(0.002)
             assert told == []
         else:
-            until(lambda: len(told) >= 1)  # noqa: B023
+            until(lambda: len(told) >= 1)
             assert len(told) == 1
             assert (told[0] is None) == (round_ % 3 != 0)
         for semaphore in semaphores:

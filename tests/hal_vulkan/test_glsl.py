@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from pumice.hal_vulkan import glsl, spirv_tools
 from pumice.hal_vulkan.glsl import compile_glsl
 from pumice.status import InvalidArgumentError, NotFoundError, PumiceError, UnavailableError

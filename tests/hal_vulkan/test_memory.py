@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.device_plan import PlanOptions
 from pumice.hal_vulkan.device_profile import MemoryProperty
@@ -269,7 +270,9 @@ def test_budgets_follow_allocations(small: Device) -> None:
         assert heap.measured == small.plan.memory_budget
     with small.create_buffer(8 << 20):
         during = small.allocator.budgets()
-        assert sum(heap.usage for heap in during) >= sum(heap.usage for heap in before) + (0 if before[0].measured else 8 << 20)
+        assert sum(heap.usage for heap in during) >= sum(heap.usage for heap in before) + (
+            0 if before[0].measured else 8 << 20
+        )
     if not before[0].measured:
         assert small.allocator.budgets() == before
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pumice.hal_vulkan.device_profile import DeviceProfile, MemoryHeap, MemoryProperty, MemoryType
 from pumice.hal_vulkan.memory_type import (
     BufferUsage,

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+
 from pumice.hal_vulkan.device import Device
 from pumice.status import CancelledError, DataLossError, PumiceError
 
@@ -202,13 +203,16 @@ def test_exactly_once_whatever_races(device: Device) -> None:
                     semaphore.fail(DataLossError("half way"))
 
         threads = [threading.Thread(target=arm, args=(base * armed_each,)) for base in range(3)]
-        threads += [threading.Thread(target=move, args=(round_ % 2 == 0,)), threading.Thread(target=move, args=(False,))]
+        threads += [
+            threading.Thread(target=move, args=(round_ % 2 == 0,)),
+            threading.Thread(target=move, args=(False,)),
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         expected = {key for key in range(3 * armed_each) if not outcome.get(key, False)}
-        until(lambda: len(calls) >= len(expected))  # noqa: B023
+        until(lambda: len(calls) >= len(expected))
         semaphore.close()
         assert set(calls) == expected and set(calls.values()) <= {1}
 

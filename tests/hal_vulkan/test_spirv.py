@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from pumice.hal_vulkan.spirv import Binding, BlockMember, ScalarType, ShaderModuleReflection, reflect
 from pumice.status import (
     IncompatibleError,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from pumice.hal_vulkan import spirv_tools
 from pumice.status import (
     DeadlineExceededError,

@@ -7,6 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pumice.hal_vulkan.suballocator import Suballocator
 from pumice.status import InternalError, InvalidArgumentError
 
@@ -74,7 +75,7 @@ def test_against_a_model(steps: list[tuple[str, int, int]], size: int) -> None:
             else:
                 offset = offset_or_none
                 assert offset % alignment == 0 and offset % GRANULARITY == 0
-                assert 0 <= offset and offset + need <= size
+                assert offset >= 0 and offset + need <= size
                 assert all(offset + need <= o or o + s <= offset for o, s in used.items()), "overlap"
                 used[offset] = need
         check(block, used)

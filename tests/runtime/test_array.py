@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import ml_dtypes
 import numpy as np
-import pumice
 import pytest
+
+import pumice
 
 pytestmark = pytest.mark.vulkan
 

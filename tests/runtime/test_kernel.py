@@ -8,10 +8,11 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
-import pumice
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import pumice
 from pumice import shaders
 
 pytestmark = pytest.mark.vulkan

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
 from pumice.hal_vulkan.element_type import ElementType
 from pumice.runtime.values import (
     format_scalar,

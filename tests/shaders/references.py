@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
 from pumice.shaders import COPY_UNALIGNED, FILL_UNALIGNED, repeat_pattern
 
 Array: TypeAlias = npt.NDArray[np.generic]

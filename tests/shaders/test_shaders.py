@@ -14,6 +14,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+
 from pumice import shaders
 from pumice.hal_vulkan import glsl, spirv_tools
 from pumice.shaders import build

@@ -1,0 +1,236 @@
+"""The program as a whole: exit statuses, what goes to which stream, and that errors come without tracebacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import pumice
+from pumice.tools import cli, devices
+from pumice.tools.errors import printable
+
+PROGRAM = "from pumice.tools.cli import main; main(prog_name='pumice')"
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes as POSIX has them")
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    return {**{k: v for k, v in os.environ.items() if k != "PUMICE_DEBUG"}, **(extra or {})}
+
+
+def program(
+    arguments: Sequence[str | Path], extra: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs the program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
+        env=environment(extra),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_version() -> None:
+    result = CliRunner().invoke(cli.main, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"pumice {pumice.__version__}\n")
+
+
+def test_help_names_every_command() -> None:
+    result = CliRunner().invoke(cli.main, ["--help"])
+    assert result.exit_code == 0
+    for command in ("devices", "info", "run"):
+        assert f"\n  {command} " in result.stdout
+
+
+def test_no_command_is_wrong_usage_and_shows_help_on_stderr() -> None:
+    result = CliRunner().invoke(cli.main, [])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Usage: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["walk"], "No such command"),
+        (["--bogus"], "No such option"),
+        (["run"], "Missing argument"),
+        (["run", "x.spv", "--subgroup-size", "0"], "subgroup-size"),
+        (["devices", "more"], "unexpected extra argument"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(cli.main, arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+    assert "--help`" in result.stderr
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Makes ``pumice devices`` raise."""
+
+    def install(error: BaseException) -> None:
+        @click.command()
+        def command() -> None:
+            raise error
+
+        monkeypatch.setattr(devices, "devices", command)
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (pumice.NotFoundError("no such thing", location="here:1"), 1, "error: here:1: no such thing\n"),
+        (pumice.InternalError("bad", vk_result="VK_ERROR_UNKNOWN"), 1, "error: bad [VK_ERROR_UNKNOWN]\n"),
+        (FileNotFoundError(2, "No such file or directory", "x.bin"), 1, "error: x.bin: No such file or directory\n"),
+        (MemoryError(), 1, "error: out of memory\n"),
+        (click.ClickException("no"), 1, "error: no\n"),
+        (KeyboardInterrupt(), 130, "\n"),
+        (BrokenPipeError(), 141, ""),
+    ],
+)
+def test_errors_become_messages(
+    broken: Callable[[BaseException], None], error: BaseException, status: int, message: str
+) -> None:
+    broken(error)
+    result = CliRunner().invoke(cli.main, ["devices"])
+    assert (result.exit_code, result.stdout, result.stderr) == (status, "", message)
+
+
+def test_a_bug_is_told_apart_and_shows_its_traceback_when_asked(
+    broken: Callable[[BaseException], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(ZeroDivisionError("oops"))
+    monkeypatch.delenv("PUMICE_DEBUG", raising=False)
+    result = CliRunner().invoke(cli.main, ["devices"])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: internal error") and "oops" in result.stderr
+    assert "Traceback" not in result.stderr
+    monkeypatch.setenv("PUMICE_DEBUG", "1")
+    result = CliRunner().invoke(cli.main, ["devices"])
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr and "ZeroDivisionError: oops" in result.stderr
+
+
+def test_messages_do_not_steer_the_terminal(broken: Callable[[BaseException], None]) -> None:
+    broken(pumice.NotFoundError("\x1b[31mred\nnext line \udc80"))
+    result = CliRunner().invoke(cli.main, ["devices"])
+    assert result.stderr == "error: \\x1b[31mred\nnext line \\udc80\n"
+    assert printable("plain äöü") == "plain äöü"
+
+
+def test_help_and_version_load_neither_vulkan_nor_rich() -> None:
+    # The root package decides about NumPy; the commands themselves import nothing of weight.
+    script = (
+        "import sys, pumice, pumice.status; before = set(sys.modules)\n"
+        "from pumice.tools.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({m.split('.')[0] for m in set(sys.modules) - before} & {'rich', 'numpy', 'vulkan'}),"
+        " [m for m in set(sys.modules) - before if m.startswith('pumice.') and not m.startswith('pumice.tools')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[] []"
+
+
+def test_no_loader_says_what_to_install() -> None:
+    for command in (["devices"], ["run", Path(pumice.__file__).parent / "shaders/mul.spv"]):
+        done = program(command, {"PUMICE_VULKAN_LIBRARY": "/nonexistent"})
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("error: no Vulkan loader")
+        assert "Install" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.vulkan
+@pytest.mark.usefixtures("driver")
+def test_no_driver_says_what_to_install(tmp_path: Path) -> None:
+    none = str(tmp_path / "none.json")
+    done = program(["devices"], {"VK_DRIVER_FILES": none, "VK_ICD_FILENAMES": none})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: ") and "Install a Vulkan driver" in done.stderr
+
+
+@pytest.mark.vulkan
+@pytest.mark.usefixtures("driver")
+def test_a_process_keeps_results_apart_from_the_rest(shader_path: Path) -> None:
+    done = program(
+        ["run", shader_path / "mul.spv", "-b", "0=4xf32=1,2,3,4", "-b", "1=4xf32=2,3,4,5", "-b", "2=4xf32", "--time"]
+    )
+    assert (done.returncode, done.stdout) == (0, "binding[2]: 4xf32=2 6 12 20\n")
+    assert "ran on " in done.stderr and "dispatch:" in done.stderr
+
+
+@pytest.mark.vulkan
+@pytest.mark.usefixtures("driver")
+def test_validation_can_be_turned_on(shader_path: Path) -> None:
+    arguments = ["run", shader_path / "mul.spv", "-b", "0=f32=3", "-b", "1=f32=4", "-b", "2=f32"]
+    done = program([*arguments, "--validation"], {"PUMICE_VALIDATION": "0"})
+    if "is not installed" in done.stderr:
+        pytest.skip(done.stderr)
+    assert (done.returncode, done.stdout) == (0, "binding[2]: f32=12\n")
+    # Off again, although the environment turns them on and would not find them.
+    done = program([*arguments, "--no-validation"], {"PUMICE_VALIDATION": "1", "VK_LAYER_PATH": "/nonexistent"})
+    assert (done.returncode, done.stdout) == (0, "binding[2]: f32=12\n")
+
+
+@pytest.mark.vulkan
+@pytest.mark.usefixtures("driver")
+def test_json_of_the_devices_from_a_process() -> None:
+    done = program(["devices", "--json"])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)
+
+
+@posix
+def test_interrupt_leaves_without_a_traceback(tmp_path: Path) -> None:
+    pipe = tmp_path / "kernel.comp"
+    os.mkfifo(pipe)
+    child = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "info", str(pipe)],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # Opening blocks until the program has opened the file to read it, which it then waits to do.
+    with pipe.open("wb"):
+        time.sleep(0.1)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    assert (child.returncode, out, err) == (130, "", "\n")
+
+
+@posix
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["info", "SHADER"], ["info", "SHADER", "--json"]])
+def test_a_reader_that_is_gone_ends_it_quietly(arguments: list[str], shader_path: Path) -> None:
+    arguments = [str(shader_path / "mul.spv") if a == "SHADER" else a for a in arguments]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, *arguments],
+            env=environment(),
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
