@@ -687,8 +687,9 @@ class Device:
             with contextlib.suppress(PumiceError):
                 for queue in self.queues:
                     self.wait_native(queue.timeline, queue._submitted, None, f"{queue.name} to become idle")
-        if self.lost is not None:
-            self.fn.vkDeviceWaitIdle(self.handle)  # returns in finite time on a lost device too
+        # The queues have signalled, but a driver's threads may still be at the end of the last submission. On a lost
+        # device, too, this returns in finite time.
+        self.fn.vkDeviceWaitIdle(self.handle)
         for semaphore in semaphores:
             semaphore.fail(closing)
         self.wait_for_waiters()

@@ -191,7 +191,6 @@ class Queue:
         self._wait_stages = ffi.new("VkPipelineStageFlags[]", [_STAGE_ALL_COMMANDS] * capacity)
         self._signal_handles = ffi.new("VkSemaphore[]", capacity)
         self._signal_values = ffi.new("uint64_t[]", capacity)
-        self._signal_handles[0] = self.timeline
         self._timeline_info = new(
             "VkTimelineSemaphoreSubmitInfo",
             signalSemaphoreValueCount=1,
@@ -276,11 +275,12 @@ class Queue:
                 self._command_handles[0] = recording.native.handle
                 self._last_recording = recording
             if semaphore is not self._last_signal:
-                self._signal_handles[1] = semaphore.handle
+                self._signal_handles[0] = semaphore.handle
+                self._signal_handles[1] = self.timeline
                 self._last_signal = semaphore
             values = self._signal_values
-            number = values[0] = self._submitted + 1
-            values[1] = value
+            number = values[1] = self._submitted + 1
+            values[0] = value
             if self._shape is not _ONE:
                 self._set_shape(_ONE)
             self._submitted = number
@@ -345,13 +345,15 @@ class Queue:
                     self._check_owner(semaphore)
                 self._wait_handles[index] = semaphore.handle
                 self._wait_values[index] = value
-            for index, (semaphore, value) in enumerate(signals, 1):
+            for index, (semaphore, value) in enumerate(signals):
                 if value <= semaphore.scheduled or semaphore._failure is not None or semaphore.device is not device:
                     self._refuse_signal(semaphore, value)
                 self._signal_handles[index] = semaphore.handle
                 self._signal_values[index] = value
             number = self._submitted + 1
-            self._signal_values[0] = number
+            # Last: drivers signal in this order, and once the queue's own has come, whoever sees it may destroy the others.
+            self._signal_handles[signal_count - 1] = self.timeline
+            self._signal_values[signal_count - 1] = number
             shape = (command_count, wait_count, signal_count)
             if shape != self._shape:
                 self._set_shape(shape)
