@@ -1,6 +1,7 @@
 """Vulkan compute and nothing else: devices, memory, executables, command buffers, semaphores, queues, timestamps."""
 
 from .buffer import Buffer
+from .buffer_view import BufferView
 from .command_buffer import BindingSlot, CommandBuffer, CommandBufferState
 from .descriptors import SetPins, fill_infos
 from .device import Device
@@ -26,6 +27,7 @@ __all__ = [
     "BlockMember",
     "Buffer",
     "BufferUsage",
+    "BufferView",
     "ClockCalibration",
     "CommandBuffer",
     "CommandBufferState",
