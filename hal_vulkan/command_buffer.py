@@ -416,7 +416,8 @@ class CommandBuffer:
                 )
         if push is not self._push and push != self._push:
             self._check_push(pipeline, push)
-            fn.vkCmdPushConstants(handle, pipeline.layout, _COMPUTE_STAGE, 0, len(push), ffi.from_buffer(push))
+            words = push if len(push) % 4 == 0 else bytes(push) + bytes(-len(push) % 4)  # as the layout's range
+            fn.vkCmdPushConstants(handle, pipeline.layout, _COMPUTE_STAGE, 0, len(words), ffi.from_buffer(words))
             self._push = bytes(push)
 
     def _check_push(self, pipeline: ComputePipeline, push: bytes) -> None:
@@ -496,6 +497,8 @@ class CommandBuffer:
                 handle, _BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
             )
         if push:
+            if len(push) % 4:
+                push += bytes(-len(push) % 4)
             fn.vkCmdPushConstants(handle, pipeline.layout, _COMPUTE_STAGE, 0, len(push), ffi.from_buffer(push))
         fn.vkCmdDispatch(handle, *groups)
         fn.vkCmdPipelineBarrier(handle, barriers.work, barriers.final, 0, 1, barriers.at_end, 0, NULL, 0, NULL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -16,6 +16,8 @@ from pumice import shaders
 from pumice.hal_vulkan.buffer import Buffer
 from pumice.hal_vulkan.command_buffer import BindingSlot, CommandBuffer, CommandBufferState
 from pumice.hal_vulkan.device import Device
+from pumice.hal_vulkan.device_plan import PlanOptions
+from pumice.hal_vulkan.driver import Driver
 from pumice.hal_vulkan.live_objects import live_objects
 from pumice.hal_vulkan.memory_type import BufferUsage, MemoryTypeFlags
 from pumice.hal_vulkan.pipeline import ComputePipeline
@@ -32,6 +34,13 @@ from pumice.status import (
 pytestmark = pytest.mark.vulkan
 HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 SIZE = 700
+
+
+@pytest.fixture(params=["push", "sets"])
+def device(driver: Driver, request: pytest.FixtureRequest) -> Iterator[Device]:
+    """A device that pushes descriptors where it can, and one that binds sets."""
+    with Device(driver, options=PlanOptions(push_descriptors=None if request.param == "push" else False)) as fresh:
+        yield fresh
 
 
 def host_buffer(device: Device, data: bytes) -> Buffer:

@@ -1,0 +1,62 @@
+"""Every shader that ships, run on the device and compared with its NumPy reference."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from pumice import shaders
+from pumice.hal_vulkan.device import Device
+from pumice.hal_vulkan.memory_type import MemoryTypeFlags
+
+pytestmark = pytest.mark.vulkan
+HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
+
+
+def _load_references() -> ModuleType:
+    name = "pumice_shader_references"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("references.py"))
+        assert spec is not None and spec.loader is not None
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+references = _load_references()
+by_shader: dict[str, list[object]] = {}
+for _case in references.CASES:
+    by_shader.setdefault(_case.shader, []).append(_case)
+
+
+@pytest.mark.parametrize("name", sorted(by_shader))
+def test_shader_against_its_reference(device: Device, name: str) -> None:
+    """All cases of one shader on one device; a case's name is in the message where it differs."""
+    executable = device.create_executable(shaders.spirv(name))
+    with device.create_semaphore() as done:
+        for number, case in enumerate(by_shader[name], 1):
+            pipeline = executable.pipeline(specialization=dict(case.spec))  # type: ignore[attr-defined]
+            buffers = []
+            for array in case.buffers:  # type: ignore[attr-defined]
+                buffer = device.create_buffer(array.nbytes, memory_type=HOST)
+                buffer.write(array.tobytes())
+                buffers.append(buffer)
+            bound = [buffers[index] for index in case.bindings]  # type: ignore[attr-defined]
+            with device.create_command_buffer(one_shot=True, name=case.name) as commands:  # type: ignore[attr-defined]
+                commands.begin()
+                for each in case.passes:  # type: ignore[attr-defined]
+                    commands.dispatch(pipeline, bound, each.groups, each.push)
+                    commands.execution_barrier()
+                device.compute_queue.submit((commands.end(),), signals=((done, number),))
+                done.wait(number, 30)
+            case.check([buffer.read() for buffer in buffers])  # type: ignore[attr-defined]
+            for buffer in buffers:
+                buffer.close()
+    executable.close()
+
+
+def test_every_shader_has_a_case() -> None:
+    assert set(by_shader) | {"builtin/empty"} == set(shaders.names())
