@@ -19,7 +19,8 @@ import numpy.typing as npt
 from .. import hal_vulkan as hal
 from ..hal_vulkan import CommandBuffer, DeviceProfile, DeviceType, MemoryTypeFlags, PlanOptions, SpecializationValue
 from .array import ArrayLike, DeviceArray, check_dtype, check_shape, raw_bytes
-from .kernel import Kernel, load_shader
+from .kernel import Kernel
+from .shader_source import load_shader
 
 __all__ = ["Device", "list_devices", "open_device"]
 

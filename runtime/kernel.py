@@ -8,161 +8,40 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from ..hal_vulkan import (
-    Binding,
     CommandBuffer,
-    DeviceLimits,
     DispatchTiming,
     SetPins,
     ShaderModuleReflection,
     SpecializationValue,
     check_groups,
-    compile_glsl,
     fill_infos,
 )
 from ..status import (
     ClosedError,
     InvalidArgumentError,
-    NotFoundError,
-    OutOfRangeError,
-    PermissionDeniedError,
-    UnavailableError,
 )
-from .array import ArraySpec, DeviceArray, check_dtype
+from .array import ArraySpec, DeviceArray
+from .parameter import KernelArgument, Parameter
 from .push import PushValue, pack_push
+from .shader_source import specialization_by_id
 from .transfer import Transfer
 
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["Groups", "Kernel", "KernelArgument", "KernelResult"]
+__all__ = ["Groups", "Kernel", "KernelResult"]
 
-KernelArgument: TypeAlias = np.ndarray | DeviceArray | ArraySpec | Sequence[object] | np.generic | int | float
 ResultArray: TypeAlias = np.ndarray | DeviceArray
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 Groups: TypeAlias = int | tuple[int, ...]
 
 _MOST_RECORDINGS: Final = 64
-_UNIFORM_BUFFER: Final = 6  # VkDescriptorType
-_GLSL_SUFFIXES: Final = (".comp", ".glsl")
-
-
-def load_shader(
-    source: str | Path | bytes,
-    *,
-    defines: Mapping[str, str | int],
-    include_dirs: Sequence[str | Path],
-    minor: int = 2,
-) -> tuple[bytes, str]:
-    """SPIR-V and a name for a kernel's source; see ``Device.load_kernel``.
-
-    Raises:
-        NotFoundError: no such file.
-        InvalidArgumentError: neither GLSL nor SPIR-V, or GLSL that does not compile.
-    """
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return bytes(source), "kernel"
-    target = f"vulkan1.{min(minor, 3)}"
-    if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("#version")):
-        return compile_glsl(source, defines=defines, include_dirs=include_dirs, target_env=target), "kernel"
-    path = Path(source)
-    if path.suffix in _GLSL_SUFFIXES:
-        if not path.is_file():
-            raise NotFoundError(f"no such file: {path}")
-        return compile_glsl(path, defines=defines, include_dirs=include_dirs, target_env=target), path.stem
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise NotFoundError(f"no such file: {path}") from None
-    except PermissionError as error:
-        raise PermissionDeniedError(f"{path} cannot be read: {error.strerror}") from None
-    except OSError as error:
-        raise UnavailableError(f"{path} cannot be read: {error.strerror or error}") from None
-    if path.suffix != ".spv" and data[:4] not in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
-        raise InvalidArgumentError(f"{path} is no kernel: expected SPIR-V (.spv) or GLSL ({', '.join(_GLSL_SUFFIXES)})")
-    return data, path.stem
-
-
-class _Parameter:
-    """One binding as an argument: what arrays it takes."""
-
-    __slots__ = ("accepted", "binding", "dtype", "index", "label", "most_bytes", "written")
-
-    def __init__(self, index: int, binding: Binding, limits: DeviceLimits) -> None:
-        uniform = binding.descriptor_type == _UNIFORM_BUFFER
-        self.most_bytes = limits.max_uniform_buffer_range if uniform else limits.max_storage_buffer_range
-        self.index = index
-        self.binding = binding
-        self.written = binding.writable
-        self.dtype = binding.element.dtype if binding.element is not None else None
-        self.accepted: set[tuple[np.dtype[np.generic], int]] = set()
-        name = f" ({binding.name})" if binding.name else ""
-        self.label = f"binding {binding.binding}{name}"
-        if binding.set:
-            self.label = f"set {binding.set} " + self.label
-
-    def declared(self) -> str:
-        """What the shader declares, for messages."""
-        element = self.binding.element
-        if element is None:
-            return f"a block of {self.binding.fixed_size} bytes"
-        kind = f"{element.dtype or 'struct'}"
-        if element.columns > 1:
-            kind += f" {element.columns}x{element.components} matrix"
-        elif element.components > 1:
-            kind += f" vec{element.components}"
-        head = (
-            f"{self.binding.fixed_size} bytes, then " if self.binding.fixed_size and element.array == "runtime" else ""
-        )
-        length = {"runtime": "any number of", "fixed": str(element.length), "none": "one"}[element.array]
-        return f"{head}{length} {kind}"
-
-    def check(self, dtype: np.dtype[np.generic], nbytes: int, kernel: str) -> None:
-        """Raises if the binding cannot take an array of this dtype and size; remembers those it can."""
-        self._check_dtype(dtype, kernel)
-        binding, element = self.binding, self.binding.element
-        if nbytes > self.most_bytes:
-            raise OutOfRangeError(
-                f"{kernel}: {self.label} got {nbytes:,} bytes; this device binds at most {self.most_bytes:,} at once "
-                "(maxStorageBufferRange, maxUniformBufferRange): pass parts of the array"
-            )
-        if not nbytes:
-            raise InvalidArgumentError(
-                f"{kernel}: {self.label} got an empty array; Vulkan cannot bind an empty range. Shader declares: "
-                f"{self.declared()}"
-            )
-        if element is not None and element.array == "runtime":
-            rest = nbytes - binding.fixed_size
-            if rest < 0 or (element.stride and rest % element.stride):
-                raise InvalidArgumentError(
-                    f"{kernel}: {self.label} got {nbytes} bytes; the shader declares {self.declared()}, "
-                    f"{element.stride} bytes each"
-                )
-        elif nbytes < binding.fixed_size:
-            raise InvalidArgumentError(
-                f"{kernel}: {self.label} got {nbytes} bytes; the shader declares {self.declared()}, "
-                f"{binding.fixed_size} bytes"
-            )
-        if len(self.accepted) < 256:
-            self.accepted.add((dtype, nbytes))
-
-    def _check_dtype(self, dtype: np.dtype[np.generic], kernel: str) -> None:
-        declared = self.dtype
-        if declared is None or dtype == declared or dtype.names is not None:
-            return
-        # Shaders keep bits in unsigned integers: types that GLSL has no name for pass as such, and raw bytes as all.
-        raw = declared.kind == "u" and dtype.itemsize == declared.itemsize and dtype.kind not in "if"
-        if not (raw or dtype == np.uint8):
-            raise InvalidArgumentError(
-                f"{kernel}: {self.label} got dtype {dtype}; the shader declares {self.declared()}. "
-                f"Convert with .astype(np.{declared}), or .view() to keep the bits"
-            )
 
 
 class Kernel:
@@ -191,7 +70,7 @@ class Kernel:
             self.reflection: ShaderModuleReflection = executable.reflections[0]
             self.pipeline = executable.pipeline(
                 entry_point,
-                specialization=_by_id(self.reflection, specialization or {}),
+                specialization=specialization_by_id(self.reflection, specialization or {}),
                 subgroup_size=subgroup_size,
             )
         except BaseException:
@@ -203,7 +82,7 @@ class Kernel:
         self.name = name if entry.name == "main" else entry.name
         self.pipeline.name = self.name
         self._parameters = tuple(
-            _Parameter(i, binding, device.profile.limits)
+            Parameter(i, binding, device.profile.limits)
             for i, binding in enumerate(b for b in entry.bindings for _ in range(b.count))
         )
         self._written = tuple(p.index for p in self._parameters if p.written)
@@ -446,7 +325,7 @@ class Kernel:
         timings: list[DispatchTiming] | None = None,
     ) -> KernelResult:
         """Arguments of any kind: checks all, moves what must move, runs, brings the results back."""
-        values = [_prepare(p, a, self.name) for p, a in zip(self._parameters, arrays, strict=True)]
+        values = [p.prepare(a, self.name) for p, a in zip(self._parameters, arrays, strict=True)]
         if groups is None and values and not any(value.nbytes for value in values):
             return self._shape_results(
                 [v if isinstance(v, DeviceArray) else np.empty(v.shape, v.dtype) for v in values]
@@ -534,50 +413,3 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}: {self._declared()}; local size {self.pipeline.local_size}>"
-
-
-def _prepare(parameter: _Parameter, value: KernelArgument, kernel: str) -> np.ndarray | DeviceArray | ArraySpec:
-    """An argument as one of the three kinds, checked for what does not depend on the shader."""
-    if isinstance(value, DeviceArray):
-        value._check_open()
-        return value
-    if isinstance(value, ArraySpec):
-        if not parameter.written:
-            raise InvalidArgumentError(
-                f"{kernel}: {parameter.label} got {value}, but the kernel only reads it; give it an array"
-            )
-        return value
-    if isinstance(value, (np.ndarray, np.generic)):
-        array = np.asarray(value)
-    else:
-        if value is None or isinstance(value, (str, bytes)):
-            raise InvalidArgumentError(
-                f"{kernel}: {parameter.label} got {type(value).__name__}; it takes {parameter.declared()} as an array"
-            )
-        try:
-            array = np.asarray(value, parameter.dtype)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidArgumentError(
-                f"{kernel}: {parameter.label} takes {parameter.declared()}; {type(value).__name__} cannot become that: {error}"
-            ) from None
-    check_dtype(array.dtype)
-    # ascontiguousarray makes 0-dimensional arrays 1-dimensional.
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
-
-
-def _by_id(
-    reflection: ShaderModuleReflection, values: Mapping[int | str, SpecializationValue]
-) -> dict[int, SpecializationValue]:
-    """Specialization values with names replaced by ids."""
-    ids = {c.name: c.constant_id for c in reflection.specialization_constants if c.name}
-    by_id: dict[int, SpecializationValue] = {}
-    for key, value in values.items():
-        if isinstance(key, str):
-            if key not in ids:
-                known = ", ".join(
-                    f"{c.constant_id} ({c.name or 'unnamed'})" for c in reflection.specialization_constants
-                )
-                raise NotFoundError(f"the shader has no specialization constant {key!r}; it has: {known or 'none'}")
-            key = ids[key]
-        by_id[key] = value
-    return by_id

@@ -26,7 +26,7 @@ def info(file: Path, defines: tuple[str, ...], as_json: bool) -> None:
     """
     from ..hal_vulkan import reflect
     from ..hal_vulkan.executable_format import parse_executable
-    from ..runtime.kernel import load_shader
+    from ..runtime.shader_source import load_shader
     from ..status import UnimplementedError
     from .arguments import parse_defines
     from .errors import usage_error
