@@ -149,7 +149,7 @@ class Executable:
         with self._lock:
             self._check_open()
             found = self._pipelines.get(key)
-            if found is None:
+            if found is None or found.is_closed:
                 module = self._module(definition.shader_module)
                 found = self._pipelines[key] = ComputePipeline(
                     self.device,

@@ -44,6 +44,7 @@ def open_device(
     *,
     validation: bool | None = None,
     staging: bool | None = None,
+    robust: bool = False,
     persistent_cache: bool = True,
 ) -> Device:
     """Opens a device.
@@ -55,6 +56,8 @@ def open_device(
         validation: turn the Khronos validation layers on; ``None`` asks ``PUMICE_VALIDATION``.
         staging: copy through staging memory as on discrete GPUs (``True``) or map device memory (``False``); ``None``
             takes what suits the device.
+        robust: bound every access of a kernel to the arrays it was given (Vulkan's ``robustBufferAccess``), so that a
+            kernel with an index error reads zeros instead of other memory or crashing the driver. It costs some speed.
         persistent_cache: keep compiled pipelines on disk.
 
     Raises:
@@ -63,7 +66,14 @@ def open_device(
     """
     driver = hal.shared_driver(validation=validation)
     index = driver.select(uri)
-    device = Device(hal.Device(driver, index, options=PlanOptions(staging=staging), persistent_cache=persistent_cache))
+    device = Device(
+        hal.Device(
+            driver,
+            index,
+            options=PlanOptions(staging=staging, robust_buffer_access=robust),
+            persistent_cache=persistent_cache,
+        )
+    )
     if uri is None and not os.environ.get("PUMICE_DEVICE"):
         _say_cpu(device)
     return device

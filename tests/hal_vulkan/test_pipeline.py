@@ -252,7 +252,13 @@ def test_specialisation_in_every_type(device: Device) -> None:
         pytest.skip("the shader has a double")
     default = (7, -8, 1.5, 1, 0.1)
     assert specialised(device) == default
-    assert specialised(device, a=2**32 - 1, b=-(2**31), c=-0.25, d=False, e=1e300) == (2**32 - 1, -(2**31), -0.25, 0, 1e300)
+    assert specialised(device, a=2**32 - 1, b=-(2**31), c=-0.25, d=False, e=1e300) == (
+        2**32 - 1,
+        -(2**31),
+        -0.25,
+        0,
+        1e300,
+    )
     assert specialised(device, c=3) == (7, -8, 3.0, 1, 0.1)
     assert specialised(device, a=5.0, d=1, b=True) == (5, 1, 1.5, 1, 0.1)
     assert math.isinf(specialised(device, c=math.inf)[2]) and math.isnan(specialised(device, e=math.nan)[4])

@@ -478,3 +478,19 @@ def test_arrays_of_another_device_are_refused(device: pumice.Device, mul: pumice
                 mul(*arguments)
         np.testing.assert_array_equal(mul(device.asarray(foreign), here, device.empty(4)).numpy(), np.ones(4))  # type: ignore[union-attr]
         foreign.close()
+
+
+def test_robust_access_keeps_a_kernel_within_its_arrays() -> None:
+    source = """#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer In { uint values[]; };
+layout(std430, binding = 1) buffer Out { uint got[]; };
+void main() { uint i = gl_GlobalInvocationID.x; got[i] = values[i * 100000u] + 1u; }
+"""
+    with pumice.open_device(robust=True) as device:
+        kernel = device.load_kernel(source)
+        guard = device.asarray(np.full(64, 7, np.uint32))
+        out = device.zeros(8, np.uint32)
+        kernel(device.asarray(np.arange(8, dtype=np.uint32)), out, groups=64)
+        assert out.numpy()[0] == 1
+        np.testing.assert_array_equal(guard.numpy(), np.full(64, 7), "memory beside the arrays is untouched")

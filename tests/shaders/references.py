@@ -407,7 +407,6 @@ def _copy_cases() -> list[Case]:
 CASES: list[Case] = [
     mul(4, 1),
     mul(1000, 16),
-    mul(1000, 2),
     mul_shortest(100),
     saxpy(1, 2.5),
     saxpy(1000, -0.37),

@@ -1,0 +1,316 @@
+"""Device loss, injected where a driver reports it: sticky, told to everybody, and closed without trouble."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from pumice import shaders
+from pumice.hal_vulkan.command_buffer import BindingSlot
+from pumice.hal_vulkan.device import Device
+from pumice.hal_vulkan.driver import Driver
+from pumice.hal_vulkan.live_objects import live_objects
+from pumice.hal_vulkan.memory_type import MemoryTypeFlags
+from pumice.hal_vulkan.semaphore import wait_any
+from pumice.status import DeviceLostError, PumiceError, ResourceExhaustedError, StatusCode
+
+pytestmark = pytest.mark.vulkan
+HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
+LOST = -4
+
+
+@contextmanager
+def failing(device: Device, name: str, result: int = LOST) -> Iterator[list[int]]:
+    """Replaces a native function with one that fails; yields a list with an entry a call."""
+    calls: list[int] = []
+    real = getattr(device.fn, name)
+    setattr(device.fn, name, lambda *_: (calls.append(1), result)[1])
+    try:
+        yield calls
+    finally:
+        setattr(device.fn, name, real)
+
+
+@pytest.fixture
+def victim(driver: Driver) -> Iterator[Device]:
+    """A device that a test loses; everything of it is gone after close."""
+    before = live_objects()
+    device = Device(driver)
+    yield device
+    device.close()
+    assert live_objects() == before
+
+
+class Blocked:
+    """A call in a thread of its own, with when and how it ended."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self.error: BaseException | None = None
+        self.ended = 0.0
+        self._call = call
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._call()
+        except BaseException as error:
+            self.error = error
+        self.ended = time.monotonic()
+
+    def join(self) -> None:
+        self.thread.join(5)
+        assert not self.thread.is_alive(), "still blocked"
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < end, "did not happen"
+        time.sleep(0.0005)
+
+
+def lose(device: Device) -> DeviceLostError:
+    with failing(device, "vkQueueSubmit"), pytest.raises(DeviceLostError) as caught:
+        device.compute_queue.barrier()
+    return caught.value
+
+
+def test_the_message_says_what_was_in_flight(victim: Device) -> None:
+    device = victim
+    buffer = device.create_buffer(64 << 20)
+    names = [f"step {index}" for index in range(11)]
+    with failing(device, "vkGetSemaphoreCounterValue", -13):  # nothing retires
+        for name in names[:-1]:
+            commands = device.create_command_buffer(name=name)
+            commands.begin().fill(buffer, b"\1", 0, 64)
+            device.compute_queue.submit((commands.end(),))
+        last = device.create_command_buffer(name=names[-1])
+        last.begin().end()
+        with failing(device, "vkQueueSubmit"), pytest.raises(DeviceLostError) as caught:
+            device.compute_queue.submit((last,))
+    message = caught.value.message
+    assert device.profile.name in message and caught.value.vk_result == "VK_ERROR_DEVICE_LOST"
+    assert caught.value.code is StatusCode.UNAVAILABLE
+    assert "In flight: step 0, step 1, " in message and "step 7 and 3 more" in message
+    assert "submitting step 10" in message
+    assert "lost" in repr(device)
+
+
+def test_loss_with_nothing_in_flight(victim: Device) -> None:
+    with failing(victim, "vkCreateSemaphore"), pytest.raises(DeviceLostError, match="In flight: nothing"):
+        victim.create_semaphore()
+
+
+def test_loss_is_sticky(victim: Device) -> None:
+    device = victim
+    buffer, semaphore = device.create_buffer(64, memory_type=HOST), device.create_semaphore(3)
+    pipeline = device.create_pipeline(shaders.spirv("mul"))
+    executable = device.create_executable(shaders.spirv("mul"))
+    commands = device.create_command_buffer()
+    commands.begin().fill(buffer, b"\1")
+    commands.end()
+    slots = device.create_command_buffer(binding_capacity=1)
+    slots.begin().fill(BindingSlot(0), b"\1")
+    slots.end()
+    first = lose(device)
+    queue = device.compute_queue
+    seen = []
+    for call in (
+        lambda: device.create_buffer(1),
+        lambda: device.import_buffer(bytearray(10)),
+        device.create_semaphore,
+        lambda: device.create_pipeline(shaders.spirv("mul")),
+        lambda: device.create_executable(shaders.spirv("mul")),
+        device.create_command_buffer,
+        device.calibrate,
+        device.wait_idle,
+        device.trim,
+        executable.pipeline,
+        commands.begin,
+        lambda: queue.submit((commands,)),
+        lambda: queue.submit((commands,), signals=((semaphore, 9),)),
+        lambda: queue.submit((slots,), bindings=[buffer]),
+        lambda: queue.submit((), waits=((semaphore, 9),)),
+        queue.barrier,
+        queue.wait_idle,
+        lambda: queue.alloca(4),
+        lambda: queue.fill(buffer, b"\0"),
+        semaphore.query,
+        lambda: semaphore.wait(1),
+        lambda: semaphore.wait(9),
+        lambda: semaphore.signal(9),
+        lambda: wait_any([(semaphore, 9)]),
+    ):
+        with pytest.raises(DeviceLostError) as caught:
+            call()
+        seen.append(caught.value)
+    assert {error.message for error in seen} == {first.message}
+    assert len({id(error) for error in seen}) == len(seen)
+    # What needs no device goes on: reading results back, and closing.
+    buffer.write(b"still mapped")
+    assert buffer.read(0, 12) == b"still mapped"
+    for thing in (commands, slots, pipeline, executable, semaphore, buffer):
+        thing.close()
+
+
+WAYS = {
+    "submit": ("vkQueueSubmit", lambda d: d.compute_queue.barrier()),
+    "wait": ("vkWaitSemaphores", lambda d: d.create_semaphore().wait(1)),
+    "wait idle": ("vkWaitSemaphores", lambda d: d.compute_queue.wait_idle()),
+    "query": ("vkGetSemaphoreCounterValue", lambda d: d.create_semaphore().query()),
+    "signal": ("vkSignalSemaphore", lambda d: d.create_semaphore().signal(1)),
+    "memory": ("vkAllocateMemory", lambda d: d.create_buffer(10)),
+    "recording": ("vkEndCommandBuffer", lambda d: d.create_command_buffer().begin().end()),
+    "beginning": ("vkBeginCommandBuffer", lambda d: d.create_command_buffer().begin()),
+    "semaphore": ("vkCreateSemaphore", lambda d: d.create_semaphore()),
+    "pipeline": ("vkCreateComputePipelines", lambda d: d.create_pipeline(shaders.spirv("mul"))),
+    "module": ("vkCreateShaderModule", lambda d: d.create_pipeline(shaders.spirv("mul"))),
+    "set layout": ("vkCreateDescriptorSetLayout", lambda d: d.create_pipeline(shaders.spirv("mul"))),
+    "pipeline layout": ("vkCreatePipelineLayout", lambda d: d.create_pipeline(shaders.spirv("mul"))),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_waiter_is_told_however_the_loss_is_found(victim: Device, way: str) -> None:
+    device = victim
+    name, call = WAYS[way]
+    semaphores = [device.create_semaphore(name=f"s{i}") for i in range(6)]
+    told: list[PumiceError | None] = []
+    blocked = [Blocked(lambda s=s: s.wait(5)) for s in semaphores[:3]]
+    blocked += [Blocked(lambda: wait_any([(semaphores[3], 1), (semaphores[4], 1)]))]
+    for _ in range(10):
+        semaphores[5].notify(7, told.append)
+    gate, out = device.create_semaphore(), device.create_semaphore()
+    device.compute_queue.barrier(waits=((gate, 1),), signals=((out, 1),))
+    out.notify(1, told.append)
+    until(lambda: len(device.waiting) == 3 and device.notifier.armed == 13)
+    start = time.monotonic()
+    with failing(device, name) as calls:
+        with pytest.raises(DeviceLostError):
+            call(device)
+        assert calls
+        for each in blocked:
+            each.join()
+        until(lambda: len(told) == 11)
+    assert device.lost is not None
+    for each in blocked:
+        assert isinstance(each.error, DeviceLostError) and each.error.message == device.lost.message
+        assert each.ended - start < 1
+    assert all(error is device.lost for error in told)
+    with pytest.raises(DeviceLostError):
+        out.wait(1)
+    semaphores[0].notify(1, told.append)
+    assert len(told) == 12 and device.held == 0
+
+
+def test_the_notifier_finds_the_loss(victim: Device) -> None:
+    """Nobody calls the driver but the notifier's thread; it tells everybody, and goes on telling."""
+    device = victim
+    semaphore, other = device.create_semaphore(), device.create_semaphore()
+    told: list[PumiceError | None] = []
+    with failing(device, "vkWaitSemaphores"):
+        semaphore.notify(1, told.append)
+        until(lambda: device.lost is not None and len(told) == 1)
+    assert isinstance(told[0], DeviceLostError)
+    other.notify(1, told.append)
+    assert len(told) == 2
+
+
+def test_eight_threads_find_the_loss_at_once(victim: Device) -> None:
+    device = victim
+    buffer = device.create_buffer(256, memory_type=HOST)
+    start = threading.Barrier(9)
+
+    def work(index: int) -> None:
+        commands = device.create_command_buffer(name=f"thread {index}")
+        done = device.create_semaphore()
+        start.wait()
+        for value in range(1, 100_000):
+            commands.begin().fill(buffer, b"\1")
+            device.compute_queue.submit((commands.end(),), signals=((done, value),))
+            done.wait(value, 10)
+
+    blocked = [Blocked(lambda i=i: work(i)) for i in range(8)]
+    start.wait()
+    time.sleep(0.05)
+    with failing(device, "vkQueueSubmit"):
+        for each in blocked:
+            each.join()
+    assert device.lost is not None
+    for each in blocked:
+        assert isinstance(each.error, DeviceLostError) and each.error.message == device.lost.message
+
+
+def test_close_with_work_in_flight_and_things_held_and_deferred(driver: Driver) -> None:
+    before = live_objects()
+    device = Device(driver)
+    buffer = device.create_buffer(64 << 20)
+    gates = [device.create_semaphore() for _ in range(3)]
+    for value in range(4):
+        device.compute_queue.fill(buffer, bytes([value]))
+    for gate in gates:
+        device.compute_queue.fill(buffer, b"\1", 3, 9, waits=((gate, 1),), signals=((device.create_semaphore(), 1),))
+    buffer.close()
+    device.create_pipeline(shaders.spirv("mul")).close()
+    commands = device.create_command_buffer(one_shot=True)
+    commands.begin()
+    commands.close()
+    lose(device)
+    assert device.held == 0
+    device.close()
+    device.close()
+    assert live_objects() == before
+
+
+def test_loss_while_recording(victim: Device) -> None:
+    device = victim
+    buffer = device.create_buffer(64)
+    commands = device.create_command_buffer(name="half")
+    commands.begin().fill(buffer, b"\1")
+    lose(device)
+    commands.fill(buffer, b"\2")  # the driver takes commands for a lost device, and runs none
+    commands.end()
+    with pytest.raises(DeviceLostError):
+        device.compute_queue.submit((commands,))
+
+
+def test_views_of_a_lost_device(driver: Driver) -> None:
+    device = Device(driver)
+    buffer = device.create_buffer(4096, memory_type=HOST)
+    view = buffer.map()
+    lose(device)
+    device.close()
+    view[10] = 5
+    assert view[10] == 5
+    del view
+
+
+def test_out_of_memory_is_no_loss(victim: Device) -> None:
+    device = victim
+    buffer, semaphore = device.create_buffer(16, memory_type=HOST), device.create_semaphore()
+    commands = device.create_command_buffer(one_shot=True)
+    commands.begin().fill(buffer, b"\6")
+    commands.end()
+    for result in (-1, -2):
+        with failing(device, "vkQueueSubmit", result), pytest.raises(ResourceExhaustedError):
+            device.compute_queue.submit((commands,), signals=((semaphore, 1),))
+        assert device.lost is None and semaphore.query() == 0 and semaphore.scheduled == 0
+    device.compute_queue.submit((commands,), signals=((semaphore, 1),))
+    semaphore.wait(1, 10)
+    assert buffer.read() == b"\6" * 16
+    commands.close()
+    with failing(device, "vkWaitSemaphores", -1), pytest.raises(ResourceExhaustedError):
+        semaphore.wait(2)
+    assert device.lost is None and not device.waiting
+    # A held submission that cannot be submitted later tells those who wait for it.
+    gate, out = device.create_semaphore(), device.create_semaphore()
+    device.compute_queue.fill(buffer, b"\7", waits=((gate, 1),), signals=((out, 1),))
+    with failing(device, "vkQueueSubmit", -1):
+        gate.signal(1)
+    with pytest.raises(ResourceExhaustedError):
+        out.wait(1, 5)
+    assert device.lost is None and device.held == 0 and buffer.read() == b"\6" * 16
