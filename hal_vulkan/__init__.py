@@ -3,7 +3,7 @@
 from .buffer import Buffer
 from .buffer_view import BufferView
 from .command_buffer import BindingSlot, CommandBuffer, CommandBufferState
-from .descriptors import SetPins, fill_infos
+from .descriptors import SetPins
 from .device import Device
 from .device_plan import DevicePlan, PlanOptions
 from .device_profile import DeviceLimits, DeviceProfile, DeviceType
@@ -57,7 +57,6 @@ __all__ = [
     "Timepoint",
     "check_groups",
     "compile_glsl",
-    "fill_infos",
     "live_objects",
     "reflect",
     "shared_driver",

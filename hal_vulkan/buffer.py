@@ -8,6 +8,7 @@ Thread rule: a buffer may be used from any thread; who writes what when is the c
 
 from __future__ import annotations
 
+import struct
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from .device import Device
 
 __all__ = ["Buffer"]
+
+# What update templates read for a buffer (a VkDescriptorBufferInfo and 8 bytes more), which by the serial after it is
+# the key of the range in caches too.
+_DESCRIPTOR = struct.Struct("=QQQQ")
 
 _ALL_USAGE = (
     BufferUsage.TRANSFER
@@ -55,7 +60,9 @@ class Buffer:
         "_closed",
         "_pointer",
         "access",
+        "bindable",
         "block_serial",
+        "descriptor",
         "device",
         "handle",
         "memory_type",
@@ -88,6 +95,9 @@ class Buffer:
         self.block_serial = block.serial
         self.offset = offset
         self.size = size
+        self.descriptor = _DESCRIPTOR.pack(block.handle_value, offset, size, block.serial)
+        limits = device.bind_limits
+        self.bindable = not offset & limits[0] and 0 < size <= limits[1]
         self.memory_type = memory_type
         self.usage = usage
         self.access = access

@@ -90,6 +90,14 @@ class BindingSlot:
     size: int | None = None
 
 
+# An enum's member, looked up by name, takes five times as long as a global.
+_INITIAL: Final = CommandBufferState.INITIAL
+_RECORDING: Final = CommandBufferState.RECORDING
+_EXECUTABLE: Final = CommandBufferState.EXECUTABLE
+_SUBMITTED: Final = CommandBufferState.SUBMITTED
+_CLOSED: Final = CommandBufferState.CLOSED
+
+
 class NativeCommands:
     """A VkCommandPool with its one VkCommandBuffer: reset together, recycled by the device."""
 
@@ -103,17 +111,41 @@ class NativeCommands:
 
 
 class Barriers:
-    """The two barriers of a queue family, as prepared arguments of vkCmdPipelineBarrier."""
+    """The two barriers of a queue family: ``record(handle, *between)`` and ``record(handle, *at_end)``.
 
-    def __init__(self, family_flags: int) -> None:
-        compute = bool(family_flags & _QUEUE_COMPUTE)
-        self.work = _STAGE_TRANSFER | (_STAGE_COMPUTE if compute else 0)
+    With synchronization2 a barrier is two arguments instead of ten, and a native call costs by the argument.
+    """
+
+    __slots__ = ("at_end", "between", "record")
+
+    def __init__(self, device: Device, family: int) -> None:
+        compute = bool(device.profile.queue_families[family].flags & _QUEUE_COMPUTE)
+        work = _STAGE_TRANSFER | (_STAGE_COMPUTE if compute else 0)
+        after = work | (_STAGE_INDIRECT if compute else 0)
         writes = _ACCESS_TRANSFER_WRITE | (_ACCESS_SHADER_WRITE if compute else 0)
         reads = _ACCESS_TRANSFER | (_ACCESS_SHADER | _ACCESS_INDIRECT_READ if compute else 0)
-        self.after = self.work | (_STAGE_INDIRECT if compute else 0)
-        self.final = self.after | _STAGE_HOST
-        self.between = new("VkMemoryBarrier", srcAccessMask=writes, dstAccessMask=reads)
-        self.at_end = new("VkMemoryBarrier", srcAccessMask=writes, dstAccessMask=reads | _ACCESS_HOST)
+        between = (work, after, writes, reads)
+        at_end = (work, after | _STAGE_HOST, writes, reads | _ACCESS_HOST)
+        self.between: tuple[object, ...]
+        self.at_end: tuple[object, ...]
+        if "synchronization2" in device.plan.features:
+            core = device.profile.api_version[:2] >= (1, 3)
+            self.record = device.fn.vkCmdPipelineBarrier2 if core else device.fn.vkCmdPipelineBarrier2KHR
+            self.between, self.at_end = _dependency(*between), _dependency(*at_end)
+        else:
+            self.record = device.fn.vkCmdPipelineBarrier
+            self.between, self.at_end = _legacy_barrier(*between), _legacy_barrier(*at_end)
+
+
+def _dependency(work: int, after: int, writes: int, reads: int) -> tuple[object, ...]:
+    # The stages and accesses used here have the same bits in both generations.
+    barrier = new("VkMemoryBarrier2", srcStageMask=work, srcAccessMask=writes, dstStageMask=after, dstAccessMask=reads)
+    return (new("VkDependencyInfo", memoryBarrierCount=1, pMemoryBarriers=barrier),)
+
+
+def _legacy_barrier(work: int, after: int, writes: int, reads: int) -> tuple[object, ...]:
+    barrier = new("VkMemoryBarrier", srcAccessMask=writes, dstAccessMask=reads)
+    return (work, after, 0, 1, barrier, 0, NULL, 0, NULL)
 
 
 class _Recording:
@@ -192,19 +224,19 @@ class CommandBuffer:
         self.one_shot = one_shot
         self.binding_capacity = binding_capacity
         self.family = device.plan.compute_family if family is None else family
-        self.state = CommandBufferState.INITIAL
+        self.state = _INITIAL
         self._timing = timing
         if timing:
             device.check_timestamps(self.family)
         self._barriers = device.barriers(self.family)
-        self._groups_max = tuple(device.profile.limits.max_compute_work_group_count)
+        self._groups_max = device.groups_max
         self._recording: _Recording | None = None
         self._recordings: dict[tuple[int, ...], _Recording] = {}
         self._commands: list[tuple[Callable[..., None], tuple[object, ...]]] = []
-        self._handle: CData = ffi.NULL
+        self._handle: CData = NULL
         self._pipeline: ComputePipeline | None = None
         self._bound: BoundSets | None = None
-        self._bound_layout: CData = ffi.NULL
+        self._bound_layout: CData = NULL
         self._push: bytes = b""
         self._labels = 0
         self._checked_epoch = -1
@@ -218,20 +250,21 @@ class CommandBuffer:
         Raises:
             FailedPreconditionError: it is being recorded already.
         """
-        if self.state is CommandBufferState.CLOSED:
+        if self.state is _CLOSED:
             raise ClosedError(f"command buffer {self.name} was closed")
-        if self.state is CommandBufferState.RECORDING:
+        if self.state is _RECORDING:
             raise FailedPreconditionError(f"command buffer {self.name} is being recorded; end() it first")
         device = self.device
-        if device.lost is not None or device.is_closed:
+        if device.lost is not None or device._closed:
             device.check_usable()
-        self._drop()
+        if self.state is not _INITIAL:
+            self._drop()
         # What is closed from here on is found by end() and at submission.
         self._checked_epoch = device.close_epoch
         self._labels = 0
         if not self.binding_capacity:
             self._open()
-        self.state = CommandBufferState.RECORDING
+        self.state = _RECORDING
         device.recording.add(self)
         return self
 
@@ -239,7 +272,7 @@ class CommandBuffer:
         """Takes native commands and starts them."""
         device = self.device
         native = device.take_commands(self.family)
-        info = device.begin_info(_ONE_TIME_SUBMIT if self.one_shot else _SIMULTANEOUS_USE)
+        info = device.begin_once if self.one_shot else device.begin_again
         result = device.fn.vkBeginCommandBuffer(native.handle, info)
         if result:
             device.recycle_commands(native)
@@ -247,7 +280,7 @@ class CommandBuffer:
         self._recording = _Recording(native)
         self._handle = native.handle
         self._pipeline = self._bound = None
-        self._bound_layout = ffi.NULL
+        self._bound_layout = NULL
         self._push = b""
         if self._timing:
             self._recording.timestamps = TimestampRecorder(device, native.handle, self.family)
@@ -259,7 +292,8 @@ class CommandBuffer:
             ClosedError: something recorded was closed meanwhile; the recording is dropped.
             InternalError: the validation layers found wrong use in the recorded range (with validation on).
         """
-        self._check_recording()
+        if self.state is not _RECORDING:
+            self._check_recording()
         self.device.recording.discard(self)
         if not self.binding_capacity:
             try:
@@ -269,16 +303,14 @@ class CommandBuffer:
                 self._finish()
             except Exception:
                 self._drop()
-                self.state = CommandBufferState.INITIAL
+                self.state = _INITIAL
                 raise
-        self.state = CommandBufferState.EXECUTABLE
+        self.state = _EXECUTABLE
         return self
 
     def _finish(self) -> None:
         barriers, fn, device = self._barriers, self.device.fn, self.device
-        fn.vkCmdPipelineBarrier(
-            self._handle, barriers.work, barriers.final, 0, 1, barriers.at_end, 0, ffi.NULL, 0, ffi.NULL
-        )
+        barriers.record(self._handle, *barriers.at_end)
         result = fn.vkEndCommandBuffer(self._handle)
         if result or device.validation:
             device.check(result, f"ending {self.name}")
@@ -305,9 +337,9 @@ class CommandBuffer:
             InvalidArgumentError: a wrong number of buffers, wrong push-constant size, or a misaligned offset.
             ResourceExhaustedError: more workgroups than the device dispatches at once.
         """
-        if self.state is not CommandBufferState.RECORDING:
+        if self.state is not _RECORDING:
             self._check_recording()
-        if self.binding_capacity and self._handle == ffi.NULL:
+        if self.binding_capacity and self._handle == NULL:
             self._check_slots(pipeline, bindings)
             check_groups(pipeline, groups)
             self._check_push(pipeline, push)
@@ -340,7 +372,7 @@ class CommandBuffer:
         The counts are read when the command runs; counts past the device's limits are undefined behaviour there.
         """
         self._check_recording()
-        if self.binding_capacity and self._handle == ffi.NULL:
+        if self.binding_capacity and self._handle == NULL:
             self._check_slots(pipeline, bindings)
             self._check_slot(parameters)
             self._check_push(pipeline, push)
@@ -412,7 +444,7 @@ class CommandBuffer:
                 )
             for index, descriptor_set in enumerate(bound.sets):
                 fn.vkCmdBindDescriptorSets(
-                    handle, _BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, ffi.NULL
+                    handle, _BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
                 )
         if push is not self._push and push != self._push:
             self._check_push(pipeline, push)
@@ -454,7 +486,7 @@ class CommandBuffer:
         self,
         pipeline: ComputePipeline,
         sets: SetPins,
-        infos: CData | None,
+        infos: bytes | None,
         groups: Groups,
         push: bytes,
     ) -> None:
@@ -469,11 +501,11 @@ class CommandBuffer:
             or recording.queue is None
             or recording.number > recording.queue.completed
             or device.held
-            or self.state is not CommandBufferState.EXECUTABLE
+            or self.state is not _EXECUTABLE
             or device.lost is not None
         ):
             self.begin()
-            self.state = CommandBufferState.EXECUTABLE
+            self.state = _EXECUTABLE
             device.recording.discard(self)
             recording = self._recording
             assert recording is not None
@@ -483,7 +515,7 @@ class CommandBuffer:
             for layout, descriptor_set in recording.pinned:
                 layout.unpin(descriptor_set)
             recording.pinned = ()
-            result = device.fn.vkBeginCommandBuffer(native.handle, device.begin_info(_SIMULTANEOUS_USE))
+            result = device.fn.vkBeginCommandBuffer(native.handle, device.begin_again)
             if result:
                 device.check(result, f"beginning {self.name}")
         fn, handle, barriers = device.fn, native.handle, self._barriers
@@ -491,7 +523,9 @@ class CommandBuffer:
         recording.resources = [pipeline]
         fn.vkCmdBindPipeline(handle, _BIND_POINT_COMPUTE, pipeline.handle)
         if infos is not None:
-            fn.vkCmdPushDescriptorSetWithTemplateKHR(handle, pipeline.push_template, pipeline.layout, 0, infos)
+            fn.vkCmdPushDescriptorSetWithTemplateKHR(
+                handle, pipeline.push_template, pipeline.layout, 0, ffi.from_buffer(infos)
+            )
         for index, (_, descriptor_set) in enumerate(sets):
             fn.vkCmdBindDescriptorSets(
                 handle, _BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
@@ -501,22 +535,20 @@ class CommandBuffer:
                 push += bytes(-len(push) % 4)
             fn.vkCmdPushConstants(handle, pipeline.layout, _COMPUTE_STAGE, 0, len(push), ffi.from_buffer(push))
         fn.vkCmdDispatch(handle, *groups)
-        fn.vkCmdPipelineBarrier(handle, barriers.work, barriers.final, 0, 1, barriers.at_end, 0, NULL, 0, NULL)
+        barriers.record(handle, *barriers.at_end)
         result = fn.vkEndCommandBuffer(handle)
         if result or device.validation:
             device.check(result, f"recording {self.name}")
 
     def execution_barrier(self) -> None:
         """Commands after it start once all before it are done, and see what they wrote."""
-        if self.state is not CommandBufferState.RECORDING:
+        if self.state is not _RECORDING:
             self._check_recording()
-        if self.binding_capacity and self._handle == ffi.NULL:
+        if self.binding_capacity and self._handle == NULL:
             self._commands.append((CommandBuffer.execution_barrier, ()))
             return
         barriers = self._barriers
-        self.device.fn.vkCmdPipelineBarrier(
-            self._handle, barriers.work, barriers.after, 0, 1, barriers.between, 0, ffi.NULL, 0, ffi.NULL
-        )
+        barriers.record(self._handle, *barriers.between)
 
     def fill(self, target: Buffer | BindingSlot, pattern: bytes, offset: int = 0, size: int | None = None) -> None:
         """Fills bytes ``[offset, offset + size)`` with a pattern of 1, 2 or 4 bytes that starts at ``offset``.
@@ -615,7 +647,7 @@ class CommandBuffer:
         """Opens a debug label, which tools such as RenderDoc show around the commands in it."""
         self._check_recording()
         self._labels += 1
-        if self.binding_capacity and self._handle == ffi.NULL:
+        if self.binding_capacity and self._handle == NULL:
             self._commands.append((CommandBuffer.begin_label, (label,)))
         elif self.device.debug_utils:
             info = new("VkDebugUtilsLabelEXT", pLabelName=label)
@@ -631,7 +663,7 @@ class CommandBuffer:
         if not self._labels:
             raise FailedPreconditionError(f"command buffer {self.name} has no open label; begin_label() first")
         self._labels -= 1
-        if self.binding_capacity and self._handle == ffi.NULL:
+        if self.binding_capacity and self._handle == NULL:
             self._commands.append((CommandBuffer.end_label, ()))
         elif self.device.debug_utils:
             self.device.fn.vkCmdEndDebugUtilsLabelEXT(self._handle)
@@ -652,7 +684,7 @@ class CommandBuffer:
         if not self.binding_capacity:
             _no_slot(target)
             return False
-        if self._handle != ffi.NULL:
+        if self._handle != NULL:
             return False
         self._check_slot(target)
         self._commands.append((command, (target, *arguments)))
@@ -671,7 +703,7 @@ class CommandBuffer:
             _no_slot(source)
             _no_slot(target)
             return False
-        if self._handle != ffi.NULL:
+        if self._handle != NULL:
             return False
         self._check_slot(source)
         self._check_slot(target)
@@ -701,7 +733,7 @@ class CommandBuffer:
         self._open()
         recording = self._recording
         assert recording is not None
-        self.state = CommandBufferState.RECORDING
+        self.state = _RECORDING
         try:
             for command, arguments in self._commands:
                 command(self, *(_resolve(argument, table) for argument in arguments))
@@ -711,21 +743,21 @@ class CommandBuffer:
             raise
         finally:
             if not self.device.is_closed:
-                self.state = CommandBufferState.EXECUTABLE
+                self.state = _EXECUTABLE
             self._recording = None
-            self._handle = ffi.NULL
+            self._handle = NULL
         return recording
 
     # -- submission (for Queue) ----------------------------------------------------------------------
 
     def prepare(self, bindings: Sequence[Buffer] | None) -> _Recording:
         """The native commands to submit, after the checks that a submission needs. For ``Queue``."""
-        if self.state is not CommandBufferState.EXECUTABLE:
+        if self.state is not _EXECUTABLE:
             self._check_executable()
         if self.binding_capacity:
             recording = self._recording_for(bindings or ())
             if self.one_shot:
-                self.state = CommandBufferState.SUBMITTED
+                self.state = _SUBMITTED
             return recording
         if bindings:
             raise InvalidArgumentError(f"{self.name} has no binding slots, but a binding table was given")
@@ -734,13 +766,13 @@ class CommandBuffer:
         if self._checked_epoch != self.device.close_epoch:
             self._check_open(recording)
         if self.one_shot:
-            self.state = CommandBufferState.SUBMITTED
+            self.state = _SUBMITTED
         return recording
 
     def unprepare(self, recording: _Recording) -> None:
         """Takes the ``prepare`` that gave ``recording`` back, after a submission that failed."""
-        if self.state is CommandBufferState.SUBMITTED and self._holds(recording):
-            self.state = CommandBufferState.EXECUTABLE
+        if self.state is _SUBMITTED and self._holds(recording):
+            self.state = _EXECUTABLE
 
     def _holds(self, recording: _Recording) -> bool:
         """Whether it is of the last ``begin`` and not evicted since."""
@@ -811,13 +843,13 @@ class CommandBuffer:
             self.device.release_recording(recording)
         self._recordings.clear()
         self._commands.clear()
-        self._handle = ffi.NULL
+        self._handle = NULL
 
     def close(self) -> None:
         """Gives everything back, once no queue runs it any more; idempotent."""
-        if self.state is not CommandBufferState.CLOSED:
+        if self.state is not _CLOSED:
             self._drop()
-            self.state = CommandBufferState.CLOSED
+            self.state = _CLOSED
 
     def __enter__(self) -> CommandBuffer:
         return self
@@ -828,22 +860,22 @@ class CommandBuffer:
         self.close()
 
     def _check_recording(self) -> None:
-        if self.state is CommandBufferState.RECORDING:
+        if self.state is _RECORDING:
             return
-        if self.state is CommandBufferState.CLOSED:
+        if self.state is _CLOSED:
             raise ClosedError(f"command buffer {self.name} was closed")
         raise FailedPreconditionError(
             f"command buffer {self.name} is {self.state.value}, not being recorded: begin() it"
         )
 
     def _check_executable(self) -> None:
-        if self.state is CommandBufferState.CLOSED:
+        if self.state is _CLOSED:
             raise ClosedError(f"command buffer {self.name} was closed")
-        if self.state is CommandBufferState.SUBMITTED:
+        if self.state is _SUBMITTED:
             raise FailedPreconditionError(
                 f"command buffer {self.name} is one-shot and was submitted; record it again, or create it reusable"
             )
-        if self.state is not CommandBufferState.EXECUTABLE:
+        if self.state is not _EXECUTABLE:
             raise FailedPreconditionError(
                 f"command buffer {self.name} is {self.state.value}; begin(), record and end() it before submitting"
             )

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from .buffer import Buffer
     from .device import Device
 
-__all__ = ["DescriptorSet", "DescriptorSetLayout", "LayoutKey", "SetPins", "fill_infos"]
+__all__ = ["DescriptorSet", "DescriptorSetLayout", "LayoutKey", "SetPins"]
 
 _COMPUTE_STAGE: Final = 0x20
 _PUSH_DESCRIPTOR_BIT: Final = 0x1
 _BIND_POINT_COMPUTE: Final = 1
-_INFO_SIZE: Final = 24  # sizeof(VkDescriptorBufferInfo): handle, offset, range
+_INFO_SIZE: Final = 32  # of Buffer.descriptor
 
 # (binding, VkDescriptorType, count)
 LayoutKey: TypeAlias = tuple[tuple[int, int, int], ...]
@@ -38,7 +38,7 @@ class DescriptorSet:
 
     __slots__ = ("array", "dropped", "handle", "key", "pins")
 
-    def __init__(self, handle: CData, key: tuple[int, ...]) -> None:
+    def __init__(self, handle: CData, key: bytes) -> None:
         self.handle = handle
         self.array = ffi.new("VkDescriptorSet[1]", [handle])
         self.key = key
@@ -62,7 +62,7 @@ class DescriptorSetLayout:
         self.push = push
         self.descriptor_count = sum(count for _, _, count in bindings)
         self._lock = threading.Lock()
-        self._sets: dict[tuple[int, ...], DescriptorSet] = {}
+        self._sets: dict[bytes, DescriptorSet] = {}
         self._free: list[DescriptorSet] = []
         self._pools: list[CData] = []
         self._capacity = device.plan.descriptor_pool_size * 4
@@ -93,11 +93,6 @@ class DescriptorSetLayout:
         if bindings and not push:
             self._template = self.make_template()
             device.own("descriptor update template", self._template)
-        self._infos = self.new_infos()
-
-    def new_infos(self) -> CData:
-        """An array of VkDescriptorBufferInfo, one a descriptor, as the update templates read it."""
-        return ffi.new("VkDescriptorBufferInfo[]", max(self.descriptor_count, 1))
 
     def make_template(self, pipeline_layout: CData = NULL) -> CData:
         """A VkDescriptorUpdateTemplate from ``new_infos``: for sets, or with a pipeline layout for push descriptors."""
@@ -131,17 +126,14 @@ class DescriptorSetLayout:
         )
         return template[0]
 
-    def get(self, buffers: Sequence[Buffer], key: tuple[int, ...] | None = None) -> DescriptorSet:
+    def get(self, buffers: Sequence[Buffer], key: bytes | None = None) -> DescriptorSet:
         """The pinned set that binds these buffers, one a descriptor in binding order; unpin it when done.
 
         The ranges are the caller's to check (alignment, limits, openness), who may have made the ``key`` already: block
         serial, offset and size of each.
         """
         if key is None:
-            parts: list[int] = []
-            for buffer in buffers:
-                parts += (buffer.block_serial, buffer.offset, buffer.size)
-            key = tuple(parts)
+            key = b"".join([buffer.descriptor for buffer in buffers])
         with self._lock:
             found = self._sets.get(key)
             if found is None:
@@ -162,12 +154,12 @@ class DescriptorSetLayout:
                 descriptor_set.dropped = False
                 self._free.append(descriptor_set)
 
-    def _write(self, key: tuple[int, ...], buffers: Sequence[Buffer]) -> DescriptorSet:
+    def _write(self, key: bytes, buffers: Sequence[Buffer]) -> DescriptorSet:
         target = self._take()
-        infos = self._infos
-        fill_infos(infos, buffers)
         if buffers:
-            self.device.fn.vkUpdateDescriptorSetWithTemplate(self.device.handle, target.handle, self._template, infos)
+            self.device.fn.vkUpdateDescriptorSetWithTemplate(
+                self.device.handle, target.handle, self._template, ffi.from_buffer(key)
+            )
         target.key = key
         self._sets[key] = target
         return target
@@ -208,12 +200,12 @@ class DescriptorSetLayout:
             device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles),
             f"allocating {count} descriptor sets",
         )
-        self._free.extend(DescriptorSet(handles[i], ()) for i in range(count))
+        self._free.extend(DescriptorSet(handles[i], b"") for i in range(count))
 
     def drop_block(self, serial: int) -> None:
         """Forgets the sets that bind ranges of a memory block which is being freed."""
         with self._lock:
-            for key in [key for key in self._sets if serial in key[::3]]:
+            for key in [key for key in self._sets if serial in memoryview(key).cast("Q").tolist()[3::4]]:
                 found = self._sets.pop(key)
                 if found.pins:
                     found.dropped = True
@@ -238,12 +230,3 @@ class DescriptorSetLayout:
             device.destroy("descriptor update template", self._template)
         fn.vkDestroyDescriptorSetLayout(device.handle, self.handle, ffi.NULL)
         destroyed("descriptor set layout")
-
-
-def fill_infos(infos: CData, buffers: Sequence[Buffer]) -> None:
-    """Writes buffers' ranges into an array of VkDescriptorBufferInfo."""
-    for index, buffer in enumerate(buffers):
-        info = infos[index]
-        info.buffer = buffer.handle
-        info.offset = buffer.offset
-        info.range = buffer.size

@@ -150,7 +150,15 @@ class Device:
         self._pipeline_layouts: dict[tuple[object, ...], CData] = {}
         self._push_templates: dict[int, CData] = {}
         self._barriers: dict[int, Barriers] = {}
-        self._begin_infos: dict[int, CData] = {}
+        limits = self.profile.limits
+        # What any binding takes: alignment (as a mask) and size.
+        self.bind_limits = (
+            max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment) - 1,
+            min(limits.max_storage_buffer_range, limits.max_uniform_buffer_range),
+        )
+        self.groups_max = tuple(self.profile.limits.max_compute_work_group_count)
+        self.begin_once = new("VkCommandBufferBeginInfo", flags=0x1)  # ONE_TIME_SUBMIT
+        self.begin_again = new("VkCommandBufferBeginInfo", flags=0x4)  # SIMULTANEOUS_USE
         self._free_commands: dict[int, list[NativeCommands]] = {}
         self._free_query_pools: list[CData] = []
         self._held: OrderedDict[int, None] = OrderedDict()
@@ -509,10 +517,10 @@ class Device:
 
     def take_commands(self, family: int) -> NativeCommands:
         """A command pool with its command buffer, reset."""
-        free = self._free_commands.get(family)
-        if free:
-            with contextlib.suppress(IndexError):
-                return free.pop()
+        try:
+            return self._free_commands[family].pop()
+        except (KeyError, IndexError):
+            pass
         pool = ffi.new("VkCommandPool *")
         info = new("VkCommandPoolCreateInfo", flags=0x3, queueFamilyIndex=family)  # TRANSIENT, RESET_COMMAND_BUFFER
         self.check(self.fn.vkCreateCommandPool(self.handle, info, ffi.NULL, pool), "creating a command pool")
@@ -569,18 +577,11 @@ class Device:
         """Keeps a query pool for the next recording."""
         self._free_query_pools.append(pool)
 
-    def begin_info(self, flags: int) -> CData:
-        """A VkCommandBufferBeginInfo, made once for each set of flags."""
-        info = self._begin_infos.get(flags)
-        if info is None:
-            info = self._begin_infos[flags] = new("VkCommandBufferBeginInfo", flags=flags)
-        return info
-
     def barriers(self, family: int) -> Barriers:
         """The barriers of a queue family."""
         found = self._barriers.get(family)
         if found is None:
-            found = self._barriers[family] = Barriers(self.profile.queue_families[family].flags)
+            found = self._barriers[family] = Barriers(self, family)
         return found
 
     def check_timestamps(self, family: int) -> None:

@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ..status import ClosedError, OutOfRangeError, PumiceError, UnimplementedError
-from .executable_format import DispatchAbi, ExecutableDef, PipelineDef, parse_executable
+from .executable_format import DispatchAbi, ExecutableDef, PipelineDef
+from .executable_reader import parse_executable
 from .native import CData, ffi, new
 from .pipeline import ComputePipeline, PipelineInterface, SpecializationValue
 from .spirv import reflect

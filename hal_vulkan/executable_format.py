@@ -1,10 +1,11 @@
-"""Vulkan executables as IREE's compiler writes them (``vulkan-spirv-fb``, ``vulkan-spirv-bda-v1``): reader and writer.
+"""Vulkan executables as IREE's compiler writes them (``vulkan-spirv-fb``, ``vulkan-spirv-bda-v1``): their parts and rules.
 
 A blob is a 64-byte header (``VKE1``, a u32 version, a u64 content size, 48 bytes reserved) and a FlatBuffer with the
 identifier ``VKE1``. Facts: ``runtime/src/iree/schemas/{vulkan_executable_def,executable_debug_info}.fbs``,
 ``runtime/src/iree/base/internal/flatcc/parsing.h`` and the checks of ``runtime/src/iree/hal/drivers/vulkan/
 executable.c``, IREE 3.13.
 
+:mod:`.executable_reader` turns a blob into an :class:`ExecutableDef`, :mod:`.executable_writer` the other way.
 Numbers like ``shader_module`` and ``pipeline_layout`` index the tuples of the :class:`ExecutableDef` that holds them.
 """
 
@@ -12,18 +13,17 @@ from __future__ import annotations
 
 import enum
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-from flatbuffers import builder as flatbuffer_builder  # type: ignore[import-untyped]
-
-from ..flatbuffer import FlatBuffer, Table
-from ..status import IncompatibleError, InvalidArgumentError, ResourceExhaustedError
+from ..status import IncompatibleError, InvalidArgumentError
 
 __all__ = [
+    "BDA_ROOT_BYTES",
+    "FILE_IDENTIFIER",
+    "FORMAT_VERSION",
+    "HEADER",
+    "PUSH_CONSTANT_RANGE",
     "STAGE_COMPUTE",
     "BdaBindingDef",
     "BdaDispatchLayoutDef",
@@ -40,27 +40,33 @@ __all__ = [
     "PushConstantRange",
     "SourceFile",
     "StageLocation",
-    "build_executable",
-    "parse_executable",
     "validate_executable",
 ]
 
 STAGE_COMPUTE: Final = 0x20
 """``VK_SHADER_STAGE_COMPUTE_BIT``."""
 
-_IDENTIFIER: Final = b"VKE1"
-_VERSION: Final = 0
-_HEADER: Final = struct.Struct("<4sIQ48x")
-_PUSH_CONSTANT_RANGE: Final = struct.Struct("<III")
+FILE_IDENTIFIER: Final = b"VKE1"
+"""What both the header and the FlatBuffer start with."""
+
+FORMAT_VERSION: Final = 0
+"""The only version of the header that is known."""
+
+HEADER: Final = struct.Struct("<4sIQ48x")
+"""Identifier, format version and the FlatBuffer's size in bytes."""
+
+PUSH_CONSTANT_RANGE: Final = struct.Struct("<III")
+"""Stage flags, offset and size, as :class:`PushConstantRange`."""
+
+BDA_ROOT_BYTES: Final = 32
+"""How much of the push constants the root of a ``BDA_V1`` pipeline takes."""
+
 _SPIRV_MAGIC: Final = 0x07230203
 _SPIRV_HEADER_BYTES: Final = 20
 _BDA_ABI_VERSION: Final = 1
-_BDA_ROOT_BYTES: Final = 32
 _MAX_COUNT: Final = 0xFFFF
 _U32_MAX: Final = 0xFFFFFFFF
 _U64_MAX: Final = 0xFFFFFFFFFFFFFFFF
-
-_Enum = TypeVar("_Enum", bound=enum.IntEnum)
 
 
 class DispatchAbi(enum.IntEnum):
@@ -176,8 +182,8 @@ class BdaDispatchLayoutDef:
     bindings: tuple[BdaBindingDef, ...] = ()
     entry_type: BdaEntryType = BdaEntryType.ADDRESS64
     root_offset: int = 0
-    root_length: int = _BDA_ROOT_BYTES
-    constant_offset: int = _BDA_ROOT_BYTES
+    root_length: int = BDA_ROOT_BYTES
+    constant_offset: int = BDA_ROOT_BYTES
     abi_version: int = _BDA_ABI_VERSION
 
 
@@ -203,130 +209,6 @@ class ExecutableDef:
     pipeline_layouts: tuple[PipelineLayoutDef, ...]
     shader_modules: tuple[memoryview, ...]
     source_files: tuple[SourceFile, ...] = ()
-
-
-def parse_executable(data: bytes | bytearray | memoryview) -> ExecutableDef:
-    """The executable in ``data``, all cross-references checked. Shader code and source files stay views of ``data``.
-
-    Bytes past the header's content size are padding and are ignored.
-
-    Raises:
-        IncompatibleError: the header's version or the BDA ABI version is not one this build knows.
-        InvalidArgumentError: anything else about the bytes is wrong; the message names the field and the byte offset
-            (from the end of the 64-byte header) or the rule that is broken.
-    """
-    view = memoryview(data).toreadonly()
-    if not view.c_contiguous:
-        raise InvalidArgumentError("executable: expected contiguous bytes, got a strided view; copy it first")
-    if view.nbytes < _HEADER.size:
-        raise InvalidArgumentError(f"executable: expected a header of {_HEADER.size} bytes, got {view.nbytes}")
-    view = view.cast("B")
-    magic, version, size = _HEADER.unpack_from(view)
-    if magic != _IDENTIFIER:
-        raise InvalidArgumentError(f"executable: expected a blob that starts with {_IDENTIFIER!r}, got {magic!r}")
-    if version != _VERSION:
-        raise IncompatibleError(
-            f"executable: found format version {version}, known is {_VERSION}; recompile the module for this runtime"
-        )
-    room = view.nbytes - _HEADER.size
-    if not 0 < size <= room:
-        raise InvalidArgumentError(f"executable: expected a content size of 1 to {room} bytes, got {size}; truncated?")
-    buffer = FlatBuffer(view[_HEADER.size : _HEADER.size + size], identifier=_IDENTIFIER, name="executable")
-    root = buffer.root()
-    executable = ExecutableDef(
-        pipelines=tuple(_read_pipeline(table) for table in root.tables(0, "pipelines")),
-        descriptor_set_layouts=tuple(_read_set_layout(table) for table in root.tables(1, "descriptor_set_layouts")),
-        pipeline_layouts=tuple(_read_pipeline_layout(table) for table in root.tables(2, "pipeline_layouts")),
-        shader_modules=tuple(
-            table.vector_bytes(0, "spirv_code", 4) or memoryview(b"") for table in root.tables(3, "shader_modules")
-        ),
-        source_files=tuple(
-            SourceFile(table.string(0, "path") or "", table.u8s(1, "content"))
-            for table in root.tables(4, "source_files")
-        ),
-    )
-    validate_executable(executable)
-    return executable
-
-
-def _read_enum(kind: type[_Enum], value: int, table: Table, slot: int, name: str) -> _Enum:
-    try:
-        return kind(value)
-    except ValueError:
-        known = ", ".join(f"{member.value} ({member.name})" for member in kind)
-        raise table.error(slot, name, f"expected one of {known}, got {value}") from None
-
-
-def _read_location(table: Table | None) -> FileLocation | None:
-    return None if table is None else FileLocation(table.string(0, "filename") or "", table.i32(1, "line"))
-
-
-def _read_debug_info(table: Table | None) -> ExportDebugInfo | None:
-    if table is None:
-        return None
-    return ExportDebugInfo(
-        name=table.string(0, "name") or "",
-        location=_read_location(table.table(1, "location")),
-        stage_locations=tuple(
-            StageLocation(stage.string(0, "stage") or "", _read_location(stage.table(1, "location")))
-            for stage in table.tables(2, "stage_locations")
-        ),
-    )
-
-
-def _read_pipeline(table: Table) -> PipelineDef:
-    return PipelineDef(
-        shader_module=table.u32(0, "shader_module_ordinal"),
-        entry_point=table.require_string(1, "entry_point"),
-        pipeline_layout=table.u32(2, "pipeline_layout_ordinal"),
-        subgroup_size=table.u32(3, "subgroup_size"),
-        dispatch_abi=_read_enum(DispatchAbi, table.u8(5, "dispatch_abi"), table, 5, "dispatch_abi"),
-        bda_layout=_read_bda_layout(table.table(6, "bda_dispatch_layout")),
-        debug_info=_read_debug_info(table.table(4, "debug_info")),
-    )
-
-
-def _read_bda_layout(table: Table | None) -> BdaDispatchLayoutDef | None:
-    if table is None:
-        return None
-    entry_type = table.u8(5, "binding_table_entry_type")
-    return BdaDispatchLayoutDef(
-        abi_version=table.u32(0, "abi_version", 1),
-        root_offset=table.u32(1, "root_push_constant_offset"),
-        root_length=table.u32(2, "root_push_constant_length", _BDA_ROOT_BYTES),
-        constant_offset=table.u32(3, "constant_push_constant_offset", _BDA_ROOT_BYTES),
-        constant_count=table.u32(4, "constant_count"),
-        entry_type=_read_enum(BdaEntryType, entry_type, table, 5, "binding_table_entry_type"),
-        binding_count=table.u32(6, "binding_count"),
-        bindings=tuple(
-            BdaBindingDef(binding.u32(0, "minimum_alignment", 1), binding.u64(1, "minimum_length"))
-            for binding in table.tables(7, "bindings")
-        ),
-    )
-
-
-def _read_set_layout(table: Table) -> DescriptorSetLayoutDef:
-    return DescriptorSetLayoutDef(
-        tuple(
-            DescriptorBindingDef(
-                binding=binding.u32(0, "binding"),
-                descriptor_type=_read_enum(
-                    DescriptorType, binding.u32(1, "descriptor_type"), binding, 1, "descriptor_type"
-                ),
-                count=binding.u32(2, "descriptor_count"),
-                stage_flags=binding.u32(3, "stage_flags"),
-            )
-            for binding in table.tables(0, "bindings")
-        )
-    )
-
-
-def _read_pipeline_layout(table: Table) -> PipelineLayoutDef:
-    ranges = table.structs(1, "push_constant_ranges", _PUSH_CONSTANT_RANGE)
-    return PipelineLayoutDef(
-        set_layouts=table.u32s(0, "descriptor_set_layout_ordinals"),
-        push_constant_ranges=tuple(PushConstantRange(*values) for values in ranges),
-    )
 
 
 def validate_executable(executable: ExecutableDef) -> None:
@@ -435,7 +317,7 @@ def _check_bda_layout(bda: BdaDispatchLayoutDef, layout: PipelineLayoutDef, path
             f"{path}.abi_version: found {bda.abi_version}, known is {_BDA_ABI_VERSION}; recompile for this runtime"
         )
     root, constants = bda.root_offset, bda.constant_offset
-    _require(bda.root_length == _BDA_ROOT_BYTES, f"{path}.root_length", f"{_BDA_ROOT_BYTES} bytes", bda.root_length)
+    _require(bda.root_length == BDA_ROOT_BYTES, f"{path}.root_length", f"{BDA_ROOT_BYTES} bytes", bda.root_length)
     _require(root >= 0 and root % 4 == 0, f"{path}.root_offset", "a multiple of 4", root)
     _require(constants >= 0 and constants % 4 == 0, f"{path}.constant_offset", "a multiple of 4", constants)
     for name, count in (("constant_count", bda.constant_count), ("binding_count", bda.binding_count)):
@@ -458,140 +340,3 @@ def _check_bda_layout(bda: BdaDispatchLayoutDef, layout: PipelineLayoutDef, path
         _require(power_of_two, f"{at}.minimum_alignment", "a power of two", alignment)
         length = binding.minimum_length
         _require(0 <= length <= _U64_MAX, f"{at}.minimum_length", "an unsigned 64-bit number", length)
-
-
-def build_executable(executable: ExecutableDef) -> bytes:
-    """The blob of ``executable``: what :func:`parse_executable` reads back equal.
-
-    Raises:
-        InvalidArgumentError: a rule of :func:`validate_executable` is broken, or a number does not fit its field.
-        ResourceExhaustedError: the blob would pass the 2 GiB that a FlatBuffer can hold.
-    """
-    validate_executable(executable)
-    writer = _Writer(sum(code.nbytes for code in executable.shader_modules) + 1024)
-    try:
-        content = writer.write(executable)
-    except flatbuffer_builder.BuilderSizeError as error:
-        raise ResourceExhaustedError("expected an executable below 2 GiB; split it into several") from error
-    except (TypeError, UnicodeEncodeError) as error:
-        raise InvalidArgumentError(f"executable: expected values that fit their fields: {error}") from error
-    return _HEADER.pack(_IDENTIFIER, _VERSION, len(content)) + content
-
-
-_Field = tuple[str, int, int]
-"""Builder method, value and default of one field; a slot's place in the list is its number."""
-
-
-class _Writer:
-    """Writes one executable; a FlatBuffer is built from the leaves up, so every method returns a finished offset."""
-
-    def __init__(self, size_hint: int) -> None:
-        self._builder = flatbuffer_builder.Builder(size_hint)
-
-    def write(self, executable: ExecutableDef) -> bytes:
-        fields = (
-            _offset(self._offsets([self._pipeline(pipeline) for pipeline in executable.pipelines])),
-            _offset(self._offsets([self._set_layout(layout) for layout in executable.descriptor_set_layouts])),
-            _offset(self._offsets([self._pipeline_layout(layout) for layout in executable.pipeline_layouts])),
-            _offset(self._offsets([self._shader(code) for code in executable.shader_modules])),
-            _offset(self._offsets([self._source_file(file) for file in executable.source_files])),
-        )
-        self._builder.Finish(self._table(*fields), file_identifier=_IDENTIFIER)
-        return bytes(self._builder.Output())
-
-    def _table(self, *fields: _Field) -> int:
-        self._builder.StartObject(len(fields))
-        for slot, (method, value, default) in enumerate(fields):
-            getattr(self._builder, method)(slot, value, default)
-        return int(self._builder.EndObject())
-
-    def _offsets(self, offsets: Sequence[int]) -> int:
-        if not offsets:
-            return 0
-        self._builder.StartVector(4, len(offsets), 4)
-        for offset in reversed(offsets):
-            self._builder.PrependUOffsetTRelative(offset)
-        return int(self._builder.EndVector())
-
-    def _string(self, text: str) -> int:
-        return int(self._builder.CreateString(text))
-
-    def _words(self, words: npt.NDArray[np.uint32]) -> int:
-        return int(self._builder.CreateNumpyVector(words))
-
-    def _location(self, location: FileLocation | None) -> int:
-        if location is None:
-            return 0
-        return self._table(_offset(self._string(location.filename)), ("PrependInt32Slot", location.line, 0))
-
-    def _debug_info(self, info: ExportDebugInfo | None) -> int:
-        if info is None:
-            return 0
-        stages = [
-            self._table(_offset(self._string(stage.stage)), _offset(self._location(stage.location)))
-            for stage in info.stage_locations
-        ]
-        name, location = self._string(info.name), self._location(info.location)
-        return self._table(_offset(name), _offset(location), _offset(self._offsets(stages)))
-
-    def _pipeline(self, pipeline: PipelineDef) -> int:
-        return self._table(
-            _u32(pipeline.shader_module),
-            _offset(self._string(pipeline.entry_point)),
-            _u32(pipeline.pipeline_layout),
-            _u32(pipeline.subgroup_size),
-            _offset(self._debug_info(pipeline.debug_info)),
-            ("PrependUint8Slot", pipeline.dispatch_abi, 0),
-            _offset(self._bda_layout(pipeline.bda_layout)),
-        )
-
-    def _bda_layout(self, layout: BdaDispatchLayoutDef | None) -> int:
-        if layout is None:
-            return 0
-        bindings = [
-            self._table(_u32(binding.minimum_alignment, 1), ("PrependUint64Slot", binding.minimum_length, 0))
-            for binding in layout.bindings
-        ]
-        return self._table(
-            _u32(layout.abi_version, 1),
-            _u32(layout.root_offset),
-            _u32(layout.root_length, _BDA_ROOT_BYTES),
-            _u32(layout.constant_offset, _BDA_ROOT_BYTES),
-            _u32(layout.constant_count),
-            ("PrependUint8Slot", layout.entry_type, 0),
-            _u32(layout.binding_count),
-            _offset(self._offsets(bindings)),
-        )
-
-    def _set_layout(self, layout: DescriptorSetLayoutDef) -> int:
-        bindings = [
-            self._table(
-                _u32(binding.binding), _u32(binding.descriptor_type), _u32(binding.count), _u32(binding.stage_flags)
-            )
-            for binding in layout.bindings
-        ]
-        return self._table(_offset(self._offsets(bindings)))
-
-    def _pipeline_layout(self, layout: PipelineLayoutDef) -> int:
-        ordinals = self._words(np.array(layout.set_layouts, "<u4"))
-        self._builder.StartVector(_PUSH_CONSTANT_RANGE.size, len(layout.push_constant_ranges), 4)
-        for constants in reversed(layout.push_constant_ranges):
-            # Prepending: the last member of each struct goes first.
-            for value in (constants.size, constants.offset, constants.stage_flags):
-                self._builder.PrependUint32(value)
-        return self._table(_offset(ordinals), _offset(int(self._builder.EndVector())))
-
-    def _shader(self, code: memoryview) -> int:
-        return self._table(_offset(self._words(np.frombuffer(code, "<u4"))))
-
-    def _source_file(self, file: SourceFile) -> int:
-        content = int(self._builder.CreateByteVector(bytes(file.content)))
-        return self._table(_offset(self._string(file.path)), _offset(content))
-
-
-def _offset(offset: int) -> _Field:
-    return ("PrependUOffsetTRelativeSlot", offset, 0)
-
-
-def _u32(value: int, default: int = 0) -> _Field:
-    return ("PrependUint32Slot", value, default)

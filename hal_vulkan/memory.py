@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from ..status import InvalidArgumentError, PumiceError, ResourceExhaustedError
 from .live_objects import created, destroyed
 from .memory_type import MemoryTypeFlags, rank_memory_types
-from .native import CData, chain, ffi, new
+from .native import CData, chain, ffi, handle_value, new
 from .suballocator import Suballocator, SuballocatorStatistics
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class Block:
         "buffer",
         "coherent",
         "device_address",
+        "handle_value",
         "kind",
         "mapped",
         "memory",
@@ -110,6 +111,7 @@ class Block:
         self.type_index = type_index
         self.serial = serial
         self.buffer: CData = ffi.NULL
+        self.handle_value = 0
         self.memory: CData = ffi.NULL
         self.mapped: CData | None = None  # char *, or None where the host cannot see it
         self.address = 0  # of mapped
@@ -361,6 +363,7 @@ class Allocator:
             info = new("VkBufferCreateInfo", size=block.size, usage=self._usage)
             device.check(fn.vkCreateBuffer(device.handle, chain(info, buffer_next), ffi.NULL, buffer), what)
             block.buffer = buffer[0]
+            block.handle_value = handle_value(block.buffer)
             requirements = ffi.new("VkMemoryRequirements *")
             fn.vkGetBufferMemoryRequirements(device.handle, block.buffer, requirements)
             flags = new("VkMemoryAllocateFlagsInfo", flags=_ALLOCATE_DEVICE_ADDRESS) if self.device_addresses else None

@@ -451,6 +451,8 @@ class DeviceFunctions(_Functions):
         "vkCmdBeginDebugUtilsLabelEXT",
         "vkCmdEndDebugUtilsLabelEXT",
         "vkCmdInsertDebugUtilsLabelEXT",
+        "vkCmdPipelineBarrier2",
+        "vkCmdPipelineBarrier2KHR",
         "vkCmdPushDescriptorSetKHR",
         "vkCmdPushDescriptorSetWithTemplateKHR",
         "vkGetCalibratedTimestampsEXT",

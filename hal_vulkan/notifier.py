@@ -180,11 +180,12 @@ class Notifier:
         with self._lock:
             if not self._sleeping:
                 return
-            self._sleeping = False
             self._wake_lost.set()
-            self._wake_value += 1
-            info = new("VkSemaphoreSignalInfo", semaphore=self._wake, value=self._wake_value)
-            self._device.fn.vkSignalSemaphore(self._device.handle, info)
+            info = new("VkSemaphoreSignalInfo", semaphore=self._wake, value=self._wake_value + 1)
+            # A driver that has lost the device may refuse; its waits return then, or the next wake finds them asleep.
+            if self._device.fn.vkSignalSemaphore(self._device.handle, info) == VK_SUCCESS:
+                self._sleeping = False
+                self._wake_value += 1
 
     def _run(self) -> None:
         device = self._device

@@ -22,7 +22,7 @@ from ..status import (
 )
 from .buffer import Buffer
 from .capabilities import missing_requirements
-from .descriptors import DescriptorSet, DescriptorSetLayout, LayoutKey, SetPins, fill_infos
+from .descriptors import DescriptorSet, DescriptorSetLayout, LayoutKey, SetPins
 from .native import CData, ffi, new
 from .spirv_types import Binding, EntryPoint, ShaderModuleReflection, SpecializationConstant
 
@@ -311,8 +311,10 @@ class ComputePipeline:
             for index, buffer in enumerate(buffers):
                 self._check_buffer(buffer, f"binding {index}")
             return BoundSets(self, tuple(buffers), ())
-        limits = self.device.profile.limits
+        device, limits = self.device, self.device.profile.limits
         for buffer, (set_index, binding, kind) in zip(buffers, self._descriptor_order, strict=True):
+            if buffer.bindable and not buffer._closed and buffer.parent is None and buffer.device is device:
+                continue
             if buffer._closed or buffer.is_closed or buffer.device is not self.device:
                 self._check_buffer(buffer, f"set {set_index} binding {binding}")
             if kind == _STORAGE_BUFFER:
@@ -332,9 +334,7 @@ class ComputePipeline:
                     + ("Allocate at least one element" if not buffer.size else "Bind parts of it")
                 )
         if self.push_template is not None:
-            infos = self.set_layouts[0].new_infos()
-            fill_infos(infos, buffers)
-            return BoundSets(self, tuple(buffers), (), infos)
+            return BoundSets(self, tuple(buffers), (), ffi.from_buffer(b"".join([b.descriptor for b in buffers])))
         if len(self.set_layouts) == 1:
             return BoundSets(self, tuple(buffers), (self.set_layouts[0].get(buffers),))
         sets, start = [], 0
@@ -349,7 +349,7 @@ class ComputePipeline:
         if buffer.is_closed:
             raise ClosedError(f"{self.name}: the buffer for {where} was closed")
 
-    def pin_sets(self, buffers: Sequence[Buffer], key: tuple[int, ...]) -> SetPins:
+    def pin_sets(self, buffers: Sequence[Buffer], key: bytes) -> SetPins:
         """``bind`` for a caller that has checked the buffers and made their key (``DescriptorSetLayout.get``).
 
         Not for pipelines with push descriptors, which have no sets.
@@ -360,7 +360,7 @@ class ComputePipeline:
         sets, start = [], 0
         for layout in layouts:
             end = start + layout.descriptor_count
-            sets.append((layout, layout.get(buffers[start:end], key[3 * start : 3 * end])))
+            sets.append((layout, layout.get(buffers[start:end], key[32 * start : 32 * end])))
             start = end
         return tuple(sets)
 

@@ -470,21 +470,26 @@ class Queue:
     def end_retirement(self) -> None:
         """The last retirement: the device is going away, and no thread may ask it afterwards. For the device."""
         with self._retire_lock:
-            self._retire_locked()
+            if not self._ended:
+                self._retire_up_to(self._submitted)
             self._ended = True
 
     def _retire_locked(self) -> None:
-        if not self._ended:
-            result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.timeline, self._counter)
-            completed: int = self._submitted if self.device.lost is not None else self._counter[0]
-            if result and self.device.lost is None:
-                return
+        # On a lost device, too, only what is known to be done: the rest may still run, and goes when the device does.
+        if not self._ended and not self.device.fn.vkGetSemaphoreCounterValue(
+            self.device.handle, self.timeline, self._counter
+        ):
+            self._retire_up_to(min(self._counter[0], self._submitted))
+
+    def _retire_up_to(self, completed: int) -> None:
+        if completed >= self.completed:
             self.completed = completed
             inflight = self._inflight
             while inflight and inflight[0][0] <= completed:
                 _, used, signals = inflight.popleft()
                 for semaphore, value in signals:
-                    semaphore.advance(value)
+                    if value > semaphore._reached or semaphore.notifications:
+                        semaphore.advance(value)
                 for commands, recording in used:
                     if commands.one_shot:
                         commands.retired(recording)

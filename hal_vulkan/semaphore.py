@@ -27,7 +27,7 @@ from ..status import (
     InvalidArgumentError,
     PumiceError,
 )
-from .native import VK_SUCCESS, VK_TIMEOUT, CData, chain, ffi, new
+from .native import VK_TIMEOUT, CData, chain, ffi, new
 from .notifier import Notification
 
 if TYPE_CHECKING:
@@ -242,7 +242,8 @@ class TimelineSemaphore:
             wait = pool.pop()
         except IndexError:
             wait = _WaitInfo()
-        wait.semaphores[0] = self.handle
+        if wait.handle is not self.handle:
+            wait.handle = wait.semaphores[0] = self.handle
         wait.values[0] = value
         # Whoever closes the semaphore or the device waits until nobody is in here: the handle must outlive the call.
         device.waiting[wait] = self
@@ -253,7 +254,7 @@ class TimelineSemaphore:
             while True:
                 step = _SLICE_NS if remaining < 0 or remaining > _SLICE_NS else remaining
                 result = device.fn.vkWaitSemaphores(device.handle, wait.info, step)
-                if result == VK_SUCCESS:
+                if not result:
                     break
                 if result != VK_TIMEOUT:
                     device.check(result, f"waiting for {self.name} to reach {value}")
@@ -377,9 +378,10 @@ class Timepoint:
 class _WaitInfo:
     """A VkSemaphoreWaitInfo for one semaphore, made once and used again."""
 
-    __slots__ = ("info", "semaphores", "values")
+    __slots__ = ("handle", "info", "semaphores", "values")
 
     def __init__(self) -> None:
+        self.handle: CData | None = None
         self.semaphores = ffi.new("VkSemaphore[1]")
         self.values = ffi.new("uint64_t[1]")
         self.info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=self.values)

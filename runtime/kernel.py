@@ -20,7 +20,6 @@ from ..hal_vulkan import (
     ShaderModuleReflection,
     SpecializationValue,
     check_groups,
-    fill_infos,
 )
 from ..status import (
     ClosedError,
@@ -91,7 +90,7 @@ class Kernel:
         local = self.pipeline.local_size
         self._groups_by_shape = local[1] != 1 or local[2] != 1 or any(b.element is None for b in entry.bindings)
         # Push descriptors are read while they are recorded, so one array serves all recordings under the lock.
-        self._infos = self.pipeline.set_layouts[0].new_infos() if self.pipeline.push_template is not None else None
+        self._pushes = self.pipeline.push_template is not None
         self._counts: dict[int, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
         self._recordings: dict[tuple[object, ...], CommandBuffer] = {}
@@ -175,16 +174,14 @@ class Kernel:
         Call it, and submit what it returns, under the lock: the oldest commands are recorded anew for others.
         """
         device = self.device
-        parts: list[int] = []
         for array in arrays:
             buffer = array.buffer
-            if buffer._closed or array.device is not device:
+            if buffer._closed or (buffer.parent is not None and buffer.is_closed) or array.device is not device:
                 array._check_open()
                 raise InvalidArgumentError(
                     f"{self.name} runs on {device.name}; an array is on {array.device.name}: copy it with device.asarray(x)"
                 )
-            parts += (buffer.block_serial, buffer.offset, buffer.size)
-        ranges = tuple(parts)
+        ranges = b"".join([array.buffer.descriptor for array in arrays])
         key: tuple[object, ...] = (ranges, groups, push)
         if groups is None and self._groups_by_shape:
             key = (*key, *[array.shape for array in arrays])
@@ -203,11 +200,9 @@ class Kernel:
         # A block's serial is never given twice, so what is recorded for a freed one is only never asked for again.
         buffers = [array.buffer for array in arrays]
         sets: SetPins = ()
-        infos = self._infos
+        infos = ranges if self._pushes else None
         if infos is None:
             sets = pipeline.pin_sets(buffers, ranges)
-        else:
-            fill_infos(infos, buffers)
         if len(recordings) >= _MOST_RECORDINGS:
             oldest = next(iter(recordings))
             commands = recordings.pop(oldest)

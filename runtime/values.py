@@ -1,4 +1,4 @@
-"""Values as text: what command lines take for arguments and print for results.
+"""Values as text: what command lines take for arguments.
 
 The form is that of IREE's tools (``runtime/src/iree/tooling/function_io.c``, ``runtime/src/iree/hal/string_util.c``)::
 
@@ -14,7 +14,7 @@ Values are separated by whitespace, commas or brackets; brackets only help the r
 are decimal, ``0x`` hexadecimal or, as in C, octal after a leading ``0``; a signless type takes both the signed and the
 unsigned range of its width. Floats are decimal, C's hexadecimal form, ``inf`` or ``nan``. Booleans are ``0``, ``1``,
 ``00``, ``01``, ``false`` or ``true``; complex values ``1+2i`` or the hexadecimal digits of their bytes, opaque values
-those digits only. Printing matches the tools byte for byte, but for 4-bit integers, which they cannot print.
+those digits only.
 
 Reading differs from the tools in these points: what they take by accident (``12abc`` as 12, integers cut to 32 bits)
 is an error; each float is rounded once to binary32 and from there to the nearest value of a narrower type, also where
@@ -26,42 +26,19 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import re
-import stat
-import tokenize
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from io import BufferedReader
-from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..hal_vulkan.element_type import MAX_RANK, ElementType, NumericalType, format_shape_and_type, parse_shape_and_type
-from ..status import (
-    InvalidArgumentError,
-    NotFoundError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnavailableError,
-)
+from ..hal_vulkan.element_type import ElementType, NumericalType, format_shape_and_type, parse_shape_and_type
+from ..status import InvalidArgumentError, ResourceExhaustedError
+from .value_files import ValueFiles
 
-__all__ = [
-    "DEFAULT_MAX_ELEMENTS",
-    "BufferSpec",
-    "Value",
-    "format_scalar",
-    "format_value",
-    "parse_buffer_spec",
-    "parse_scalar",
-    "parse_value",
-    "parse_values",
-]
-
-DEFAULT_MAX_ELEMENTS: Final = 1024
-"""How many elements are printed before the rest is elided, as iree-run-module does by default."""
+__all__ = ["BufferSpec", "Value", "parse_buffer_spec", "parse_scalar", "parse_value", "parse_values"]
 
 Array: TypeAlias = npt.NDArray[np.generic]
 Value: TypeAlias = Array | int | float | None
@@ -106,7 +83,7 @@ def parse_values(texts: Iterable[str]) -> list[Value]:
         As :func:`parse_value`.
     """
     values: list[Value] = []
-    with _Files() as files:
+    with ValueFiles() as files:
         for text in texts:
             body = text.strip()
             if body in ("(null)", "(ignored)"):
@@ -132,7 +109,7 @@ def parse_buffer_spec(text: str) -> BufferSpec:
     Raises:
         As :func:`parse_value`.
     """
-    with _Files() as files:
+    with ValueFiles() as files:
         spec = _parse_spec(text, files)
         files.finish()
     return spec
@@ -198,7 +175,7 @@ def _bare_number(body: str) -> int | float | None:
         return None
 
 
-def _parse_spec(text: str, files: _Files) -> BufferSpec:
+def _parse_spec(text: str, files: ValueFiles) -> BufferSpec:
     end = len(text.rstrip())
     start = len(text) - len(text.lstrip())
     if text.startswith("&", start, end):
@@ -426,200 +403,3 @@ def _decoder(element_type: ElementType) -> Callable[[list[str], ElementType], Ar
     if element_type.is_boolean:
         return _decode_booleans
     return _decode_complexes if element_type.is_complex else _decode_opaque
-
-
-class _Files:
-    """The files that one list of arguments reads, each with its position."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, BufferedReader] = {}
-        self._raw: set[str] = set()
-
-    def __enter__(self) -> _Files:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for file in self._open.values():
-            file.close()
-
-    def array(self, path: str, *, restart: bool) -> Array:
-        """The next array of a ``.npy`` file."""
-        self._require_npy(path)
-        return self._read_npy(path, self._file(path, restart=restart))
-
-    def arrays(self, path: str) -> list[Array]:
-        """All arrays that are left in a ``.npy`` file."""
-        self._require_npy(path)
-        file = self._file(path, restart=False)
-        arrays = []
-        while file.peek(1):
-            arrays.append(self._read_npy(path, file))
-        return arrays
-
-    def raw(self, path: str, shape: tuple[int, ...], element_type: ElementType, *, restart: bool) -> Array:
-        """The next bytes of any file as an array."""
-        element_type.require_dtype()
-        file = self._file(path, restart=restart)
-        self._raw.add(path)
-        needed = element_type.storage_bytes(math.prod(shape))
-        data = self._read(path, file, needed, format_shape_and_type(shape, element_type))
-        return element_type.unpack(data, shape)
-
-    def finish(self) -> None:
-        """Checks that what was read as raw bytes was read to its end."""
-        for path in sorted(self._raw):
-            file = self._open[path]
-            if file.peek(1):
-                status = os.fstat(file.fileno())
-                sizes = (
-                    f"{file.tell()}, got {status.st_size}" if stat.S_ISREG(status.st_mode) else "what is read, got more"
-                )
-                raise InvalidArgumentError(f"expected the bytes in {path} to be {sizes}; check shape and type")
-
-    def _file(self, path: str, *, restart: bool) -> BufferedReader:
-        try:
-            if path not in self._open:
-                self._open[path] = Path(path).open("rb")  # noqa: SIM115 (closed by __exit__)
-            elif restart:
-                self._open[path].seek(0)
-        except FileNotFoundError:
-            raise NotFoundError(f"expected a file at {path!r}, there is none") from None
-        except PermissionError as error:
-            raise PermissionDeniedError(f"expected to read {path!r}: {error.strerror}") from None
-        except (IsADirectoryError, ValueError) as error:
-            raise InvalidArgumentError(f"expected the path of a file, got {path!r}: {error}") from None
-        except OSError as error:
-            raise UnavailableError(f"expected to read {path!r}: {error.strerror}") from None
-        return self._open[path]
-
-    def _read(self, path: str, file: BufferedReader, size: int, what: str) -> bytes:
-        try:
-            status = os.fstat(file.fileno())
-            # A regular file's size is known; a pipe's is not, and only reading tells.
-            left = status.st_size - file.tell() if stat.S_ISREG(status.st_mode) else size
-            data = file.read(size) if left >= size else b""
-        except OSError as error:
-            raise UnavailableError(f"expected to read {path!r}: {error.strerror}") from None
-        except (MemoryError, OverflowError):
-            raise ResourceExhaustedError(f"expected {what} to fit memory, it takes {size} bytes") from None
-        if len(data) != size:
-            got = left if left < size else len(data)
-            raise InvalidArgumentError(f"expected {size} bytes in {path} for {what}, got {got}")
-        return data
-
-    def _read_npy(self, path: str, file: BufferedReader) -> Array:
-        try:
-            version = np.lib.format.read_magic(file)
-            if version not in ((1, 0), (2, 0)):
-                raise ValueError(f"format version {version}")
-            major, _ = version
-            read_header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-            shape, fortran_order, stored = read_header(file)
-            if any(dim < 0 for dim in shape) or len(shape) > MAX_RANK:
-                raise ValueError(f"shape {shape}")
-        except OSError as error:
-            raise UnavailableError(f"expected to read {path!r}: {error.strerror}") from None
-        except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
-            raise InvalidArgumentError(f"expected a NumPy array (format 1.0 or 2.0) in {path}: {error}") from None
-        element_type = ElementType.from_dtype(stored.newbyteorder("="))
-        what = format_shape_and_type(shape, element_type)
-        data = self._read(path, file, math.prod(shape) * stored.itemsize, what)
-        array = np.frombuffer(data, stored) if data else np.empty(0, stored)
-        ordered = array.reshape(shape, order="F" if fortran_order else "C")
-        return np.array(ordered, element_type.require_dtype(), order="C")
-
-    @staticmethod
-    def _require_npy(path: str) -> None:
-        if not path.endswith(".npy"):
-            raise InvalidArgumentError(
-                f"expected a .npy file where no shape and type are given, got {path!r}; write 4xf32=@{path} instead"
-            )
-
-
-def format_value(
-    value: Array | np.generic | int | float | None,
-    *,
-    max_elements: int | None = DEFAULT_MAX_ELEMENTS,
-    element_type: ElementType | None = None,
-) -> str:
-    """The text of a value, as iree-run-module prints it.
-
-    Args:
-        value: an array of any shape (``"2x2xf32=[1 2][3 4]"``, shape ``()`` as ``"f32=INF"``), a NumPy scalar or
-            Python number (a VM value: ``"f32=inf"``), or ``None`` (``"(null)"``). A Python ``int`` is an i32 where it
-            fits, else an i64; a ``float`` an f32 where that holds it, else an f64.
-        max_elements: how many elements to print before ``...``; ``None`` prints all.
-        element_type: what to call an array's elements where the dtype leaves a choice (``SINT_32``).
-
-    Raises:
-        InvalidArgumentError: a dtype that no element type has, or not that of ``element_type``.
-    """
-    if value is None:
-        return "(null)"
-    if isinstance(value, np.generic):
-        return format_scalar(value.item(), ElementType.from_dtype(value.dtype))
-    if isinstance(value, int):
-        return format_scalar(value, ElementType.INT_32 if -(2**31) <= value < 2**31 else ElementType.INT_64)
-    if isinstance(value, float):
-        with np.errstate(over="ignore", under="ignore"):
-            fits = math.isnan(value) or float(np.float32(value)) == value
-        return format_scalar(value, ElementType.FLOAT_32 if fits else ElementType.FLOAT_64)
-    if max_elements is not None and max_elements < 0:
-        raise InvalidArgumentError(f"expected max_elements of 0 or more, got {max_elements}")
-    chosen = ElementType.from_dtype(value.dtype) if element_type is None else element_type
-    if value.dtype != chosen.dtype:
-        raise InvalidArgumentError(f"expected dtype {chosen.dtype} for {chosen.short_name}, got {value.dtype}")
-    shape = value.shape
-    row_size = shape[-1] if shape else 1
-    row_count = math.prod(shape[:-1])
-    shown = value.size if max_elements is None else min(max_elements, value.size)
-    elements = _format_elements(value.reshape(-1)[:shown], chosen)
-    texts: list[str] = []
-    for row in range(row_count):
-        start = row * row_size
-        row_text = " ".join(elements[start : start + row_size])
-        texts.append(row_text if start + row_size <= shown else row_text + "...")
-    # From the innermost dimension out, each group of rows becomes one text.
-    for axis in reversed(range(len(shape) - 1)):
-        size = shape[axis]
-        groups = math.prod(shape[:axis])
-        texts = ["".join(f"[{text}]" for text in texts[i * size : (i + 1) * size]) for i in range(groups)]
-    return f"{format_shape_and_type(shape, chosen)}={''.join(texts)}"
-
-
-def format_scalar(value: int | float, element_type: ElementType) -> str:
-    """The text of a VM value, such as ``"i32=5"`` or ``"f32=2.5"``.
-
-    Args:
-        value: a number.
-        element_type: one of the integer or float types, for the name.
-
-    Raises:
-        InvalidArgumentError: the type is neither an integer nor a float.
-    """
-    if element_type.is_integer:
-        return f"{element_type.short_name}={int(value)}"
-    if element_type.is_float:
-        return f"{element_type.short_name}={_general(float(value)).lower()}"
-    raise InvalidArgumentError(f"expected an integer or float type for a bare number, got {element_type.name}")
-
-
-def _general(value: float) -> str:
-    """C's ``%G``, which unlike Python's writes the sign of a NaN."""
-    text = f"{value:G}"
-    return "-NAN" if text == "NAN" and math.copysign(1, value) < 0 else text
-
-
-def _format_elements(values: Array, element_type: ElementType) -> list[str]:
-    if element_type.is_integer:
-        return [str(int(value)) for value in values]
-    if element_type.is_float:
-        with np.errstate(invalid="ignore"):
-            wide = values.astype(np.float64)
-        if element_type.bits < 32:
-            # The narrow floats' conversions in IREE drop the sign of a NaN.
-            wide = np.where(np.isnan(wide), np.nan, wide)
-        return [_general(value) for value in wide.tolist()]
-    size = element_type.byte_count
-    digits = values.tobytes().hex().upper()
-    return [digits[i : i + 2 * size] for i in range(0, len(digits), 2 * size)]

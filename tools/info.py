@@ -25,7 +25,7 @@ def info(file: Path, defines: tuple[str, ...], as_json: bool) -> None:
     Needs no device; GLSL needs a compiler.
     """
     from ..hal_vulkan import reflect
-    from ..hal_vulkan.executable_format import parse_executable
+    from ..hal_vulkan.executable_reader import parse_executable
     from ..runtime.shader_source import load_shader
     from ..status import UnimplementedError
     from .arguments import parse_defines

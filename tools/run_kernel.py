@@ -16,7 +16,7 @@ from ..hal_vulkan import DispatchTiming, reflect
 from ..runtime import ArraySpec, Device, open_device
 from ..runtime.kernel import Kernel
 from ..runtime.shader_source import load_shader
-from ..runtime.values import format_value
+from ..runtime.value_format import format_value
 from ..status import NotFoundError, UnimplementedError
 from .arguments import Array, BufferArgument, OutputArgument, parse_buffers, parse_defines, parse_groups, parse_outputs
 from .errors import ExpectationError, printable, usage, usage_error

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from pumice import shaders
 from pumice.hal_vulkan.buffer import Buffer
 from pumice.hal_vulkan.command_buffer import BindingSlot
@@ -28,8 +29,8 @@ from pumice.hal_vulkan.executable_format import (
     PipelineDef,
     PipelineLayoutDef,
     PushConstantRange,
-    build_executable,
 )
+from pumice.hal_vulkan.executable_writer import build_executable
 from pumice.hal_vulkan.live_objects import live_objects
 from pumice.hal_vulkan.memory_type import MemoryTypeFlags
 from pumice.status import (

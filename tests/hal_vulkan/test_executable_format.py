@@ -28,9 +28,9 @@ from pumice.hal_vulkan.executable_format import (
     PushConstantRange,
     SourceFile,
     StageLocation,
-    build_executable,
-    parse_executable,
 )
+from pumice.hal_vulkan.executable_reader import parse_executable
+from pumice.hal_vulkan.executable_writer import build_executable
 from pumice.status import IncompatibleError, InvalidArgumentError, PumiceError
 
 HEADER_BYTES = 64

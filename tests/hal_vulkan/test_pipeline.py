@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+
 from pumice import shaders
 from pumice.hal_vulkan import spirv_tools
 from pumice.hal_vulkan.buffer import Buffer

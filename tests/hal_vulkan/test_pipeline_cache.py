@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.driver import Driver

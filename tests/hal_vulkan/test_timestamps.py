@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pumice import shaders
 from pumice.hal_vulkan.buffer import Buffer
 from pumice.hal_vulkan.command_buffer import BindingSlot

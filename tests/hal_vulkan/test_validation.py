@@ -6,6 +6,7 @@ import logging
 import threading
 
 import pytest
+
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.driver import Driver

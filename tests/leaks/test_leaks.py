@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import psutil
 import pytest
+
 from pumice import shaders
 from pumice.hal_vulkan.command_buffer import BindingSlot
 from pumice.hal_vulkan.device import Device

@@ -17,14 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pumice.hal_vulkan.element_type import ElementType
-from pumice.runtime.values import (
-    format_scalar,
-    format_value,
-    parse_buffer_spec,
-    parse_scalar,
-    parse_value,
-    parse_values,
-)
+from pumice.runtime.value_format import format_scalar, format_value
+from pumice.runtime.values import parse_buffer_spec, parse_scalar, parse_value, parse_values
 from pumice.status import InvalidArgumentError, NotFoundError, PumiceError, ResourceExhaustedError
 
 

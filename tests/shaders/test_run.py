@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.memory_type import MemoryTypeFlags

@@ -20,8 +20,8 @@ from pumice.hal_vulkan.executable_format import (
     PipelineLayoutDef,
     PushConstantRange,
     SourceFile,
-    build_executable,
 )
+from pumice.hal_vulkan.executable_writer import build_executable
 from pumice.hal_vulkan.glsl import find_compiler
 from pumice.status import UnavailableError
 from pumice.tools.cli import main

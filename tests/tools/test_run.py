@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from pumice import shaders
 from pumice.hal_vulkan.glsl import find_compiler
-from pumice.runtime.values import format_value, parse_value
+from pumice.runtime.value_format import format_value
+from pumice.runtime.values import parse_value
 from pumice.status import UnavailableError
 from pumice.tools.cli import main
 
