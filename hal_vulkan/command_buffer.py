@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..status import (
     ClosedError,
+    DeadlineExceededError,
     FailedPreconditionError,
     InvalidArgumentError,
     OutOfRangeError,
@@ -259,6 +260,7 @@ class CommandBuffer:
             device.check_usable()
         if self.state is not _INITIAL:
             self._drop()
+            self.state = _INITIAL
         # What is closed from here on is found by end() and at submission.
         self._checked_epoch = device.close_epoch
         self._labels = 0
@@ -823,6 +825,12 @@ class CommandBuffer:
             raise FailedPreconditionError(
                 f"{self.name} has no timings: create it with timing=True, record, submit and wait first"
             )
+        if recording.queue is None:
+            raise FailedPreconditionError(f"{self.name} was not submitted yet; submit it and wait first")
+        try:
+            self.device.wait_native(recording.queue.timeline, recording.number, 0.1, f"{self.name} to finish")
+        except DeadlineExceededError:
+            raise FailedPreconditionError(f"{self.name} has not finished its run; wait for it first") from None
         return recording.timestamps.read()
 
     # -- end -----------------------------------------------------------------------------------------

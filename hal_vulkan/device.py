@@ -17,9 +17,9 @@ import threading
 import time
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..status import (
     ClosedError,
@@ -27,6 +27,7 @@ from ..status import (
     DeviceLostError,
     InvalidArgumentError,
     PumiceError,
+    ResourceExhaustedError,
     UnavailableError,
     UnimplementedError,
 )
@@ -69,7 +70,7 @@ from .timestamps import ClockCalibration, calibrate, create_query_pool
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Device"]
+__all__ = ["Closable", "Device"]
 
 _DESTROY: Final = {
     "semaphore": "vkDestroySemaphore",
@@ -82,6 +83,14 @@ _DESTROY: Final = {
 }
 _MAGIC_VKE1: Final = b"VKE1"
 _WAITERS_LEAVE_S: Final = 2.0
+
+
+class Closable(Protocol):
+    """Something that owns native objects."""
+
+    def close(self) -> None:
+        """Gives them back."""
+        ...
 
 
 class Device:
@@ -141,6 +150,8 @@ class Device:
         self.waiting: dict[_WaitInfo, TimelineSemaphore] = {}
         self.recording: set[CommandBuffer] = set()
         self._lock = threading.RLock()
+        # Objects that were garbage-collected without a close: their finalisers only put them here.
+        self.dropped: deque[Closable] = deque()
         self._closed = False
         self._views = 0
         self._teardown_pending = False
@@ -250,7 +261,16 @@ class Device:
         """
         if self.lost is not None or self._closed:
             self.check_usable()
-        allocation = self.allocator.allocate(check_size(size), memory_type)
+        if self.dropped:
+            self.close_dropped()
+        try:
+            allocation = self.allocator.allocate(check_size(size), memory_type)
+        except ResourceExhaustedError:
+            # What was closed while in use is given back at retirement; that may be all the room there is.
+            for queue in self.queues:
+                self.wait_native(queue.timeline, queue._submitted, None, "memory to be given back")
+                queue.retire()
+            allocation = self.allocator.allocate(size, memory_type)
         return Buffer(self, allocation, allocation.offset, size, memory_type, usage, access)
 
     def import_buffer(self, data: memoryview | bytearray | bytes, *, copy: bool = True) -> Buffer | None:
@@ -428,8 +448,15 @@ class Device:
         while self.is_waited_for(semaphore) and time.monotonic() < deadline:
             time.sleep(0.0002)
 
+    def close_dropped(self) -> None:
+        """Closes what was garbage-collected without a close. Call it with no lock held."""
+        while self.dropped:
+            with contextlib.suppress(IndexError):  # another thread took the last
+                self.dropped.popleft().close()
+
     def retire(self) -> None:
         """Lets go of what finished work used."""
+        self.close_dropped()
         for queue in self.queues:
             queue.retire()
 
@@ -502,6 +529,17 @@ class Device:
         if self._owned.pop((kind, handle_value(handle)), None) is not None:
             getattr(self.fn, _DESTROY[kind])(self.handle, handle, ffi.NULL)
             live_objects.destroyed(kind)
+
+    def destroy_semaphore(self, handle: CData, queues: Sequence[Queue]) -> None:
+        """Destroys a semaphore once ``queues``, which have waited for it, are a submission further.
+
+        Mesa's queue thread lets go of what a submission waited for only after it has signalled (22.3, lavapipe: a mutex
+        in freed memory), so that a signal alone does not say that the semaphore is out of use.
+        """
+        if queues:
+            queues[0].after_next(lambda: self.destroy_semaphore(handle, queues[1:]))
+        else:
+            self.destroy("semaphore", handle)
 
     def create_native_timeline(self, name: str) -> CData:
         """A bare timeline semaphore for the HAL's own use."""
@@ -634,7 +672,7 @@ class Device:
             return found
 
     def _block_freed(self, block: Block) -> None:
-        for layout in self._set_layouts.values():
+        for layout in list(self._set_layouts.values()):
             layout.drop_block(block.serial)
 
     def set_name(self, object_type: str, handle: CData, name: str) -> None:
@@ -656,9 +694,14 @@ class Device:
         return self._closed
 
     def trim(self) -> int:
-        """Frees memory blocks that nothing uses; returns their bytes."""
+        """Frees memory blocks and semaphores that nothing uses any more; returns the bytes of the blocks.
+
+        It may wait for work in flight.
+        """
         self.check_usable()
         self.retire()
+        for queue in self.queues:
+            queue.pass_idle()
         return self.allocator.trim()
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ..status import ClosedError, OutOfRangeError, PumiceError, UnimplementedError
-from .executable_format import DispatchAbi, ExecutableDef, PipelineDef
+from .executable_format import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
 from .executable_reader import parse_executable
 from .native import CData, ffi, new
 from .pipeline import ComputePipeline, PipelineInterface, SpecializationValue
@@ -177,6 +177,11 @@ class Executable:
                     "(feature bufferDeviceAddress); compile with the descriptor ABI"
                 )
             assert bda is not None
+            if bda.entry_type is not BdaEntryType.ADDRESS64 or bda.root_offset or bda.constant_offset < bda.root_length:
+                raise UnimplementedError(
+                    f"{definition.entry_point}: its address table or root is laid out in a way that no compiler release "
+                    "writes (entries with lengths, or a root that is not at offset 0); compile it again"
+                )
             return PipelineInterface(
                 set_layouts=(),
                 push_constant_bytes=push,

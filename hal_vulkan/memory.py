@@ -9,6 +9,7 @@ Thread rule: an allocator may be used from any thread; it locks.
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -37,6 +38,9 @@ _PROPERTY_HOST_VISIBLE: Final = 0x2
 _PROPERTY_HOST_COHERENT: Final = 0x4
 _HANDLE_HOST_ALLOCATION: Final = 0x80
 _ALLOCATE_DEVICE_ADDRESS: Final = 0x2
+_SHARING_CONCURRENT: Final = 1
+_FEATURE_DEDICATED_ONLY: Final = 0x1
+_FEATURE_IMPORTABLE: Final = 0x4
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,17 @@ class Allocator:
         if self.device_addresses:
             usage |= _DEVICE_ADDRESS
         self._usage = usage
+        plan = device.plan
+        # Both families may use every buffer, without ownership transfers: buffers, unlike images, lose nothing by it.
+        self._sharing: dict[str, object] = {}
+        if plan.transfer_family is not None:
+            self._sharing = {
+                "sharingMode": _SHARING_CONCURRENT,
+                "queueFamilyIndexCount": 2,
+                "pQueueFamilyIndices": [plan.compute_family, plan.transfer_family],
+            }
         self._type_bits = self._probe_type_bits()
+        self._import_bits = self._probe_import_bits()
         self.on_block_freed: Callable[[Block], None] = lambda block: None
 
     # -- allocation ----------------------------------------------------------------------------------
@@ -237,7 +251,7 @@ class Allocator:
             owner: kept alive until the allocation is freed.
         """
         alignment = self._device.plan.host_import_alignment
-        if not alignment or size <= 0:
+        if not alignment or size <= 0 or not self._import_bits:
             return None
         start = address & ~(alignment - 1)
         end = -(-(address + size) // alignment) * alignment
@@ -252,7 +266,8 @@ class Allocator:
             candidates = [
                 index
                 for index, kind in enumerate(self._device.profile.memory_types)
-                if properties.memoryTypeBits >> index & 1 and kind.property_flags & _PROPERTY_HOST_COHERENT
+                if properties.memoryTypeBits & self._import_bits & 1 << index
+                and kind.property_flags & _PROPERTY_HOST_COHERENT
             ]
             if not candidates:
                 return None
@@ -360,12 +375,14 @@ class Allocator:
         buffer = ffi.new("VkBuffer *")
         memory = ffi.new("VkDeviceMemory *")
         try:
-            info = new("VkBufferCreateInfo", size=block.size, usage=self._usage)
+            info = new("VkBufferCreateInfo", size=block.size, usage=self._usage, **self._sharing)
             device.check(fn.vkCreateBuffer(device.handle, chain(info, buffer_next), ffi.NULL, buffer), what)
             block.buffer = buffer[0]
             block.handle_value = handle_value(block.buffer)
             requirements = ffi.new("VkMemoryRequirements *")
             fn.vkGetBufferMemoryRequirements(device.handle, block.buffer, requirements)
+            if block.kind == "imported" and requirements.size > block.size:
+                raise ResourceExhaustedError(f"{what}: the import would need {requirements.size:,} bytes")
             flags = new("VkMemoryAllocateFlagsInfo", flags=_ALLOCATE_DEVICE_ADDRESS) if self.device_addresses else None
             only = new("VkMemoryDedicatedAllocateInfo", buffer=block.buffer) if block.kind == "dedicated" else None
             size = block.size if block.kind == "imported" else max(requirements.size, block.size)
@@ -404,11 +421,24 @@ class Allocator:
         destroyed("memory block")
         self._heap_use[device.profile.memory_types[block.type_index].heap_index] -= block.size
 
-    def _probe_type_bits(self) -> int:
+    def _probe_import_bits(self) -> int:
+        """Memory types that a buffer over imported host memory can live in; 0 where there is no importing."""
+        device = self._device
+        if not device.plan.host_import_alignment or device.plan.host_import_alignment > mmap.PAGESIZE:
+            return 0  # rounding to more than a page could reach memory that is not there
+        info = new("VkPhysicalDeviceExternalBufferInfo", usage=self._usage, handleType=_HANDLE_HOST_ALLOCATION)
+        answer = new("VkExternalBufferProperties")
+        device.driver.functions.vkGetPhysicalDeviceExternalBufferProperties(device.physical_device, info, answer)
+        features = answer.externalMemoryProperties.externalMemoryFeatures
+        if features & (_FEATURE_IMPORTABLE | _FEATURE_DEDICATED_ONLY) != _FEATURE_IMPORTABLE:
+            return 0
+        return self._probe_type_bits(new("VkExternalMemoryBufferCreateInfo", handleTypes=_HANDLE_HOST_ALLOCATION))
+
+    def _probe_type_bits(self, buffer_next: CData | None = None) -> int:
         """Memory types that a buffer with our usage can live in: the same for every size (specification, 12.7)."""
         device, fn = self._device, self._device.fn
         buffer = ffi.new("VkBuffer *")
-        info = new("VkBufferCreateInfo", size=256, usage=self._usage)
+        info = chain(new("VkBufferCreateInfo", size=256, usage=self._usage, **self._sharing), buffer_next)
         device.check(fn.vkCreateBuffer(device.handle, info, ffi.NULL, buffer), "probing memory types")
         requirements = ffi.new("VkMemoryRequirements *")
         fn.vkGetBufferMemoryRequirements(device.handle, buffer[0], requirements)

@@ -344,6 +344,7 @@ class InstanceFunctions(_Functions):
         "vkEnumerateDeviceExtensionProperties",
         "vkEnumeratePhysicalDevices",
         "vkGetDeviceProcAddr",
+        "vkGetPhysicalDeviceExternalBufferProperties",
         "vkGetPhysicalDeviceFeatures2",
         "vkGetPhysicalDeviceMemoryProperties2",
         "vkGetPhysicalDeviceProperties2",
@@ -360,6 +361,7 @@ class InstanceFunctions(_Functions):
     vkEnumerateDeviceExtensionProperties: NativeFunction
     vkEnumeratePhysicalDevices: NativeFunction
     vkGetDeviceProcAddr: NativeFunction
+    vkGetPhysicalDeviceExternalBufferProperties: NativeFunction
     vkGetPhysicalDeviceFeatures2: NativeFunction
     vkGetPhysicalDeviceMemoryProperties2: NativeFunction
     vkGetPhysicalDeviceProperties2: NativeFunction

@@ -6,6 +6,7 @@ Calling sequence: ``Device.create_pipeline`` (raw SPIR-V) or ``Executable`` (VKE
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -278,6 +279,13 @@ class ComputePipeline:
                         + ("" if device.plan.required_subgroup_size else " and cannot be told which")
                     )
             else:
+                most = profile.max_compute_workgroup_subgroups
+                invocations = math.prod(self.local_size)
+                if subgroup_size & (subgroup_size - 1) or (most and invocations > subgroup_size * most):
+                    raise InvalidArgumentError(
+                        f"{self.name}: subgroup size {subgroup_size} must be a power of two, and workgroups of "
+                        f"{invocations} invocations be at most {most} such subgroups"
+                    )
                 required = new(
                     "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo", requiredSubgroupSize=subgroup_size
                 )

@@ -179,6 +179,7 @@ class Queue:
         self._ended = False
         self._inflight: deque[tuple[int, Used, Points]] = deque()
         self._deferred: deque[tuple[int, Callable[[], None]]] = deque()
+        self._after_next: deque[tuple[int, Callable[[], None]]] = deque()
         self._counter = ffi.new("uint64_t *")
         self._prepare_arrays(_INITIAL_CAPACITY)
 
@@ -343,6 +344,8 @@ class Queue:
             for index, (semaphore, value) in enumerate(waits):
                 if semaphore.device is not device:
                     self._check_owner(semaphore)
+                if self not in semaphore.awaited_by:
+                    semaphore.awaited_by += (self,)
                 self._wait_handles[index] = semaphore.handle
                 self._wait_values[index] = value
             for index, (semaphore, value) in enumerate(signals):
@@ -496,6 +499,9 @@ class Queue:
             deferred = self._deferred
             while deferred and deferred[0][0] <= completed:
                 deferred.popleft()[1]()
+            after_next = self._after_next
+            while after_next and after_next[0][0] <= completed:
+                after_next.popleft()[1]()
 
     def next_completion(self) -> int | None:
         """The payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
@@ -516,6 +522,20 @@ class Queue:
     def defer(self, action: Callable[[], None]) -> None:
         """Runs ``action`` when all that is submitted now has retired."""
         self._deferred.append((self._submitted, action))
+
+    def after_next(self, action: Callable[[], None]) -> None:
+        """Runs ``action`` when a submission later than all of now has retired; see ``Device.destroy_semaphore``."""
+        self._after_next.append((self._submitted + 1, action))
+
+    def pass_idle(self) -> None:
+        """Runs what waits for a later submission, by letting the driver bring the queue to rest."""
+        if self._after_next:
+            with self._lock:
+                self.device.check(self.device.fn.vkQueueWaitIdle(self.handle), f"bringing {self.name} to rest")
+                reached = self._submitted + 1
+            with self._retire_lock:
+                while self._after_next and self._after_next[0][0] <= reached:
+                    self._after_next.popleft()[1]()
 
     def wait_idle(self, timeout: float | None = None) -> None:
         """Blocks until everything submitted has retired.

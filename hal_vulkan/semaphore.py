@@ -32,7 +32,7 @@ from .notifier import Notification
 
 if TYPE_CHECKING:
     from .device import Device
-    from .queue import HeldSubmission
+    from .queue import HeldSubmission, Queue
 
 __all__ = ["TimelineSemaphore", "Timepoint", "wait_all", "wait_any"]
 
@@ -57,6 +57,7 @@ class TimelineSemaphore:
         "_closed",
         "_failure",
         "_reached",
+        "awaited_by",
         "device",
         "handle",
         "held",
@@ -87,6 +88,7 @@ class TimelineSemaphore:
         self.scheduled = initial_value
         self.held: dict[HeldSubmission, None] = {}  # in order; what a failure drops
         self.held_by_value: list[tuple[int, int, HeldSubmission]] = []  # a heap; what a signal releases
+        self.awaited_by: tuple[Queue, ...] = ()  # queues with a submission that waited for it
         self.notifications: list[Notification] = []
         self.sweep_at = _SWEEP_AT_LEAST
         if name:
@@ -332,7 +334,8 @@ class TimelineSemaphore:
             device.wait_for_waiters(self)
         self._closed = True
         device.unregister_semaphore(self)
-        device.defer(lambda: device.destroy("semaphore", handle))
+        queues = self.awaited_by
+        device.defer(lambda: device.destroy_semaphore(handle, queues))
 
     def __enter__(self) -> TimelineSemaphore:
         return self

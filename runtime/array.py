@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, overload
+from types import EllipsisType, TracebackType
+from typing import TYPE_CHECKING, Final, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,12 @@ from ..status import ClosedError, InvalidArgumentError, UnimplementedError
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["ArrayLike", "ArraySpec", "DeviceArray", "empty"]
+__all__ = ["ArrayLike", "ArraySpec", "DeviceArray", "check_out", "check_timeout", "empty"]
+
+_MOST_AXES: Final = 32  # of NumPy before 2.0
 
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
-Index: TypeAlias = "int | slice | tuple[int | slice, ...]"
+Index: TypeAlias = "int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]"
 
 
 class ArraySpec:
@@ -151,6 +153,10 @@ class DeviceArray:
             IndexError: an index outside the axis.
         """
         parts = index if isinstance(index, tuple) else (index,)
+        dots = [i for i, part in enumerate(parts) if part is Ellipsis]
+        if len(dots) == 1:
+            missing = len(self.shape) - len(parts) + 1
+            parts = (*parts[: dots[0]], *[slice(None)] * missing, *parts[dots[0] + 1 :])
         if len(parts) > len(self.shape):
             raise InvalidArgumentError(f"{len(parts)} indices for an array of {len(self.shape)} axes")
         start, shape, extended = 0, [], False
@@ -167,7 +173,12 @@ class DeviceArray:
                 shape.append(count)
                 start += first * stride
             else:
-                at = operator.index(part)
+                try:
+                    at = operator.index(part)  # type: ignore[arg-type]  # what else may come is refused here
+                except TypeError:
+                    raise InvalidArgumentError(
+                        f"an index is an int, a slice or an ellipsis, got {part!r}; x.numpy()[…] takes the others"
+                    ) from None
                 at += length if at < 0 else 0
                 if not 0 <= at < length:
                     raise IndexError(f"index {part} is outside axis {axis} of length {length}")
@@ -186,9 +197,10 @@ class DeviceArray:
     def mark(self, payload: int, *, written: bool) -> None:
         """Notes a use by submitted work. For the runtime."""
         root = self if self._base is None else self._base
-        root._last_use = payload
-        if written:
-            root._ready = payload
+        with self.device.mark_lock:  # another thread may have noted a later one
+            root._last_use = max(root._last_use, payload)
+            if written:
+                root._ready = max(root._ready, payload)
 
     def wait(self, timeout: float | None = None) -> DeviceArray:
         """Blocks until what writes it is done; returns itself.
@@ -200,6 +212,7 @@ class DeviceArray:
             DeadlineExceededError: the time passed first; it can be waited for again.
             PumiceError: what went wrong on the device.
         """
+        check_timeout(timeout)
         root = self if self._base is None else self._base
         if root._ready:
             self.device.wait(root._ready, timeout)
@@ -221,10 +234,8 @@ class DeviceArray:
         self._check_open()
         if out is None:
             out = np.empty(self.shape, self.dtype)
-        elif out.shape != self.shape or out.dtype != self.dtype or not out.flags.c_contiguous:
-            raise InvalidArgumentError(
-                f"out must be a C-contiguous array of shape {self.shape} and dtype {self.dtype}, got {out.shape} {out.dtype}"
-            )
+        else:
+            check_out(out, self.shape, self.dtype, "out")
         self.wait()
         self.device.download(self.buffer, out)
         return out
@@ -309,6 +320,42 @@ class DeviceArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
+    def copy(self) -> DeviceArray:
+        """An array of its own with the same contents, copied on the device."""
+        self._check_open()
+        return self.device.allocate(self.shape, self.dtype).copy_from(self)
+
+    def __copy__(self) -> DeviceArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> DeviceArray:
+        return self.copy()
+
+    def astype(self, dtype: npt.DTypeLike) -> DeviceArray:
+        """A new array with the elements converted, on the host."""
+        return self.device.asarray(self.numpy(), dtype)
+
+    def tolist(self) -> object:
+        """The contents as nested lists of Python numbers."""
+        return self.numpy().tolist()
+
+    def __setitem__(self, index: Index, value: npt.ArrayLike | DeviceArray) -> None:
+        """Overwrites a contiguous part with an array, or with a value that is repeated as NumPy does."""
+        part = self[index]
+        if not isinstance(value, DeviceArray):
+            try:
+                value = np.ascontiguousarray(np.broadcast_to(np.asarray(value, self.dtype), part.shape)).reshape(
+                    part.shape
+                )
+            except (ValueError, TypeError, OverflowError) as error:
+                raise InvalidArgumentError(f"[{index}] of shape {part.shape} and {self.dtype}: {error}") from None
+        part.copy_from(value)
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("arrays on a device are not compared: compare x.numpy(), or `x is y` for being the same array")
+
+    __hash__ = object.__hash__
+
     def item(self) -> object:
         """The one element as a Python number."""
         return self.numpy().item()
@@ -343,11 +390,9 @@ class DeviceArray:
 
     def __del__(self) -> None:
         # A convenience that nothing relies on: closing the device frees what is left.
-        try:
-            if self._base is None:
-                self.buffer.close()
-        except Exception:
-            pass
+        # The garbage collector may come at any point, under any lock: it only takes a note.
+        if getattr(self, "_base", self) is None and not self.buffer.is_closed:
+            self.device.hal.dropped.append(self.buffer)
 
     def __enter__(self) -> DeviceArray:
         return self
@@ -375,6 +420,8 @@ def check_shape(shape: int | Sequence[int], *, allow_unknown: bool = False) -> t
 def check_shape(shape: object, *, allow_unknown: bool = False) -> tuple[int, ...]:
     """A shape as a tuple of lengths, or InvalidArgumentError."""
     try:
+        if isinstance(shape, np.ndarray):
+            shape = tuple(shape.tolist()) if shape.ndim else shape.item()
         items = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
         if len(items) == 1 and isinstance(items[0], (tuple, list)):
             items = tuple(items[0])
@@ -383,6 +430,10 @@ def check_shape(shape: object, *, allow_unknown: bool = False) -> tuple[int, ...
         raise InvalidArgumentError(f"a shape is an int or a sequence of ints, got {shape!r}") from None
     if any(n < (-1 if allow_unknown else 0) for n in lengths):
         raise InvalidArgumentError(f"a shape's lengths must not be negative, got {shape!r}")
+    if len(lengths) > _MOST_AXES:
+        raise InvalidArgumentError(f"an array has at most {_MOST_AXES} axes, got {len(lengths)}")
+    if 0 in lengths and any(n >= 1 << 63 for n in lengths):
+        raise InvalidArgumentError(f"a shape's lengths are below 2**63, got {shape!r}")
     return lengths
 
 
@@ -392,6 +443,10 @@ def check_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
         found: np.dtype[np.generic] = np.dtype(dtype)
     except TypeError as error:
         raise InvalidArgumentError(f"not a dtype: {dtype!r} ({error})") from None
+    if found.subdtype is not None:
+        raise InvalidArgumentError(
+            f"dtype {found} is an array itself; put its shape into the array's: {found.subdtype}"
+        )
     if found.hasobject or found.itemsize == 0:
         raise InvalidArgumentError(f"dtype {found} has no fixed bytes an element; a device array holds plain numbers")
     if not found.isnative:
@@ -402,3 +457,23 @@ def check_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
 def raw_bytes(array: np.ndarray) -> memoryview:
     """The bytes of a C-contiguous array, writable where it is; ml_dtypes' arrays offer no buffer of their own."""
     return array.reshape(-1).view(np.uint8).data
+
+
+def check_timeout(timeout: object) -> None:
+    """Raises InvalidArgumentError unless it is ``None`` or a number of seconds."""
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, (int, float, np.number)) or math.isnan(timeout)
+    ):
+        raise InvalidArgumentError(f"timeout is a number of seconds or None, got {timeout!r}")
+
+
+def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[np.generic], what: str) -> None:
+    """Raises InvalidArgumentError unless results of this shape and dtype can be copied into ``out`` in place."""
+    expected = f"a writable C-contiguous array of shape {shape} and dtype {dtype}"
+    if not isinstance(out, np.ndarray):
+        raise InvalidArgumentError(f"{what} must be {expected}, got {type(out).__name__}")
+    if out.shape != shape or out.dtype != dtype:
+        raise InvalidArgumentError(f"{what} must be {expected}, got {out.shape} {out.dtype}")
+    if not out.flags.c_contiguous or not out.flags.writeable:
+        state = "read-only" if not out.flags.writeable else "not contiguous"
+        raise InvalidArgumentError(f"{what} must be {expected}; it is {state}")

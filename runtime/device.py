@@ -18,14 +18,21 @@ import numpy.typing as npt
 
 from .. import hal_vulkan as hal
 from ..hal_vulkan import CommandBuffer, DeviceProfile, DeviceType, MemoryTypeFlags, PlanOptions, SpecializationValue
-from .array import ArrayLike, DeviceArray, check_dtype, check_shape, raw_bytes
+from ..status import InvalidArgumentError
+from .array import ArrayLike, DeviceArray, check_dtype, check_shape, check_timeout, raw_bytes
 from .kernel import Kernel
 from .shader_source import load_shader
 
 __all__ = ["Device", "list_devices", "open_device"]
 
 _log = logging.getLogger("pumice")
-_MAPPED = MemoryTypeFlags.DEVICE_LOCAL | MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.HOST_CACHED
+# Coherent, as views of it (DeviceArray.map, DLPack) have no moment at which to flush or invalidate.
+_MAPPED = (
+    MemoryTypeFlags.DEVICE_LOCAL
+    | MemoryTypeFlags.HOST_VISIBLE
+    | MemoryTypeFlags.HOST_COHERENT
+    | MemoryTypeFlags.HOST_CACHED
+)
 _STAGING = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE
 _said_cpu = False
 
@@ -110,6 +117,7 @@ class Device:
         self._stream = hal_device.create_semaphore(0, "stream")
         self._payload = 0
         self._lock = threading.Lock()
+        self.mark_lock = threading.Lock()
         self._memory = MemoryTypeFlags.DEVICE_LOCAL if hal_device.plan.staging else _MAPPED
         self.staging: bool = hal_device.plan.staging
 
@@ -153,7 +161,12 @@ class Device:
             if a.device is self and (dtype is None or a.dtype == np.dtype(dtype)):
                 return a
             a = a.numpy()
-        data = np.asarray(a, None if dtype is None else check_dtype(dtype))
+        try:
+            data = np.asarray(a, None if dtype is None else check_dtype(dtype))
+        except (ValueError, TypeError, OverflowError) as error:
+            if isinstance(error, InvalidArgumentError):
+                raise
+            raise InvalidArgumentError(f"asarray: {type(a).__name__} cannot become an array: {error}") from None
         shape = data.shape
         checked = check_dtype(data.dtype)
         array = self.allocate(shape, checked)
@@ -189,6 +202,8 @@ class Device:
             InvalidArgumentError: GLSL that does not compile, or SPIR-V that is damaged or breaks a rule.
             UnimplementedError: a capability that the device lacks, by name.
         """
+        if subgroup_size is not None and (isinstance(subgroup_size, bool) or not isinstance(subgroup_size, int)):
+            raise InvalidArgumentError(f"subgroup_size is an int, got {subgroup_size!r}")
         code, name = load_shader(
             source, defines=defines or {}, include_dirs=include_dirs, minor=self.profile.api_version[1]
         )
@@ -200,8 +215,11 @@ class Device:
 
     def submit(self, commands: Sequence[CommandBuffer]) -> int:
         """Hands command buffers to the compute queue; returns the payload that marks their end. For the runtime."""
+        if self.hal.dropped:
+            self.hal.close_dropped()
         with self._lock:
-            payload = self._payload + 1
+            # An interrupt may have come between a submission and the note of it: the semaphore knows what is taken.
+            payload = max(self._payload, self._stream.scheduled) + 1
             self.hal.compute_queue.submit(commands, signals=((self._stream, payload),))
             self._payload = payload
         return payload
@@ -217,7 +235,14 @@ class Device:
             DeadlineExceededError: the time passed first.
             DeviceLostError: the device was lost.
         """
-        self._stream.wait(self._payload if payload is None else payload, timeout)
+        check_timeout(timeout)
+        if payload is None:
+            payload = max(self._payload, self._stream.scheduled)
+        elif isinstance(payload, bool) or not isinstance(payload, int) or not 0 <= payload <= self._stream.scheduled:
+            raise InvalidArgumentError(
+                f"payload is what submit() returned, an int of at most {self._stream.scheduled}; got {payload!r}"
+            )
+        self._stream.wait(payload, timeout)
 
     def _commands(self, name: str) -> CommandBuffer:
         return self.hal.create_command_buffer(one_shot=True, name=name).begin()

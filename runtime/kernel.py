@@ -6,6 +6,8 @@ closed, or earlier by ``close``.
 
 from __future__ import annotations
 
+import math
+import operator
 import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -25,7 +27,7 @@ from ..status import (
     ClosedError,
     InvalidArgumentError,
 )
-from .array import ArraySpec, DeviceArray
+from .array import ArraySpec, DeviceArray, check_out
 from .parameter import KernelArgument, Parameter
 from .push import PushValue, pack_push
 from .shader_source import specialization_by_id
@@ -39,6 +41,7 @@ __all__ = ["Groups", "Kernel", "KernelResult"]
 ResultArray: TypeAlias = np.ndarray | DeviceArray
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 Groups: TypeAlias = int | tuple[int, ...]
+Counts: TypeAlias = tuple[int, int, int]
 
 _MOST_RECORDINGS: Final = 64
 
@@ -127,48 +130,49 @@ class Kernel:
                 binding and what the shader declares.
         """
         parameters = self._parameters
+        counts = None if groups is None else self._three(groups)
         if len(arrays) != len(parameters) or out is not None:
             arrays = self._with_out(arrays, out)
         for array, parameter in zip(arrays, parameters, strict=True):
             if type(array) is not DeviceArray or (array.dtype, array.nbytes) not in parameter.accepted:
-                return self._call_general(arrays, out, groups, self._pack(push, push_fields))
+                return self._call_general(arrays, out, counts, self._pack(push, push_fields))
             if array.buffer.offset & self._alignment_mask:
-                return self._call_general(arrays, out, groups, self._pack(push, push_fields))
-        return self._call_arrays(arrays, groups, self._pack(push, push_fields))  # type: ignore[arg-type]
+                return self._call_general(arrays, out, counts, self._pack(push, push_fields))
+        return self._call_arrays(arrays, counts, self._pack(push, push_fields))  # type: ignore[arg-type]
 
     def _pack(
         self, push: bytes | Sequence[PushValue] | Mapping[str, PushValue] | None, fields: Mapping[str, PushValue]
     ) -> bytes:
         if self._push_block is None and push is None and not fields:
             return b""
-        if push is None:
-            try:
-                key = tuple(fields.items())
-                cached = self._push_cache.get((key, tuple(map(type, fields.values()))))
-            except TypeError:
-                return pack_push(self._push_block, push, fields, self.name)
+        if push is None and all(type(value) in (int, float) for value in fields.values()):
+            # Equal keys must be equal bits: 1 and 1.0 differ, and so do 0.0 and -0.0.
+            key = tuple((name, type(value), value, math.copysign(1, value)) for name, value in fields.items())  # type: ignore[arg-type]
+            cached = self._push_cache.get(key)
             if cached is None:
                 cached = pack_push(self._push_block, push, fields, self.name)
                 if len(self._push_cache) < 256:
-                    self._push_cache[key, tuple(map(type, fields.values()))] = cached
+                    self._push_cache[key] = cached
             return cached
         return pack_push(self._push_block, push, fields, self.name)
 
-    def _call_arrays(self, arrays: Sequence[DeviceArray], groups: Groups | None, push: bytes) -> KernelResult:
+    def _call_arrays(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> KernelResult:
         """The hot path: arrays whose dtype and size are known to fit."""
         with self._lock:
             payload = self.device.submit((self._recorded(arrays, groups, push),))
         written = self._written
-        for array, parameter in zip(arrays, self._parameters, strict=True):
-            root = array if array._base is None else array._base
-            root._last_use = payload
-            if parameter.written:
-                root._ready = payload
+        with self.device.mark_lock:  # another thread may have noted a later payload
+            for array, parameter in zip(arrays, self._parameters, strict=True):
+                root = array if array._base is None else array._base
+                if root._last_use < payload:
+                    root._last_use = payload
+                if parameter.written and root._ready < payload:
+                    root._ready = payload
         if len(written) == 1:
             return arrays[written[0]]
         return tuple(arrays[i] for i in written) or None
 
-    def _recorded(self, arrays: Sequence[DeviceArray], groups: Groups | None, push: bytes) -> CommandBuffer:
+    def _recorded(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> CommandBuffer:
         """The commands for these buffers, groups and push constants; recorded when first seen, replayed after.
 
         Call it, and submit what it returns, under the lock: the oldest commands are recorded anew for others.
@@ -216,7 +220,7 @@ class Kernel:
         recordings[key] = commands
         return commands
 
-    def _record_timed(self, arrays: Sequence[DeviceArray], groups: Groups | None, push: bytes) -> CommandBuffer:
+    def _record_timed(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> CommandBuffer:
         if self.pipeline.is_closed:
             raise ClosedError(f"kernel {self.name} was closed")
         counts = self._group_counts(arrays, groups)
@@ -229,7 +233,20 @@ class Kernel:
             raise
         return commands
 
-    def _checked_counts(self, arrays: Sequence[DeviceArray], groups: Groups | None) -> tuple[int, int, int]:
+    def _three(self, groups: Groups) -> tuple[int, int, int]:
+        """Workgroup counts as three ints."""
+        counts = tuple(groups) if isinstance(groups, (tuple, list)) else (groups,)
+        try:
+            if not counts or any(isinstance(n, bool) for n in counts):
+                raise TypeError
+            x, y, z = (*(operator.index(n) for n in counts), 1, 1)[:3]
+        except TypeError:
+            x = -1
+        if not 1 <= len(counts) <= 3 or x < 0 or y < 0 or z < 0:
+            raise InvalidArgumentError(f"{self.name}: groups is an int or up to three, none negative; got {groups!r}")
+        return x, y, z
+
+    def _checked_counts(self, arrays: Sequence[DeviceArray], groups: Counts | None) -> tuple[int, int, int]:
         """``_group_counts`` that the device can dispatch, kept where they follow from one array's size."""
         if groups is None and not self._groups_by_shape and len(self._written) == 1:
             nbytes = arrays[self._written[0]].nbytes
@@ -244,16 +261,10 @@ class Kernel:
         check_groups(self.pipeline, counts)
         return counts
 
-    def _group_counts(self, arrays: Sequence[DeviceArray], groups: Groups | None) -> tuple[int, int, int]:
+    def _group_counts(self, arrays: Sequence[DeviceArray], groups: Counts | None) -> tuple[int, int, int]:
         """Workgroup counts as asked for, or inferred: one invocation an element of the largest written array."""
         if groups is not None:
-            counts = tuple(groups) if isinstance(groups, (tuple, list)) else (groups,)
-            if not 1 <= len(counts) <= 3 or not all(isinstance(n, int) and n >= 0 for n in counts):
-                raise InvalidArgumentError(
-                    f"{self.name}: groups is an int or up to three, none negative; got {groups!r}"
-                )
-            x, y, z = (*counts, 1, 1)[:3]
-            return x, y, z
+            return groups
         local = self.pipeline.local_size
         candidates = [(arrays[i], self._parameters[i]) for i in self._written] or list(
             zip(arrays, self._parameters, strict=True)
@@ -314,7 +325,7 @@ class Kernel:
         self,
         arrays: Sequence[KernelArgument],
         out: ResultArray | Sequence[ResultArray] | None,
-        groups: Groups | None,
+        groups: Counts | None,
         push: bytes,
         *,
         timings: list[DispatchTiming] | None = None,
@@ -327,8 +338,14 @@ class Kernel:
             )
         for parameter, value in zip(self._parameters, values, strict=True):
             if (value.dtype, value.nbytes) not in parameter.accepted:
-                parameter.check(value.dtype, value.nbytes, self.name)
-        outs = [] if out is None else [id(o) for o in (out if isinstance(out, (tuple, list)) else (out,))]
+                parameter.check(value.dtype, value.shape, value.nbytes, self.name)
+        given_outs = () if out is None else out if isinstance(out, (tuple, list)) else (out,)
+        for one in given_outs:
+            if isinstance(one, np.ndarray):
+                check_out(one, one.shape, one.dtype, f"{self.name}: out=")
+            elif not isinstance(one, DeviceArray):
+                raise InvalidArgumentError(f"{self.name}: out= takes arrays to write into, got {type(one).__name__}")
+        outs = [id(one) for one in given_outs]
         to_host = not any(isinstance(value, DeviceArray) for value in values)
         with Transfer(self.device, self.pipeline.offset_alignment) as transfer:
             moved: list[DeviceArray] = []
@@ -386,17 +403,25 @@ class Kernel:
         if len(arrays) != len(self._parameters) or out is not None:
             arrays = self._with_out(arrays, out)
         timings: list[DispatchTiming] = []
-        result = self._call_general(arrays, out, groups, self._pack(push, push_fields), timings=timings)
+        result = self._call_general(
+            arrays, out, None if groups is None else self._three(groups), self._pack(push, push_fields), timings=timings
+        )
         if not timings:
             raise InvalidArgumentError(f"{self.name}: there is nothing to time: all arrays are empty")
         return result, timings[0]
 
     def close(self) -> None:
         """Unloads the kernel once work under way has finished; idempotent."""
-        for commands in self._recordings.values():
-            commands.close()
-        self._recordings.clear()
-        self._executable.close()
+        with self._lock:
+            self._executable.close()
+            for commands in self._recordings.values():
+                commands.close()
+            self._recordings.clear()
+
+    def __del__(self) -> None:
+        # A convenience that nothing relies on. The garbage collector may come under any lock: it only takes a note.
+        if hasattr(self, "_recordings") and not self.pipeline.is_closed:
+            self.device.hal.dropped.append(self)
 
     def __enter__(self) -> Kernel:
         return self

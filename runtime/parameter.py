@@ -52,7 +52,7 @@ class Parameter:
         length = {"runtime": "any number of", "fixed": str(element.length), "none": "one"}[element.array]
         return f"{head}{length} {kind}"
 
-    def check(self, dtype: np.dtype[np.generic], nbytes: int, kernel: str) -> None:
+    def check(self, dtype: np.dtype[np.generic], shape: tuple[int, ...], nbytes: int, kernel: str) -> None:
         """Raises if the binding cannot take an array of this dtype and size; remembers those it can."""
         self._check_dtype(dtype, kernel)
         binding, element = self.binding, self.binding.element
@@ -78,6 +78,16 @@ class Parameter:
                 f"{kernel}: {self.label} got {nbytes} bytes; the shader declares {self.declared()}, "
                 f"{binding.fixed_size} bytes"
             )
+        if element is not None and element.dtype is not None and element.stride:
+            inner = element.components * element.columns * element.dtype.itemsize
+            if element.stride != inner:
+                # Padded elements (a vec3 takes the room of four): rows of the bare length would be misread.
+                if dtype == element.dtype and shape and shape[-1] == element.components:
+                    raise InvalidArgumentError(
+                        f"{kernel}: {self.label} got shape {shape}; the shader declares {self.declared()}, each padded to "
+                        f"{element.stride} bytes. Pad the last axis to {element.stride // element.dtype.itemsize}"
+                    )
+                return
         if len(self.accepted) < 256:
             self.accepted.add((dtype, nbytes))
 

@@ -86,10 +86,7 @@ class Transfer:
 
     def _align(self, array: DeviceArray, *, written: bool) -> DeviceArray:
         """A view that starts where the device cannot bind takes a detour through an array of its own."""
-        if (
-            not array.buffer.offset % self._device.profile.limits.min_storage_buffer_offset_alignment
-            or not array.nbytes
-        ):
+        if not array.buffer.offset % self._alignment or not array.nbytes:
             return array
         aligned = self._device.allocate(array.shape, array.dtype)
         self._temporaries.append(aligned)

@@ -759,6 +759,16 @@ def test_native_failures_while_recording(device: Device) -> None:
         assert commands.state is CommandBufferState.INITIAL
         commands.begin().fill(buffer, b"\1")
         run(device, commands.end())
+        if name in ("vkBeginCommandBuffer", "vkEndCommandBuffer"):  # the pool is its own by now
+            # Recorded before, and failing now: what was recorded is gone, and the next attempt is a fresh one.
+            setattr(device.fn, name, lambda *_: -2)
+            with pytest.raises(ResourceExhaustedError):
+                make(commands)
+            setattr(device.fn, name, real)
+            with pytest.raises(FailedPreconditionError):
+                device.compute_queue.submit((commands,))
+            commands.begin().fill(buffer, b"\1")
+            run(device, commands.end())
         commands.close()
         device.retire()
         for natives in device._free_commands.values():

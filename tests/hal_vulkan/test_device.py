@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -327,3 +329,65 @@ def test_two_devices_do_not_mix(device: Device, driver: Driver) -> None:
             with pytest.raises(InvalidArgumentError):
                 device.compute_queue.submit((slots.end(),), bindings=[foreign])
             device.wait_idle()
+
+
+def test_devices_made_and_closed_in_many_threads(driver: Driver) -> None:
+    before = live_objects()
+    errors: list[BaseException] = []
+
+    def work(value: int) -> None:
+        try:
+            for _ in range(5):
+                with Device(driver, persistent_cache=False) as device:
+                    buffer = device.create_buffer(64, memory_type=HOST)
+                    done, told = device.create_semaphore(), threading.Event()
+                    done.notify(1, lambda error, told=told: told.set())
+                    device.compute_queue.fill(buffer, bytes([value]), 1, 62, signals=((done, 1),))
+                    assert told.wait(10)
+                    assert buffer.read(1, 62) == bytes([value]) * 62
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(value,)) for value in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not errors, errors
+    assert live_objects() == before
+
+
+LEFT_OPEN = """
+import sys, threading, time
+import numpy as np
+from pumice.hal_vulkan import Device, MemoryTypeFlags
+kind = sys.argv[1]
+device = Device()
+buffer = device.create_buffer(1 << 20, memory_type=MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL)
+view = np.frombuffer(buffer.map(), np.uint8)
+semaphore = device.create_semaphore()
+semaphore.notify(1, lambda error: None)
+if kind == "busy":
+    for _ in range(8):
+        device.compute_queue.fill(device.create_buffer(32 << 20), b"1")
+if kind == "waiting":
+    threading.Thread(target=semaphore.wait, args=(5,), daemon=True).start()
+    device.compute_queue.barrier(waits=((semaphore, 3),))
+    time.sleep(0.05)
+if kind == "view":
+    sys.modules["keeps the view to the very end"] = view
+    device.close()
+if kind == "cycle":
+    cycle = [view, device]
+    cycle.append(cycle)
+    del view, device, cycle
+print("end")
+"""
+
+
+@pytest.mark.parametrize("kind", ["open", "busy", "waiting", "view", "cycle"])
+def test_an_interpreter_ends_whatever_was_left_open(driver: Driver, kind: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN, kind], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")

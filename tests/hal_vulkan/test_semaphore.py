@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -177,6 +179,19 @@ def test_a_wait_longer_than_a_slice(device: Device) -> None:
         semaphore.signal(1)
         blocked.join()
         assert blocked.error is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there the interrupt comes at the end of the call")
+def test_a_wait_is_interrupted_and_leaves_everything_usable(device: Device) -> None:
+    with device.create_semaphore() as semaphore:
+        timer = threading.Timer(0.05, _thread.interrupt_main)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            semaphore.wait(1, 5)
+        timer.join()
+        assert not device.waiting
+        semaphore.signal(1)
+        semaphore.wait(1)
 
 
 def test_signals_wake_every_waiter_at_its_payload(device: Device) -> None:
