@@ -394,7 +394,7 @@ class Device:
         self._defer_submitted(action)
 
     def _defer_submitted(self, action: Callable[[], None]) -> None:
-        busy = [queue for queue in self.queues if not queue.is_idle]
+        busy = [queue for queue in self.queues if queue.is_preparing or not queue.is_idle]
         if not busy:
             action()
             return

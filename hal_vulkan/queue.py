@@ -38,6 +38,7 @@ Used = tuple[tuple[CommandBuffer, _Recording], ...]
 _STAGE_ALL_COMMANDS: Final = 0x10000
 _INITIAL_CAPACITY: Final = 8
 _RETIRE_EVERY: Final = 8
+_LEAST_DIFFERENCE: Final = (1 << 31) - 1  # that every device allows between a semaphore's payload and a pending one
 _ONE: Final = (1, 0, 2)  # command buffers, waits, signals of the usual submission, the queue's own signal included
 
 
@@ -177,6 +178,7 @@ class Queue:
         self._submitted = 0
         self.completed = 0
         self._ended = False
+        self._preparing = 0  # the number of a submission that is being made
         self._inflight: deque[tuple[int, Used, Points]] = deque()
         self._deferred: deque[tuple[int, Callable[[], None]]] = deque()
         self._after_next: deque[tuple[int, Callable[[], None]]] = deque()
@@ -269,30 +271,41 @@ class Queue:
                 or semaphore.device is not device
                 or commands.device is not device
                 or commands.family != self.family
+                or value - semaphore._reached > _LEAST_DIFFERENCE
             ):
                 return False
-            recording = commands.prepare(bindings)
-            if recording is not self._last_recording:
-                self._command_handles[0] = recording.native.handle
-                self._last_recording = recording
-            if semaphore is not self._last_signal:
-                self._signal_handles[0] = semaphore.handle
-                self._signal_handles[1] = self.timeline
-                self._last_signal = semaphore
-            values = self._signal_values
-            number = values[1] = self._submitted + 1
-            values[0] = value
-            if self._shape is not _ONE:
-                self._set_shape(_ONE)
-            self._submitted = number
-            inflight = self._inflight
-            inflight.append((number, ((commands, recording),), signals))
-            recording.queue = self
-            recording.number = number
-            result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
+            self._preparing = number = self._submitted + 1
+            try:
+                recording = commands.prepare(bindings)
+                if recording is not self._last_recording:
+                    self._command_handles[0] = recording.native.handle
+                    self._last_recording = recording
+                if semaphore is not self._last_signal:
+                    self._signal_handles[0] = semaphore.handle
+                    self._signal_handles[1] = self.timeline
+                    self._last_signal = semaphore
+                values = self._signal_values
+                values[0] = value
+                values[1] = number
+                if self._shape is not _ONE:
+                    self._set_shape(_ONE)
+                inflight = self._inflight
+                before = semaphore.scheduled
+                recording.queue = self
+                recording.number = number
+                inflight.append((number, ((commands, recording),), signals))
+                # An interrupt (Ctrl-C) is raised after a call, never between plain assignments: from here to the end of the
+                # native call all is noted, or nothing.
+                self._submitted = number
+                semaphore.scheduled = value
+                result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
+            except BaseException:
+                self._forget_unsubmitted(number)
+                raise
+            finally:
+                self._preparing = 0
             if result or device.validation:
-                self._check_submitted(result, ((commands, recording),))
-            semaphore.scheduled = value
+                self._check_submitted(result, ((commands, recording),), ((semaphore, before),))
         if semaphore.held:
             semaphore.after_schedule()
         if semaphore.notifications:
@@ -351,42 +364,51 @@ class Queue:
             for index, (semaphore, value) in enumerate(signals):
                 if value <= semaphore.scheduled or semaphore._failure is not None or semaphore.device is not device:
                     self._refuse_signal(semaphore, value)
+                if value - semaphore._reached > _LEAST_DIFFERENCE:
+                    semaphore.check_difference(value)
                 self._signal_handles[index] = semaphore.handle
                 self._signal_values[index] = value
-            number = self._submitted + 1
-            # Last: drivers signal in this order, and once the queue's own has come, whoever sees it may destroy the others.
-            self._signal_handles[signal_count - 1] = self.timeline
-            self._signal_values[signal_count - 1] = number
-            shape = (command_count, wait_count, signal_count)
-            if shape != self._shape:
-                self._set_shape(shape)
-            if prepared is not None:
-                used = prepared
-                for index, (_, recording) in enumerate(used):
-                    self._command_handles[index] = recording.native.handle
-            elif command_count == 1:
-                commands = command_buffers[0]
-                if commands.device is not device or commands.family != self.family:
-                    self._check_commands(commands)
-                recording = commands.prepare(bindings)
-                self._command_handles[0] = recording.native.handle
-                used = ((commands, recording),)
-            else:
-                used = self._prepare_many(command_buffers, bindings)
-                for index, (_, recording) in enumerate(used):
-                    self._command_handles[index] = recording.native.handle
-            if signal_count > 2:
-                self._check_distinct(signals, used)
-            for _, recording in used:
-                recording.queue = self
-                recording.number = number
-            self._submitted = number
-            self._inflight.append((number, used, signals))
-            result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, ffi.NULL)
+            self._preparing = number = self._submitted + 1
+            try:
+                # Last: drivers signal in this order, and once the queue's own has come, whoever sees it may destroy the others.
+                self._signal_handles[signal_count - 1] = self.timeline
+                self._signal_values[signal_count - 1] = number
+                shape = (command_count, wait_count, signal_count)
+                if shape != self._shape:
+                    self._set_shape(shape)
+                if prepared is not None:
+                    used = prepared
+                    for index, (_, recording) in enumerate(used):
+                        self._command_handles[index] = recording.native.handle
+                elif command_count == 1:
+                    commands = command_buffers[0]
+                    if commands.device is not device or commands.family != self.family:
+                        self._check_commands(commands)
+                    recording = commands.prepare(bindings)
+                    self._command_handles[0] = recording.native.handle
+                    used = ((commands, recording),)
+                else:
+                    used = self._prepare_many(command_buffers, bindings)
+                    for index, (_, recording) in enumerate(used):
+                        self._command_handles[index] = recording.native.handle
+                if signal_count > 2:
+                    self._check_distinct(signals, used)
+                for _, recording in used:
+                    recording.queue = self
+                    recording.number = number
+                before = tuple((semaphore, semaphore.scheduled) for semaphore, _ in signals)
+                self._inflight.append((number, used, signals))
+                for semaphore, value in signals:
+                    semaphore.scheduled = value
+                self._submitted = number  # see _submit_one
+                result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
+            except BaseException:
+                self._forget_unsubmitted(number)
+                raise
+            finally:
+                self._preparing = 0
             if result or device.validation:
-                self._check_submitted(result, used)
-            for semaphore, value in signals:
-                semaphore.scheduled = value
+                self._check_submitted(result, used, before)
         for semaphore, _ in signals:
             if semaphore.held:
                 semaphore.after_schedule()
@@ -394,6 +416,12 @@ class Queue:
                 device.notifier.wake()
         if len(self._inflight) >= _RETIRE_EVERY or self._deferred:
             self.retire()
+
+    def _forget_unsubmitted(self, number: int) -> None:
+        """After an interrupt or an error: drops the note of a submission that was not made."""
+        if self._submitted < number:
+            while self._inflight and self._inflight[-1][0] >= number:
+                self._inflight.pop()
 
     def _set_shape(self, shape: tuple[int, int, int]) -> None:
         info, timeline = self._submit_info, self._timeline_info
@@ -414,7 +442,7 @@ class Queue:
             raise
         return tuple(used)
 
-    def _check_submitted(self, result: int, used: Used) -> None:
+    def _check_submitted(self, result: int, used: Used, scheduled: Points) -> None:
         try:
             self.device.check(result, f"submitting {', '.join(c.name for c, _ in used) or 'a barrier'}")
         except PumiceError:
@@ -423,6 +451,8 @@ class Queue:
                 if self._inflight and self._inflight[-1][0] == self._submitted:
                     self._inflight.pop()
                 self._submitted -= 1
+                for semaphore, value in scheduled:
+                    semaphore.scheduled = value
                 for commands, recording in used:
                     commands.unprepare(recording)
             raise
@@ -503,9 +533,18 @@ class Queue:
             while after_next and after_next[0][0] <= completed:
                 after_next.popleft()[1]()
 
+    def pending_signals(self, semaphore: TimelineSemaphore) -> list[int]:
+        """Payloads of a semaphore that submitted work is still to signal, as far as is known."""
+        return [value for _, _, signals in list(self._inflight) for one, value in signals if one is semaphore]
+
     def next_completion(self) -> int | None:
         """The payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
         return self.completed + 1 if self.completed < self._submitted else None
+
+    @property
+    def is_preparing(self) -> bool:
+        """Whether a submission is being made, which may use what is open now."""
+        return bool(self._preparing)
 
     @property
     def is_idle(self) -> bool:
@@ -521,7 +560,8 @@ class Queue:
 
     def defer(self, action: Callable[[], None]) -> None:
         """Runs ``action`` when all that is submitted now has retired."""
-        self._deferred.append((self._submitted, action))
+        preparing = self._preparing  # read first: a submission under way may use what is given back
+        self._deferred.append((max(preparing, self._submitted), action))
 
     def after_next(self, action: Callable[[], None]) -> None:
         """Runs ``action`` when a submission later than all of now has retired; see ``Device.destroy_semaphore``."""

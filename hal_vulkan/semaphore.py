@@ -159,16 +159,32 @@ class TimelineSemaphore:
                 raise InvalidArgumentError(
                     f"{self.name}: a payload only goes up (at most {MAX_PAYLOAD}): it is {now} and {value} was to be signalled"
                 )
-            if now < self.scheduled <= value:
-                raise FailedPreconditionError(
-                    f"{self.name}: submitted work will signal {self.scheduled}; the host can only signal payloads below it"
-                )
+            if now < self.scheduled:
+                queues = self.device.queues
+                pending = [v for queue in queues for v in queue.pending_signals(self) if v > now]
+                lowest = min(pending, default=self.scheduled)
+                if lowest <= value:
+                    raise FailedPreconditionError(
+                        f"{self.name}: submitted work will signal {lowest}; the host can only signal payloads below it"
+                    )
+            self.check_difference(value)
             self._signal_native(value)
             self._reached = max(self._reached, value)
             self.scheduled = max(self.scheduled, value)
         self.after_schedule()
         if self.notifications:
             self.device.notifier.collect(self)
+
+    def check_difference(self, value: int) -> None:
+        """Raises for a payload further ahead than the device allows (maxTimelineSemaphoreValueDifference)."""
+        most = self.device.profile.limits.max_timeline_semaphore_value_difference
+        if value - self._reached > most:
+            now = self._query()
+            if value - now > most:
+                raise InvalidArgumentError(
+                    f"{self.name}: {value} is {value - now} ahead of the payload now; this device allows {most}. Count in "
+                    "smaller steps"
+                )
 
     def after_schedule(self) -> None:
         """Releases submissions held for a payload that is now scheduled. Not for users."""

@@ -17,24 +17,23 @@ Each command is a file of its own, imported when it is asked for; none imports N
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 import click
 
 from ..status import PumiceError
 from .errors import ExpectationError, describe, printable
+from .streams import finish_notes, note, open_closed_streams, writing_results
 
 __all__ = ["main"]
 
 _FAILED: Final = 1
 _WRONG_USAGE: Final = 2
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells have it
-_READER_GONE: Final = 141  # 128 + SIGPIPE
 
 
 class _Program(click.Group):
@@ -62,40 +61,47 @@ class _Program(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
     ) -> click.Context:
-        with _quiet_without_reader():
+        with writing_results():  # of --help and --version
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> object:
-        with _quiet_without_reader():
+        with writing_results():
             result: object = super().invoke(ctx)
-            # A reader that is gone shows here at the latest, and not when the interpreter ends.
-            sys.stdout.flush()
-            return result
+        return result
 
     def main(  # type: ignore[override]  # click's own has an overload for embedding, which this program has no use for
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: object
     ) -> NoReturn:
         """Runs the program and exits; see the module for the exit statuses."""
+        open_closed_streams()
+        try:
+            status = self._run(args, prog_name, **extra)
+        finally:
+            finish_notes()
+        sys.exit(status)
+
+    def _run(self, args: Sequence[str] | None, prog_name: str | None, **extra: object) -> int:
+        """Runs the program, says what failed, and returns the exit status."""
         try:
             # Without standalone mode click returns the status of --help and ctx.exit() and raises all else.
-            status: object = super().main(args, prog_name or "pumice", standalone_mode=False)
+            status: object = super().main(args, prog_name or "pumice", standalone_mode=False, **extra)
         except click.exceptions.Abort as error:
             if not isinstance(error.__cause__, KeyboardInterrupt):
                 raise
             _say_traceback()
-            sys.exit(_INTERRUPTED)
+            return _INTERRUPTED
         except click.ClickException as error:
             _say(error.format_message())
             if isinstance(error, click.UsageError):
                 command = error.ctx.command_path if error.ctx else "pumice"
-                click.echo(f"see `{command} --help`", err=True)
+                note(f"see `{command} --help`")
             _say_traceback()
-            sys.exit(_WRONG_USAGE if isinstance(error, click.UsageError) else _FAILED)
+            return _WRONG_USAGE if isinstance(error, click.UsageError) else _FAILED
         except Exception as error:
             _say(_message(error))
             _say_traceback()
-            sys.exit(_FAILED)
-        sys.exit(status if isinstance(status, int) else 0)
+            return _FAILED
+        return status if isinstance(status, int) else 0
 
 
 @click.group(
@@ -110,7 +116,7 @@ def main(ctx: click.Context) -> None:
     tracebacks.
     """
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help(), err=True)
+        note(ctx.get_help())
         ctx.exit(_WRONG_USAGE)
 
 
@@ -127,22 +133,9 @@ def _message(error: Exception) -> str:
 
 
 def _say(message: str) -> None:
-    click.echo(f"error: {printable(message, keep=chr(10))}", err=True)
+    note(f"error: {printable(message, keep=chr(10))}")
 
 
 def _say_traceback() -> None:
     if os.environ.get("PUMICE_DEBUG", "0") not in ("", "0"):
-        traceback.print_exc()
-
-
-@contextlib.contextmanager
-def _quiet_without_reader() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        # What is still buffered goes nowhere, so that the interpreter's last flush does not fail too.
-        with contextlib.suppress(OSError, ValueError):
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, sys.stdout.fileno())
-            os.close(null)
-        raise click.exceptions.Exit(_READER_GONE) from None
+        note(traceback.format_exc().rstrip())

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .errors import usage
+from .streams import put
+
 if TYPE_CHECKING:
     from ..hal_vulkan import DeviceProfile
 
@@ -24,7 +27,8 @@ def devices(as_json: bool) -> None:
     from ..status import UnavailableError
     from .tables import print_json
 
-    profiles = list_devices()
+    with usage():  # PUMICE_VALIDATION
+        profiles = list_devices()
     if not profiles:
         raise UnavailableError("a Vulkan loader is installed, but it lists no device. " + remedy("driver"))
     uris = _uris(profiles)
@@ -44,7 +48,7 @@ def devices(as_json: bool) -> None:
         return
     for index, (profile, uri) in enumerate(zip(profiles, uris, strict=True)):
         if index:
-            click.echo()
+            put()
         _show(index, profile, uri)
 
 

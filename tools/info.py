@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .streams import put
+
 if TYPE_CHECKING:
     from ..hal_vulkan import Binding, BlockMember, EntryPoint, ShaderModuleReflection
     from ..hal_vulkan.executable_format import ExecutableDef
@@ -71,11 +73,11 @@ def _show_module(reflection: ShaderModuleReflection) -> None:
         ]
     )
     for entry in reflection.entry_points:
-        click.echo()
+        put()
         heading(f"entry point {entry.name} ({entry.execution_model})")
         _show_entry(entry)
     if reflection.specialization_constants:
-        click.echo()
+        put()
         heading("specialization constants")
         print_table(
             ("id", "name", "type", "default"),
@@ -215,7 +217,7 @@ def _show_executable(executable: ExecutableDef, modules: list[ShaderModuleReflec
         ],
     )
     for index, module in enumerate(modules):
-        click.echo()
+        put()
         heading(f"shader module {index}")
         _show_module(module)
 

@@ -5,6 +5,7 @@ The options of each kind of file are a group of their own; those given for anoth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +15,21 @@ import click
 __all__ = ["run"]
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+class _Tolerance(click.ParamType):
+    """A finite number of 0 or more."""
+
+    name = "tolerance"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            number = float(str(value))
+        except ValueError:
+            number = math.nan
+        if not 0 <= number < math.inf:
+            self.fail(f"expected a finite number of 0 or more, got {str(value)[:80]!r}", param, ctx)
+        return number
 
 
 def _kernel_options(command: _Command) -> _Command:
@@ -64,13 +80,13 @@ def _kernel_options(command: _Command) -> _Command:
         ),
         click.option(
             "--atol",
-            type=click.FloatRange(min=0),
+            type=_Tolerance(),
             metavar="X",
             help="For floats in --expect: absolute tolerance; 1e-4 for f32 and f64, 1e-3 for f16, 1e-2 for bf16.",
         ),
         click.option(
             "--rtol",
-            type=click.FloatRange(min=0),
+            type=_Tolerance(),
             metavar="X",
             help="And relative tolerance; 1e-5. Equal is |got - expected| <= atol + rtol * |expected|.",
         ),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-import click
 import numpy as np
 
 from ..hal_vulkan import DispatchTiming, reflect
@@ -17,12 +16,14 @@ from ..runtime import ArraySpec, Device, open_device
 from ..runtime.kernel import Kernel
 from ..runtime.shader_source import load_shader
 from ..runtime.value_format import format_value
-from ..status import NotFoundError, UnimplementedError
+from ..hal_vulkan.validation import validation_requested
+from ..status import NotFoundError, PermissionDeniedError, PumiceError, UnavailableError, UnimplementedError
 from .arguments import Array, BufferArgument, OutputArgument, parse_buffers, parse_defines, parse_groups, parse_outputs
 from .errors import ExpectationError, printable, usage, usage_error
 from .expectations import difference
 from .kernel_arguments import Slot, Slots, bind, from_kernel, push_bytes, specialization_values
 from .kernel_files import FileKind
+from .streams import note, put
 
 __all__ = ["KernelRun", "run_kernel"]
 
@@ -61,6 +62,8 @@ def run_kernel(options: KernelRun) -> None:
     Raises:
         click.UsageError: the options are malformed or not what the kernel declares.
         ExpectationError: a result is not what was expected; all results are printed and stored by then.
+        BrokenPipeError: whoever read stdout stopped reading; all files are stored by then.
+        UnavailableError: results could not be printed or stored; those that could are.
         PumiceError: anything else that fails.
     """
     arguments = parse_buffers("--binding", options.bindings)
@@ -73,8 +76,11 @@ def run_kernel(options: KernelRun) -> None:
     defines = parse_defines(options.defines)
     if defines and options.kind is not FileKind.GLSL:
         raise usage_error(f"--define is for GLSL; {options.file} is a {options.kind.value}")
-    with usage("--device"):
-        device = open_device(options.device, validation=options.validation)
+    with usage():
+        validation = validation_requested(options.validation)
+    # Without the option the error is about PUMICE_DEVICE, and says so itself.
+    with usage("--device" if options.device is not None else ""):
+        device = open_device(options.device, validation=validation)
     with device:
         start = time.perf_counter()
         code, name = load_shader(options.file, defines=defines, include_dirs=(), minor=device.profile.api_version[1])
@@ -109,7 +115,7 @@ def run_kernel(options: KernelRun) -> None:
                 returned = call()
             first_seconds = time.perf_counter() - start
             results = _results(slots, bound, returned)
-            click.echo(f"ran on {_device_name(device)}", err=True)
+            note(f"ran on {_device_name(device)}")
             if options.timed:
                 _report_times(
                     load_seconds,
@@ -119,9 +125,7 @@ def run_kernel(options: KernelRun) -> None:
                     if not values or any(value.nbytes for value in values)
                     else None,
                 )
-    for slot, (argument, result) in results.items():
-        for target in targets.get(slot, [OutputArgument(argument.key, None)]):
-            _put(slot, argument, result, target)
+    _put_all(results, targets)
     differences = [
         text
         for slot, several in wanted.items()
@@ -158,14 +162,52 @@ def _results(
     }
 
 
-def _put(slot: Slot, argument: BufferArgument, result: Array, target: OutputArgument) -> None:
-    if target.path is None:
-        click.echo(f"{slot.label}: {format_value(result, element_type=argument.element_type)}")
-    elif target.path.suffix == ".npy":
-        with target.path.open("wb") as file:
-            np.save(file, result, allow_pickle=False)
-    else:
-        target.path.write_bytes(argument.element_type.pack(result))
+def _put_all(
+    results: Mapping[Slot, tuple[BufferArgument, Array]], targets: Mapping[Slot, Sequence[OutputArgument]]
+) -> None:
+    """Stores and prints every result; one that cannot be does not keep the others back.
+
+    Raises:
+        BrokenPipeError: whoever read stdout stopped reading.
+        PumiceError: the first of what could not be printed or stored.
+    """
+    failures: list[PumiceError] = []
+    lines = []
+    for slot, (argument, result) in results.items():
+        for target in targets.get(slot, [OutputArgument(argument.key, None)]):
+            if target.path is None:
+                lines.append(f"{slot.label}: {format_value(result, element_type=argument.element_type)}")
+                continue
+            try:
+                _store(target.path, argument, result, f"--output {target.key.text}")
+            except PumiceError as error:
+                failures.append(error)
+    for line in lines:
+        try:
+            put(line)
+        except UnavailableError as error:
+            failures.append(error)
+            break
+    if failures:
+        for error in failures[1:]:
+            note(f"error: {printable(error.message)}")
+        raise failures[0]
+
+
+def _store(path: Path, argument: BufferArgument, result: Array, where: str) -> None:
+    try:
+        with path.open("wb") as file:
+            if path.suffix == ".npy":
+                np.save(file, result, allow_pickle=False)
+            else:
+                file.write(argument.element_type.pack(result))
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{where}: {path}: {error.strerror}") from None
+    except PermissionError as error:
+        raise PermissionDeniedError(f"{where}: {path} cannot be written: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UnavailableError(f"{where}: {path} cannot be written: {why}") from error
 
 
 def _device_name(device: Device) -> str:
@@ -204,7 +246,7 @@ def _report_times(
                 )
             )
     for name, text in lines:
-        click.echo(f"{name + ':':<12}{text}", err=True)
+        note(f"{name + ':':<12}{text}")
 
 
 def _repeat(call: Callable[[], object]) -> list[float]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterable, Sequence
 
-import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from .errors import printable
+from .streams import put
 
 __all__ = ["heading", "print_facts", "print_json", "print_table"]
 
@@ -20,9 +21,18 @@ _PIPED_WIDTH = 1000
 
 
 def _console() -> Console:
-    # A pipe has no width: lines that a program reads are not to be folded at an arbitrary one.
-    width = None if sys.stdout.isatty() else _PIPED_WIDTH
-    return Console(file=sys.stdout, width=width, markup=False, emoji=False, highlight=False)
+    """A console that renders for stdout without holding it: Rich ends the program itself where the reader is gone."""
+    terminal = sys.stdout.isatty()
+    return Console(
+        file=io.TextIOWrapper(io.BytesIO(), encoding=getattr(sys.stdout, "encoding", None) or "utf-8"),
+        # ``None`` leaves it to the environment (FORCE_COLOR), as for any other pipe.
+        force_terminal=terminal or None,
+        # A pipe has no width: lines that a program reads are not to be folded at an arbitrary one.
+        width=None if terminal else _PIPED_WIDTH,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
 
 
 def heading(text: str) -> None:
@@ -52,12 +62,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def print_json(value: object) -> None:
     """JSON as text that stays ASCII, so that every encoding of stdout takes it."""
-    click.echo(json.dumps(value, indent=2))
+    put(json.dumps(value, indent=2))
 
 
 def _print(content: Table | Text) -> None:
     console = _console()
     with console.capture() as capture:
         console.print(content)
-    # Rich pads every line to the table's width, and would end the program by itself if the reader were gone.
-    sys.stdout.write("".join(line.rstrip() + "\n" for line in capture.get().splitlines()))
+    # Rich pads every line to the table's width.
+    put("".join(line.rstrip() + "\n" for line in capture.get().splitlines()), end="")
