@@ -251,6 +251,8 @@ class Buffer:
         if self.is_closed:
             which = "the device of this buffer" if self.device._closed else "this buffer"
             raise ClosedError(f"cannot {what}: {which} was closed")
+        if self.device.abandoned:
+            self.device.check_usable()
         if size is None:
             size = self.size - offset
         if offset < 0 or size < 0 or offset + size > self.size:

@@ -31,7 +31,7 @@ from ..status import (
     UnavailableError,
     UnimplementedError,
 )
-from . import live_objects
+from . import fork, live_objects
 from .buffer import Buffer, check_size, contiguous
 from .builtins import Builtins
 from .command_buffer import Barriers, CommandBuffer, CommandBufferState, NativeCommands, _Recording
@@ -105,6 +105,7 @@ class Device:
         allocator: device memory.
         notifier: the thread that serves notifications.
         lost: the error of a lost device, or ``None``.
+        abandoned: whether this is a forked child, where the device may not be touched.
     """
 
     def __init__(
@@ -175,6 +176,7 @@ class Device:
         self._held: OrderedDict[int, None] = OrderedDict()
         self._last_held = 0
         self._parked: deque[tuple[int, Callable[[], None]]] = deque()
+        self.abandoned = False
         self.driver.retain()
         try:
             self.handle: CData = self._create()
@@ -194,6 +196,7 @@ class Device:
             self.notifier = Notifier(self)
             self.pipeline_cache = PipelineCache(self, persistent=persistent_cache)
             self.builtins = Builtins(self)
+            fork.watch(self)
         except BaseException:
             self._destroy_owned()
             self.fn.vkDestroyDevice(self.handle, ffi.NULL)
@@ -387,6 +390,8 @@ class Device:
 
     def defer(self, action: Callable[[], None]) -> None:
         """Runs ``action`` once everything submitted or held back now has retired; at once when nothing is."""
+        if self.abandoned:
+            return
         with self.schedule_lock:
             if self._held:
                 self._parked.append((self._last_held, action))
@@ -500,8 +505,24 @@ class Device:
         with self._lock:
             self._views += 1
 
+    def abandon(self, error: PumiceError) -> None:
+        """In a forked child: refuses every use from now on, without a native call. For ``fork.py``."""
+        self.abandoned = True
+        self.lost = error
+        self._lock = threading.RLock()
+        self.schedule_lock = threading.RLock()
+        self.signal_lock = threading.RLock()
+        self.allocator.abandon()
+        self.notifier.abandon()
+        for queue in self.queues:
+            queue.abandon()
+        for semaphore in list(self._semaphores):
+            semaphore.abandon(error)
+
     def release_for_view(self) -> None:
         """The last reference to a host view went. For ``Allocator``."""
+        if self.abandoned:
+            return
         with self._lock:
             self._views -= 1
             teardown = self._teardown_pending and not self._views
@@ -714,6 +735,8 @@ class Device:
             if self._closed:
                 return
             self._closed = True
+        if self.abandoned:
+            return
         from ..status import CancelledError
 
         closing = CancelledError("the device was closed")

@@ -20,7 +20,7 @@ import enum
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -73,13 +73,21 @@ class DeviceUri:
     """Lower case with dashes."""
     name: str = ""
     """Decoded, in the case it was written."""
+    variable: str = ""
+    """The environment variable that the text is from; empty where the program gave it."""
+
+    @property
+    def shown(self) -> str:
+        """The text for messages, with where it is from if the program did not give it."""
+        return f"{self.text!r} (from the environment variable {self.variable})" if self.variable else repr(self.text)
 
 
 def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingProxyType({})) -> DeviceUri:
     """The meaning of a device URI.
 
     Args:
-        text: the URI; ``None`` takes the value of ``PUMICE_DEVICE`` in ``env``, or ``vulkan`` where that is not set.
+        text: the URI; ``None`` takes the value of ``PUMICE_DEVICE`` in ``env``, or ``vulkan`` where that is not set or
+            empty.
         env: the environment to look in, usually ``os.environ``.
 
     Raises:
@@ -87,8 +95,9 @@ def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingPr
     """
     if text is not None:
         return _parse(text, "device URI")
-    if DEVICE_VARIABLE in env:
-        return _parse(env[DEVICE_VARIABLE], f"device URI in the environment variable {DEVICE_VARIABLE}")
+    if from_environment := env.get(DEVICE_VARIABLE):
+        uri = _parse(from_environment, f"device URI in the environment variable {DEVICE_VARIABLE}")
+        return replace(uri, variable=DEVICE_VARIABLE)
     return _parse("vulkan", "device URI")
 
 
@@ -152,7 +161,7 @@ def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
     """
     if not profiles:
         raise NotFoundError(
-            f"device {uri.text!r}: no Vulkan driver was found; install the GPU vendor's driver, or Mesa's lavapipe "
+            f"device {uri.shown}: no Vulkan driver was found; install the GPU vendor's driver, or Mesa's lavapipe "
             "(package mesa-vulkan-drivers on most systems) to run on the CPU"
         )
     match uri.kind:
@@ -175,7 +184,7 @@ def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
     if uri.kind is DeviceUriKind.INDEX:
         digits = str(uri.index)
         hint = f" If {digits} is part of a name, write vulkan://%{ord(digits[0]):x}{digits[1:]}."
-    raise NotFoundError(f"no device is {uri.text!r}.{hint} There are:\n{list_devices(profiles)}")
+    raise NotFoundError(f"no device is {uri.shown}.{hint} There are:\n{list_devices(profiles)}")
 
 
 def list_devices(profiles: Sequence[DeviceProfile]) -> str:
@@ -212,5 +221,5 @@ def _by_name(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> list[int]:
     if len(models) > 1:
         lines = _device_lines(profiles)
         listing = "\n".join(lines[i] for i in found)
-        raise InvalidArgumentError(f"device {uri.text!r} fits several devices; name one of them:\n{listing}")
+        raise InvalidArgumentError(f"device {uri.shown} fits several devices; name one of them:\n{listing}")
     return found

@@ -192,6 +192,13 @@ def shared_driver(*, validation: bool | None = None) -> Driver:
         return driver
 
 
+def reset_after_fork() -> None:
+    """In a forked child: the parent's drivers are not ours."""
+    global _shared_lock
+    _shared_lock = threading.Lock()
+    _shared.clear()
+
+
 def _extension_names(functions: GlobalFunctions) -> frozenset[str]:
     count = ffi.new("uint32_t *")
     check(functions.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, ffi.NULL), "counting instance extensions")

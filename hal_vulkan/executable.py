@@ -17,8 +17,9 @@ from ..status import ClosedError, OutOfRangeError, PumiceError, UnimplementedErr
 from .executable_format import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
 from .executable_reader import parse_executable
 from .native import CData, ffi, new
-from .pipeline import ComputePipeline, PipelineInterface, SpecializationValue
+from .pipeline import ComputePipeline, PipelineInterface, SpecializationValue, pack_constant
 from .spirv import reflect
+from .spirv_specialize import specialize
 from .spirv_types import ShaderModuleReflection
 from .spirv_validation import ensure_valid
 
@@ -36,6 +37,7 @@ class ShaderModule:
         if validate:
             ensure_valid(bytes(code), f"vulkan1.{min(device.profile.api_version[1], 3)}")
         self._device = device
+        self._code = bytes(code)
         words = ffi.new("uint32_t[]", len(code) // 4)
         ffi.memmove(words, code, len(code))
         info = new("VkShaderModuleCreateInfo", codeSize=len(code), pCode=words)
@@ -43,6 +45,17 @@ class ShaderModule:
         device.check(device.fn.vkCreateShaderModule(device.handle, info, ffi.NULL, handle), "creating a shader module")
         device.own("shader module", handle[0])
         self.handle: CData = handle[0]
+
+    def specialised(self, values: Mapping[int, SpecializationValue] | None) -> ShaderModuleReflection:
+        """What the module declares with its specialization constants set: other sizes, lengths, shared memory."""
+        if not values:
+            return self.reflection
+        packed = {
+            constant.constant_id: pack_constant(constant, values[constant.constant_id])
+            for constant in self.reflection.specialization_constants
+            if constant.constant_id in values
+        }
+        return reflect(specialize(self._code, packed))
 
     def close(self) -> None:
         """Destroys the module; pipelines made from it stay. Idempotent."""
@@ -131,7 +144,7 @@ class Executable:
                 found = self._pipelines[key] = ComputePipeline(
                     self.device,
                     module.handle,
-                    module.reflection,
+                    module.specialised(specialization),
                     entry_point=entry_point,
                     specialization=specialization,
                     subgroup_size=subgroup_size,
@@ -155,7 +168,7 @@ class Executable:
                 found = self._pipelines[key] = ComputePipeline(
                     self.device,
                     module.handle,
-                    module.reflection,
+                    module.specialised(specialization),
                     entry_point=definition.entry_point,
                     specialization=specialization,
                     interface=self._interface(definition),

@@ -37,6 +37,8 @@ _STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
 _TARGET_ENVIRONMENTS: Final = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3", "vulkan1.4")
 _COMMANDS: Final = ("glslangValidator", "glslang", "glslc")
 _TEXT_NAME: Final = "source"
+_BOM: Final = b"\xef\xbb\xbf"
+"""The UTF-8 byte order mark that some editors start a file with, and no compiler takes."""
 _SPIRV_MAGIC: Final = b"\x03\x02\x23\x07"
 _ENTRY_MAGIC: Final = b"pumice glsl 1\n"
 _SHOWN_ERRORS: Final = 10
@@ -115,7 +117,9 @@ def included_files(source: str | Path, include_dirs: Iterable[str | Path] = ()) 
         NotFoundError: ``source`` is a path that does not exist.
     """
     root = _absolute(source) if isinstance(source, Path) else None
-    return _included_files(_read_source(source), root, [_absolute(folder) for folder in include_dirs])
+    return _included_files(
+        _read_source(source).removeprefix(_BOM), root, [_absolute(folder) for folder in include_dirs]
+    )
 
 
 def compile_glsl(
@@ -131,7 +135,8 @@ def compile_glsl(
     """Compile GLSL to a SPIR-V module.
 
     Args:
-        source: GLSL text (``str``) or a file (``Path``); a ``str`` is never taken for a file name.
+        source: GLSL text (``str``) or a file (``Path``); a ``str`` is never taken for a file name. A UTF-8 byte order
+            mark at its start is passed over.
         stage: ``comp``, ``vert``, ``tesc``, ``tese``, ``geom`` or ``frag``.
         defines: macros by name; an empty string defines a name without a value.
         include_dirs: folders for ``#include``, searched after the including file's own. The source has to
@@ -162,7 +167,7 @@ def compile_glsl(
 
     def read_and_hash() -> tuple[bytes, dict[Path, bytes], str]:
         text = _read_source(source)
-        files = _included_files(text, root, folders)
+        files = _included_files(text.removeprefix(_BOM), root, folders)
         name = str(root) if debug else ""
         options = [compiler.version, optimizer, stage, target_env, str(debug), name, *macros, *map(str, folders)]
         return text, files, _hash(options, text, files)
@@ -171,8 +176,11 @@ def compile_glsl(
     entry = _cache_entry(key)
     if entry is not None and (cached := _load(entry)) is not None:
         return cached
-    arguments = _arguments(compiler, stage, target_env, debug, macros, folders)
-    code = _run(compiler, arguments, text, files, source, root)
+    # Without its byte order mark a file is compiled as a copy, away from its neighbours.
+    copied = root is None or text.startswith(_BOM)
+    near = [root.parent] if root and copied else []
+    arguments = _arguments(compiler, stage, target_env, debug, macros, [*near, *folders])
+    code = _run(compiler, arguments, text.removeprefix(_BOM), files, source, None if copied else root)
     if optimize:
         code = spirv_tools.optimize(code, ["-O", f"--target-env={target_env}"])
     # The compiler read the files by itself, later than the hash was taken.
@@ -217,7 +225,7 @@ def _macros(defines: Mapping[str, str | int]) -> list[str]:
 
 
 def _include_names(text: bytes) -> list[str]:
-    bare = _COMMENT.sub(b" ", _CONTINUATION.sub(b"", text))
+    bare = _COMMENT.sub(b" ", _CONTINUATION.sub(b"", text.removeprefix(_BOM)))
     return [os.fsdecode(local or system) for local, system in _INCLUDE.findall(bare)]
 
 
@@ -248,7 +256,7 @@ def _included_files(text: bytes, root: Path | None, include_dirs: Sequence[Path]
 
 
 def _is_guarded(text: bytes) -> bool:
-    return _GUARD.match(_COMMENT.sub(b" ", text)) is not None
+    return _GUARD.match(_COMMENT.sub(b" ", text.removeprefix(_BOM))) is not None
 
 
 def _refuse_rings(wanted: Mapping[Path, Sequence[str]], folders: Sequence[Path]) -> None:
@@ -291,21 +299,22 @@ def _run(
     text: bytes,
     files: Mapping[Path, bytes],
     source: str | Path,
-    root: Path | None,
+    in_place: Path | None,
 ) -> bytes:
+    """The module; ``in_place`` is the file to compile, or ``None`` to compile ``text`` as a file of its own."""
     with tempfile.TemporaryDirectory(prefix="pumice-glsl-") as name:
         folder = Path(name).resolve()
-        if root is None:
+        if in_place is None:
             (folder / _TEXT_NAME).write_bytes(text)
         output = folder / "out.spv"
-        input_name = str(root) if root else _TEXT_NAME
+        input_name = str(in_place) if in_place else _TEXT_NAME
         # Inside its own folder a text has the same name every time, so debug information is reproducible.
         result = spirv_tools.run_tool(compiler.path, [*arguments, "-o", str(output), input_name], cwd=folder)
         code = output.read_bytes() if output.is_file() else b""
         if result.returncode == 0 and code[:4] in (_SPIRV_MAGIC, _SPIRV_MAGIC[::-1]):
             return code
         said = "\n".join(stream.decode("utf-8", "replace") for stream in (result.stdout, result.stderr))
-        shown = {input_name: "<source>" if root is None else str(source)}
+        shown = {input_name: str(source) if isinstance(source, Path) else "<source>"}
         lines = {input_name: text, **{str(path): content for path, content in files.items()}}
         raise _compile_error(compiler, said, shown, lines, folder, spirv_tools.tool_message(result))
 
@@ -330,6 +339,8 @@ def _compile_error(
     source = next(iter(texts.values()))
     if b"\n" not in source and source.endswith((b".comp", b".glsl")):
         hint += "\nthe source looks like a file name: pass a file as a pathlib.Path"
+    for marked in (name for name, text in texts.items() if text.startswith(_BOM)):
+        hint += f"\n{marked} starts with a byte order mark, which the compiler refuses: save it as UTF-8 without one"
     if not entries:
         return InvalidArgumentError(f"GLSL does not compile: {whole}{hint}")
     parts = [entries[0][1] + entries[0][2]]

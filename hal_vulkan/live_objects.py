@@ -33,3 +33,10 @@ def live_objects() -> dict[str, int]:
     with _lock:
         counts = dict(_counts)
     return {kind: count for kind, count in sorted(counts.items()) if count}
+
+
+def reset_after_fork() -> None:
+    """In a forked child: the parent's objects are not ours."""
+    global _lock
+    _lock = threading.RLock()
+    _counts.clear()

@@ -508,6 +508,10 @@ class Allocator:
         ]
         return f"Heaps: {'; '.join(parts)}."
 
+    def abandon(self) -> None:
+        """In a forked child: a lock that nobody holds. For ``Device.abandon``."""
+        self._lock = threading.RLock()
+
     def close(self) -> None:
         """Frees every block, allocations still live included: the device is going away."""
         with self._lock:

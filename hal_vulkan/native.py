@@ -253,6 +253,13 @@ def _library_names() -> Sequence[str]:
     return ("libvulkan.so.1", "libvulkan.so")
 
 
+def _is_vulkan(library: Any) -> bool:
+    try:
+        return library.vkGetInstanceProcAddr is not None
+    except (AttributeError, ffi.error):  # which of them depends on cffi's version
+        return False
+
+
 _library: Any = None
 _library_lock = threading.Lock()
 
@@ -263,7 +270,7 @@ def load_library() -> Any:
     ``PUMICE_VULKAN_LIBRARY`` names another file than the platform's loader.
 
     Raises:
-        UnavailableError: no such library; the message says which packages bring it on this platform.
+        UnavailableError: no such library, which the message says how to get, or a file that is no Vulkan library.
     """
     global _library
     with _library_lock:
@@ -272,10 +279,14 @@ def load_library() -> Any:
             reasons = []
             for name in names:
                 try:
-                    _library = ffi.dlopen(name)
-                    break
+                    library = ffi.dlopen(name)
                 except OSError as error:
                     reasons.append(f"{name}: {error}")
+                    continue
+                if _is_vulkan(library):
+                    _library = library
+                    break
+                reasons.append(f"{name}: it is no Vulkan library, as it has no vkGetInstanceProcAddr")
             else:
                 from .remedies import remedy
 
@@ -284,7 +295,11 @@ def load_library() -> Any:
                     + "; ".join(reasons)
                     + "). "
                     + remedy("loader")
-                    + " A library elsewhere is named by PUMICE_VULKAN_LIBRARY."
+                    + (
+                        " PUMICE_VULKAN_LIBRARY names the file that was tried: unset it to use the platform's loader."
+                        if os.environ.get("PUMICE_VULKAN_LIBRARY")
+                        else " A library elsewhere is named by PUMICE_VULKAN_LIBRARY."
+                    )
                 )
         return _library
 

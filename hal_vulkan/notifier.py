@@ -235,6 +235,12 @@ class Notifier:
             if callback := notification.take():
                 _call(callback, error)
 
+    def abandon(self) -> None:
+        """In a forked child, where the thread is not. For ``Device.abandon``."""
+        self._lock = threading.Lock()
+        self._thread = None
+        self._stopping = True
+
     def close(self) -> None:
         """Stops the thread; notifications still armed get CANCELLED. Called by ``Device.close``."""
         with self._lock:

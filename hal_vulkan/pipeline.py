@@ -30,7 +30,7 @@ from .spirv_types import Binding, EntryPoint, ShaderModuleReflection, Specializa
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["BoundSets", "ComputePipeline", "PipelineInterface", "SpecializationValue", "check_groups"]
+__all__ = ["BoundSets", "ComputePipeline", "PipelineInterface", "SpecializationValue", "check_groups", "pack_constant"]
 
 SpecializationValue = int | float | bool
 
@@ -440,13 +440,13 @@ def _specialization(
         if constant is None:
             known = ", ".join(f"{c.constant_id} ({c.name or 'unnamed'})" for c in declared) or "none"
             raise NotFoundError(f"the shader has no specialization constant {constant_id}; it has: {known}")
-        packed = _pack_constant(constant, value)
+        packed = pack_constant(constant, value)
         entries.append(new("VkSpecializationMapEntry", constantID=constant_id, offset=len(data), size=len(packed)))
         data += packed
     return entries, data
 
 
-def _pack_constant(constant: SpecializationConstant, value: SpecializationValue) -> bytes:
+def pack_constant(constant: SpecializationConstant, value: SpecializationValue) -> bytes:
     scalar = constant.scalar
     what = f"specialization constant {constant.constant_id} ({constant.name or 'unnamed'})"
     if not isinstance(value, (bool, int, float)):

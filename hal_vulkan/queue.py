@@ -726,6 +726,14 @@ class Queue:
         with self._lock:
             pass
 
+    def abandon(self) -> None:
+        """In a forked child: locks that nobody holds. For ``Device.abandon``."""
+        self._lock = threading.Lock()
+        self._retire_lock = threading.Lock()
+        self._inflight.clear()
+        self._deferred.clear()
+        self.completed = self._submitted
+
     def close(self) -> None:
         """Destroys the timeline; called by ``Device.close`` when the queue is idle."""
         self.device.destroy("semaphore", self.timeline)

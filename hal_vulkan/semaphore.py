@@ -327,6 +327,13 @@ class TimelineSemaphore:
 
     # -- end -----------------------------------------------------------------------------------------
 
+    def abandon(self, error: PumiceError) -> None:
+        """In a forked child: every wait raises. For ``Device.abandon``."""
+        self._failure = error
+        self.held.clear()
+        self.held_by_value.clear()
+        self.notifications.clear()
+
     def close(self) -> None:
         """Destroys the semaphore once no queue uses it; idempotent. Notifications still armed and waiting threads get CANCELLED.
 

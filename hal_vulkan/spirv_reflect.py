@@ -119,7 +119,9 @@ class _Reflector:
         )
 
     def _specialization_constants(self) -> tuple[SpecializationConstant, ...]:
-        found: list[SpecializationConstant] = []
+        # Several constants may share an id, which sets them all: glslang makes one for local_size_x_id and another for
+        # the constant_id of the source. The one that has a name stands for them.
+        found: dict[int, SpecializationConstant] = {}
         for constant in self._module.constants.values():
             spec_id = self._module.decoration(constant.id, Decoration.SPEC_ID)
             value = constant.value
@@ -127,8 +129,9 @@ class _Reflector:
                 continue
             if value is not None and not isinstance(value, tuple):
                 name = self._module.names.get(constant.id, "")
-                found.append(SpecializationConstant(spec_id, name, constant.scalar, value))
-        return tuple(sorted(found, key=lambda constant: constant.constant_id))
+                if spec_id not in found or (name and not found[spec_id].name):
+                    found[spec_id] = SpecializationConstant(spec_id, name, constant.scalar, value)
+        return tuple(found[spec_id] for spec_id in sorted(found))
 
     def _workgroup_size(self) -> int | None:
         """The id of the constant that holds the WorkgroupSize built-in, if any."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Any
+from typing import Any, Final
 
-from ..status import InternalError
+from ..status import InternalError, InvalidArgumentError
 from .native import CData, InstanceFunctions, check, ffi, new, post_validation_error
 
 __all__ = ["DebugMessenger", "validation_requested"]
@@ -22,6 +22,10 @@ _SEVERITY_WARNING = 0x100
 _SEVERITY_ERROR = 0x1000
 _TYPE_ALL = 0x7
 
+_VARIABLE: Final = "PUMICE_VALIDATION"
+_ON: Final = ("1", "true", "on", "yes")
+_OFF: Final = ("0", "false", "off", "no")
+
 _log = logging.getLogger("pumice.validation")
 
 # Messages about the machine or the driver's state rather than about how it is used.
@@ -29,10 +33,26 @@ _NOT_ABOUT_USE = ("Loader Message", "WARNING-cache-file-error", "UNASSIGNED-cach
 
 
 def validation_requested(argument: bool | None) -> bool:
-    """Whether the layers are to be on: the argument, or else ``PUMICE_VALIDATION`` (``1`` is on)."""
+    """Whether the layers are to be on: the argument, or else ``PUMICE_VALIDATION``.
+
+    The variable is ``1``, ``true``, ``on`` or ``yes``, or ``0``, ``false``, ``off`` or ``no``, in any case; not set
+    or empty is off.
+
+    Raises:
+        InvalidArgumentError: the variable, where it is asked, has another value.
+    """
     if argument is not None:
         return argument
-    return os.environ.get("PUMICE_VALIDATION", "0") not in ("", "0")
+    value = os.environ.get(_VARIABLE, "")
+    word = value.strip().lower()
+    if word in _ON:
+        return True
+    if not value or word in _OFF:
+        return False
+    raise InvalidArgumentError(
+        f"the environment variable {_VARIABLE} is {value[:80]!r}; expected one of {', '.join(_ON)} to turn the "
+        f"validation layers on, or one of {', '.join(_OFF)}"
+    )
 
 
 class DebugMessenger:

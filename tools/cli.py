@@ -4,7 +4,7 @@ This file is the group of commands and the one place that turns errors into mess
 
 =====  ==================================================================================================
 0      done
-1      the run failed, or an expectation did not hold
+1      the run failed, its results could not be printed or stored, or an expectation did not hold
 2      wrong usage: an option, the text of a value, or a value that does not fit what the kernel declares
 130    interrupted (Ctrl-C)
 141    whoever read the output stopped reading
@@ -75,16 +75,16 @@ class _Program(click.Group):
         """Runs the program and exits; see the module for the exit statuses."""
         open_closed_streams()
         try:
-            status = self._run(args, prog_name, **extra)
+            status = self._run(args, prog_name)
         finally:
             finish_notes()
         sys.exit(status)
 
-    def _run(self, args: Sequence[str] | None, prog_name: str | None, **extra: object) -> int:
+    def _run(self, args: Sequence[str] | None, prog_name: str | None) -> int:
         """Runs the program, says what failed, and returns the exit status."""
         try:
             # Without standalone mode click returns the status of --help and ctx.exit() and raises all else.
-            status: object = super().main(args, prog_name or "pumice", standalone_mode=False, **extra)
+            status: object = super().main(args, prog_name or "pumice", standalone_mode=False)
         except click.exceptions.Abort as error:
             if not isinstance(error.__cause__, KeyboardInterrupt):
                 raise

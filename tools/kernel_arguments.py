@@ -306,8 +306,7 @@ def _find_constant(key: str, constants: Sequence[SpecializationConstant]) -> Spe
     for constant in constants:
         if (key.isdecimal() and int(key[:10]) == constant.constant_id) or key == constant.name:
             return constant
-    # Several constants may share an id.
-    known = dict.fromkeys(f"{c.constant_id}" + (f" ({c.name})" if c.name else "") for c in constants)
+    known = [f"{c.constant_id}" + (f" ({c.name})" if c.name else "") for c in constants]
     raise NotFoundError(f"no such specialization constant; the kernel has: {', '.join(known) or 'none'}")
 
 

@@ -17,19 +17,15 @@ __all__ = ["run"]
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
 
-class _Tolerance(click.ParamType):
+def _tolerance(text: str) -> float:
     """A finite number of 0 or more."""
-
-    name = "tolerance"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            number = float(str(value))
-        except ValueError:
-            number = math.nan
-        if not 0 <= number < math.inf:
-            self.fail(f"expected a finite number of 0 or more, got {str(value)[:80]!r}", param, ctx)
-        return number
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise click.BadParameter(f"expected a finite number of 0 or more, got {text[:80]!r}")
+    return number
 
 
 def _kernel_options(command: _Command) -> _Command:
@@ -80,13 +76,13 @@ def _kernel_options(command: _Command) -> _Command:
         ),
         click.option(
             "--atol",
-            type=_Tolerance(),
+            type=_tolerance,
             metavar="X",
             help="For floats in --expect: absolute tolerance; 1e-4 for f32 and f64, 1e-3 for f16, 1e-2 for bf16.",
         ),
         click.option(
             "--rtol",
-            type=_Tolerance(),
+            type=_tolerance,
             metavar="X",
             help="And relative tolerance; 1e-5. Equal is |got - expected| <= atol + rtol * |expected|.",
         ),

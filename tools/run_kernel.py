@@ -12,11 +12,11 @@ from typing import Final, TypeVar
 import numpy as np
 
 from ..hal_vulkan import DispatchTiming, reflect
+from ..hal_vulkan.validation import validation_requested
 from ..runtime import ArraySpec, Device, open_device
 from ..runtime.kernel import Kernel
 from ..runtime.shader_source import load_shader
 from ..runtime.value_format import format_value
-from ..hal_vulkan.validation import validation_requested
 from ..status import NotFoundError, PermissionDeniedError, PumiceError, UnavailableError, UnimplementedError
 from .arguments import Array, BufferArgument, OutputArgument, parse_buffers, parse_defines, parse_groups, parse_outputs
 from .errors import ExpectationError, printable, usage, usage_error
@@ -189,18 +189,19 @@ def _put_all(
             failures.append(error)
             break
     if failures:
-        for error in failures[1:]:
-            note(f"error: {printable(error.message)}")
+        for other in failures[1:]:
+            note(f"error: {printable(other.message)}")
         raise failures[0]
 
 
 def _store(path: Path, argument: BufferArgument, result: Array, where: str) -> None:
+    packed = None if path.suffix == ".npy" else argument.element_type.pack(result)
     try:
         with path.open("wb") as file:
-            if path.suffix == ".npy":
+            if packed is None:
                 np.save(file, result, allow_pickle=False)
             else:
-                file.write(argument.element_type.pack(result))
+                file.write(packed)
     except FileNotFoundError as error:
         raise NotFoundError(f"{where}: {path}: {error.strerror}") from None
     except PermissionError as error:

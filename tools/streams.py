@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from typing import Final, TextIO
 
@@ -93,28 +94,33 @@ def writing_results() -> Iterator[None]:
         _discard_if_broken(sys.stdout)
         raise
     except OSError as error:
-        if error.filename is None and _discard_if_broken(sys.stdout):
-            raise _unwritable(error) from error
-        raise
+        if not _raised_by_click(error):
+            raise
+        _discard_if_broken(sys.stdout)
+        raise _unwritable(error) from error
 
 
 def _unwritable(error: OSError) -> UnavailableError:
     why = "it is closed" if error.errno == errno.EBADF else error.strerror or str(error)
     return UnavailableError(
-        f"the results cannot be printed on stdout: {why}; redirect it to a file, or use --output for `pumice run`"
+        f"the results cannot be printed on stdout: {why}; send stdout elsewhere, or store them with `pumice run --output`"
     )
 
 
-def _discard_if_broken(stream: TextIO) -> bool:
-    """Whether what the stream still holds cannot be written; it goes nowhere then."""
+def _raised_by_click(error: OSError) -> bool:
+    """Whether click was writing: it prints --help and --version by itself, and the error does not say what it is of."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return bool(frames) and str(frames[-1][0].f_globals.get("__name__", "")).startswith("click.")
+
+
+def _discard_if_broken(stream: TextIO) -> None:
+    """Sends what the stream still holds nowhere if it cannot be written."""
     try:
         stream.flush()
     except OSError:
         _discard(stream)
-        return True
     except ValueError:
         pass  # closed within the program, as tests do: nothing is held
-    return False
 
 
 def _discard(stream: TextIO) -> None:

@@ -122,9 +122,19 @@ def test_any_text_gives_a_uri_or_a_refusal(text: str) -> None:
 def test_environment_names_the_device_where_the_program_does_not() -> None:
     assert select(None, PUMICE_DEVICE="lavapipe") == 0
     assert select("vulkan://1", PUMICE_DEVICE="lavapipe") == 1
-    assert parse_device_uri(None, {}).kind is DeviceUriKind.BEST
+    for environment in ({}, {DEVICE_VARIABLE: ""}):
+        assert parse_device_uri(None, environment).kind is DeviceUriKind.BEST
+
+
+def test_an_error_of_the_environment_names_the_variable() -> None:
     with pytest.raises(InvalidArgumentError, match=DEVICE_VARIABLE):
-        parse_device_uri(None, {DEVICE_VARIABLE: ""})
+        parse_device_uri(None, {DEVICE_VARIABLE: "cuda"})
+    for text, profiles in (("vulkan://99", MACHINE), ("vulkan://nvidia", MACHINE), ("vulkan://0", ())):
+        with pytest.raises((NotFoundError, InvalidArgumentError), match=DEVICE_VARIABLE):
+            select(None, profiles, PUMICE_DEVICE=text)
+        with pytest.raises((NotFoundError, InvalidArgumentError)) as caught:
+            select(text, profiles, PUMICE_DEVICE=text)
+        assert DEVICE_VARIABLE not in str(caught.value)
 
 
 def test_best_is_discrete_then_integrated_then_virtual_then_cpu() -> None:

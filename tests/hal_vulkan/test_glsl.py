@@ -113,6 +113,25 @@ class TestOptions:
         file.write_text(KERNEL, encoding="utf-8")
         assert compile_glsl(file) == compile_glsl(KERNEL)
 
+    @pytest.mark.parametrize("debug", [False, True])
+    def test_a_byte_order_mark_is_passed_over(self, tmp_path: Path, debug: bool) -> None:
+        for name, width in (("near", 3), ("far", 5)):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "part.glsl").write_text(f"#define WIDTH {width}\n", encoding="utf-8")
+        plain, marked = tmp_path / "near" / "plain.comp", tmp_path / "near" / "marked.comp"
+        plain.write_text(INCLUDING, encoding="utf-8")
+        marked.write_text(INCLUDING, encoding="utf-8-sig")
+        code = compile_glsl(marked, include_dirs=[tmp_path / "far"], debug=debug)
+        if debug:
+            assert b"pumice-glsl-" not in code  # the temporary folder
+        else:
+            assert code == compile_glsl(plain, include_dirs=[tmp_path / "far"])
+        assert compile_glsl("\ufeff" + KERNEL, debug=debug) == compile_glsl(KERNEL, debug=debug)
+        # A change of the neighbour shows, although the file is compiled elsewhere.
+        (tmp_path / "near" / "part.glsl").write_text("#define WIDTH 7\n", encoding="utf-8")
+        assert compile_glsl(marked, include_dirs=[tmp_path / "far"], debug=debug) != code
+        assert list(glsl.included_files(marked)) == [tmp_path / "near" / "part.glsl"]
+
     def test_relative_path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "k.comp").write_text(KERNEL)
         monkeypatch.chdir(tmp_path)
@@ -146,6 +165,18 @@ class TestErrors:
         with pytest.raises(InvalidArgumentError, match=r"part\.glsl:3") as info:
             compile_glsl(INCLUDING, include_dirs=[tmp_path])
         assert "int f() { return nothing; }" in info.value.message
+
+    def test_byte_order_marks(self, tmp_path: Path) -> None:
+        path = tmp_path / "kernel.comp"
+        path.write_text("#version 450\nvoid main() {\n  nonsense;\n}\n", encoding="utf-8-sig")
+        with pytest.raises(InvalidArgumentError, match="nonsense") as caught:
+            compile_glsl(path)
+        assert caught.value.location == f"{path}:3"
+        path.write_text(INCLUDING, encoding="utf-8")
+        part = tmp_path / "part.glsl"
+        part.write_text("#define WIDTH 3\n", encoding="utf-8-sig")
+        with pytest.raises(InvalidArgumentError, match=rf"{part} starts with a byte order mark"):
+            compile_glsl(path)
 
     def test_missing_include(self) -> None:
         with pytest.raises(InvalidArgumentError, match=r"part\.glsl"):

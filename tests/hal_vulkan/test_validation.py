@@ -13,7 +13,7 @@ from pumice.hal_vulkan.driver import Driver
 from pumice.hal_vulkan.memory_type import MemoryTypeFlags
 from pumice.hal_vulkan.native import ffi, new, post_validation_error, take_validation_errors
 from pumice.hal_vulkan.validation import validation_requested
-from pumice.status import InternalError, StatusCode
+from pumice.status import InternalError, InvalidArgumentError, StatusCode
 
 pytestmark = pytest.mark.vulkan
 HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
@@ -41,9 +41,22 @@ def overrun(device: Device, name: str) -> None:
 
 
 def test_whether_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    for value, wanted in {"1": True, "yes": True, "0": False, "": False}.items():
+    for value, wanted in {
+        "1": True,
+        "Yes": True,
+        "ON": True,
+        "true": True,
+        "0": False,
+        "off": False,
+        "": False,
+    }.items():
         monkeypatch.setenv("PUMICE_VALIDATION", value)
         assert validation_requested(None) is wanted
+        assert validation_requested(True) is True and validation_requested(False) is False
+    for value in ("banana", "2", " "):
+        monkeypatch.setenv("PUMICE_VALIDATION", value)
+        with pytest.raises(InvalidArgumentError, match="PUMICE_VALIDATION"):
+            validation_requested(None)
         assert validation_requested(True) is True and validation_requested(False) is False
     monkeypatch.delenv("PUMICE_VALIDATION")
     assert validation_requested(None) is False

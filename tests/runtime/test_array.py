@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 from collections.abc import Iterator
 
@@ -239,3 +240,56 @@ def test_closing_the_device_closes_its_arrays() -> None:
     with pytest.raises(pumice.ClosedError):
         device.zeros(3)
     assert "closed" in repr(device)
+
+
+def test_copies_are_arrays_of_their_own(device: pumice.Device) -> None:
+    array = device.asarray(np.arange(4, dtype=np.int32))
+    for duplicate in (array.copy(), copy.copy(array), copy.deepcopy(array)):
+        duplicate[0] = 9
+        duplicate.close()
+    np.testing.assert_array_equal(array.numpy(), [0, 1, 2, 3])
+    assert array.astype(np.float64).dtype == np.float64
+    assert array.tolist() == [0, 1, 2, 3]
+
+
+def test_assignment_and_ellipsis(device: pumice.Device) -> None:
+    model = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    array = device.asarray(model)
+    for index, value in [(0, 5), ((1, 2), [1, 2, 3, 4]), ((0, 1, slice(1, 3)), -1), (..., 7), ((1, ...), 8)]:
+        array[index] = value  # type: ignore[index]
+        model[index] = value
+        np.testing.assert_array_equal(array.numpy(), model)
+    assert array[..., :].shape == (2, 3, 4)
+    with pytest.raises(pumice.InvalidArgumentError):
+        array[0] = np.zeros(7)
+    with pytest.raises(pumice.InvalidArgumentError, match="index"):
+        array["x"]  # type: ignore[index]
+
+
+def test_comparisons_are_not_silent(device: pumice.Device) -> None:
+    array = device.asarray(np.arange(4))
+    with pytest.raises(TypeError, match="compare"):
+        array == array.copy()  # noqa: B015
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(array)
+    assert {array: 1}[array] == 1
+
+
+def test_shapes_dtypes_and_timeouts_of_the_wrong_kind(device: pumice.Device) -> None:
+    for bad in ((0, 1 << 70), (1,) * 100):
+        with pytest.raises(pumice.InvalidArgumentError):
+            device.empty(bad)
+    with pytest.raises(pumice.InvalidArgumentError, match="array itself"):
+        device.empty(4, ("f4", (2,)))
+    assert device.empty(np.array([2, 3])).shape == (2, 3)
+    with pytest.raises(pumice.InvalidArgumentError, match="cannot become an array"):
+        device.asarray([[1, 2], [3]])
+    array = device.zeros(3)
+    with pytest.raises(pumice.InvalidArgumentError, match="out must be"):
+        array.numpy(out=5)  # type: ignore[arg-type]
+    for bad_timeout in ("x", float("nan"), True):
+        with pytest.raises(pumice.InvalidArgumentError, match="timeout"):
+            array.wait(bad_timeout)  # type: ignore[arg-type]
+    for bad_payload in (5.5, "a", 1 << 70, -1):
+        with pytest.raises(pumice.InvalidArgumentError, match="payload"):
+            device.wait(bad_payload)  # type: ignore[arg-type]

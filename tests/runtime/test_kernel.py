@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -494,3 +497,149 @@ void main() { uint i = gl_GlobalInvocationID.x; got[i] = values[i * 100000u] + 1
         kernel(device.asarray(np.arange(8, dtype=np.uint32)), out, groups=64)
         assert out.numpy()[0] == 1
         np.testing.assert_array_equal(guard.numpy(), np.full(64, 7), "memory beside the arrays is untouched")
+
+
+# -- found by reviews ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [8, 1 << 17])
+def test_out_must_be_writable_and_contiguous(mul: pumice.Kernel, count: int) -> None:
+    a, b = arrays(count)
+    read_only = np.zeros(count, np.float32)
+    read_only.flags.writeable = False
+    backing = bytes(4 * count)
+    for bad in (read_only, np.zeros(2 * count, np.float32)[::2], np.frombuffer(backing, np.float32), [0.0] * count, 5):
+        with pytest.raises(pumice.InvalidArgumentError, match="out="):
+            mul(a, b, out=bad)  # type: ignore[arg-type]
+    assert not read_only.any()
+    assert backing == bytes(4 * count)
+
+
+def test_push_constants_keep_the_sign_of_zero_and_the_type(device: pumice.Device) -> None:
+    saxpy = device.load_kernel(shaders.source_path("examples/saxpy"))
+    one, zero = np.ones(1, np.float32), -np.zeros(1, np.float32)
+    for a in (0.0, -0.0, 0.0, 0, True, 1, 1.0, np.float32(-0.0)):
+        result = saxpy(one, zero, a=a)
+        assert isinstance(result, np.ndarray)
+        expected = np.float32(a) * one + zero
+        np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_shared_memory_sized_by_a_specialization_constant(device: pumice.Device) -> None:
+    source = """#version 450
+layout(local_size_x = 4) in;
+layout(constant_id = 3) const uint N = 4;
+shared float s[N];
+layout(binding = 0) buffer B { float v[]; };
+void main() { s[gl_LocalInvocationIndex] = 1; s[N - 1] = 2; barrier(); v[0] = s[N - 1]; }
+"""
+    np.testing.assert_array_equal(device.load_kernel(source, specialization={"N": 64})(np.zeros(1, np.float32)), [2])
+    for bad, message in [(0, "length 0"), (1 << 26, "shared memory"), (0xFFFFFFFF, "shared memory")]:
+        with pytest.raises(pumice.InvalidArgumentError, match=message):
+            device.load_kernel(source, specialization={"N": bad})
+
+
+def test_groups_of_other_integer_types(mul: pumice.Kernel) -> None:
+    a, b = arrays(64)
+    for groups in ([1], (np.int64(1),), np.int32(1), [1, 1, 1]):
+        np.testing.assert_array_equal(mul(a, b, pumice.empty(64), groups=groups), a * b)  # type: ignore[arg-type]
+    with pytest.raises(pumice.InvalidArgumentError, match="groups"):
+        mul(a, b, pumice.empty(64), groups=True)
+
+
+def test_padded_elements_are_not_misread(device: pumice.Device) -> None:
+    source = """#version 450
+layout(local_size_x = 4) in;
+layout(std430, binding = 0) buffer B { vec3 v[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < v.length()) v[i] = v[i] + vec3(1, 2, 3); }
+"""
+    kernel = device.load_kernel(source)
+    with pytest.raises(pumice.InvalidArgumentError, match="Pad the last axis to 4"):
+        kernel(np.zeros((4, 3), np.float32))
+    result = kernel(np.zeros((5, 4), np.float32))
+    assert isinstance(result, np.ndarray)
+    np.testing.assert_array_equal(result[:, :3], np.tile([1, 2, 3], (5, 1)))
+
+
+def test_dropped_kernels_are_unloaded(device: pumice.Device) -> None:
+    a, b = arrays(4)
+    for _ in range(3):
+        device.load_kernel(shaders.path("mul"))(a, b, pumice.empty(4))
+    device.hal.wait_idle()
+    before = pumice.live_objects()
+    for _ in range(20):
+        device.load_kernel(shaders.path("mul"))(a, b, pumice.empty(4))
+    gc.collect()
+    device.hal.wait_idle()
+    device.hal.retire()
+    assert pumice.live_objects()["pipeline"] <= before["pipeline"] + 1
+    assert pumice.live_objects()["command pool"] <= before["command pool"] + 2
+
+
+def test_a_kernel_is_closed_while_others_call_it(device: pumice.Device) -> None:
+    a, b = arrays(4)
+    for _ in range(5):
+        kernel = device.load_kernel(shaders.path("mul"))
+        unexpected: list[BaseException] = []
+
+        def call(kernel: pumice.Kernel = kernel, unexpected: list[BaseException] = unexpected) -> None:
+            try:
+                for groups in range(1, 200):
+                    kernel(a, b, pumice.empty(4), groups=groups)
+            except pumice.ClosedError:
+                pass
+            except BaseException as error:
+                unexpected.append(error)
+
+        threads = [threading.Thread(target=call) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        kernel.close()
+        for thread in threads:
+            thread.join()
+        assert not unexpected
+
+
+def test_sources_of_the_wrong_type(device: pumice.Device) -> None:
+    for bad in (None, 5, "", "a\0b", "x" * 5000 + ".comp"):
+        with pytest.raises(pumice.PumiceError):
+            device.load_kernel(bad)  # type: ignore[arg-type]
+    mul_glsl = shaders.source_path("mul").read_bytes()
+    np.testing.assert_array_equal(device.load_kernel(mul_glsl)([2.0], [3.0], pumice.empty(1)), [6])
+    for keywords in ({"specialization": 5}, {"defines": ["A"]}, {"defines": {"A": None}}, {"subgroup_size": "x"}):
+        with pytest.raises(pumice.InvalidArgumentError):
+            device.load_kernel(mul_glsl, **keywords)  # type: ignore[arg-type]
+
+
+def test_an_interrupt_leaves_the_device_usable_and_results_right(device: pumice.Device, mul: pumice.Kernel) -> None:
+    """Alarms raise at random points of calls; every call that returns has returned the right product."""
+    if not hasattr(signal, "setitimer") or os.environ.get("PUMICE_VALIDATION", "0") not in ("", "0"):
+        pytest.skip("needs setitimer, and no validation layers: an exception may leave their locks taken")
+
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    a, b = arrays(64)
+    x, y = device.asarray(a), device.asarray(b)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    interrupts = 0
+    try:
+        for step in range(400):
+            z = device.zeros(64)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-5 * (1 + step % 30))
+                for _ in range(20):
+                    mul(x, y, z)
+            except Interrupted:
+                interrupts += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            mul(x, y, z)
+            np.testing.assert_array_equal(z.numpy(), a * b)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert interrupts > 50

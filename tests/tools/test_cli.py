@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -23,8 +25,13 @@ PROGRAM = "from pumice.tools.cli import main; main(prog_name='pumice')"
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes as POSIX has them")
 
 
+# Which write first notices a closed or full stream depends on the buffering.
+buffering = pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+
+
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    return {**{k: v for k, v in os.environ.items() if k != "PUMICE_DEBUG"}, **(extra or {})}
+    unwanted = ("PUMICE_DEBUG", "PYTHONUNBUFFERED")
+    return {**{k: v for k, v in os.environ.items() if k not in unwanted}, **(extra or {})}
 
 
 def program(
@@ -156,6 +163,16 @@ def test_no_loader_says_what_to_install() -> None:
         assert "Install" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_library_that_is_not_vulkan_is_told_apart() -> None:
+    # Any native library that Python itself comes with.
+    import _ctypes
+
+    done = program(["devices"], {"PUMICE_VULKAN_LIBRARY": str(_ctypes.__file__)})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: no Vulkan loader")
+    assert "no Vulkan library" in done.stderr and "unset" in done.stderr
+
+
 @pytest.mark.vulkan
 @pytest.mark.usefixtures("driver")
 def test_no_driver_says_what_to_install(tmp_path: Path) -> None:
@@ -196,6 +213,20 @@ def test_json_of_the_devices_from_a_process() -> None:
     assert json.loads(done.stdout)
 
 
+def open_for_reader(pipe: Path, child: subprocess.Popen[str]) -> int:
+    """The named pipe's end to write, once the child has opened the other one; fails if the child ends or takes long."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and child.poll() is None:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # nobody has opened it to read
+                raise
+        time.sleep(0.01)
+    child.kill()
+    pytest.fail(f"the program did not open the file: status {child.poll()}, {child.communicate()}")
+
+
 @posix
 def test_interrupt_leaves_without_a_traceback(tmp_path: Path) -> None:
     pipe = tmp_path / "kernel.comp"
@@ -207,24 +238,35 @@ def test_interrupt_leaves_without_a_traceback(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    # Opening blocks until the program has opened the file to read it, which it then waits to do.
-    with pipe.open("wb"):
-        time.sleep(0.1)
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
+    try:
+        writer = open_for_reader(pipe, child)
+        try:
+            # The program has opened the file, and waits to read from it.
+            time.sleep(0.1)
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=60)
+        finally:
+            os.close(writer)
+    finally:
+        child.kill()
+        child.communicate()
     assert (child.returncode, out, err) == (130, "", "\n")
 
 
+PRINTING = [["--help"], ["--version"], ["run", "--help"], ["info", "SHADER"], ["info", "SHADER", "--json"]]
+
+
 @posix
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["info", "SHADER"], ["info", "SHADER", "--json"]])
-def test_a_reader_that_is_gone_ends_it_quietly(arguments: list[str], shader_path: Path) -> None:
+@buffering
+@pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
+def test_a_reader_that_is_gone_ends_it_quietly(arguments: list[str], unbuffered: str, shader_path: Path) -> None:
     arguments = [str(shader_path / "mul.spv") if a == "SHADER" else a for a in arguments]
     read, write = os.pipe()
     os.close(read)
     try:
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM, *arguments],
-            env=environment(),
+            env=environment({"PYTHONUNBUFFERED": unbuffered}),
             stdout=write,
             stderr=subprocess.PIPE,
             text=True,
@@ -234,3 +276,74 @@ def test_a_reader_that_is_gone_ends_it_quietly(arguments: list[str], shader_path
     finally:
         os.close(write)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+def redirected(
+    redirections: str, arguments: Sequence[str | Path], extra: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Runs the program behind a shell's redirections."""
+    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
+    return subprocess.run(
+        ["/bin/sh", "-c", f'exec "$@" {redirections}', "sh", *command],
+        env=environment(extra),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="a file that is always full is Linux's")
+UNWRITABLE = [">&-", ">&- <&-", pytest.param(">/dev/full", marks=full)]
+
+
+@posix
+@buffering
+@pytest.mark.parametrize("redirection", UNWRITABLE)
+@pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
+def test_a_stdout_that_cannot_be_written_is_an_error(
+    arguments: list[str], redirection: str, unbuffered: str, shader_path: Path
+) -> None:
+    arguments = [str(shader_path / "mul.spv") if a == "SHADER" else a for a in arguments]
+    done = redirected(redirection, arguments, {"PYTHONUNBUFFERED": unbuffered})
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the results cannot be printed on stdout: ")
+    assert done.stderr.count("\n") == 1
+
+
+@posix
+@pytest.mark.parametrize("redirection", ["2>&-", pytest.param("2>/dev/full", marks=full)])
+def test_a_stderr_that_cannot_be_written_changes_no_status(redirection: str, shader_path: Path) -> None:
+    for arguments, status in ((["bogus"], 2), (["info", "/nonexistent.spv"], 1), ([], 2)):
+        done = redirected(redirection, arguments, {})
+        assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
+    done = redirected(redirection, ["info", shader_path / "mul.spv", "--json"], {})
+    assert done.returncode == 0 and json.loads(done.stdout)
+
+
+@posix
+@buffering
+@pytest.mark.vulkan
+@pytest.mark.usefixtures("driver")
+def test_a_run_loses_no_result_to_a_stream(unbuffered: str, shader_path: Path, tmp_path: Path) -> None:
+    extra = {"PYTHONUNBUFFERED": unbuffered}
+    run = ["run", shader_path / "mul.spv", "-b", "0=f32=3", "-b", "1=f32=4", "-b", "2=f32"]
+    unwritable = ["&-", "/dev/full"] if Path("/dev/full").exists() else ["&-"]
+    for place in unwritable:
+        done = redirected(f"2>{place}", [*run, "--time"], extra)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "binding[2]: f32=12\n", "")
+        done = redirected(f">{place}", [*run, "-o", f"2=@{tmp_path}/c.bin"], extra)
+        assert done.returncode == 0, done.stderr
+        (tmp_path / "c.bin").unlink()
+        done = redirected(f">{place}", [*run, "-o", "2=-", "-o", f"2=@{tmp_path}/c.bin"], extra)
+        assert done.returncode == 1 and "\nerror: the results cannot be printed" in done.stderr
+        assert (tmp_path / "c.bin").read_bytes() == np.float32(12).tobytes()
+
+
+def test_an_encoding_without_the_characters_gets_escapes(tmp_path: Path, shader_path: Path) -> None:
+    code = (shader_path / "mul.spv").read_bytes()
+    path = tmp_path / "kernel.spv"
+    path.write_bytes(code.replace(b"Product\0", "Pröduc".encode() + b"\0", 1))
+    done = program(["info", path], {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Pr\\xf6duc" in done.stdout

@@ -175,3 +175,16 @@ def test_wrong_usage(arguments: list[str]) -> None:
     result = info(shaders.path("mul"), *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
+
+
+def test_constants_of_one_id_are_listed_once(everything: Path) -> None:
+    # The local size and the constant `rows` are two constants in SPIR-V, with one id.
+    source = everything.read_text(encoding="utf-8")
+    everything.write_text(source.replace("rows = 4", "rows = 6"), encoding="utf-8")
+    constants = json.loads(info(everything, "--define", "SIZE=16", "--json").stdout)["specialization_constants"]
+    assert [(c["constant_id"], c["name"]) for c in constants] == [(3, "rows"), (7, "factor"), (9, "negate")]
+    assert constants[0]["default"] == 6
+    unnamed = everything.with_name("unnamed.comp")
+    unnamed.write_text("#version 450\nlayout(local_size_x_id = 0, local_size_y_id = 0) in;\nvoid main() {}\n")
+    constants = json.loads(info(unnamed, "--json").stdout)["specialization_constants"]
+    assert [(c["constant_id"], c["name"]) for c in constants] == [(0, "")]

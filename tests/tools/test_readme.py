@@ -1,0 +1,77 @@
+"""The shell commands that README.md shows for the command line run as they are written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pumice.hal_vulkan.glsl import find_compiler
+from pumice.status import UnavailableError
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FOLDER = ".venv/bin/"
+
+
+def commands() -> list[str]:
+    """The lines of the shell block under "Command line"."""
+    section = README.partition("\n### Command line\n")[2]
+    block = re.match(r"\s*```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    return block[1].splitlines()
+
+
+@pytest.mark.vulkan
+@pytest.mark.usefixtures("driver")
+@pytest.mark.skipif(sys.platform == "win32", reason="the page is written for a POSIX shell")
+def test_the_commands(tmp_path: Path) -> None:
+    try:
+        find_compiler()
+    except UnavailableError as error:
+        pytest.skip(error.message)
+    (tmp_path / "shaders").symlink_to(ROOT / "shaders")
+    # The environment that runs the tests stands for the one that `make demo` makes.
+    installed = Path(sys.executable).parent
+    printed = []
+    for line in commands():
+        command = line.partition("#")[0].strip()
+        words = shlex.split(command)
+        assert command.startswith(FOLDER) and words[0] in (f"{FOLDER}pumice", f"{FOLDER}python")
+        program = words[0].removeprefix(FOLDER)
+        script = shlex.quote(str(installed / program if program == "pumice" else sys.executable))
+        done = subprocess.run(
+            script + command.removeprefix(words[0]),
+            shell=True,
+            cwd=tmp_path,
+            env={k: v for k, v in os.environ.items() if k != "PUMICE_DEVICE"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        if " run " in command:
+            printed.append(done.stdout)
+    # What the page says of the first of them, and the files of the second.
+    promise = re.search(r"prints `(.*?)` for the first `run`", README)
+    assert promise is not None and printed[0] == promise[1] + "\n"
+    assert printed[1] == ""
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), np.arange(1024, dtype=np.float32) ** 2)
+
+
+def test_every_variable_is_in_the_settings_table() -> None:
+    """Every environment variable that the package reads, by its name in the code."""
+    table = README.partition("\n## Settings\n")[2].partition("\n## ")[0]
+    listed = set(re.findall(r"PUMICE_[A-Z_]+", "".join(re.findall(r"^\|([^|]*)\|", table, re.MULTILINE))))
+    read = set()
+    for folder in ("hal_vulkan", "runtime", "tools", "vm"):
+        for path in (ROOT / folder).rglob("*.py"):
+            read |= set(re.findall(r'"(PUMICE_[A-Z_]+)"', path.read_text(encoding="utf-8")))
+    assert listed == read
