@@ -35,12 +35,12 @@ from .buffer import Buffer, as_bytes
 from .memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
 from .native import NULL, CData, ffi, new
 from .pipeline import BoundSets, ComputePipeline, check_groups
+from .recording import Recording
 from .timestamps import DispatchTiming, TimestampRecorder
 
 if TYPE_CHECKING:
     from .descriptors import SetPins
     from .device import Device
-    from .queue import Queue
 
 __all__ = ["BindingSlot", "CommandBuffer", "CommandBufferState", "Groups"]
 
@@ -50,17 +50,6 @@ _BIND_POINT_COMPUTE: Final = 1
 _COMPUTE_STAGE: Final = 0x20
 _ONE_TIME_SUBMIT: Final = 0x1
 _SIMULTANEOUS_USE: Final = 0x4
-_STAGE_INDIRECT: Final = 0x2
-_STAGE_COMPUTE: Final = 0x800
-_STAGE_TRANSFER: Final = 0x1000
-_STAGE_HOST: Final = 0x4000
-_ACCESS_INDIRECT_READ: Final = 0x1
-_ACCESS_SHADER: Final = 0x8 | 0x20 | 0x40
-_ACCESS_SHADER_WRITE: Final = 0x40
-_ACCESS_TRANSFER: Final = 0x800 | 0x1000
-_ACCESS_TRANSFER_WRITE: Final = 0x1000
-_ACCESS_HOST: Final = 0x2000 | 0x4000
-_QUEUE_COMPUTE: Final = 0x2
 _MOST_UPDATE_BYTES: Final = 65536
 _MOST_RECORDINGS: Final = 16
 _BDA_ROOT: Final = struct.Struct("<QQIIII")
@@ -97,80 +86,6 @@ _RECORDING: Final = CommandBufferState.RECORDING
 _EXECUTABLE: Final = CommandBufferState.EXECUTABLE
 _SUBMITTED: Final = CommandBufferState.SUBMITTED
 _CLOSED: Final = CommandBufferState.CLOSED
-
-
-class NativeCommands:
-    """A VkCommandPool with its one VkCommandBuffer: reset together, recycled by the device."""
-
-    __slots__ = ("array", "family", "handle", "pool")
-
-    def __init__(self, pool: CData, handle: CData, family: int) -> None:
-        self.pool = pool
-        self.handle = handle
-        self.family = family
-        self.array = ffi.new("VkCommandBuffer[1]", [handle])
-
-
-class Barriers:
-    """The two barriers of a queue family: ``record(handle, *between)`` and ``record(handle, *at_end)``.
-
-    With synchronization2 a barrier is two arguments instead of ten, and a native call costs by the argument.
-    """
-
-    __slots__ = ("at_end", "between", "record")
-
-    def __init__(self, device: Device, family: int) -> None:
-        compute = bool(device.profile.queue_families[family].flags & _QUEUE_COMPUTE)
-        work = _STAGE_TRANSFER | (_STAGE_COMPUTE if compute else 0)
-        after = work | (_STAGE_INDIRECT if compute else 0)
-        writes = _ACCESS_TRANSFER_WRITE | (_ACCESS_SHADER_WRITE if compute else 0)
-        reads = _ACCESS_TRANSFER | (_ACCESS_SHADER | _ACCESS_INDIRECT_READ if compute else 0)
-        between = (work, after, writes, reads)
-        at_end = (work, after | _STAGE_HOST, writes, reads | _ACCESS_HOST)
-        self.between: tuple[object, ...]
-        self.at_end: tuple[object, ...]
-        if "synchronization2" in device.plan.features:
-            core = device.profile.api_version[:2] >= (1, 3)
-            self.record = device.fn.vkCmdPipelineBarrier2 if core else device.fn.vkCmdPipelineBarrier2KHR
-            self.between, self.at_end = _dependency(*between), _dependency(*at_end)
-        else:
-            self.record = device.fn.vkCmdPipelineBarrier
-            self.between, self.at_end = _legacy_barrier(*between), _legacy_barrier(*at_end)
-
-
-def _dependency(work: int, after: int, writes: int, reads: int) -> tuple[object, ...]:
-    # The stages and accesses used here have the same bits in both generations.
-    barrier = new("VkMemoryBarrier2", srcStageMask=work, srcAccessMask=writes, dstStageMask=after, dstAccessMask=reads)
-    return (new("VkDependencyInfo", memoryBarrierCount=1, pMemoryBarriers=barrier),)
-
-
-def _legacy_barrier(work: int, after: int, writes: int, reads: int) -> tuple[object, ...]:
-    barrier = new("VkMemoryBarrier", srcAccessMask=writes, dstAccessMask=reads)
-    return (work, after, 0, 1, barrier, 0, NULL, 0, NULL)
-
-
-class _Recording:
-    """Native commands with everything they name; what a queue holds until they have retired."""
-
-    __slots__ = ("_owned", "bound", "native", "number", "pinned", "queue", "resources", "scratch", "timestamps")
-
-    def __init__(self, native: NativeCommands) -> None:
-        self.native = native
-        self.bound: set[BoundSets] = set()  # retained until this is recycled
-        self.resources: list[Buffer | ComputePipeline] = []
-        self.scratch: list[Buffer] = []
-        self.timestamps: TimestampRecorder | None = None
-        self.pinned: SetPins = ()
-        self.queue: Queue | None = None  # that it was submitted to last, and its number there
-        self.number = 0
-        self._owned = [True]
-
-    def take(self) -> bool:
-        """True for the first who asks: retirement and ``close`` may come at the same time, and one of them recycles it."""
-        try:
-            return self._owned.pop()
-        except IndexError:
-            return False
 
 
 class CommandBuffer:
@@ -231,8 +146,8 @@ class CommandBuffer:
             device.check_timestamps(self.family)
         self._barriers = device.barriers(self.family)
         self._groups_max = device.groups_max
-        self._recording: _Recording | None = None
-        self._recordings: dict[tuple[int, ...], _Recording] = {}
+        self._recording: Recording | None = None
+        self._recordings: dict[tuple[int, ...], Recording] = {}
         self._commands: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         self._handle: CData = NULL
         self._pipeline: ComputePipeline | None = None
@@ -279,7 +194,7 @@ class CommandBuffer:
         if result:
             device.recycle_commands(native)
             device.check(result, f"beginning {self.name}")
-        self._recording = _Recording(native)
+        self._recording = Recording(native)
         self._handle = native.handle
         self._pipeline = self._bound = None
         self._bound_layout = NULL
@@ -730,7 +645,7 @@ class CommandBuffer:
                 f"slot {binding.slot} is outside the binding table of {self.binding_capacity} slot(s) of {self.name}"
             )
 
-    def _replay(self, table: Sequence[Buffer]) -> _Recording:
+    def _replay(self, table: Sequence[Buffer]) -> Recording:
         """Records the deferred commands for a binding table."""
         self._open()
         recording = self._recording
@@ -752,7 +667,7 @@ class CommandBuffer:
 
     # -- submission (for Queue) ----------------------------------------------------------------------
 
-    def prepare(self, bindings: Sequence[Buffer] | None) -> _Recording:
+    def prepare(self, bindings: Sequence[Buffer] | None) -> Recording:
         """The native commands to submit, after the checks that a submission needs. For ``Queue``."""
         if self.state is not _EXECUTABLE:
             self._check_executable()
@@ -771,16 +686,16 @@ class CommandBuffer:
             self.state = _SUBMITTED
         return recording
 
-    def unprepare(self, recording: _Recording) -> None:
+    def unprepare(self, recording: Recording) -> None:
         """Takes the ``prepare`` that gave ``recording`` back, after a submission that failed."""
         if self.state is _SUBMITTED and self._holds(recording):
             self.state = _EXECUTABLE
 
-    def _holds(self, recording: _Recording) -> bool:
+    def _holds(self, recording: Recording) -> bool:
         """Whether it is of the last ``begin`` and not evicted since."""
         return recording is self._recording or any(recording is one for one in self._recordings.values())
 
-    def _recording_for(self, table: Sequence[Buffer]) -> _Recording:
+    def _recording_for(self, table: Sequence[Buffer]) -> Recording:
         if len(table) < self.binding_capacity:
             raise InvalidArgumentError(
                 f"{self.name} has {self.binding_capacity} binding slot(s); the table given has {len(table)}"
@@ -806,7 +721,7 @@ class CommandBuffer:
         self._recordings[key] = found  # last in order: most recently used
         return found
 
-    def _check_open(self, recording: _Recording) -> None:
+    def _check_open(self, recording: Recording) -> None:
         for resource in recording.resources:
             if resource.is_closed:
                 what = f"pipeline {resource.name}" if isinstance(resource, ComputePipeline) else "a buffer"
@@ -835,7 +750,7 @@ class CommandBuffer:
 
     # -- end -----------------------------------------------------------------------------------------
 
-    def retired(self, recording: _Recording) -> None:
+    def retired(self, recording: Recording) -> None:
         """A one-shot buffer has run: its native commands go back. For ``Queue``."""
         # After another begin() or close() the recording is no longer this buffer's to give back.
         if not self._timing and self._recording is recording:

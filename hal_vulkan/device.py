@@ -34,7 +34,7 @@ from ..status import (
 from . import fork, live_objects
 from .buffer import Buffer, check_size, contiguous
 from .builtins import Builtins
-from .command_buffer import Barriers, CommandBuffer, CommandBufferState, NativeCommands, _Recording
+from .command_buffer import CommandBuffer, CommandBufferState
 from .descriptors import DescriptorSetLayout, LayoutKey
 from .device_plan import DevicePlan, PlanOptions, plan_device
 from .device_profile import DeviceProfile
@@ -64,6 +64,7 @@ from .physical_device import feature_structures
 from .pipeline import ComputePipeline, SpecializationValue
 from .pipeline_cache import PipelineCache
 from .queue import Queue
+from .recording import Barriers, NativeCommands, Recording
 from .semaphore import _SLICE_NS, TimelineSemaphore, _nanoseconds, _WaitInfo, deadline_after
 from .timestamps import ClockCalibration, calibrate, create_query_pool
 
@@ -602,7 +603,7 @@ class Device:
             return
         self._free_commands.setdefault(native.family, []).append(native)
 
-    def recycle_recording(self, recording: _Recording) -> None:
+    def recycle_recording(self, recording: Recording) -> None:
         """Gives back a recording that no queue runs any more."""
         if not recording.take():
             return
@@ -618,7 +619,7 @@ class Device:
             recording.timestamps.close()
         self.recycle_commands(recording.native)
 
-    def release_recording(self, recording: _Recording) -> None:
+    def release_recording(self, recording: Recording) -> None:
         """``recycle_recording`` once nothing submitted uses it."""
         self.defer(lambda: self.recycle_recording(recording))
 

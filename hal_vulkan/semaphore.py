@@ -32,7 +32,8 @@ from .notifier import Notification
 
 if TYPE_CHECKING:
     from .device import Device
-    from .queue import HeldSubmission, Queue
+    from .held_submission import HeldSubmission
+    from .queue import Queue
 
 __all__ = ["TimelineSemaphore", "Timepoint", "wait_all", "wait_any"]
 
