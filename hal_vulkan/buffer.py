@@ -32,13 +32,6 @@ __all__ = ["Buffer"]
 # the key of the range in caches too.
 _DESCRIPTOR = struct.Struct("=QQQQ")
 
-_ALL_USAGE = (
-    BufferUsage.TRANSFER
-    | BufferUsage.DISPATCH_STORAGE
-    | BufferUsage.DISPATCH_UNIFORM_READ
-    | BufferUsage.DISPATCH_INDIRECT_PARAMETERS
-)
-
 
 class Buffer:
     """``size`` bytes at ``offset`` of a memory block's VkBuffer.

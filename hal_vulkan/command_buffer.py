@@ -106,7 +106,6 @@ class CommandBuffer:
         "_checked_epoch",
         "_commands",
         "_dispatch",
-        "_epoch_seen",
         "_groups_max",
         "_handle",
         "_labels",
