@@ -31,6 +31,7 @@ __all__ = ["Buffer"]
 # What update templates read for a buffer (a VkDescriptorBufferInfo and 8 bytes more), which by the serial after it is
 # the key of the range in caches too.
 _DESCRIPTOR = struct.Struct("=QQQQ")
+_SIZE = struct.Struct("=Q")
 
 
 class Buffer:
@@ -118,6 +119,11 @@ class Buffer:
         """The GPU address of the first byte; 0 on devices without ``bufferDeviceAddress``."""
         address = self._allocation.block.device_address
         return address + self.offset if address else 0
+
+    def word_descriptor(self) -> bytes:
+        """``descriptor`` with the size rounded up to whole 32-bit words, which lie within the memory block."""
+        most = self.device.profile.limits.max_storage_buffer_range
+        return self.descriptor[:16] + _SIZE.pack(min((self.size + 3) & ~3, most)) + self.descriptor[24:]
 
     def subspan(self, offset: int, size: int | None = None) -> Buffer:
         """A buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end.

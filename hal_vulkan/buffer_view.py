@@ -52,11 +52,24 @@ class BufferView:
         self.shape = lengths
         self.element_type = element_type
         self.encoding = encoding
-        buffer.subspan(0, 0)  # raises for a closed buffer
+        if buffer.is_closed:
+            buffer.subspan(0, 0)  # raises
         if encoding is EncodingType.DENSE_ROW_MAJOR and self.byte_length > buffer.size:
             raise OutOfRangeError(
                 f"{format_shape_and_type(lengths, element_type)} takes {self.byte_length} bytes; the buffer has {buffer.size}"
             )
+
+    @classmethod
+    def of_checked(
+        cls, buffer: Buffer, shape: tuple[int, ...], element_type: ElementType, encoding: EncodingType
+    ) -> BufferView:
+        """A view of what the caller has checked to be open and long enough. For callers that remember shapes."""
+        view = cls.__new__(cls)
+        view.buffer = buffer
+        view.shape = shape
+        view.element_type = element_type
+        view.encoding = encoding
+        return view
 
     @property
     def rank(self) -> int:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import enum
 import struct
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -181,7 +182,7 @@ class CommandBuffer:
         if not self.binding_capacity:
             self._open()
         self.state = _RECORDING
-        device.recording.add(self)
+        device.recording[id(self)] = weakref.ref(self)
         return self
 
     def _open(self) -> None:
@@ -210,7 +211,7 @@ class CommandBuffer:
         """
         if self.state is not _RECORDING:
             self._check_recording()
-        self.device.recording.discard(self)
+        self.device.recording.pop(id(self), None)
         if not self.binding_capacity:
             try:
                 # Native commands that name something destroyed may not even be ended.
@@ -358,14 +359,10 @@ class CommandBuffer:
                 fn.vkCmdPushDescriptorSetWithTemplateKHR(
                     handle, pipeline.push_template, pipeline.layout, 0, bound.infos
                 )
-            for index, descriptor_set in enumerate(bound.sets):
-                fn.vkCmdBindDescriptorSets(
-                    handle, _BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
-                )
+            self._bind_sets(pipeline, bound)
         if push is not self._push and push != self._push:
             self._check_push(pipeline, push)
-            words = push if len(push) % 4 == 0 else bytes(push) + bytes(-len(push) % 4)  # as the layout's range
-            fn.vkCmdPushConstants(handle, pipeline.layout, _COMPUTE_STAGE, 0, len(words), ffi.from_buffer(words))
+            self._push_constants(pipeline, push)
             self._push = bytes(push)
 
     def _check_push(self, pipeline: ComputePipeline, push: bytes) -> None:
@@ -374,23 +371,36 @@ class CommandBuffer:
             raise InvalidArgumentError(f"{pipeline.name} takes {expected} bytes of push constants, got {len(push)}")
 
     def _push_addresses(self, pipeline: ComputePipeline, bound: BoundSets, push: bytes) -> None:
-        """The address ABI: a table of device addresses, named by a root in the push constants, constants after it."""
-        recording = self._recording
+        """The address ABIs: a table of device addresses, named by a root in the push constants or bound to a set."""
+        recording, interface = self._recording, pipeline.interface
         assert recording is not None
         self._check_push(pipeline, push)
-        table = 0
+        table = None
         if bound.buffers:
-            scratch = self._scratch(
-                8 * len(bound.buffers), MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE
+            table = self._scratch(8 * len(bound.buffers), MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE)
+            table.write(struct.pack(f"<{len(bound.buffers)}Q", *(b.device_address for b in bound.buffers)))
+        self._bound, self._push = None, b""
+        if interface.table_set is None:
+            root = _BDA_ROOT.pack(0 if table is None else table.device_address, 0, 0, 0, 0, 0)
+            push = root.ljust(interface.constant_offset, b"\0") + push
+        elif table is not None:
+            sets = pipeline.bind_table(table)
+            recording.bound.add(sets)
+            self._bind_sets(pipeline, sets)
+        if push:
+            self._push_constants(pipeline, push)
+
+    def _bind_sets(self, pipeline: ComputePipeline, bound: BoundSets) -> None:
+        for index, descriptor_set in enumerate(bound.sets):
+            self.device.fn.vkCmdBindDescriptorSets(
+                self._handle, _BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
             )
-            scratch.write(struct.pack(f"<{len(bound.buffers)}Q", *(b.device_address for b in bound.buffers)))
-            table = scratch.device_address
-        root = _BDA_ROOT.pack(table, 0, 0, 0, 0, 0)
-        data = root.ljust(pipeline.interface.constant_offset, b"\0") + push
+
+    def _push_constants(self, pipeline: ComputePipeline, push: bytes) -> None:
+        words = push if len(push) % 4 == 0 else bytes(push) + bytes(-len(push) % 4)  # as the layout's range
         self.device.fn.vkCmdPushConstants(
-            self._handle, pipeline.layout, _COMPUTE_STAGE, 0, len(data), ffi.from_buffer(data)
+            self._handle, pipeline.layout, _COMPUTE_STAGE, 0, len(words), ffi.from_buffer(words)
         )
-        self._push = b""
 
     def _scratch(self, size: int, memory_type: MemoryTypeFlags) -> Buffer:
         buffer = self.device.create_buffer(size, memory_type=memory_type)
@@ -422,7 +432,7 @@ class CommandBuffer:
         ):
             self.begin()
             self.state = _EXECUTABLE
-            device.recording.discard(self)
+            device.recording.pop(id(self), None)
             recording = self._recording
             assert recording is not None
             native = recording.native
@@ -757,7 +767,7 @@ class CommandBuffer:
             self.device.recycle_recording(recording)
 
     def _drop(self) -> None:
-        self.device.recording.discard(self)
+        self.device.recording.pop(id(self), None)
         if self._recording is not None:
             self.device.release_recording(self._recording)
             self._recording = None

@@ -71,7 +71,7 @@ from .timestamps import ClockCalibration, calibrate, create_query_pool
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Closable", "Device"]
+__all__ = ["Closable", "Device", "Trimmable"]
 
 _DESTROY: Final = {
     "semaphore": "vkDestroySemaphore",
@@ -91,6 +91,14 @@ class Closable(Protocol):
 
     def close(self) -> None:
         """Gives them back."""
+        ...
+
+
+class Trimmable(Protocol):
+    """Something that keeps memory it does not use."""
+
+    def trim(self) -> None:
+        """Gives it back."""
         ...
 
 
@@ -150,8 +158,11 @@ class Device:
         self.signal_lock = threading.RLock()
         self.wait_infos: list[_WaitInfo] = []
         self.waiting: dict[_WaitInfo, TimelineSemaphore] = {}
-        self.recording: set[CommandBuffer] = set()
+        # By id, weakly: one that nobody holds any more is not recorded any further.
+        self.recording: dict[int, weakref.ref[CommandBuffer]] = {}
         self._lock = threading.RLock()
+        # Whoever keeps memory for a next use: asked for it when there is none left.
+        self.caches: weakref.WeakSet[Trimmable] = weakref.WeakSet()
         # Objects that were garbage-collected without a close: their finalisers only put them here.
         self.dropped: deque[Closable] = deque()
         self._closed = False
@@ -169,7 +180,8 @@ class Device:
             max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment) - 1,
             min(limits.max_storage_buffer_range, limits.max_uniform_buffer_range),
         )
-        self.groups_max = tuple(self.profile.limits.max_compute_work_group_count)
+        x, y, z = self.profile.limits.max_compute_work_group_count
+        self.groups_max = (x, y, z)
         self.begin_once = new("VkCommandBufferBeginInfo", flags=0x1)  # ONE_TIME_SUBMIT
         self.begin_again = new("VkCommandBufferBeginInfo", flags=0x4)  # SIMULTANEOUS_USE
         self._free_commands: dict[int, list[NativeCommands]] = {}
@@ -263,19 +275,30 @@ class Device:
             InvalidArgumentError: a negative size, or a memory type that the device does not have.
             ResourceExhaustedError: no memory; the message has sizes and heaps, nothing is made.
         """
+        allocation = self.allocate(check_size(size), memory_type)
+        return Buffer(self, allocation, allocation.offset, size, memory_type, usage, access)
+
+    def allocate(self, size: int, memory_type: MemoryTypeFlags) -> Allocation:
+        """The memory of ``create_buffer``, for whoever makes the buffer of it; ``retire_allocation`` gives it back.
+
+        Raises:
+            InvalidArgumentError: a negative size, or a memory type that the device does not have.
+            ResourceExhaustedError: no memory, even after caches were emptied and work in flight was waited for.
+        """
         if self.lost is not None or self._closed:
             self.check_usable()
         if self.dropped:
             self.close_dropped()
         try:
-            allocation = self.allocator.allocate(check_size(size), memory_type)
+            return self.allocator.allocate(size, memory_type)
         except ResourceExhaustedError:
+            for cache in list(self.caches):
+                cache.trim()
             # What was closed while in use is given back at retirement; that may be all the room there is.
             for queue in self.queues:
                 self.wait_native(queue.timeline, queue._submitted, None, "memory to be given back")
                 queue.retire()
-            allocation = self.allocator.allocate(size, memory_type)
-        return Buffer(self, allocation, allocation.offset, size, memory_type, usage, access)
+            return self.allocator.allocate(size, memory_type)
 
     def import_buffer(self, data: memoryview | bytearray | bytes, *, copy: bool = True) -> Buffer | None:
         """A buffer over host memory in place, where the device and the alignment allow it.
@@ -610,6 +633,7 @@ class Device:
         for bound in recording.bound:
             bound.release()
         recording.bound.clear()
+        recording.resources = []  # the queue remembers its last recording, but not what that used
         for layout, descriptor_set in recording.pinned:
             layout.unpin(descriptor_set)
         recording.pinned = ()
@@ -716,14 +740,20 @@ class Device:
         return self._closed
 
     def trim(self) -> int:
-        """Frees memory blocks and semaphores that nothing uses any more; returns the bytes of the blocks.
+        """Frees memory blocks, semaphores and command pools that nothing uses any more; returns the bytes of the blocks.
 
         It may wait for work in flight.
         """
         self.check_usable()
+        for cache in list(self.caches):
+            cache.trim()
         self.retire()
         for queue in self.queues:
             queue.pass_idle()
+        for free in list(self._free_commands.values()):
+            with contextlib.suppress(IndexError):  # until it is empty
+                while True:
+                    self.destroy("command pool", free.pop().pool)
         return self.allocator.trim()
 
     def close(self) -> None:
@@ -743,8 +773,10 @@ class Device:
         closing = CancelledError("the device was closed")
         for queue in self.queues:
             queue.close_to_submissions()
-        for commands in list(self.recording):
-            commands.state = CommandBufferState.CLOSED
+        for reference in list(self.recording.values()):
+            commands = reference()
+            if commands is not None:
+                commands.state = CommandBufferState.CLOSED
         self.recording.clear()
         with self._lock:
             semaphores = list(self._semaphores)

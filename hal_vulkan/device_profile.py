@@ -136,6 +136,8 @@ class DeviceLimits:
     max_bound_descriptor_sets: int = 4
     max_per_stage_descriptor_storage_buffers: int = 4
     max_descriptor_set_storage_buffers: int = 24
+    max_per_stage_descriptor_uniform_buffers: int = 12
+    max_descriptor_set_uniform_buffers: int = 72
     max_compute_shared_memory_size: int = 16384
     max_compute_work_group_count: tuple[int, int, int] = (65535, 65535, 65535)
     max_compute_work_group_invocations: int = 128
@@ -387,6 +389,8 @@ _LIMIT_READERS: Final[dict[str, _Reader]] = {
     "max_bound_descriptor_sets": _U32,
     "max_per_stage_descriptor_storage_buffers": _U32,
     "max_descriptor_set_storage_buffers": _U32,
+    "max_per_stage_descriptor_uniform_buffers": _U32,
+    "max_descriptor_set_uniform_buffers": _U32,
     "max_compute_shared_memory_size": _U32,
     "max_compute_work_group_count": _triple(1),
     "max_compute_work_group_invocations": _integer(1, _MAX_U32),

@@ -8,10 +8,11 @@ Thread rule: an executable may be used from any thread.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..status import ClosedError, OutOfRangeError, PumiceError, UnimplementedError
 from .executable_format import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
@@ -19,8 +20,11 @@ from .executable_reader import parse_executable
 from .native import CData, ffi, new
 from .pipeline import ComputePipeline, PipelineInterface, SpecializationValue, pack_constant
 from .spirv import reflect
+from .spirv_grid import part_of_grid
+from .spirv_repair import repair
 from .spirv_specialize import specialize
-from .spirv_types import ShaderModuleReflection
+from .spirv_subgroups import least_subgroup_size
+from .spirv_types import EntryPoint, ShaderModuleReflection
 from .spirv_validation import ensure_valid
 
 if TYPE_CHECKING:
@@ -28,16 +32,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Executable", "ShaderModule"]
 
+_STORAGE_BUFFER: Final = 7
+_TABLE_SET: Final = 3
+
 
 class ShaderModule:
-    """A VkShaderModule with its reflection."""
+    """A VkShaderModule with its reflection and its SPIR-V."""
 
     def __init__(self, device: Device, code: bytes | memoryview, *, validate: bool = True) -> None:
         self.reflection: ShaderModuleReflection = reflect(code)
         if validate:
             ensure_valid(bytes(code), f"vulkan1.{min(device.profile.api_version[1], 3)}")
         self._device = device
-        self._code = bytes(code)
+        self.code = bytes(code)
         words = ffi.new("uint32_t[]", len(code) // 4)
         ffi.memmove(words, code, len(code))
         info = new("VkShaderModuleCreateInfo", codeSize=len(code), pCode=words)
@@ -55,7 +62,7 @@ class ShaderModule:
             for constant in self.reflection.specialization_constants
             if constant.constant_id in values
         }
-        return reflect(specialize(self._code, packed))
+        return reflect(specialize(self.code, packed))
 
     def close(self) -> None:
         """Destroys the module; pipelines made from it stay. Idempotent."""
@@ -103,7 +110,7 @@ class Executable:
         executable = cls(device, modules, source)
         try:
             for code in source.shader_modules:
-                modules.append(ShaderModule(device, code, validate=validate))
+                modules.append(ShaderModule(device, repair(code), validate=validate))
             for ordinal in range(len(source.pipelines)):
                 executable.pipeline_at(ordinal)
         except PumiceError:
@@ -164,31 +171,64 @@ class Executable:
             self._check_open()
             found = self._pipelines.get(key)
             if found is None or found.is_closed:
-                module = self._module(definition.shader_module)
-                found = self._pipelines[key] = ComputePipeline(
-                    self.device,
-                    module.handle,
-                    module.specialised(specialization),
-                    entry_point=definition.entry_point,
-                    specialization=specialization,
-                    interface=self._interface(definition),
-                    subgroup_size=definition.subgroup_size or None,
-                    name=definition.debug_info.name if definition.debug_info else None,
+                found = self._pipelines[key] = self._make(
+                    definition, self._module(definition.shader_module), specialization
                 )
             return found
 
-    def _interface(self, definition: PipelineDef) -> PipelineInterface:
+    def part_at(
+        self,
+        ordinal: int,
+        base: tuple[int, int, int],
+        groups: tuple[int, int, int],
+        *,
+        specialization: Mapping[int, SpecializationValue] | None = None,
+    ) -> ComputePipeline:
+        """``pipeline_at`` for workgroups from number ``base`` of a grid of ``groups``, which the device cannot dispatch at once.
+
+        Raises:
+            UnimplementedError: a kernel that cannot be told where it begins.
+        """
+        whole = self.pipeline_at(ordinal, specialization=specialization)
+        assert self.source is not None
+        definition = self.source.pipelines[ordinal]
+        key = (ordinal, tuple(sorted((specialization or {}).items())), base, groups)
+        with self._lock:
+            self._check_open()
+            found = self._pipelines.get(key)
+            if found is None or found.is_closed:
+                code = part_of_grid(self._modules[definition.shader_module].code, base, groups, whole.local_size)
+                module = ShaderModule(self.device, code, validate=False)
+                try:
+                    found = self._pipelines[key] = self._make(definition, module, specialization)
+                finally:
+                    module.close()
+            return found
+
+    def _make(
+        self, definition: PipelineDef, module: ShaderModule, specialization: Mapping[int, SpecializationValue] | None
+    ) -> ComputePipeline:
+        reflection = module.specialised(specialization)
+        entry = reflection.entry_point(definition.entry_point)
+        return ComputePipeline(
+            self.device,
+            module.handle,
+            reflection,
+            entry_point=definition.entry_point,
+            specialization=specialization,
+            interface=self._interface(definition, entry),
+            subgroup_size=definition.subgroup_size or self._subgroup_size(module, entry),
+            name=definition.debug_info.name if definition.debug_info else None,
+        )
+
+    def _interface(self, definition: PipelineDef, entry: EntryPoint) -> PipelineInterface:
         source = self.source
         assert source is not None
         layout = source.pipeline_layouts[definition.pipeline_layout]
         push = max((r.offset + r.size for r in layout.push_constant_ranges), default=0)
         if definition.dispatch_abi is DispatchAbi.BDA_V1:
             bda = definition.bda_layout
-            if not self.device.allocator.device_addresses:
-                raise UnimplementedError(
-                    f"{definition.entry_point} wants buffer device addresses, which {self.device.profile.name} does not have "
-                    "(feature bufferDeviceAddress); compile with the descriptor ABI"
-                )
+            self._check_addresses(definition)
             assert bda is not None
             if bda.entry_type is not BdaEntryType.ADDRESS64 or bda.root_offset or bda.constant_offset < bda.root_length:
                 raise UnimplementedError(
@@ -211,7 +251,40 @@ class Executable:
             )
             for ordinal in layout.set_layouts
         )
-        return PipelineInterface(keys, push, binding_count=sum(count for key in keys for _, _, count in key))
+        count = sum(count for key in keys for _, _, count in key)
+        if len(keys) <= _TABLE_SET and any((b.set, b.binding) == (_TABLE_SET, 0) for b in entry.bindings):
+            # Format vulkan-spirv-fb-ptr as compilers up to 3.11 write it: the layout tells the bindings, and the shader finds
+            # their addresses in a table (kIndirectBindingsSetIndex in IREE's ConvertToSPIRVPass.cpp).
+            self._check_addresses(definition)
+            return PipelineInterface(
+                ((),) * _TABLE_SET + (((0, _STORAGE_BUFFER, 1),),),
+                push,
+                buffer_device_addresses=True,
+                table_set=_TABLE_SET,
+                binding_count=count,
+            )
+        return PipelineInterface(keys, push, binding_count=count, whole_words=True)
+
+    def _subgroup_size(self, module: ShaderModule, entry: EntryPoint) -> int | None:
+        """What to ask the driver for where a kernel counts on larger subgroups than the device runs by itself."""
+        least = least_subgroup_size(module.code, math.prod(entry.local_size))
+        profile = self.device.profile
+        if least <= profile.subgroup.size:
+            return None
+        if least > profile.subgroup.max_size or not self.device.plan.required_subgroup_size:
+            raise UnimplementedError(
+                f"{entry.name} was compiled for subgroups of {least} invocations or more; {profile.name} runs "
+                f"{profile.subgroup.size}, with which its results would be wrong. Compile it for another target: the default one "
+                "of --iree-vulkan-target uses no subgroups"
+            )
+        return least
+
+    def _check_addresses(self, definition: PipelineDef) -> None:
+        if not self.device.allocator.device_addresses:
+            raise UnimplementedError(
+                f"{definition.entry_point} wants buffer device addresses, which {self.device.profile.name} does not have "
+                "(feature bufferDeviceAddress); compile with the descriptor ABI"
+            )
 
     def _module(self, index: int) -> ShaderModule:
         module = self._modules[index]

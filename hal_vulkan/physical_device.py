@@ -153,6 +153,8 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
             max_bound_descriptor_sets=limits.maxBoundDescriptorSets,
             max_per_stage_descriptor_storage_buffers=limits.maxPerStageDescriptorStorageBuffers,
             max_descriptor_set_storage_buffers=limits.maxDescriptorSetStorageBuffers,
+            max_per_stage_descriptor_uniform_buffers=limits.maxPerStageDescriptorUniformBuffers,
+            max_descriptor_set_uniform_buffers=limits.maxDescriptorSetUniformBuffers,
             max_compute_shared_memory_size=limits.maxComputeSharedMemorySize,
             max_compute_work_group_count=_triple(limits.maxComputeWorkGroupCount),
             max_compute_work_group_invocations=limits.maxComputeWorkGroupInvocations,

@@ -38,6 +38,9 @@ _UNIFORM_BUFFER: Final = 6
 _STORAGE_BUFFER: Final = 7
 _COMPUTE_STAGE: Final = 0x20
 _REQUIRE_FULL_SUBGROUPS: Final = 0x2
+# Drivers make tables as long as the highest number: one that is forged would take all memory. Compilers number from 0.
+_LAST_SET: Final = 0x3FF
+_LAST_BINDING: Final = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +52,20 @@ class PipelineInterface:
             shader skips is empty.
         push_constant_bytes: size of the push-constant range, from offset 0.
         buffer_device_addresses: the dispatch ABI: bindings come as a table of device addresses, not as descriptors.
+        table_set: the set whose binding 0 is that table; ``None`` where a root in the push constants names it.
         constant_offset: where HAL constants start in the push-constant range.
         binding_count: buffers a dispatch takes.
+        whole_words: whether bound ranges are rounded up to whole 32-bit words. Compilers emulate narrow types in words,
+            so their kernels touch all of the last one, and devices that check bounds would drop that.
     """
 
     set_layouts: tuple[LayoutKey, ...]
     push_constant_bytes: int
     buffer_device_addresses: bool = False
+    table_set: int | None = None
     constant_offset: int = 0
     binding_count: int = 0
+    whole_words: bool = False
 
     @classmethod
     def from_reflection(cls, entry: EntryPoint) -> PipelineInterface:
@@ -68,6 +76,10 @@ class PipelineInterface:
         """
         sets: dict[int, list[tuple[int, int, int]]] = {}
         for binding in entry.bindings:
+            if binding.set > _LAST_SET:
+                raise InvalidArgumentError(
+                    f"{entry.name}: set {binding.set} is past {_LAST_SET}, and more than any device binds; number the sets from 0"
+                )
             if binding.descriptor_type not in (_UNIFORM_BUFFER, _STORAGE_BUFFER) or binding.count < 1:
                 what = "an unsized descriptor array" if binding.count < 1 else binding.descriptor_type_name
                 raise UnimplementedError(
@@ -81,6 +93,35 @@ class PipelineInterface:
             push_constant_bytes=entry.push_constants.size if entry.push_constants else 0,
             binding_count=sum(binding.count for binding in entry.bindings),
         )
+
+    def check_covers(self, entry: EntryPoint) -> None:
+        """Returns if a shader uses nothing but what is laid out here; drivers may crash on one that uses more.
+
+        Source: VUID-VkComputePipelineCreateInfo-layout-07987 (push constants), -07988 (bindings), -07990 (types) and
+        -07991 (counts).
+
+        Raises:
+            InvalidArgumentError: a binding or push constants that the layout lacks.
+        """
+        laid_out = {
+            (index, binding): (kind, count)
+            for index, key in enumerate(self.set_layouts)
+            for binding, kind, count in key
+        }
+        for used in entry.bindings:
+            kind, count = laid_out.get((used.set, used.binding), (None, 0))
+            if kind != used.descriptor_type or not 1 <= used.count <= count:
+                found = "none" if kind is None else f"{count} of descriptor type {kind}"
+                raise InvalidArgumentError(
+                    f"{entry.name} uses {used.count or 'any number'} of {used.descriptor_type_name} "
+                    f"(descriptor type {used.descriptor_type}) at set {used.set} binding {used.binding}, where its pipeline "
+                    f"layout has {found}; the executable is damaged"
+                )
+        if entry.push_constants is not None and entry.push_constants.size > self.push_constant_bytes:
+            raise InvalidArgumentError(
+                f"{entry.name} reads {entry.push_constants.size} bytes of push constants, its pipeline layout has "
+                f"{self.push_constant_bytes}; the executable is damaged"
+            )
 
 
 class BoundSets:
@@ -172,7 +213,11 @@ class ComputePipeline:
         _check_capabilities(device, reflection)
         constants, data = _specialization(reflection.specialization_constants, specialization)
         self.local_size = _specialised_local_size(self.entry, specialization)
-        self.interface = PipelineInterface.from_reflection(self.entry) if interface is None else interface
+        if interface is None:
+            interface = PipelineInterface.from_reflection(self.entry)
+        else:
+            interface.check_covers(self.entry)
+        self.interface = interface
         self._check_limits()
         self._descriptor_order = self._order()
         limits = device.profile.limits
@@ -231,10 +276,28 @@ class ComputePipeline:
                 f"{name}: {len(self.interface.set_layouts)} descriptor sets are more than the device binds "
                 f"({limits.max_bound_descriptor_sets})"
             )
-        storage = sum(c for key in self.interface.set_layouts for _, kind, c in key if kind == _STORAGE_BUFFER)
-        most = min(limits.max_per_stage_descriptor_storage_buffers, limits.max_descriptor_set_storage_buffers)
-        if storage > most:
-            raise InvalidArgumentError(f"{name}: {storage} storage buffers are more than the device binds ({most})")
+        for index, key in enumerate(self.interface.set_layouts):
+            for binding, kind, _ in key:
+                if kind not in (_UNIFORM_BUFFER, _STORAGE_BUFFER):
+                    raise UnimplementedError(
+                        f"{name}: set {index} binding {binding} is of descriptor type {kind}; pumice binds storage and uniform "
+                        "buffers: pass the data in a buffer"
+                    )
+        highest = max((binding for key in self.interface.set_layouts for binding, _, _ in key), default=0)
+        if highest > _LAST_BINDING:
+            raise InvalidArgumentError(
+                f"{name}: binding number {highest} is past {_LAST_BINDING}, the highest that pumice passes to a driver; number "
+                "bindings from 0"
+            )
+        storage_most = min(limits.max_per_stage_descriptor_storage_buffers, limits.max_descriptor_set_storage_buffers)
+        uniform_most = min(limits.max_per_stage_descriptor_uniform_buffers, limits.max_descriptor_set_uniform_buffers)
+        for what, kind, most in (
+            ("storage", _STORAGE_BUFFER, storage_most),
+            ("uniform", _UNIFORM_BUFFER, uniform_most),
+        ):
+            used = sum(count for key in self.interface.set_layouts for _, of, count in key if of == kind)
+            if used > most:
+                raise InvalidArgumentError(f"{name}: {used} {what} buffers are more than the device binds ({most})")
 
     def _order(self) -> tuple[tuple[int, int, int], ...]:
         """(set, binding, VkDescriptorType) of each buffer that a dispatch takes, in order."""
@@ -341,15 +404,20 @@ class ComputePipeline:
                     f"binds 1 to {most:,} ({limit}). "
                     + ("Allocate at least one element" if not buffer.size else "Bind parts of it")
                 )
+        if self.interface.whole_words:
+            key = b"".join([b.word_descriptor() if b.size & 3 else b.descriptor for b in buffers])
+        else:
+            key = b"".join([b.descriptor for b in buffers])
         if self.push_template is not None:
-            return BoundSets(self, tuple(buffers), (), ffi.from_buffer(b"".join([b.descriptor for b in buffers])))
-        if len(self.set_layouts) == 1:
-            return BoundSets(self, tuple(buffers), (self.set_layouts[0].get(buffers),))
-        sets, start = [], 0
-        for layout in self.set_layouts:
-            sets.append(layout.get(buffers[start : start + layout.descriptor_count]))
-            start += layout.descriptor_count
-        return BoundSets(self, tuple(buffers), tuple(sets))
+            return BoundSets(self, tuple(buffers), (), ffi.from_buffer(key))
+        return BoundSets(self, tuple(buffers), tuple([one for _, one in self.pin_sets(buffers, key)]))
+
+    def bind_table(self, table: Buffer) -> BoundSets:
+        """Binds the table of addresses that a pipeline with a ``table_set`` takes."""
+        set_index = self.interface.table_set
+        assert set_index is not None
+        empty = tuple([layout.get(()) for layout in self.set_layouts[:set_index]])
+        return BoundSets(self, (), (*empty, self.set_layouts[set_index].get((table,))))
 
     def _check_buffer(self, buffer: Buffer, where: str) -> None:
         if buffer.device is not self.device:
@@ -371,6 +439,14 @@ class ComputePipeline:
             sets.append((layout, layout.get(buffers[start:end], key[32 * start : 32 * end])))
             start = end
         return tuple(sets)
+
+    @property
+    def writes(self) -> tuple[bool, ...]:
+        """Whether it may write each of its buffers; empty where that is not known, as with device addresses."""
+        if self.interface.buffer_device_addresses:
+            return ()
+        writable = {(binding.set, binding.binding) for binding in self.entry.bindings if binding.writable}
+        return tuple((index, binding) in writable for index, binding, _ in self._descriptor_order)
 
     @property
     def is_closed(self) -> bool:

@@ -111,7 +111,7 @@ class Queue:
         waits: Points = (),
         signals: Points = (),
         bindings: Sequence[Buffer] | None = None,
-    ) -> None:
+    ) -> int:
         """Hands work to the queue; returns at once (a CPU driver may run it meanwhile).
 
         Args:
@@ -120,6 +120,9 @@ class Queue:
                 submission back on the host; nothing else waits for it.
             signals: pairs to be signalled when all commands are done; payloads only go up.
             bindings: the table that fills the slots of command buffers with ``binding_capacity``.
+
+        Returns:
+            The submission's number, which ``completed`` is compared with; 0 for one that is held back.
 
         Raises:
             FailedPreconditionError: a command buffer is not ready, or a payload would not go up.
@@ -130,21 +133,21 @@ class Queue:
             not waits
             and len(signals) == 1
             and len(command_buffers) == 1
-            and self._submit_one(command_buffers[0], signals, bindings)
+            and (number := self._submit_one(command_buffers[0], signals, bindings))
         ):
-            return
+            return number
         for semaphore, value in waits:
             if value > semaphore.scheduled or semaphore.failure is not None:
                 break
         else:
-            self._submit_now(command_buffers, waits, signals, bindings)
-            return
+            return self._submit_now(command_buffers, waits, signals, bindings)
         self._hold(command_buffers, waits, signals, bindings)
+        return 0
 
-    def _submit_one(self, commands: CommandBuffer, signals: Points, bindings: Sequence[Buffer] | None) -> bool:
+    def _submit_one(self, commands: CommandBuffer, signals: Points, bindings: Sequence[Buffer] | None) -> int:
         """``_submit_now`` for what is most common: one command buffer, nothing to wait for, one signal.
 
-        Everything that is not as it should be is left to the general path, and its error messages: returns ``False``.
+        Everything that is not as it should be is left to the general path, and its error messages: returns 0.
         (Measured in benchmarks/submit_wait.py: a submission after a wait finds cold caches, where each Python operation
         costs three times its usual time; this path has half of them.)
         """
@@ -161,7 +164,7 @@ class Queue:
                 or commands.family != self.family
                 or value - semaphore._reached > _LEAST_DIFFERENCE
             ):
-                return False
+                return 0
             self._preparing = number = self._submitted + 1
             try:
                 recording = commands.prepare(bindings)
@@ -200,7 +203,7 @@ class Queue:
             device.notifier.wake()
         if len(inflight) >= _RETIRE_EVERY or self._deferred:
             self.retire()
-        return True
+        return number
 
     def _hold(
         self,
@@ -233,7 +236,7 @@ class Queue:
         signals: Points,
         bindings: Sequence[Buffer] | None,
         prepared: Used | None = None,
-    ) -> None:
+    ) -> int:
         device = self.device
         with self._lock:
             if device.lost is not None or device._closed:
@@ -304,6 +307,7 @@ class Queue:
                 device.notifier.wake()
         if len(self._inflight) >= _RETIRE_EVERY or self._deferred:
             self.retire()
+        return number
 
     def _forget_unsubmitted(self, number: int) -> None:
         """After an interrupt or an error: drops the note of a submission that was not made."""

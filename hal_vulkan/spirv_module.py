@@ -282,7 +282,13 @@ class Module:
             return
         if decoration in _WITH_OPERAND:
             self.check_length(start, end, 2, f"the operands of decoration {decoration.name}")
-            found[decoration] = self.words[start + 1]
+            value = self.words[start + 1]
+            # Drivers take the first, the last, or crash.
+            if found.setdefault(decoration, value) != value:
+                raise InvalidArgumentError(
+                    f"the SPIR-V decoration {decoration.name} at word {start} gives a second value, {value} after "
+                    f"{found[decoration]}; the module is damaged"
+                )
         else:
             found[decoration] = 0
 

@@ -41,6 +41,8 @@ _EXECUTION_MODELS: Final = {
     5365: "MeshEXT",
 }
 _GL_COMPUTE: Final = 5
+_INPUT, _OUTPUT = 1, 3
+_STAGE_CLASSES: Final = (_INPUT, _OUTPUT)
 _ADDRESSING_MODELS: Final = {0: "Logical", 1: "Physical32", 2: "Physical64", 5348: "PhysicalStorageBuffer64"}
 _MEMORY_MODELS: Final = {0: "Simple", 1: "GLSL450", 2: "OpenCL", 3: "Vulkan"}
 _BUILT_IN_WORKGROUP_SIZE: Final = 25
@@ -189,6 +191,8 @@ class _Reflector:
                 push_constants.append(PushConstantBlock(layout.size, layout.members))
             elif variable.storage_class == StorageClass.WORKGROUP:
                 workgroup.append(variable)
+            elif model == _GL_COMPUTE and variable.storage_class in _STAGE_CLASSES:
+                self._check_built_in(variable, name)
         if len(push_constants) > 1:
             raise InvalidArgumentError(
                 f"entry point {name!r} uses {len(push_constants)} push constant blocks; Vulkan allows one "
@@ -204,6 +208,14 @@ class _Reflector:
             push_constants=push_constants[0] if push_constants else None,
             workgroup_memory_bytes=self._workgroup_memory(workgroup),
         )
+
+    def _check_built_in(self, variable: Variable, name: str) -> None:
+        # A rule of the specification ("Shader Interfaces") that spirv-val does not hold in all versions; drivers crash.
+        if variable.storage_class == _OUTPUT or self._module.decoration(variable.id, Decoration.BUILT_IN) is None:
+            what = "an output" if variable.storage_class == _OUTPUT else "an input that is no built-in"
+            raise InvalidArgumentError(
+                f"entry point {name!r} has {what}, SPIR-V variable {variable.id}; compute shaders have built-in inputs only"
+            )
 
     def _workgroup_memory(self, variables: list[Variable]) -> int | None:
         total = overlapping = 0

@@ -1,7 +1,11 @@
 """Keeps SPIR-V that breaks the specification's rules away from drivers, which are free to crash on it.
 
 ``spirv-val`` is asked once for each module: what it passed is remembered in the process and, by hash, in the cache
-directory. Where the tool is not installed, modules go to the driver unchecked and a warning says so once.
+directory. Where the tool is not installed, modules go to the driver unchecked and a warning says so once; with
+``PUMICE_REQUIRE_SPIRV_VAL=1`` they are refused instead, which is right where modules come from sources that are not trusted.
+
+What passes may still compute for ever, or index what is not a buffer (shared memory, push constants, arrays of a function) out
+of bounds, from which no Vulkan feature protects. On a GPU the driver contains both; on lavapipe shaders run in this process.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import os
 import threading
 
 from ..status import UnavailableError
@@ -17,6 +22,7 @@ from .pipeline_cache import cache_directory
 
 __all__ = ["ensure_valid"]
 
+_REQUIRE = "PUMICE_REQUIRE_SPIRV_VAL"
 _log = logging.getLogger("pumice.spirv")
 _passed: set[tuple[bytes, str]] = set()
 _lock = threading.Lock()
@@ -32,6 +38,7 @@ def ensure_valid(code: bytes, target_env: str) -> None:
 
     Raises:
         InvalidArgumentError: the module breaks a rule; the message is the tool's.
+        UnavailableError: the tool is not installed, and ``PUMICE_REQUIRE_SPIRV_VAL`` is set.
     """
     global _warned
     key = (hashlib.sha256(code).digest(), target_env)
@@ -41,6 +48,8 @@ def ensure_valid(code: bytes, target_env: str) -> None:
     try:
         tool = spirv_tools.find_tool("spirv-val")
     except UnavailableError as error:
+        if os.environ.get(_REQUIRE, "") not in ("", "0"):
+            raise
         with _lock:
             if not _warned:
                 _warned = True
