@@ -1,0 +1,90 @@
+"""Random programs give the same whatever way they are translated, and the same as in the peer's VM."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pumice.vm.assembler import assemble
+from pumice.vm.bytecode_module import BytecodeModule
+from pumice.vm.context import Context
+from pumice.vm.function_analysis import FunctionAnalysis
+from pumice.vm.module_writer import write_module
+from pumice.vm.translator import Translator
+
+
+def _load(name: str) -> ModuleType:
+    full = f"pumice_tests_vm_{name}"
+    if full not in sys.modules:
+        spec = importlib.util.spec_from_file_location(full, Path(__file__).with_name(f"{name}.py"))
+        assert spec is not None and spec.loader is not None
+        sys.modules[full] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[full])
+    return sys.modules[full]
+
+
+random_programs = _load("random_programs")
+peer_tool = _load("vm_programs").peer_tool
+
+SHAPES = {
+    f"{slots} {graph}{' yields' if yields else ''}": random_programs.Shape(
+        slots=slots, graph=graph, size=14, yields=yields, functions=5
+    )
+    for slots in ("typed", "reused", "mixed")
+    for graph, yields in (("structured", False), ("structured", True), ("random", False), ("random", True))
+}
+
+
+def results(text: str) -> object:
+    with Context([BytecodeModule(assemble(text))]) as context:
+        return context.invoke(context.lookup("random.main"), (), timeout=60)
+
+
+def _as_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FunctionAnalysis, "_compute_kinds", lambda self: None)
+
+
+def _as_dispatch_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Translator, "_structured", lambda self, entry: None)
+
+
+def _calling_all_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BytecodeModule, "leaves", frozenset())
+
+
+@pytest.mark.parametrize("other", [_as_bits, _as_dispatch_loops, _calling_all_leaves])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_program_is_the_same_however_it_is_translated(
+    seed: int, shape: str, other: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = random_programs.random_program(seed, SHAPES[shape])
+    expected = results(text)
+    other(monkeypatch)
+    assert results(text) == expected
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(100, 103))
+def test_a_program_gives_what_the_peer_gives(seed: int, shape: str, tmp_path: Path) -> None:
+    text = random_programs.random_program(seed, SHAPES[shape])
+    path = tmp_path / "random.vmfb"
+    path.write_bytes(write_module(assemble(random_programs.without_yields(text))))
+    done = subprocess.run(
+        [peer_tool("iree-run-module"), f"--module={path}", "--function=main"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    expected = tuple(int(word) for word in re.findall(r"^result\[\d+\]: i64=(-?\d+)$", done.stdout, re.MULTILINE))
+    assert expected
+    assert results(text) == expected

@@ -1,0 +1,239 @@
+"""The control-flow graph of a function from one entry, and where structured source puts each node.
+
+Nodes are ints; node 0 is the entry. ``Graph`` finds reverse postorder, dominators and natural loops, each in about the time that it takes
+to look at every edge. ``Placement`` decides, after Ramsey (Beyond Relooper, 2022), which nodes are written inside the branch
+that leads to them and which follow the statement of another node; Python has no labelled blocks, so what would need a jump
+out of two loops at once is not structured, and says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+__all__ = ["Graph", "Placement", "UnstructuredError"]
+
+_MOST_LABELS: Final = 256  # behind one statement; more of them make neither fast nor readable source
+_MOST_LOOPS: Final = 15  # one inside the other; Python takes 20
+
+
+class UnstructuredError(Exception):
+    """The graph cannot be written with Python's statements; the translator writes a dispatch loop instead."""
+
+
+class Graph:
+    """A control-flow graph of the nodes that are reachable from node 0.
+
+    Attributes:
+        successors: for each reachable node the targets of its edges, in order, duplicates included.
+        predecessors: for each reachable node the nodes with an edge to it, each once.
+        order: reachable nodes in reverse postorder.
+        rank: position of each reachable node in ``order``.
+    """
+
+    def __init__(self, successors: Callable[[int], Sequence[int]]) -> None:
+        self.successors: dict[int, Sequence[int]] = {}
+        self._number(successors)
+
+    def _number(self, successors: Callable[[int], Sequence[int]]) -> None:
+        postorder: list[int] = []
+        self.successors[0] = successors(0)
+        stack: list[tuple[int, int]] = [(0, 0)]
+        while stack:
+            node, position = stack.pop()
+            targets = self.successors[node]
+            while position < len(targets) and targets[position] in self.successors:
+                position += 1
+            if position < len(targets):
+                target = targets[position]
+                self.successors[target] = successors(target)
+                stack.append((node, position + 1))
+                stack.append((target, 0))
+            else:
+                postorder.append(node)
+        self.order = postorder[::-1]
+        self.rank = {node: position for position, node in enumerate(self.order)}
+        self.predecessors: dict[int, list[int]] = {node: [] for node in self.order}
+        for node in self.order:
+            for target in dict.fromkeys(self.successors[node]):
+                self.predecessors[target].append(node)
+
+    def is_back_edge(self, source: int, target: int) -> bool:
+        """Whether an edge goes up, to a loop's header or into the middle of one."""
+        return self.rank[target] <= self.rank[source]
+
+    def find_dominators(self) -> None:
+        """Finds ``immediate_dominator`` of each node, and ``headers``, the targets of back edges.
+
+        A graph is reducible if its back edges go to dominators; then these are the same without the back edges, and one pass
+        finds them.
+
+        Raises:
+            UnstructuredError: a loop is entered at two places.
+        """
+        self.immediate_dominator = {0: 0}
+        depth = {0: 0}
+        # Of each node another above it, at distances that let any node above be found in logarithmic time
+        # (Myers: An Applicative Random-Access Stack, 1983).
+        jump = {0: 0}
+        parent = self.immediate_dominator
+
+        def at_depth(node: int, wanted: int) -> int:
+            while depth[node] > wanted:
+                node = jump[node] if depth[jump[node]] >= wanted else parent[node]
+            return node
+
+        def common(a: int, b: int) -> int:
+            a, b = at_depth(a, depth[b]), at_depth(b, depth[a])
+            while a != b:
+                if jump[a] != jump[b]:
+                    a, b = jump[a], jump[b]
+                else:
+                    a, b = parent[a], parent[b]
+            return a
+
+        for node in self.order[1:]:
+            above = -1
+            for other in self.predecessors[node]:
+                if not self.is_back_edge(other, node):
+                    above = other if above < 0 else common(above, other)
+            parent[node] = above
+            depth[node] = depth[above] + 1
+            far = jump[above]
+            jump[node] = jump[far] if depth[above] - depth[far] == depth[far] - depth[jump[far]] else above
+        self.headers: set[int] = set()
+        for node in self.order:
+            for other in self.predecessors[node]:
+                if self.is_back_edge(other, node):
+                    if at_depth(other, depth[node]) != node:
+                        raise UnstructuredError
+                    self.headers.add(node)
+
+    def find_loops(self) -> None:
+        """Finds ``loops``: for each node the headers of the natural loops that it is in, outermost first.
+
+        Raises:
+            UnstructuredError: more loops within each other than Python takes.
+        """
+        inner: dict[int, int] = {}  # the innermost loop of what is not itself a header, or around a header
+        merged = {node: node for node in self.order}
+
+        def outermost(node: int) -> int:
+            """The outermost loop found so far that the node is in, by its header; itself if in none."""
+            root = node
+            while merged[root] != root:
+                root = merged[root]
+            while merged[node] != root:
+                merged[node], node = root, merged[node]
+            return root
+
+        for header in reversed(self.order):
+            if header not in self.headers:
+                continue
+            pending = [outermost(other) for other in self.predecessors[header] if self.is_back_edge(other, header)]
+            body: set[int] = set()
+            while pending:
+                node = pending.pop()
+                if node == header or node in body:
+                    continue
+                body.add(node)
+                pending += [outermost(other) for other in self.predecessors[node]]
+            for node in body:
+                inner[node] = header
+                merged[node] = header
+        self.loops: dict[int, tuple[int, ...]] = {}
+        for node in self.order:
+            around = inner.get(node)
+            found = self.loops[around] if around is not None else ()
+            if node in self.headers:
+                found = (*found, node)
+            if len(found) > _MOST_LOOPS:
+                raise UnstructuredError
+            self.loops[node] = found
+
+
+class Placement:
+    """Where each node of a reducible graph is written.
+
+    Attributes:
+        after: for each node those that follow its statement at the same level, in order: where its branches meet again.
+        after_loop: for each header those that follow its ``while``, in order.
+        inline: nodes that are written inside the branch that leads to them.
+        statement_targets: for each node the labels that branches out of its statement go to.
+        whole_targets: for each node the labels that branches out of all that is written with it go to.
+    """
+
+    def __init__(self, graph: Graph, small: frozenset[int] = frozenset()) -> None:
+        """Places every node.
+
+        Args:
+            graph: the graph.
+            small: nodes without successors that may be written more than once.
+
+        Raises:
+            UnstructuredError: the graph is irreducible, or a branch leaves two loops for a node that is not at their end.
+        """
+        graph.find_dominators()
+        graph.find_loops()
+        self._graph = graph
+        self._counts: dict[int, Counter[int]] = {}
+        self.after: dict[int, list[int]] = {}
+        self.after_loop: dict[int, list[int]] = {}
+        self.inline: set[int] = set()
+        for node in graph.order[1:]:
+            if node in small:
+                self.inline.add(node)
+                continue
+            forward = [other for other in graph.predecessors[node] if not graph.is_back_edge(other, node)]
+            owner = graph.immediate_dominator[node]
+            left = self._loops_left(owner, node)
+            many = len(forward) > 1 or self._edges(forward[0], node) > 1
+            if left and not (not many and not graph.successors[node]):
+                self.after_loop.setdefault(left[0], []).append(node)
+            elif many:
+                self.after.setdefault(owner, []).append(node)
+            else:
+                self.inline.add(node)
+        for labels in (*self.after.values(), *self.after_loop.values()):
+            if len(labels) > _MOST_LABELS:
+                raise UnstructuredError
+        self._find_targets()
+
+    def _edges(self, source: int, target: int) -> int:
+        """How many edges go from one node to another."""
+        counts = self._counts.get(source)
+        if counts is None:
+            counts = self._counts[source] = Counter(self._graph.successors[source])
+        return counts[target]
+
+    def _loops_left(self, source: int, target: int) -> tuple[int, ...]:
+        """Headers of the loops around ``source`` that ``target`` is not in, outermost first."""
+        inside = self._graph.loops[target]
+        return tuple(header for header in self._graph.loops[source] if header not in inside)
+
+    def _find_targets(self) -> None:
+        graph = self._graph
+        self.statement_targets: dict[int, frozenset[int]] = {}
+        self.whole_targets: dict[int, frozenset[int]] = {}
+        for node in reversed(graph.order):
+            targets: set[int] = set()
+            for target in dict.fromkeys(graph.successors[node]):
+                if target in self.inline and not graph.is_back_edge(node, target):
+                    targets |= self.whole_targets[target]
+                else:
+                    targets.add(target)
+            self.statement_targets[node] = frozenset(targets)
+            after, behind = self.after.get(node, ()), self.after_loop.get(node, ())
+            for one in (*after, *behind):
+                targets |= self.whole_targets[one]
+            targets.difference_update(after, behind)
+            targets.discard(node)
+            if len(targets) > _MOST_LABELS:
+                raise UnstructuredError
+            self.whole_targets[node] = frozenset(targets)
+
+    def loop_targets(self, header: int) -> frozenset[int]:
+        """The labels that branches out of a whole loop go to."""
+        targets = self.statement_targets[header]
+        return targets.union(*(self.whole_targets[one] for one in self.after.get(header, ())))

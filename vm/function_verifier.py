@@ -1,0 +1,358 @@
+"""The rules that one function's instructions keep.
+
+:mod:`.verifier` says what they promise together and where they are from; here each is a method, or a function in the
+table of those that a field or a form of instruction needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Final, NoReturn, TypeAlias, cast
+
+from .calling_convention import CallingConvention, Repeated
+from .decoder import BranchOperands, Instruction
+from .isa import (
+    IMPORT_BIT,
+    MAX_I32_REGISTERS,
+    MAX_REF_REGISTERS,
+    MOVE_BIT,
+    REF_BIT,
+    REF_MASK,
+    FieldKind,
+    Move,
+    Operation,
+)
+from .module_def import Feature, FunctionDescriptor, ModuleDef
+
+__all__ = ["FunctionVerifier", "Refusal"]
+
+_SIZES: Final = {"i32": 4, "f32": 4, "i64": 8, "f64": 8}
+_BANKS_OF: Final = {"i": "i32", "f": "f32", "I": "i64", "F": "f64", "r": "ref"}
+_WIDE: Final = frozenset("IF")
+
+
+class Refusal(Exception):
+    """The reason why an instruction is refused; where it is, the caller knows."""
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise Refusal(reason)
+
+
+def _rounded(count: int) -> int:
+    return 1 << max(count - 1, 0).bit_length()
+
+
+class FunctionVerifier:
+    """Verifies one function, once: :meth:`make_room`, :meth:`check_blocks`, then :meth:`check` for each instruction.
+
+    Every method raises :class:`Refusal` where a rule is broken.
+
+    Attributes:
+        i32_count: number of 32-bit slots that the frame needs, known after the last instruction.
+        ref_count: number of reference registers that the frame needs, the same.
+    """
+
+    __slots__ = (
+        "blocks",
+        "definition",
+        "descriptor",
+        "i32_count",
+        "i32_limit",
+        "imports",
+        "instructions",
+        "ref_count",
+        "ref_limit",
+        "signature",
+        "signatures",
+    )
+
+    def __init__(
+        self,
+        definition: ModuleDef,
+        imports: Sequence[CallingConvention],
+        signatures: Sequence[CallingConvention],
+        ordinal: int,
+        instructions: Sequence[Instruction],
+    ) -> None:
+        self.definition = definition
+        self.imports = imports
+        self.signatures = signatures
+        self.descriptor: FunctionDescriptor = definition.functions[ordinal]
+        self.signature = signatures[ordinal]
+        self.instructions = instructions
+        # Runtimes round the counts of a file up to a power of two and check against that. Assemblers rely on it: they
+        # do not count the second half of a pair that only calls name. So the counts here grow as far as that.
+        self.i32_count = self.descriptor.i32_register_count
+        self.ref_count = self.descriptor.ref_register_count
+        self.i32_limit = min(_rounded(self.i32_count), MAX_I32_REGISTERS)
+        self.ref_limit = min(_rounded(self.ref_count), MAX_REF_REGISTERS)
+        self.blocks = frozenset(each.pc for each in instructions if each.operation.mnemonic == "block")
+
+    def make_room(self, arguments: Sequence[int]) -> None:
+        """Makes room for arguments that no instruction names: assemblers do not count their registers."""
+        i32 = ref = 0
+        for letter, register in zip(self.signature.arguments, arguments, strict=True):
+            if register & REF_BIT:
+                ref += 1
+            else:
+                i32 = register + (2 if letter in _WIDE else 1)
+        if i32 > self.i32_limit or ref > self.ref_limit:
+            _refuse(
+                f"expected registers for the arguments of {self.signature.text!r}, got {self.i32_count} for values "
+                f"and {self.ref_count} for references"
+            )
+        self.i32_count = max(self.i32_count, i32)
+        self.ref_count = max(self.ref_count, ref)
+
+    def check_blocks(self) -> None:
+        """Blocks start with a marker, end with a terminator, and are as many as the descriptor says."""
+        in_block = False
+        for each in self.instructions:
+            if each.operation.mnemonic == "block":
+                if in_block:
+                    _refuse(f"expected a terminator before the block at pc {each.pc}, got none")
+                in_block = True
+            elif not in_block:
+                _refuse(f"expected a block marker at pc {each.pc} (0x{each.pc:X}), got {each.operation.mnemonic}")
+            elif each.operation.is_terminator:
+                in_block = False
+        if in_block:
+            _refuse("expected a terminator at the end of the last block, got none")
+        if len(self.blocks) != self.descriptor.block_count:
+            _refuse(f"expected {self.descriptor.block_count} blocks, got {len(self.blocks)}")
+
+    def check(self, instruction: Instruction) -> None:
+        operation = instruction.operation
+        if operation.feature & ~self.descriptor.requirements:
+            _refuse(f"expected feature {Feature(operation.feature).name} among the function's requirements")
+        values = instruction.values
+        narrow, wide, refs, unmoved, others = _plan(operation)
+        for index in narrow:
+            # A reference register has bit 15 and so is beyond every count.
+            if cast(int, values[index]) >= self.i32_count:
+                self.register("i32", cast(int, values[index]))
+        for index in wide:
+            register = cast(int, values[index])
+            if register & 1 or register + 1 >= self.i32_count:
+                self.register("i64", register)
+        for index in refs:
+            register = cast(int, values[index])
+            if not register & REF_BIT or register & REF_MASK >= self.ref_count:
+                self.register("ref", register)
+        for index in unmoved:
+            if cast(int, values[index]) & MOVE_BIT:
+                _refuse(f"expected no MOVE bit on {operation.fields[index].name}, got it")
+        for check in others:
+            check(self, instruction)
+
+    # One register or list of registers
+
+    def register(self, bank: str | None, register: int) -> None:
+        """Refuses a register that is not of ``bank`` (``None``: any bank) or beyond the frame."""
+        is_ref = bool(register & REF_BIT)
+        if bank is not None and is_ref != (bank == "ref"):
+            _refuse(f"expected a register of bank {bank}, got {_register_text(register)}")
+        if is_ref:
+            ordinal = register & REF_MASK
+            if ordinal >= self.ref_limit:
+                _refuse(f"expected a reference register below {self.ref_limit}, got {_register_text(register)}")
+            self.ref_count = max(self.ref_count, ordinal + 1)
+            return
+        end = register + 1
+        if bank in ("i64", "f64"):
+            if register & 1:
+                _refuse(f"expected an even register for an {bank}, got {_register_text(register)}")
+            end += 1
+        if end > self.i32_limit:
+            _refuse(f"expected value registers below {self.i32_limit}, got {_register_text(end - 1)}")
+        self.i32_count = max(self.i32_count, end)
+
+    def passed(self, what: str, letters: Sequence[str], registers: Sequence[int]) -> None:
+        """Refuses registers that are not what a calling convention passes."""
+        if len(letters) != len(registers):
+            _refuse(f"expected {len(letters)} {what}, got {len(registers)}")
+        for letter, register in zip(letters, registers, strict=True):
+            self.register(_BANKS_OF[letter], register)
+
+    def remap(self, operands: BranchOperands) -> None:
+        for source, destination in operands:
+            if (source ^ destination) & REF_BIT:
+                _refuse(
+                    "expected branch operands within one bank, got "
+                    f"{_register_text(source)} to {_register_text(destination)}"
+                )
+            self.register(None, source)
+            self.register(None, destination)
+
+    def target(self, pc: int) -> None:
+        if pc not in self.blocks:
+            _refuse(f"expected a branch to a block marker of the function, got pc {pc} (0x{pc:X})")
+
+    def callee(self, ordinal: int) -> CallingConvention:
+        if ordinal & IMPORT_BIT:
+            return self.imported(ordinal)
+        if ordinal >= len(self.signatures):
+            _refuse(f"expected a function ordinal below {len(self.signatures)}, got {ordinal}")
+        return self.signatures[ordinal]
+
+    def imported(self, ordinal: int) -> CallingConvention:
+        if not ordinal & IMPORT_BIT:
+            _refuse(f"expected the ordinal of an import, which has bit 31, got {ordinal}")
+        ordinal &= ~IMPORT_BIT
+        if ordinal >= len(self.imports):
+            _refuse(f"expected an import ordinal below {len(self.imports)}, got {ordinal}")
+        return self.imports[ordinal]
+
+
+def _register_text(register: int) -> str:
+    if register & REF_BIT:
+        return f"%{'R' if register & MOVE_BIT else 'r'}{register & REF_MASK}"
+    return f"%i{register}"
+
+
+_Check: TypeAlias = Callable[[FunctionVerifier, Instruction], None]
+# Indices of values by what is checked: 32-bit registers, pairs, references, references without MOVE; then the rest.
+_Plan: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[_Check, ...]]
+
+
+@cache
+def _plan(operation: Operation) -> _Plan:
+    narrow: list[int] = []
+    wide: list[int] = []
+    refs: list[int] = []
+    unmoved: list[int] = []
+    others: list[_Check] = []
+    for index, field in enumerate(operation.fields):
+        if field.kind is FieldKind.REGISTER:
+            if field.bank == "ref":
+                refs.append(index)
+                if field.move is Move.REFUSE:
+                    unmoved.append(index)
+            else:
+                (wide if field.bank in ("i64", "f64") else narrow).append(index)
+        elif field.kind is FieldKind.OPERANDS and field.bank is not None:
+            others.append(_list_check(index, field.bank))
+        elif field.kind in _FIELD_CHECKS:
+            others.append(_field_check(index, _FIELD_CHECKS[field.kind]))
+        elif field.kind is FieldKind.GLOBAL:
+            others.append(_global_check(operation, index))
+    if operation.form in _FORM_CHECKS:
+        others.append(_FORM_CHECKS[operation.form])
+    return tuple(narrow), tuple(wide), tuple(refs), tuple(unmoved), tuple(others)
+
+
+def _field_check(index: int, check: Callable[[FunctionVerifier, object], None]) -> _Check:
+    return lambda function, instruction: check(function, instruction.values[index])
+
+
+def _list_check(index: int, bank: str) -> _Check:
+    def check(function: FunctionVerifier, instruction: Instruction) -> None:
+        for register in cast("tuple[int, ...]", instruction.values[index]):
+            function.register(bank, register)
+
+    return check
+
+
+def _global_check(operation: Operation, index: int) -> _Check:
+    size = _SIZES.get(next((str(each.bank) for each in operation.fields if each.kind is FieldKind.REGISTER), ""))
+
+    def check(function: FunctionVerifier, instruction: Instruction) -> None:
+        position = cast(int, instruction.values[index])
+        definition = function.definition
+        if size is None:
+            if position >= definition.global_refs:
+                _refuse(f"expected a reference global below {definition.global_refs}, got {position}")
+        elif position % size or position + size > definition.global_bytes:
+            _refuse(
+                f"expected a multiple of {size} within the {definition.global_bytes} bytes of globals, got {position}"
+            )
+
+    return check
+
+
+def _check_target(function: FunctionVerifier, value: object) -> None:
+    function.target(cast(int, value))
+
+
+def _check_remap(function: FunctionVerifier, value: object) -> None:
+    function.remap(cast(BranchOperands, value))
+
+
+def _check_table(function: FunctionVerifier, value: object) -> None:
+    for target, operands in cast("tuple[tuple[int, BranchOperands], ...]", value):
+        function.target(target)
+        function.remap(operands)
+
+
+def _check_rodata(function: FunctionVerifier, value: object) -> None:
+    count = len(function.definition.rodata)
+    if cast(int, value) >= count:
+        _refuse(f"expected a rodata ordinal below {count}, got {value}")
+
+
+def _check_type(function: FunctionVerifier, value: object) -> None:
+    count = len(function.definition.types)
+    if cast(int, value) >= count:
+        _refuse(f"expected a type ordinal below {count}, got {value}")
+
+
+_FIELD_CHECKS: Final[dict[FieldKind, Callable[[FunctionVerifier, object], None]]] = {
+    FieldKind.BRANCH_TARGET: _check_target,
+    FieldKind.BRANCH_OPERANDS: _check_remap,
+    FieldKind.BRANCH_TABLE: _check_table,
+    FieldKind.RODATA: _check_rodata,
+    FieldKind.TYPE: _check_type,
+}
+
+
+def _check_call(function: FunctionVerifier, instruction: Instruction) -> None:
+    callee, operands, results = instruction.values[0], instruction.values[1], instruction.values[-1]
+    convention = function.callee(cast(int, callee))
+    if convention.is_variadic:
+        _refuse(f"expected a callee without repeated tuples, got {convention.text!r}")
+    function.passed("operands", cast("Sequence[str]", convention.arguments), cast("tuple[int, ...]", operands))
+    function.passed("results", convention.results, cast("tuple[int, ...]", results))
+
+
+def _check_call_variadic(function: FunctionVerifier, instruction: Instruction) -> None:
+    sizes, operands = (cast("tuple[int, ...]", value) for value in instruction.values[1:3])
+    convention = function.imported(cast(int, instruction.values[0]))
+    if len(sizes) != len(convention.arguments):
+        _refuse(f"expected {len(convention.arguments)} segment sizes for {convention.text!r}, got {len(sizes)}")
+    letters: list[str] = []
+    for element, size in zip(convention.arguments, sizes, strict=True):
+        if isinstance(element, Repeated):
+            if size * len(element.elements) > len(operands) - len(letters):
+                _refuse(f"expected operands for {size} times {element}, got {len(operands)} in all")
+            letters.extend(element.elements * size)
+        else:
+            # Compilers write SEGMENT_NOT_REPEATED, assemblers 1; nothing reads it.
+            letters.append(element)
+    function.passed("operands", letters, operands)
+    function.passed("results", convention.results, cast("tuple[int, ...]", instruction.values[-1]))
+
+
+def _check_return(function: FunctionVerifier, instruction: Instruction) -> None:
+    function.passed("results", function.signature.results, cast("tuple[int, ...]", instruction.values[0]))
+
+
+def _check_import(function: FunctionVerifier, instruction: Instruction) -> None:
+    function.imported(cast(int, instruction.values[0]))
+
+
+def _check_any_registers(function: FunctionVerifier, instruction: Instruction) -> None:
+    for register in cast("tuple[int, ...]", instruction.values[-1]):
+        function.register(None, register)
+
+
+_FORM_CHECKS: Final[dict[str, _Check]] = {
+    "call": _check_call,
+    "call_yieldable": _check_call,
+    "call_variadic": _check_call_variadic,
+    "call_variadic_yieldable": _check_call_variadic,
+    "return": _check_return,
+    "import_resolved": _check_import,
+    "trace": _check_any_registers,
+}

@@ -1,0 +1,159 @@
+"""What a module file says, as plain immutable values: names, functions, types, constants, bytecode.
+
+``read_module`` makes a :class:`ModuleDef` from a file and ``write_module`` makes a file of one. Nothing here is verified
+beyond what the reader checks: the bytecode is the verifier's, names are resolved by a context.
+
+The fields are those of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs, releases 3.0 to 3.13.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .debug_database import DebugDatabase
+
+__all__ = [
+    "DependencyDef",
+    "ExportDef",
+    "Feature",
+    "FunctionDescriptor",
+    "ImportDef",
+    "ModuleDef",
+    "Signature",
+]
+
+
+class Feature(enum.IntFlag):
+    """What a module or a function needs of the VM; the bits of ``requirements``."""
+
+    EXT_F32 = 1
+    EXT_F64 = 2
+    YIELD = 4
+    UNWIND = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """How a function is called, and what its author says about it.
+
+    Attributes:
+        calling_convention: as ``CallingConvention.parse`` takes it; empty where the file has none.
+        attributes: reflection, such as ``iree.abi.declaration``.
+    """
+
+    calling_convention: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyDef:
+    """A module that this one imports from.
+
+    Attributes:
+        name: of the module.
+        minimum_version: the lowest version that will do.
+        required: whether loading fails without it.
+    """
+
+    name: str
+    minimum_version: int = 0
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ImportDef:
+    """A function of another module.
+
+    Attributes:
+        name: with the module's, ``hal.fence.await``.
+        signature: how this module calls it.
+        required: whether loading fails without it.
+    """
+
+    name: str
+    signature: Signature
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ExportDef:
+    """A function that others may call.
+
+    Attributes:
+        name: without the module's.
+        ordinal: index into ``ModuleDef.functions``.
+    """
+
+    name: str
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDescriptor:
+    """Where a function's bytecode is and what its frame needs.
+
+    Attributes:
+        offset: of the first byte in ``ModuleDef.bytecode``; a multiple of 8.
+        length: in bytes, at least 1.
+        requirements: bits of :class:`Feature`.
+        block_count: number of basic blocks, at least 1.
+        i32_register_count: 32-bit registers, 0 to 32,767; an i64 or f64 takes two.
+        ref_register_count: reference registers, 0 to 16,384.
+    """
+
+    offset: int
+    length: int
+    requirements: int
+    block_count: int
+    i32_register_count: int
+    ref_register_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleDef:
+    """A module, as its file describes it. Two are equal when all they say is equal, their bytes included.
+
+    Attributes:
+        name: of the module.
+        version: of the module, as dependent modules ask for it.
+        requirements: bits of :class:`Feature`.
+        attributes: reflection of the module as a whole.
+        types: full names of the types that bytecode refers to by index: ``i32``, ``!hal.buffer``.
+        dependencies: modules that this one imports from.
+        imports: functions that bytecode refers to by index, with bit 31 set.
+        exports: functions that others may call.
+        signatures: one a function.
+        rodata: constants, each a read-only view of the file's bytes.
+        rwdata_sizes: sizes in bytes of zeroed memory segments; no known compiler makes any.
+        global_bytes: size of the primitive globals of a context, in bytes. Taken from the file: it may be as large as
+            2³¹ - 1 in a file of no size, so allocate by use.
+        global_refs: number of reference globals of a context; the same holds.
+        functions: one a function, internal ones included.
+        bytecode_version: major << 16 | minor; whether it is known is for ``Isa.for_version`` to say.
+        bytecode: read-only view of all functions' bytecode.
+        debug: source locations, or ``None`` for a stripped module.
+    """
+
+    name: str
+    version: int = 0
+    requirements: int = 0
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    types: tuple[str, ...] = ()
+    dependencies: tuple[DependencyDef, ...] = ()
+    imports: tuple[ImportDef, ...] = ()
+    exports: tuple[ExportDef, ...] = ()
+    signatures: tuple[Signature, ...] = ()
+    rodata: tuple[memoryview, ...] = ()
+    rwdata_sizes: tuple[int, ...] = ()
+    global_bytes: int = 0
+    global_refs: int = 0
+    functions: tuple[FunctionDescriptor, ...] = ()
+    bytecode_version: int = 0
+    bytecode: memoryview = field(default_factory=lambda: memoryview(b""))
+    debug: DebugDatabase | None = None
+
+    def function_name(self, ordinal: int) -> str | None:
+        """The name of the first export of a function; ``None`` for an internal one."""
+        return next((export.name for export in self.exports if export.ordinal == ordinal), None)

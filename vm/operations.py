@@ -1,0 +1,192 @@
+"""What each operation computes: its semantics as the Python expression that the translator puts into a function's source.
+
+One table, from mnemonic to ``Expression`` (a value from values) or ``Effect`` (a statement); control flow, calls and
+the few operations that need a module's tables are written out in translator.py. Operands are numbered in the order of the
+operation's fields. Integers are signed and canonical: an expression that may leave its type's range says so by ``wrap``.
+
+Semantics: ``runtime/src/iree/vm/ops.h`` of IREE, releases 3.0 to 3.13; the functions named here are in numerics.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ["EFFECTS", "EXPRESSIONS", "Effect", "Expression"]
+
+
+class Expression(NamedTuple):
+    """A result computed from operands.
+
+    Attributes:
+        text: a ``str.format`` template over the operands' texts.
+        wrap: 32 or 64 if the result has to be brought back into that range, 0 otherwise.
+        condition: whether the text is a Python truth value, to become 1 or 0 where a number is wanted.
+        single: whether its result has to be rounded to f32.
+        atomic: whether an operand's text occurs more than once, so that it must be a name.
+        pure: whether it cannot fail, reads only its operands, and so may be moved to where its result is used.
+    """
+
+    text: str
+    wrap: int = 0
+    condition: bool = False
+    single: bool = False
+    atomic: bool = False
+    pure: bool = True
+
+
+class Effect(NamedTuple):
+    """A statement over operands, without a result."""
+
+    text: str
+
+
+def _integers() -> dict[str, Expression]:
+    table: dict[str, Expression] = {}
+    for bits in (32, 64):
+        t = f"i{bits}"
+        mask = (1 << bits) - 1
+        table |= {
+            f"add.{t}": Expression("{0} + {1}", wrap=bits),
+            f"sub.{t}": Expression("{0} - {1}", wrap=bits),
+            f"mul.{t}": Expression("{0} * {1}", wrap=bits),
+            f"fma.{t}": Expression("{0} * {1} + {2}", wrap=bits),
+            f"not.{t}": Expression("~{0}"),
+            f"and.{t}": Expression("{0} & {1}"),
+            f"or.{t}": Expression("{0} | {1}"),
+            f"xor.{t}": Expression("{0} ^ {1}"),
+            f"abs.{t}": Expression("abs({0})", wrap=bits),
+            f"ctlz.{t}": Expression(f"ctlz{bits}({{0}})"),
+            f"shl.{t}": Expression(f"{{0}} << ({{1}} & {bits - 1})", wrap=bits),
+            f"shr.{t}.s": Expression(f"{{0}} >> ({{1}} & {bits - 1})"),
+            f"shr.{t}.u": Expression(f"({{0}} & {mask}) >> ({{1}} & {bits - 1})", wrap=bits),
+            f"min.{t}.s": Expression("{0} if {0} < {1} else {1}", atomic=True),
+            f"max.{t}.s": Expression("{0} if {0} > {1} else {1}", atomic=True),
+            f"min.{t}.u": Expression(f"{{0}} if {{0}} & {mask} < {{1}} & {mask} else {{1}}", atomic=True),
+            f"max.{t}.u": Expression(f"{{0}} if {{0}} & {mask} > {{1}} & {mask} else {{1}}", atomic=True),
+            f"select.{t}": Expression("{1} if {0} else {2}"),
+            f"cmp.eq.{t}": Expression("{0} == {1}", condition=True),
+            f"cmp.ne.{t}": Expression("{0} != {1}", condition=True),
+            f"cmp.lt.{t}.s": Expression("{0} < {1}", condition=True),
+            f"cmp.lt.{t}.u": Expression(f"{{0}} & {mask} < {{1}} & {mask}", condition=True),
+            f"cmp.nz.{t}": Expression("{0} != 0", condition=True),
+        }
+        for name in ("div", "rem"):
+            for sign in "su":
+                table[f"{name}.{t}.{sign}"] = Expression(f"{name}{bits}_{sign}({{0}}, {{1}})", pure=False)
+    return table
+
+
+def _conversions() -> dict[str, Expression]:
+    table = {
+        "trunc.i32.i8": Expression("{0} & 255"),
+        "trunc.i32.i16": Expression("{0} & 65535"),
+        "ext.i8.i32.s": Expression("(({0} & 255) ^ 128) - 128"),
+        "ext.i8.i32.u": Expression("{0} & 255"),
+        "ext.i16.i32.s": Expression("(({0} & 65535) ^ 32768) - 32768"),
+        "ext.i16.i32.u": Expression("{0} & 65535"),
+        "trunc.i64.i32": Expression("{0}", wrap=32),
+        "ext.i32.i64.s": Expression("{0}"),
+        "ext.i32.i64.u": Expression("{0} & 4294967295"),
+        "ext.f32.f64": Expression("{0}"),
+        "trunc.f64.f32": Expression("{0}", single=True),
+        "bitcast.i32.f32": Expression("bitcast_i32_f32({0})"),
+        "bitcast.f32.i32": Expression("bitcast_f32_i32({0})"),
+        "bitcast.i64.f64": Expression("bitcast_i64_f64({0})"),
+        "bitcast.f64.i64": Expression("bitcast_f64_i64({0})"),
+    }
+    for real in ("f32", "f64"):
+        for whole in ("si32", "ui32", "si64", "ui64"):
+            table[f"cast.{whole}.{real}"] = Expression(f"cast_{whole}_{real}({{0}})")
+            table[f"cast.{real}.{whole}"] = Expression(f"cast_{real}_{whole}({{0}})")
+    return table
+
+
+def _reals() -> dict[str, Expression]:
+    table: dict[str, Expression] = {}
+    functions = [
+        "ceil",
+        "floor",
+        "atan",
+        "cos",
+        "sin",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "rsqrt",
+        "sqrt",
+        "tanh",
+        "erf",
+    ]
+    for t in ("f32", "f64"):
+        single = t == "f32"
+        table |= {
+            f"add.{t}": Expression("{0} + {1}", single=single),
+            f"sub.{t}": Expression("{0} - {1}", single=single),
+            f"mul.{t}": Expression("{0} * {1}", single=single),
+            f"div.{t}": Expression(f"div_{t}({{0}}, {{1}})"),
+            f"rem.{t}": Expression(f"rem_{t}({{0}}, {{1}})"),
+            f"pow.{t}": Expression(f"pow_{t}({{0}}, {{1}})"),
+            f"atan2.{t}": Expression(f"atan2_{t}({{0}}, {{1}})"),
+            f"fma.{t}": Expression(f"fma_{t}({{0}}, {{1}}, {{2}})"),
+            f"abs.{t}": Expression("abs({0})"),
+            f"neg.{t}": Expression("-{0}"),
+            f"min.{t}": Expression("{1} if {1} < {0} else {0}", atomic=True),
+            f"max.{t}": Expression("{1} if {0} < {1} else {0}", atomic=True),
+            f"round.{t}": Expression(f"round_away_{t}({{0}})"),
+            f"round.{t}.even": Expression(f"round_even_{t}({{0}})"),
+            f"select.{t}": Expression("{1} if {0} else {2}"),
+            f"cmp.eq.{t}.o": Expression("{0} == {1}", condition=True),
+            f"cmp.ne.{t}.o": Expression("{0} != {1}", condition=True),
+            f"cmp.lt.{t}.o": Expression("{0} < {1}", condition=True),
+            f"cmp.lte.{t}.o": Expression("{0} <= {1}", condition=True),
+            f"cmp.eq.{t}.u": Expression("not ({0} < {1} or {0} > {1})", condition=True, atomic=True),
+            f"cmp.ne.{t}.u": Expression("{0} != {1}", condition=True),
+            f"cmp.lt.{t}.u": Expression("not {0} >= {1}", condition=True),
+            f"cmp.lte.{t}.u": Expression("not {0} > {1}", condition=True),
+            f"cmp.nan.{t}": Expression("{0} != {0}", condition=True, atomic=True),
+        }
+        for name in functions:
+            table[f"{name}.{t}"] = Expression(f"{name}_{t}({{0}})")
+    return table
+
+
+def _references() -> dict[str, Expression]:
+    table = {
+        "cmp.eq.ref": Expression("{0} is {1}", condition=True),
+        "cmp.ne.ref": Expression("{0} is not {1}", condition=True),
+        "cmp.nz.ref": Expression("{0} is not None", condition=True),
+        "list.size": Expression("{0}.size()", pure=False),
+        "buffer.alloc": Expression("new_buffer({0}, {1})", pure=False),
+        "buffer.clone": Expression("{0}.clone({1}, {2}, {3})", pure=False),
+        "buffer.length": Expression("{0}.length", pure=False),
+        "buffer.compare": Expression("{0}.compare({1}, {2}, {3}, {4})", pure=False),
+        "buffer.hash": Expression("{0}.hash({1}, {2})", pure=False),
+    }
+    for kind in ("i8.u", "i8.s", "i16.u", "i16.s", "i32", "i64", "f32", "f64"):
+        table[f"buffer.load.{kind}"] = Expression(f"{{0}}.load_{kind.replace('.', '_')}({{1}})", pure=False)
+    for kind in ("i32", "i64", "f32", "f64"):
+        table[f"list.get.{kind}"] = Expression(f"{{0}}.get_{kind}({{1}})", pure=False)
+    return table
+
+
+def _effects() -> dict[str, Effect]:
+    table = {
+        "list.reserve": Effect("{0}.reserve({1})"),
+        "list.resize": Effect("{0}.resize({1})"),
+        "list.set.ref": Effect("{0}.set_ref({1}, {2})"),
+        "buffer.copy": Effect("{2}.copy({0}, {1}, {3}, {4})"),
+    }
+    for kind in ("i8", "i16", "i32", "i64", "f32", "f64"):
+        table[f"buffer.store.{kind}"] = Effect(f"{{0}}.store_{kind}({{1}}, {{2}})")
+        table[f"buffer.fill.{kind}"] = Effect(f"{{0}}.fill_{kind}({{1}}, {{2}}, {{3}})")
+    for kind in ("i32", "i64", "f32", "f64"):
+        table[f"list.set.{kind}"] = Effect(f"{{0}}.set_{kind}({{1}}, {{2}})")
+    return table
+
+
+EXPRESSIONS: Final[dict[str, Expression]] = _integers() | _conversions() | _reals() | _references()
+EFFECTS: Final[dict[str, Effect]] = _effects()

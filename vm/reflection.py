@@ -1,0 +1,262 @@
+"""Declarations of exported functions: the types of the source program, which calling conventions do not tell.
+
+IREE's compilers attach them to exports as the attribute ``iree.abi.declaration``, a text such as
+``sync func @mul(%lhs: tensor<?x4xf32>, %input1: i32 {iree.abi.output = 1 : index}) -> (%output0: tensor<4xf32>)``
+(compiler/src/iree/compiler/Bindings/Native/Transforms/WrapEntryPoints.cpp; the form is the same in releases 3.0 to 3.13).
+It is meant for people: names are not quoted, and authors may put any text in its place. What does not parse is therefore
+no error; it says nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from .calling_convention import CallingConvention, Element
+from .module_def import Signature
+
+__all__ = [
+    "DECLARATION_KEY",
+    "DeclaredValue",
+    "FunctionDeclaration",
+    "ValueKind",
+    "declaration_of",
+    "parse_declaration",
+]
+
+DECLARATION_KEY: Final = "iree.abi.declaration"
+
+_MAX_LENGTH: Final = 1 << 20
+_HEADER: Final = re.compile(r"(sync|async) func @([^(]+)\(")
+_DIMENSION: Final = re.compile(r"(?:([0-9]{1,19})|\?)x")
+_SCALAR: Final = re.compile(r"[su]?i[0-9]{1,8}|index|bf16|tf32|f[0-9]{1,3}(?:E[0-9]+M[0-9]+[A-Z0-9]*)?|complex<[^<>]*>")
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|->|[<>]=|[<>()\[\]{},]', re.DOTALL)
+_OPENING: Final = "<([{"
+_CLOSING: Final = ">)]}"
+_PAIRS: Final = dict(zip(_CLOSING, _OPENING, strict=True))
+
+
+class ValueKind(enum.Enum):
+    """What sort of type a declared value has."""
+
+    TENSOR = "tensor"
+    SCALAR = "scalar"
+    REF = "ref"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredValue:
+    """An argument or a result as the source program declares it.
+
+    Attributes:
+        name: without the ``%``; ``input0``, ``output0`` and so on where the author gave none.
+        type_text: the type in full, ``tensor<?x4xf32, #encoding>``.
+        kind: tensor, scalar, reference (``!hal.fence``, ``!vm.list<?>``) or something else.
+        element_type: of a tensor or scalar, as text: ``f32``, ``bf16``, ``si8``, ``f8E4M3FN``, ``complex<f32>``, ``index``.
+        shape: of a ranked tensor, ``None`` for a dynamic dimension; ``None`` where there is no rank.
+        encoding: what a tensor's type says after its element type, or ``None``.
+        attributes: texts by name, such as ``iree.abi.output``: ``1 : index``.
+    """
+
+    name: str
+    type_text: str
+    kind: ValueKind = ValueKind.OTHER
+    element_type: str | None = None
+    shape: tuple[int | None, ...] | None = None
+    encoding: str | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type_text}"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDeclaration:
+    """A function as the source program declares it.
+
+    Attributes:
+        name: that it is exported by.
+        is_async: whether the caller passes a wait and a signal fence behind the declared arguments.
+        arguments: in order, without the fences.
+        results: in order.
+        text: as it was written.
+    """
+
+    name: str
+    is_async: bool
+    arguments: tuple[DeclaredValue, ...]
+    results: tuple[DeclaredValue, ...]
+    text: str = field(default="", compare=False)
+
+    def format(self) -> str:
+        """For people to read: ``async mul(lhs: tensor<?xf32>, rhs: f32) -> (output0: tensor<?xf32>)``."""
+        arguments = ", ".join(map(str, self.arguments))
+        results = ", ".join(map(str, self.results))
+        return f"{'async ' if self.is_async else ''}{self.name}({arguments}) -> ({results})"
+
+    def fits(self, convention: CallingConvention) -> bool:
+        """Whether a function of that calling convention can be the one declared.
+
+        A declaration is the author's to write, so ask before relying on it. For asynchronous functions the two fences
+        are expected behind the arguments. 64-bit floats may have become 32-bit ones.
+        """
+        taken = convention.arguments
+        if self.is_async:
+            if taken[-2:] != ("r", "r"):
+                return False
+            taken = taken[:-2]
+        return _fit(self.arguments, taken) and _fit(self.results, convention.results)
+
+
+def declaration_of(signature: Signature) -> FunctionDeclaration | None:
+    """The declaration among a signature's attributes; ``None`` if there is none or it does not parse."""
+    text = signature.attributes.get(DECLARATION_KEY)
+    return None if text is None else parse_declaration(text)
+
+
+def parse_declaration(text: str) -> FunctionDeclaration | None:
+    """What an ``iree.abi.declaration`` says; ``None`` for a text of another form, or one of over a million characters."""
+    header = _HEADER.match(text) if len(text) <= _MAX_LENGTH else None
+    if header is None:
+        return None
+    end = _end_of_group(text, header.end() - 1)
+    if end is None or not text.startswith(" -> (", end):
+        return None
+    arguments = _values(text[header.end() : end - 1])
+    last = _end_of_group(text, end + 4)
+    if last != len(text) or arguments is None:
+        return None
+    results = _values(text[end + 5 : last - 1])
+    if results is None:
+        return None
+    return FunctionDeclaration(header[2], header[1] == "async", arguments, results, text)
+
+
+def _values(text: str) -> tuple[DeclaredValue, ...] | None:
+    parts = _split(text) if text else []
+    if parts is None:
+        return None
+    values = []
+    for part in parts:
+        value = _value(part)
+        if value is None:
+            return None
+        values.append(value)
+    return tuple(values)
+
+
+def _value(text: str) -> DeclaredValue | None:
+    name, colon, rest = text.partition(": ")
+    if not colon or not name.startswith("%"):
+        return None
+    attributes: dict[str, str] = {}
+    brace = _find(rest, "{")
+    if brace is not None and brace > 0:
+        end = _end_of_group(rest, brace)
+        entries = _split(rest[brace + 1 : -1])
+        if end != len(rest) or entries is None:
+            return None
+        for entry in entries:
+            key, _, value = entry.partition(" = ")
+            attributes[key] = value
+        rest = rest[:brace]
+    type_text = rest.strip()
+    if not type_text:
+        return None
+    kind, element_type, shape, encoding = _parse_type(type_text)
+    return DeclaredValue(name[1:], type_text, kind, element_type, shape, encoding, attributes)
+
+
+def _parse_type(text: str) -> tuple[ValueKind, str | None, tuple[int | None, ...] | None, str | None]:
+    if text.startswith("!"):
+        return ValueKind.REF, None, None, None
+    if _SCALAR.fullmatch(text):
+        return ValueKind.SCALAR, text, None, None
+    if not text.startswith("tensor<") or not text.endswith(">"):
+        return ValueKind.OTHER, None, None, None
+    inner = text[len("tensor<") : -1]
+    position = 0
+    dimensions: list[int | None] = []
+    while match := _DIMENSION.match(inner, position):
+        dimensions.append(None if match[1] is None else int(match[1]))
+        position = match.end()
+    shape: tuple[int | None, ...] | None = tuple(dimensions)
+    if inner.startswith("*x"):
+        shape, position = None, 2
+    comma = _find(inner, ",")
+    element_type = inner[position:comma].strip()
+    encoding = None if comma is None else inner[comma + 1 :].strip()
+    if not element_type or element_type[0] in "0123456789?*":
+        return ValueKind.OTHER, None, None, None
+    return ValueKind.TENSOR, element_type, shape, encoding
+
+
+def _fit(values: tuple[DeclaredValue, ...], elements: tuple[Element, ...] | tuple[str, ...]) -> bool:
+    return len(values) == len(elements) and all(
+        element in _letters(value) for value, element in zip(values, elements, strict=True)
+    )
+
+
+def _letters(value: DeclaredValue) -> tuple[str, ...]:
+    """How a value may be passed."""
+    if value.kind in (ValueKind.TENSOR, ValueKind.REF):
+        return ("r",)
+    kind = value.element_type
+    if kind is None or kind.startswith("complex"):
+        return ("i", "I", "f", "F", "r")
+    if kind == "index":
+        return ("i", "I")
+    if kind in ("f64", "f32"):
+        return ("f",) if kind == "f32" else ("F", "f")
+    if kind.lstrip("su").startswith("i"):
+        return ("i",) if int(kind.lstrip("sui")) <= 32 else ("I",)
+    return ("i",)
+
+
+def _end_of_group(text: str, start: int) -> int | None:
+    """The position behind the bracket that closes the one at ``start``."""
+    for position, depth in _walk(text, start):
+        if depth == 0:
+            return position + 1
+    return None
+
+
+def _split(text: str) -> list[str] | None:
+    """The parts between top-level commas, stripped; ``None`` for unbalanced brackets."""
+    parts = []
+    start = 0
+    depth = 0
+    for position, depth in _walk(text, 0):
+        if depth == 0 and text[position] == ",":
+            parts.append(text[start:position].strip())
+            start = position + 1
+    parts.append(text[start:].strip())
+    return None if depth or not all(parts) else parts
+
+
+def _find(text: str, character: str) -> int | None:
+    """The first top-level place of a comma or an opening bracket."""
+    opening = character in _OPENING
+    for position, depth in _walk(text, 0):
+        if text[position] == character and depth == opening:
+            return position
+    return None
+
+
+def _walk(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Each bracket and comma outside strings, with the depth behind it; ends early where brackets do not match."""
+    stack: list[str] = []
+    for match in _TOKEN.finditer(text, start):
+        token = match[0]
+        if len(token) > 1:
+            continue
+        if token in _OPENING:
+            stack.append(token)
+        elif token in _CLOSING and (not stack or stack.pop() != _PAIRS[token]):
+            yield match.start(), -1
+            return
+        yield match.start(), len(stack)

@@ -1,0 +1,229 @@
+"""Ends what runs too long, at no cost to what it runs: the watchdog behind ``timeout=``.
+
+A program may loop for ever without giving way, and a check in each iteration is what a tight loop would feel. So one thread keeps
+the deadlines of all invocations, and when one passes, raises an exception *in* the thread that runs it: ``PyThreadState_SetAsyncExc``,
+which CPython delivers at the next backward jump or call, as it does Ctrl-C. It is only raised while that thread is in translated bytecode
+(seen in ``sys._current_frames``), never inside a native function, whose waits have deadlines of their own: until then
+the watchdog looks again every millisecond.
+
+A loop that mostly calls native functions is hardly ever seen in its own code: threads change places when a native function
+lets go of the interpreter lock, and then it is the native function that is seen. So, from the deadline on, the cells by which the running
+function's code reaches what it calls hold a ``_Trap`` each, and the next call raises ``Interrupted`` there; and calls that go by
+the stack find it to be full. Until the deadline none of this costs anything.
+
+Calling sequence: ``guard = Watchdog.shared().guard(deadline)``, ``guard.enter()``, run, ``guard.leave()``; in between the running thread
+may get ``Interrupted``, and it cannot get it once ``leave`` has returned. Thread rule: a guard belongs to the thread that enters it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import heapq
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import CellType, CodeType, FrameType
+from typing import Any, ClassVar, Final
+
+__all__ = ["Guard", "Interrupted", "Watchdog"]
+
+_MOST_LEFT: Final = 64
+_RETRY: Final = 0.001  # seconds between looks at a thread that is past its deadline but not in translated code
+
+
+class Interrupted(BaseException):
+    """Raised in the thread of an invocation whose guard ran out; the interpreter turns it into its error."""
+
+
+def _raise_in(thread: int, exception: type[BaseException] | None) -> None:
+    argument = ctypes.py_object() if exception is None else ctypes.py_object(exception)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), argument)
+
+
+class _Trap:
+    """Stands in a cell for what the code calls through it."""
+
+    __slots__ = ("function", "guards")
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self.function = function
+        self.guards: list[Guard] = []
+
+    def __call__(self, *arguments: Any) -> object:
+        me = threading.get_ident()
+        if any(guard.thread == me for guard in self.guards):
+            raise Interrupted
+        return self.function(*arguments)
+
+
+class Guard:
+    """One invocation's deadline.
+
+    Attributes:
+        deadline: ``time.monotonic()`` seconds.
+        expired: whether it passed while the invocation ran.
+    """
+
+    __slots__ = (
+        "_active",
+        "_calls",
+        "_interruptible",
+        "_posted",
+        "_trapped",
+        "_watchdog",
+        "deadline",
+        "expired",
+        "thread",
+    )
+
+    def __init__(
+        self,
+        watchdog: Watchdog,
+        deadline: float,
+        interruptible: Callable[[CodeType], bool],
+        calls: Callable[[], Iterable[CellType]],
+    ) -> None:
+        self._watchdog = watchdog
+        self._interruptible = interruptible
+        self._calls = calls
+        self._trapped: list[CellType] = []
+        self._active = False
+        self._posted = False
+        self.deadline = deadline
+        self.expired = False
+        self.thread = 0
+
+    def enter(self) -> None:
+        """From here on this thread may get ``Interrupted``."""
+        self.thread = threading.get_ident()
+        self._active = True
+        self._watchdog.watch(self)
+
+    def leave(self) -> None:
+        """From here on it cannot. Swallows an ``Interrupted`` that is on its way; ``expired`` still says so. Idempotent."""
+        try:
+            with self._watchdog.lock:
+                if self._active:
+                    self._active = False
+                    self._watchdog.left += 1
+                    self._calls = tuple  # which would keep the invocation's results for as long as its deadline is kept
+                self._untrap()
+                posted, self._posted = self._posted, False
+            if posted:
+                # It was raised already, or will be at one of these jumps.
+                _raise_in(self.thread, None)
+                for _ in range(16):
+                    pass
+        except Interrupted:
+            self._active = False
+            self._posted = False
+            with self._watchdog.lock:
+                self._untrap()
+
+    def interrupt(self) -> bool:
+        """Raises in the thread if it runs translated code; whether there is nothing more to do. For the watchdog, with its lock held."""
+        if not self._active or self._posted:
+            return True
+        self.expired = True
+        frame: FrameType | None = sys._current_frames().get(self.thread)
+        if frame is None:
+            return True
+        if not self._interruptible(frame.f_code):
+            self._trap()
+            return False
+        self._posted = True
+        _raise_in(self.thread, Interrupted)
+        return True
+
+    def _trap(self) -> None:
+        """Puts traps where the running function calls; with the watchdog's lock held."""
+        for cell in self._calls():
+            if any(cell is trapped for trapped in self._trapped):
+                continue
+            content = cell.cell_contents
+            trap = content if type(content) is _Trap else _Trap(content)
+            trap.guards.append(self)
+            cell.cell_contents = trap
+            self._trapped.append(cell)
+
+    def _untrap(self) -> None:
+        for cell in self._trapped:
+            trap = cell.cell_contents
+            if type(trap) is _Trap:
+                with contextlib.suppress(ValueError):
+                    trap.guards.remove(self)
+                if not trap.guards:
+                    cell.cell_contents = trap.function
+        self._trapped.clear()
+
+
+class Watchdog:
+    """A thread that keeps deadlines, started when the first is set."""
+
+    _shared: ClassVar[Watchdog | None] = None
+    _shared_lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._wake = threading.Condition(self.lock)
+        self._heap: list[tuple[float, int, Guard]] = []
+        self._serial = itertools.count()
+        self._thread: threading.Thread | None = None
+        self.left = 0  # guards in the heap, at most, that were left; changed with the lock held
+
+    @classmethod
+    def shared(cls) -> Watchdog:
+        """The process's one."""
+        with cls._shared_lock:
+            if cls._shared is None:
+                cls._shared = cls()
+            return cls._shared
+
+    def guard(
+        self,
+        deadline: float,
+        interruptible: Callable[[CodeType], bool],
+        calls: Callable[[], Iterable[CellType]] = tuple,
+    ) -> Guard:
+        """A guard for an invocation.
+
+        Args:
+            deadline: ``time.monotonic()`` seconds.
+            interruptible: whether a thread that runs this code may be interrupted there.
+            calls: asked in the watchdog's thread, past the deadline: the cells by which the running function calls.
+        """
+        return Guard(self, deadline, interruptible, calls)
+
+    def watch(self, guard: Guard) -> None:
+        """Takes a guard that was entered."""
+        with self._wake:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="pumice watchdog", daemon=True)
+                self._thread.start()
+            if self.left > _MOST_LEFT and 2 * self.left > len(self._heap):
+                # Most invocations are done long before their deadlines.
+                self._heap = [entry for entry in self._heap if entry[2]._active]
+                heapq.heapify(self._heap)
+                self.left = 0
+            heapq.heappush(self._heap, (guard.deadline, next(self._serial), guard))
+            if self._heap[0][2] is guard:
+                self._wake.notify()
+
+    def _run(self) -> None:
+        with self._wake:
+            while True:
+                while self._heap and not self._heap[0][2]._active:
+                    heapq.heappop(self._heap)
+                if not self._heap:
+                    self._wake.wait()
+                    continue
+                left = self._heap[0][0] - time.monotonic()
+                if left > 0:
+                    self._wake.wait(left)
+                    continue
+                _, serial, guard = heapq.heappop(self._heap)
+                if not guard.interrupt():
+                    heapq.heappush(self._heap, (time.monotonic() + _RETRY, serial, guard))
