@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Final, SupportsIndex, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from ..hal_vulkan import Buffer
+from ..hal_vulkan import Buffer, BufferView, ElementType
 from ..status import ClosedError, InvalidArgumentError, UnimplementedError
 
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["ArrayLike", "ArraySpec", "DeviceArray", "check_out", "check_timeout", "empty"]
+__all__ = ["ArrayLike", "ArraySpec", "DeviceArray", "SharedBuffer", "check_out", "check_timeout", "empty"]
 
 _MOST_AXES: Final = 32  # of NumPy before 2.0
 
@@ -61,6 +61,37 @@ def empty(shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> Arra
     return ArraySpec(check_shape(shape), check_dtype(dtype))
 
 
+class SharedBuffer(Buffer):
+    """The memory of an array as programs get it: it stays as long as the array or a program refers to it.
+
+    An array that was passed to a program no longer gives its memory back by itself; the last reference to this does.
+    """
+
+    __slots__ = ("_origin",)
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__(
+            buffer.device,
+            buffer._allocation,
+            buffer.offset,
+            buffer.size,
+            buffer.memory_type,
+            buffer.usage,
+            buffer.access,
+        )
+        self._origin = buffer
+
+    def close(self) -> None:
+        """Closes the array's buffer with it; idempotent."""
+        self._closed = True
+        self._origin.close()
+
+    def __del__(self) -> None:
+        # As for DeviceArray: only a note.
+        if not self._closed and not self._origin.is_closed:
+            self.device.dropped.append(self)
+
+
 class DeviceArray:
     """A C-contiguous array in device memory. Made by ``Device.asarray``, ``Device.empty`` and kernels.
 
@@ -72,7 +103,18 @@ class DeviceArray:
         nbytes: bytes of its elements.
     """
 
-    __slots__ = ("_base", "_last_use", "_ready", "buffer", "device", "dtype", "nbytes", "shape")
+    __slots__ = (
+        "_base",
+        "_last_use",
+        "_program_view",
+        "_ready",
+        "_shared",
+        "buffer",
+        "device",
+        "dtype",
+        "nbytes",
+        "shape",
+    )
 
     # NumPy's binary operators leave mixed expressions to us, where there are none: an error beats a silent copy.
     __array_ufunc__ = None
@@ -85,6 +127,7 @@ class DeviceArray:
         dtype: np.dtype[np.generic],
         nbytes: int,
         base: DeviceArray | None = None,
+        shared: Buffer | None = None,
     ) -> None:
         self.device = device
         self.buffer = buffer
@@ -94,6 +137,8 @@ class DeviceArray:
         self._base = base
         self._ready = 0  # payload of the device's stream at which the last write is done
         self._last_use = 0  # and the last use of any kind
+        self._shared = shared  # who gives the memory back, if that is not this array
+        self._program_view: BufferView | None = None
 
     # -- shape ---------------------------------------------------------------------------------------
 
@@ -191,6 +236,30 @@ class DeviceArray:
         nbytes = math.prod(shape) * dtype.itemsize
         root = self if self._base is None else self._base
         return DeviceArray(self.device, self.buffer.subspan(offset, nbytes), shape, dtype, nbytes, base=root)
+
+    # -- programs ------------------------------------------------------------------------------------
+
+    def buffer_view(self, element_type: ElementType) -> BufferView:
+        """What a program gets for this array, once what writes it is done. For the runtime.
+
+        Args:
+            element_type: one whose dtype is the array's.
+        """
+        root = self if self._base is None else self._base
+        if root._ready:
+            self.device.wait(root._ready, None)
+            root._ready = 0
+        view = self._program_view
+        if view is None or view.element_type is not element_type:
+            self._check_open()
+            owner = root._shared
+            if owner is None:
+                owner = root._shared = SharedBuffer(root.buffer)
+            buffer = owner if root is self else owner.subspan(self.buffer.offset - owner.offset, self.nbytes)
+            view = self._program_view = BufferView(buffer, self.shape, element_type)
+        elif self.buffer._closed:
+            self._check_open()
+        return view
 
     # -- order ---------------------------------------------------------------------------------------
 
@@ -386,12 +455,12 @@ class DeviceArray:
 
     def close(self) -> None:
         """Gives the memory back, once work under way has finished; idempotent. Views of it are closed with it."""
-        self.buffer.close()
+        (self._shared or self.buffer).close()
 
     def __del__(self) -> None:
         # A convenience that nothing relies on: closing the device frees what is left.
         # The garbage collector may come at any point, under any lock: it only takes a note.
-        if getattr(self, "_base", self) is None and not self.buffer.is_closed:
+        if getattr(self, "_base", self) is None and self._shared is None and not self.buffer.is_closed:
             self.device.hal.dropped.append(self.buffer)
 
     def __enter__(self) -> DeviceArray:

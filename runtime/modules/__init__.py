@@ -1,0 +1,1 @@
+"""Native modules: the functions that compiled modules import, bound to the HAL and to files."""
