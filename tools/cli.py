@@ -1,11 +1,11 @@
-"""The command line: ``pumice devices``, ``pumice info``, ``pumice run``.
+"""The command line: ``pumice devices``, ``pumice dump``, ``pumice info``, ``pumice run``, ``pumice run-checks``.
 
 This file is the group of commands and the one place that turns errors into messages and exit statuses:
 
 =====  ==================================================================================================
 0      done
 1      the run failed, its results could not be printed or stored, or an expectation did not hold
-2      wrong usage: an option, the text of a value, or a value that does not fit what the kernel declares
+2      wrong usage: an option, the text of a value, or a value that does not fit what the kernel or function declares
 130    interrupted (Ctrl-C)
 141    whoever read the output stopped reading
 =====  ==================================================================================================
@@ -17,6 +17,7 @@ Each command is a file of its own, imported when it is asked for; none imports N
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -34,13 +35,14 @@ __all__ = ["main"]
 _FAILED: Final = 1
 _WRONG_USAGE: Final = 2
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells have it
+_COLLECTION_THRESHOLD: Final = 50_000
 
 
 class _Program(click.Group):
     """The group; its ``main`` holds the policy on errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["devices", "info", "run"]
+        return ["devices", "dump", "info", "run", "run-checks"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         match cmd_name:
@@ -48,6 +50,10 @@ class _Program(click.Group):
                 from .devices import devices
 
                 return devices
+            case "dump":
+                from .dump import dump
+
+                return dump
             case "info":
                 from .info import info
 
@@ -56,6 +62,10 @@ class _Program(click.Group):
                 from .run import run
 
                 return run
+            case "run-checks":
+                from .run_checks import run_checks
+
+                return run_checks
         return None
 
     def make_context(
@@ -73,11 +83,17 @@ class _Program(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: object
     ) -> NoReturn:
         """Runs the program and exits; see the module for the exit statuses."""
+        owns_process = args is None  # who embeds the program, as tests do, gives it arguments
+        if owns_process:
+            _start_quickly()
         open_closed_streams()
         try:
             status = self._run(args, prog_name)
         finally:
             finish_notes()
+        if owns_process:
+            # The interpreter's last collections find nothing to look at: a tenth of a short run.
+            gc.freeze()
         sys.exit(status)
 
     def _run(self, args: Sequence[str] | None, prog_name: str | None) -> int:
@@ -118,6 +134,17 @@ def main(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         note(ctx.get_help())
         ctx.exit(_WRONG_USAGE)
+
+
+def _start_quickly() -> None:
+    """Keeps from short runs what only helps long ones.
+
+    Imports make many objects and hardly any garbage, which collections look for all the same. NumPy's BLAS starts a
+    thread for each core when it is loaded, and no command has a use for them.
+    """
+    gc.set_threshold(_COLLECTION_THRESHOLD)
+    if "numpy" not in sys.modules:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _message(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Whether a result is what ``--expect`` says.
+"""Whether a result is what ``--expect`` or ``--expected_output`` says.
 
 Integers, booleans and opaque values have to be equal. Floats may differ by as much as iree-run-module's
 ``--expected_output`` allows by default (``runtime/src/iree/tooling/comparison.cc``, 3.13)::
@@ -10,6 +10,8 @@ with ``atol`` by element type and ``rtol`` 1e-5. A NaN equals a NaN and an infin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -18,7 +20,7 @@ import numpy.typing as npt
 from ..hal_vulkan.element_type import ElementType, format_shape_and_type
 from .arguments import Array, BufferArgument
 
-__all__ = ["DEFAULT_RTOL", "default_atol", "difference"]
+__all__ = ["DEFAULT_RTOL", "Tolerances", "comparable", "default_atol", "difference", "differing"]
 
 DEFAULT_RTOL: Final = 1e-5
 _ATOL: Final = {
@@ -37,6 +39,47 @@ def default_atol(element_type: ElementType) -> float:
     return _ATOL.get(element_type, 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Tolerances:
+    """How far floats may be off.
+
+    Attributes:
+        atol: absolute, for every type; ``None`` takes ``atol_of`` or the type's default.
+        rtol: relative; ``None`` takes the default.
+        atol_of: absolute ones by element type.
+        exact: the bytes have to be equal, whatever the others say.
+    """
+
+    atol: float | None = None
+    rtol: float | None = None
+    atol_of: Mapping[ElementType, float] = field(default_factory=dict)
+    exact: bool = False
+
+    def of(self, element_type: ElementType) -> tuple[float, float]:
+        """Absolute and relative tolerance for an element type."""
+        absolute = self.atol_of.get(element_type, default_atol(element_type)) if self.atol is None else self.atol
+        return absolute, DEFAULT_RTOL if self.rtol is None else self.rtol
+
+
+def differing(got: Array, expected: Array, element_type: ElementType, tolerances: Tolerances) -> npt.NDArray[np.bool_]:
+    """Which elements are not as expected.
+
+    Args:
+        got, expected: of one shape and dtype.
+        element_type: theirs.
+        tolerances: for floats and complex numbers; all else has to be equal.
+    """
+    if tolerances.exact:
+        size = got.dtype.itemsize
+        a, b = (np.ascontiguousarray(one).reshape(-1).view(np.uint8).reshape(-1, size) for one in (got, expected))
+        wrong: npt.NDArray[np.bool_] = np.any(a != b, axis=1).reshape(got.shape)
+        return wrong
+    if element_type.is_float or element_type.is_complex:
+        return ~_close(got, expected, *tolerances.of(element_type))
+    unequal: npt.NDArray[np.bool_] = np.asarray(got != expected)
+    return unequal
+
+
 def difference(
     label: str, got: Array, got_type: ElementType, expected: BufferArgument, atol: float | None, rtol: float | None
 ) -> str | None:
@@ -51,21 +94,19 @@ def difference(
     """
     data = expected.data
     assert data is not None
-    if got.shape != expected.shape or not _comparable(got_type, expected.element_type):
+    if got.shape != expected.shape or not comparable(got_type, expected.element_type):
         return (
             f"{label}: expected {format_shape_and_type(expected.shape, expected.element_type)}, "
             f"got {format_shape_and_type(got.shape, got_type)}"
         )
     element_type = expected.element_type
     got = got.view(data.dtype)
+    tolerances = Tolerances(atol, rtol)
+    wrong = differing(got, data, element_type, tolerances)
     rule = ""
     if element_type.is_float or element_type.is_complex:
-        absolute = default_atol(element_type) if atol is None else atol
-        relative = DEFAULT_RTOL if rtol is None else rtol
-        wrong = ~_close(got, data, absolute, relative)
+        absolute, relative = tolerances.of(element_type)
         rule = f" (by more than {absolute:g} + {relative:g} * |expected|)"
-    else:
-        wrong = got != data
     count = int(np.count_nonzero(wrong))
     if not count:
         return None
@@ -79,7 +120,7 @@ def difference(
     return "\n".join(lines)
 
 
-def _comparable(got: ElementType, expected: ElementType) -> bool:
+def comparable(got: ElementType, expected: ElementType) -> bool:
     """Whether the types are the same, where a signless integer is the same as either of its kind."""
     if got == expected:
         return True

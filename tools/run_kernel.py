@@ -7,31 +7,29 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 
 from ..hal_vulkan import DispatchTiming, reflect
 from ..hal_vulkan.validation import validation_requested
-from ..runtime import ArraySpec, Device, open_device
+from ..runtime import ArraySpec, open_device
 from ..runtime.kernel import Kernel
 from ..runtime.shader_source import load_shader
 from ..runtime.value_format import format_value
-from ..status import NotFoundError, PermissionDeniedError, PumiceError, UnavailableError, UnimplementedError
+from ..status import NotFoundError, PumiceError, UnavailableError, UnimplementedError
 from .arguments import Array, BufferArgument, OutputArgument, parse_buffers, parse_defines, parse_groups, parse_outputs
 from .errors import ExpectationError, printable, usage, usage_error
 from .expectations import difference
 from .kernel_arguments import Slot, Slots, bind, from_kernel, push_bytes, specialization_values
 from .kernel_files import FileKind
+from .output_files import store
+from .reports import device_text, repeat, say_times, seconds_text
 from .streams import note, put
 
 __all__ = ["KernelRun", "run_kernel"]
 
 _Keyed = TypeVar("_Keyed", BufferArgument, OutputArgument)
-
-_REPETITIONS: Final = 20
-_MOST_SECONDS: Final = 5.0
-"""For each of the two series of repetitions; a slow kernel runs fewer of them, and the report says how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +113,7 @@ def run_kernel(options: KernelRun) -> None:
                 returned = call()
             first_seconds = time.perf_counter() - start
             results = _results(slots, bound, returned)
-            note(f"ran on {_device_name(device)}")
+            note(f"ran on {device_text(device)}")
             if options.timed:
                 _report_times(
                     load_seconds,
@@ -196,43 +194,32 @@ def _put_all(
 
 def _store(path: Path, argument: BufferArgument, result: Array, where: str) -> None:
     packed = None if path.suffix == ".npy" else argument.element_type.pack(result)
-    try:
-        with path.open("wb") as file:
-            if packed is None:
-                np.save(file, result, allow_pickle=False)
-            else:
-                file.write(packed)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{where}: {path}: {error.strerror}") from None
-    except PermissionError as error:
-        raise PermissionDeniedError(f"{where}: {path} cannot be written: {error.strerror}") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise UnavailableError(f"{where}: {path} cannot be written: {why}") from error
 
+    def write(file: BinaryIO) -> None:
+        if packed is None:
+            np.save(file, result, allow_pickle=False)
+        else:
+            file.write(packed)
 
-def _device_name(device: Device) -> str:
-    profile = device.profile
-    driver = " ".join(part for part in (profile.driver_name, profile.driver_info) if part) or profile.driver_id_name
-    return printable(f"{profile.name} ({profile.device_type.name.lower()}, {driver or 'unknown driver'})")
+    store(path, write, where=where)
 
 
 def _report_times(
     load: float, first: float, call: Callable[[], object], dispatch: Callable[[], DispatchTiming] | None
 ) -> None:
     """Measures warm calls and dispatches, and says what each figure is."""
-    warm = _repeat(call)
+    warm = repeat(call)
     lines = [
-        ("load", f"{_seconds(load)} host: read or compile the source, make the shader module and the pipeline"),
-        ("first call", f"{_seconds(first)} host: move arguments to the device, run, bring results back"),
-        ("warm call", f"{_seconds(statistics.median(warm))} host: the same again; median of {len(warm)}"),
+        ("load", f"{seconds_text(load)} host: read or compile the source, make the shader module and the pipeline"),
+        ("first call", f"{seconds_text(first)} host: move arguments to the device, run, bring results back"),
+        ("warm call", f"{seconds_text(statistics.median(warm))} host: the same again; median of {len(warm)}"),
     ]
     if dispatch is None:
         lines.append(("dispatch", "not measured: all bindings are empty, so nothing runs"))
     else:
         try:
             timings: list[DispatchTiming] = []
-            _repeat(lambda: timings.append(dispatch()))
+            repeat(lambda: timings.append(dispatch()))
         except UnimplementedError as error:
             lines.append(("dispatch", f"not measured: {error.message}"))
         else:
@@ -242,26 +229,8 @@ def _report_times(
             lines.append(
                 (
                     "dispatch",
-                    f"{_seconds(statistics.median(nanoseconds) / 1e9)} device: the kernel alone; median of "
-                    f"{len(timings)}, least {_seconds(min(nanoseconds) / 1e9)}; {clock}",
+                    f"{seconds_text(statistics.median(nanoseconds) / 1e9)} device: the kernel alone; median of "
+                    f"{len(timings)}, least {seconds_text(min(nanoseconds) / 1e9)}; {clock}",
                 )
             )
-    for name, text in lines:
-        note(f"{name + ':':<12}{text}")
-
-
-def _repeat(call: Callable[[], object]) -> list[float]:
-    """Seconds of each of ``_REPETITIONS`` calls, fewer where they take long."""
-    seconds: list[float] = []
-    while len(seconds) < _REPETITIONS and sum(seconds) < _MOST_SECONDS:
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return seconds
-
-
-def _seconds(value: float) -> str:
-    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if value >= factor:
-            return f"{value / factor:.3g} {unit}"
-    return f"{value * 1e9:.0f} ns"
+    say_times(lines)

@@ -36,7 +36,8 @@ def test_the_commands(tmp_path: Path) -> None:
         find_compiler()
     except UnavailableError as error:
         pytest.skip(error.message)
-    (tmp_path / "shaders").symlink_to(ROOT / "shaders")
+    for folder in ("shaders", "examples"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     # The environment that runs the tests stands for the one that `make demo` makes.
     installed = Path(sys.executable).parent
     printed = []

@@ -488,7 +488,6 @@ def test_unreadable_and_damaged_kernels(tmp_path: Path, compiler: None) -> None:
         "bad.comp": b"#version 450\nvoid main() { nonsense }\n",
         "empty.comp": b"",
         "text.txt": b"hello",
-        "module.vmfb": b"PK\x03\x04" + bytes(60),
         "executable.bin": b"VKE1" + bytes(60),
     }
     for name, content in files.items():

@@ -1,0 +1,48 @@
+"""What ``pumice run`` says of a run on stderr: the device, and times."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ..runtime.device import Device
+from .errors import printable
+from .streams import note
+
+__all__ = ["device_text", "repeat", "say_times", "seconds_text"]
+
+_REPETITIONS: Final = 20
+_MOST_SECONDS: Final = 5.0
+"""For each series of repetitions; what is slow is run fewer times, and the report says how many."""
+
+
+def device_text(device: Device) -> str:
+    """A device's name, type and driver."""
+    profile = device.profile
+    driver = " ".join(part for part in (profile.driver_name, profile.driver_info) if part) or profile.driver_id_name
+    return printable(f"{profile.name} ({profile.device_type.name.lower()}, {driver or 'unknown driver'})")
+
+
+def repeat(call: Callable[[], object]) -> list[float]:
+    """Seconds of each of ``_REPETITIONS`` calls, fewer where they take long."""
+    seconds: list[float] = []
+    while len(seconds) < _REPETITIONS and sum(seconds) < _MOST_SECONDS:
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def say_times(lines: Iterable[tuple[str, str]]) -> None:
+    """A line for each figure: its name, and the figure with what it is of."""
+    for name, text in lines:
+        note(f"{name + ':':<12}{text}")
+
+
+def seconds_text(value: float) -> str:
+    """A duration in seconds with three digits and its unit."""
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= factor:
+            return f"{value / factor:.3g} {unit}"
+    return f"{value * 1e9:.0f} ns"
