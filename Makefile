@@ -14,15 +14,18 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format shaders bench vulkan clean FORCE
+.PHONY: help demo test lint format shaders bench mutants vulkan clean FORCE
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
-demo: vulkan ## set up, list the devices and multiply two vectors on one of them
+demo: vulkan ## set up, list the devices, multiply two vectors, and classify a picture of a digit
 	$(BIN)/pumice devices
 	$(BIN)/pumice run shaders/mul.comp --binding 0=4xf32=1,2,3,4 --binding 1=4xf32=2,3,4,5 --binding 2=4xf32 \
 	  --expect 2=4xf32=2,6,12,20 --time
+	$(BIN)/pumice run examples/digits/digits.vmfb --function=classify --input=@examples/digits/three.npy \
+	  --output= --output= --expected_output='(ignored)' --expected_output=1xi32=3
+	$(BIN)/python examples/classify_digits.py
 
 test: $(VENV)/.dev ## set up with validation layers and run the whole suite
 	$(BIN)/python -m pumice.tools.setup_vulkan --validation
@@ -43,6 +46,9 @@ shaders: vulkan ## compile the GLSL sources in shaders/ to SPIR-V
 bench: vulkan ## run every benchmark
 	@$(PIP) install --only-binary=:all: -e '.[bench]' || echo 'make: no wheels to compare with here' >&2
 	@set -e; for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+mutants: $(VENV)/.dev vulkan ## run 20,000 damaged and hostile modules (ARGS='--seed 2')
+	$(BIN)/python tests/conformance/mutants.py $(ARGS)
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/build

@@ -11,8 +11,21 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .hal_vulkan import live_objects
-    from .runtime import ArraySpec, Device, DeviceArray, Kernel, empty, list_devices, open_device
+    from .hal_vulkan import Fence, TimelineSemaphore, live_objects
+    from .runtime import (
+        ArraySpec,
+        Device,
+        DeviceArray,
+        Instance,
+        Kernel,
+        ParameterIndex,
+        Session,
+        SessionFunction,
+        SessionOptions,
+        empty,
+        list_devices,
+        open_device,
+    )
     from .status import (
         AbortedError,
         AlreadyExistsError,
@@ -35,6 +48,7 @@ if TYPE_CHECKING:
         UnimplementedError,
         UnknownError,
     )
+    from .vm import NativeModule, Wait, WaitSource, export
 
     __version__: str
 
@@ -50,28 +64,57 @@ __all__ = [
     "DeviceArray",
     "DeviceLostError",
     "FailedPreconditionError",
+    "Fence",
     "IncompatibleError",
+    "Instance",
     "InternalError",
     "InvalidArgumentError",
     "Kernel",
+    "NativeModule",
     "NotFoundError",
     "OutOfRangeError",
+    "ParameterIndex",
     "PermissionDeniedError",
     "PumiceError",
     "ResourceExhaustedError",
+    "Session",
+    "SessionFunction",
+    "SessionOptions",
     "StatusCode",
+    "TimelineSemaphore",
     "UnavailableError",
     "UnimplementedError",
     "UnknownError",
+    "Wait",
+    "WaitSource",
     "empty",
+    "export",
     "list_devices",
     "live_objects",
     "open_device",
 ]
 
-_HOMES = {"live_objects": ".hal_vulkan"} | dict.fromkeys(
-    ("ArraySpec", "Device", "DeviceArray", "Kernel", "empty", "list_devices", "open_device"), ".runtime"
-)
+_HOMES = {
+    "Fence": ".hal_vulkan",
+    "TimelineSemaphore": ".hal_vulkan",
+    "live_objects": ".hal_vulkan",
+    "ArraySpec": ".runtime.array",
+    "Device": ".runtime.device",
+    "DeviceArray": ".runtime.array",
+    "Instance": ".runtime.instance",
+    "Kernel": ".runtime.kernel",
+    "NativeModule": ".vm.native_module",
+    "ParameterIndex": ".runtime.parameter_index",
+    "Session": ".runtime.session",
+    "SessionFunction": ".runtime.session_function",
+    "SessionOptions": ".runtime.session_options",
+    "Wait": ".vm.wait_frame",
+    "WaitSource": ".vm.wait_source",
+    "empty": ".runtime.array",
+    "export": ".vm.native_module",
+    "list_devices": ".runtime.device",
+    "open_device": ".runtime.device",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -86,4 +129,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, "__version__"])
+    return sorted({*__all__, "__version__", *(name for name in globals() if name.startswith("__"))})

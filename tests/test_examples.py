@@ -57,3 +57,19 @@ def test_readme_blocks(tmp_path: Path) -> None:
     result = run([str(script)], ROOT)
     assert result.returncode == 0, result.stderr
     assert "[ 2.  6. 12. 20.]" in result.stdout
+
+
+@pytest.mark.peer
+def test_the_digits_module_is_what_its_source_gives(tmp_path: Path) -> None:
+    compiler = Path(sys.executable).parent / "iree-compile"
+    if not compiler.exists():
+        pytest.skip("needs iree-compile: pip install -e '.[peer]'")
+    folder = ROOT / "examples" / "digits"
+    flags = [
+        "--iree-hal-target-device=vulkan",
+        "--iree-hal-executable-debug-level=0",
+        "--iree-vm-bytecode-module-strip-source-map=true",
+    ]
+    with (folder / "digits.mlir").open("rb") as source:
+        subprocess.run([compiler, *flags, "-", "-o", tmp_path / "digits.vmfb"], stdin=source, check=True, timeout=120)
+    assert (tmp_path / "digits.vmfb").read_bytes() == (folder / "digits.vmfb").read_bytes()

@@ -1,0 +1,68 @@
+"""The programs that pumice and IREE's runtime both run in these benchmarks, compiled when first needed. Not a benchmark."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+
+__all__ = ["PROGRAMS", "Program", "compiled", "tool"]
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "benchmarks" / "build"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program: its source, the function that is called, and the shapes and dtypes of its arguments."""
+
+    source: str
+    function: str
+    arguments: tuple[tuple[tuple[int, ...], str], ...]
+    value: float = 1
+
+    def arrays(self) -> list[np.ndarray]:
+        """The arguments."""
+        return [np.full(shape, self.value, dtype) for shape, dtype in self.arguments]
+
+    def flags(self) -> list[str]:
+        """The arguments as IREE's tools take them."""
+        names = {"float32": "f32", "int32": "i32"}
+        return [
+            f"--input={''.join(f'{n}x' for n in shape)}{names[dtype]}={self.value:g}" for shape, dtype in self.arguments
+        ]
+
+
+PROGRAMS = {
+    "simple_mul": Program("tests/conformance/programs/simple_mul.mlir", "simple_mul", (((4,), "float32"),) * 2),
+    "collatz": Program("tests/conformance/programs/collatz.mlir", "steps", (((), "int32"),), value=27),
+    "mnist_like": Program("examples/digits/digits.mlir", "classify", (((1, 28, 28, 1), "float32"),)),
+    "lstm_like": Program(
+        "tests/conformance/programs/lstm_cell.mlir",
+        "cell",
+        tuple((shape, "float32") for shape in ((2, 4), (2, 8), (2, 8), (4, 32), (8, 32), (32,))),
+    ),
+}
+
+
+def tool(name: str) -> str:
+    """The path of one of IREE's tools."""
+    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    if found is None:
+        raise click.ClickException(f"this needs {name}: pip install -e '.[peer]'")
+    return found
+
+
+def compiled(program: Program) -> Path:
+    """The module of a program; compiled again when its source is newer."""
+    source = ROOT / program.source
+    module = BUILD / f"{source.stem}.vmfb"
+    if not module.exists() or module.stat().st_mtime < source.stat().st_mtime:
+        BUILD.mkdir(exist_ok=True)
+        subprocess.run([tool("iree-compile"), "--iree-hal-target-device=vulkan", source, "-o", module], check=True)
+    return module

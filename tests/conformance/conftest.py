@@ -1,0 +1,10 @@
+"""Makes the helpers beside these tests importable by their plain names, as they are for the scripts here."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_HERE = str(Path(__file__).resolve().parent)
+if _HERE not in sys.path:
+    sys.path.insert(0, _HERE)
