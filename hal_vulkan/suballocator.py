@@ -4,6 +4,10 @@ Best fit over the free ranges, which are kept twice: sorted by size, to find the
 their two ends, to join neighbours when a range is freed. Both are plain sorted lists and dictionaries: a
 block holds tens to thousands of ranges, where ``bisect`` on a list is faster in Python than any tree or
 two-level bitmap (measured; see ``docs/design/hal.md``).
+
+The ranges handed out are the truth, changed in one step that no signal handler can cut in two; the free ranges are
+derived. An operation that an exception from outside (Ctrl-C, a timeout) ends in its middle has not happened, and the
+next one makes the free ranges anew.
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ class Suballocator:
     Not thread-safe: the owner locks. ``allocate`` never raises for lack of room, it returns ``None``.
     """
 
-    __slots__ = ("_by_end", "_by_size", "_by_start", "_granularity", "_used", "allocated", "size")
+    __slots__ = ("_by_end", "_by_size", "_by_start", "_granularity", "_torn", "_used", "allocated", "size")
 
     def __init__(self, size: int, granularity: int = 256) -> None:
         """Makes an empty block.
@@ -64,6 +68,7 @@ class Suballocator:
         self.allocated = 0
         self._granularity = granularity
         self._used: dict[int, int] = {}
+        self._torn = False
         self._by_size: list[tuple[int, int]] = [(size, 0)]
         self._by_start: dict[int, int] = {0: size}
         self._by_end: dict[int, int] = {size: 0}
@@ -76,6 +81,8 @@ class Suballocator:
         """
         if alignment & (alignment - 1) or alignment < 1:
             raise InvalidArgumentError(f"alignment must be a power of two, got {alignment}")
+        if self._torn:
+            self._rebuild()
         mask = self._granularity - 1
         size = (max(size, 1) + mask) & ~mask
         by_size = self._by_size
@@ -83,6 +90,7 @@ class Suballocator:
             free_size, start = by_size[index]
             offset = start if alignment <= self._granularity else -(-start // alignment) * alignment
             if offset + size <= start + free_size:
+                self._torn = True
                 del by_size[index]
                 del self._by_start[start]
                 del self._by_end[start + free_size]
@@ -92,6 +100,7 @@ class Suballocator:
                     self._insert(offset + size, rest)
                 self._used[offset] = size
                 self.allocated += size
+                self._torn = False
                 return offset
         return None
 
@@ -101,10 +110,12 @@ class Suballocator:
         Raises:
             InternalError: no range starts at ``offset``: it was freed twice or never handed out.
         """
-        size = self._used.pop(offset, None)
+        if self._torn:
+            self._rebuild()
+        size = self._used.get(offset)
         if size is None:
             raise InternalError(f"offset {offset} is not allocated in this block: freed twice?")
-        self.allocated -= size
+        self._torn = True
         start, end = offset, offset + size
         before = self._by_end.pop(start, None)
         if before is not None:
@@ -117,6 +128,9 @@ class Suballocator:
             del self._by_end[end + after]
             end += after
         self._insert(start, end - start)
+        del self._used[offset]
+        self.allocated -= size
+        self._torn = False
 
     def is_empty(self) -> bool:
         """Whether nothing is handed out."""
@@ -124,6 +138,8 @@ class Suballocator:
 
     def statistics(self) -> SuballocatorStatistics:
         """A snapshot of the block's use and fragmentation."""
+        if self._torn:
+            self._rebuild()
         free = self.size - self.allocated
         largest = self._by_size[-1][0] if self._by_size else 0
         return SuballocatorStatistics(
@@ -134,6 +150,19 @@ class Suballocator:
             largest_free=largest,
             fragmentation=1.0 - largest / free if free else 0.0,
         )
+
+    def _rebuild(self) -> None:
+        """Makes the free ranges out of those handed out, after an operation that was cut off."""
+        self._by_size, self._by_start, self._by_end = [], {}, {}
+        end = 0
+        for start, size in sorted(self._used.items()):
+            if start > end:
+                self._insert(end, start - end)
+            end = start + size
+        if end < self.size:
+            self._insert(end, self.size - end)
+        self.allocated = sum(self._used.values())
+        self._torn = False
 
     def _insert(self, start: int, size: int) -> None:
         insort(self._by_size, (size, start))

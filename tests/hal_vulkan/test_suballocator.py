@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import random
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pumice.hal_vulkan import suballocator
 from pumice.hal_vulkan.suballocator import Suballocator
 from pumice.status import InternalError, InvalidArgumentError
 
@@ -132,3 +137,56 @@ def test_ten_thousand_ranges_freed_in_random_order_join_to_one() -> None:
             seen = block.statistics()
             assert seen.allocations == 9_999 - index and 0.0 <= seen.fragmentation < 1.0
     assert block.statistics().free_ranges == 1 and block.statistics().largest_free == block.size
+
+
+class Interrupted(Exception):
+    """Stands for whatever a signal handler raises."""
+
+
+def interrupted_after(count: int, call: Callable[[], object]) -> bool:
+    """Whether ``call`` was ended by an exception before its opcode number ``count`` inside the sub-allocator."""
+    left = count
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        nonlocal left
+        if frame.f_code.co_filename != suballocator.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left < 0:
+                raise Interrupted
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except Interrupted:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("operation", ["allocate", "free", "statistics"])
+def test_an_exception_at_any_opcode_leaves_a_whole_block(operation: str) -> None:
+    for count in range(100_000):
+        block = Suballocator(16 * 1024)
+        used = {block.allocate(1000): 1024 for _ in range(8)}
+        for offset in (1024, 3072):
+            block.free(offset)
+            del used[offset]
+        calls = {
+            "allocate": lambda: block.allocate(300, 512),
+            "free": lambda: block.free(2048),
+            "statistics": lambda: block.statistics(),
+        }
+        interrupted = interrupted_after(count, calls[operation])
+        after = {"allocate": {1024: 512}, "free": {}, "statistics": {}}[operation]
+        done = {start: size for start, size in {**used, **after}.items() if operation != "free" or start != 2048}
+        check(block, done if block.statistics().allocated == sum(done.values()) else used)
+        assert interrupted or block.statistics().allocated == sum(done.values())
+        if not interrupted:
+            break
+    assert count > 20
