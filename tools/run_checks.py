@@ -42,6 +42,12 @@ def _seconds(text: str) -> float:
 @click.option(
     "--timeout", type=_seconds, metavar="SECONDS", help="For each function, and for its module's initializers; 60."
 )
+@click.option(
+    "--parameters",
+    multiple=True,
+    metavar="[SCOPE=]FILE",
+    help="Parameters that the modules load: .irpa, .safetensors, .gguf, .npy or .npz; repeatable.",
+)
 @click.option("--junit-xml", type=click.Path(path_type=Path), metavar="PATH", help="Write the report there as well.")
 @click.option("--verbose", "-v", is_flag=True, help="A line for each function.")
 @click.option(
@@ -54,6 +60,7 @@ def run_checks(
     device: str | None,
     filters: tuple[str, ...],
     timeout: float | None,
+    parameters: tuple[str, ...],
     junit_xml: Path | None,
     verbose: bool,
     validation: bool | None,
@@ -71,9 +78,12 @@ def run_checks(
     """
     from ..hal_vulkan.validation import validation_requested
     from ..runtime import checks, open_device
+    from ..runtime.modules.io_parameters import io_parameters_module
+    from .module_arguments import load_parameters
 
     if junit_xml is not None and not junit_xml.absolute().parent.is_dir():
         raise usage_error(f"--junit-xml: no such folder: {junit_xml.parent}")
+    scopes = load_parameters(parameters)
     with usage():
         validation = validation_requested(validation)
     with usage("--device" if device is not None else ""):
@@ -86,6 +96,7 @@ def run_checks(
             device=opened,
             filters=filters,
             timeout=checks.DEFAULT_TIMEOUT if timeout is None else timeout,
+            modules=[io_parameters_module(scopes)] if scopes else [],
             on_result=progress.add,
         )
     progress.end()

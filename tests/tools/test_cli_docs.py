@@ -26,16 +26,17 @@ def commands() -> list[tuple[str, str]]:
     return found
 
 
-def compile_program(folder: Path) -> None:
-    """Makes the module that the page shows the source of, by the command that it shows."""
+def compile_programs(folder: Path) -> None:
+    """Makes the modules that the page shows the sources of, by the commands that it shows."""
     text = PAGE.read_text(encoding="utf-8")
-    source = re.search(r"^```mlir\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    command = re.search(r"^```sh\n(iree-compile .*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert source is not None and command is not None
-    (folder / "mul.mlir").write_text(source[1], encoding="utf-8")
-    words = shlex.split(command[1])
-    words[0] = str(Path(sys.executable).with_name(words[0]))
-    subprocess.run(words, cwd=folder, check=True, timeout=120)
+    sources = re.findall(r"^```mlir\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    compilations = re.findall(r"^```sh\n(iree-compile .*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(sources) == len(compilations) == 2
+    for source, compilation in zip(sources, compilations, strict=True):
+        words = shlex.split(compilation)
+        words[0] = str(Path(sys.executable).with_name(words[0]))
+        next(folder / word for word in words if word.endswith(".mlir")).write_text(source, encoding="utf-8")
+        subprocess.run(words, cwd=folder, check=True, timeout=120)
 
 
 @pytest.mark.vulkan
@@ -43,11 +44,11 @@ def compile_program(folder: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="the page is written for a POSIX shell")
 @pytest.mark.parametrize("kind", ["kernels", pytest.param("programs", marks=pytest.mark.peer)])
 def test_the_page(kind: str, tmp_path: Path) -> None:
-    page = [one for one in commands() if ("mul.vmfb" in one[0]) == (kind == "programs")]
+    page = [one for one in commands() if (".vmfb" in one[0]) == (kind == "programs")]
     if kind == "programs":
         if not Path(sys.executable).with_name("iree-compile").exists():
             pytest.skip("needs iree-compile of the peer extra")
-        compile_program(tmp_path)
+        compile_programs(tmp_path)
     (tmp_path / "shaders").symlink_to(ROOT / "shaders")
     folder = tmp_path / "bin"
     folder.mkdir()

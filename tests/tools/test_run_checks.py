@@ -6,6 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -162,3 +163,33 @@ def test_a_time_limit(folder: Path) -> None:
     result = run_checks(path, "--timeout", "0.2")
     assert result.exit_code == 1
     assert "within its timeout of 0.2 s" in result.stdout
+
+
+PARAMETERS = """
+util.global private @w = #flow.parameter.named<"model"::"w"> : tensor<3xf32>
+func.func @checks() {
+  %w = util.global.load @w : tensor<3xf32>
+  check.expect_eq_const(%w, dense<[1.0, 2.0, 3.0]> : tensor<3xf32>) : tensor<3xf32>
+  return
+}
+"""
+
+
+@pytest.mark.vulkan
+@pytest.mark.peer
+@pytest.mark.usefixtures("driver")
+def test_parameters(tmp_path: Path) -> None:
+    compiler = pytest.importorskip("iree.compiler")
+    flags = ["--iree-hal-target-backends=vulkan-spirv"]
+    (tmp_path / "checks.vmfb").write_bytes(compiler.compile_str(PARAMETERS, extra_args=flags))
+    np.savez(tmp_path / "good.npz", w=np.float32([1, 2, 3]))
+    np.savez(tmp_path / "bad.npz", w=np.float32([1, 2, 4]))
+    good = run_checks(tmp_path / "checks.vmfb", "--parameters", f"model={tmp_path / 'good.npz'}")
+    assert good.exit_code == 0, good.output
+    bad = run_checks(tmp_path / "checks.vmfb", "--parameters", f"model={tmp_path / 'bad.npz'}")
+    assert bad.exit_code == 1
+    assert "4" in bad.stdout
+    none = run_checks(tmp_path / "checks.vmfb")
+    assert none.exit_code == 1
+    assert "io_parameters" in none.stdout
+    assert run_checks(tmp_path / "checks.vmfb", "--parameters", tmp_path / "missing.npz").exit_code == 1
