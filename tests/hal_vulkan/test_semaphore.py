@@ -184,7 +184,7 @@ def test_a_wait_longer_than_a_slice(device: Device) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there the interrupt comes at the end of the call")
 def test_a_wait_is_interrupted_and_leaves_everything_usable(device: Device) -> None:
     with device.create_semaphore() as semaphore:
-        timer = threading.Timer(0.05, _thread.interrupt_main)
+        timer = threading.Timer(0.3, _thread.interrupt_main)
         timer.start()
         with pytest.raises(KeyboardInterrupt):
             semaphore.wait(1, 5)
