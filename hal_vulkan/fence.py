@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
 
+from ..awaiting import await_source
 from ..status import PumiceError
 from .notifier import Notification
 from .semaphore import TimelineSemaphore, wait_all
@@ -130,6 +132,10 @@ class Fence:
         """Fails every semaphore of the fence."""
         for semaphore in self._points:
             semaphore.fail(error)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Waits in a coroutine of asyncio's, or in a native function that is one; blocks nothing."""
+        return await_source(self)
 
     def __len__(self) -> int:
         return len(self._points)

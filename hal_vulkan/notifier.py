@@ -1,12 +1,14 @@
 """One thread a device that tells whoever asked when a semaphore has reached a payload.
 
-The thread blocks in vkWaitSemaphores, on its own wake semaphore and on the timeline of each queue with work in
-flight. The wait set has one entry a queue, not one a waiter: ten thousand waiters cost what one does. A user's
+While work is in flight that somebody wants to hear of, the thread blocks in vkWaitSemaphores on the timeline of each queue; otherwise it
+sleeps until it is woken. The wait set has one entry a queue, not one a waiter: ten thousand waiters cost what one does. A user's
 semaphore moves in two ways only: a host signal, which comes through ``TimelineSemaphore.signal`` and is passed on
 here, or a queue, whose own timeline moves with the same submission. Nothing polls.
 
-The wait set is usually the wake semaphore alone, and that matters: drivers that emulate timelines in user space
-block properly on one semaphore but spin on several (measured with lavapipe, docs/design/hal.md).
+A device with one queue is waited for by that queue's timeline alone: drivers that emulate timelines in user space block properly on
+one semaphore but spin on several (measured with lavapipe, docs/design/hal.md). That wait cannot be broken off, so what becomes
+due by a host signal meanwhile is called by a second thread, started when that first happens. With several queues a wake semaphore is in
+the set, and one thread does everything.
 """
 
 from __future__ import annotations
@@ -63,6 +65,12 @@ class Notification:
         return callback
 
 
+# What the thread is doing.
+_RUNNING: Final = 0  # looking for something to do; looks again before it sleeps
+_SLEEPING: Final = 1  # until its event is set
+_WAITING: Final = 2  # in a native wait
+
+
 class Notifier:
     """The notifier thread of one device; started by the first notification.
 
@@ -75,16 +83,20 @@ class Notifier:
         self._lock = threading.Lock()
         self._ready: deque[tuple[Notification, PumiceError | None]] = deque()
         self._thread: threading.Thread | None = None
+        self._helper: threading.Thread | None = None
         self._stopping = False
-        self._sleeping = False
+        self._doing = _RUNNING
+        self._asleep = threading.Lock()  # held while there is nothing to wake up for; cheaper than an Event
+        self._asleep.acquire()
+        self._help = threading.Event()
+        self._calling = threading.RLock()  # one callback after another, whichever thread
         self._wake_value = 0
-        self._wake: CData | None = None
+        self._wake: CData | None = None  # of devices with several queues
         self._armed: set[TimelineSemaphore] = set()
-        self._wake_lost = threading.Event()
 
     @property
     def thread_count(self) -> int:
-        """0 or 1: threads that this device keeps for all notifications."""
+        """0 or 1: threads that this device keeps for all waits."""
         return 1 if self._thread is not None and self._thread.is_alive() else 0
 
     @property
@@ -172,20 +184,37 @@ class Notifier:
 
     def _start(self) -> None:
         device = self._device
-        self._wake = device.create_native_timeline("notifier wake")
+        if len(device.queues) > 1:
+            self._wake = device.create_native_timeline("notifier wake")
         self._thread = threading.Thread(target=self._run, name="pumice-notifier", daemon=True)
         self._thread.start()
 
     def _wake_thread(self) -> None:
         with self._lock:
-            if not self._sleeping:
+            if self._doing == _SLEEPING:
+                self._doing = _RUNNING
+                self._asleep.release()
+            elif self._doing == _WAITING:
+                if self._wake is not None:
+                    info = new("VkSemaphoreSignalInfo", semaphore=self._wake, value=self._wake_value + 1)
+                    # A driver that has lost the device may refuse; its waits return then.
+                    if self._device.fn.vkSignalSemaphore(self._device.handle, info) == VK_SUCCESS:
+                        self._doing = _RUNNING
+                        self._wake_value += 1
+                elif self._ready:
+                    if self._helper is None:
+                        self._helper = threading.Thread(target=self._assist, name="pumice-callbacks", daemon=True)
+                        self._helper.start()
+                    self._help.set()
+
+    def _assist(self) -> None:
+        """The second thread: calls what is due by host signals while the first is in a wait that cannot be broken off."""
+        while True:
+            self._help.wait()
+            self._help.clear()
+            self._run_ready()
+            if self._stopping:
                 return
-            self._wake_lost.set()
-            info = new("VkSemaphoreSignalInfo", semaphore=self._wake, value=self._wake_value + 1)
-            # A driver that has lost the device may refuse; its waits return then, or the next wake finds them asleep.
-            if self._device.fn.vkSignalSemaphore(self._device.handle, info) == VK_SUCCESS:
-                self._sleeping = False
-                self._wake_value += 1
 
     def _run(self) -> None:
         device = self._device
@@ -201,44 +230,49 @@ class Notifier:
                     continue
                 if self._stopping:
                     return
-                self._sleeping = True
-                semaphores[0] = self._wake
-                values[0] = self._wake_value + 1
-                count = 1
-                if self._armed:
+                count = 0
+                # A lost device's waits return at once; whoever fails its semaphores still needs this thread.
+                if self._armed and device.lost is None:
                     for queue in device.queues:
                         next_value = queue.next_completion()
                         if next_value is not None:
                             semaphores[count] = queue.timeline
                             values[count] = next_value
                             count += 1
-            if device.lost is not None:
-                # A lost device's waits return at once; whoever fails its semaphores still needs this thread.
-                self._wake_lost.wait()
-                self._wake_lost.clear()
+                if not count:
+                    self._doing = _SLEEPING
+                else:
+                    self._doing = _WAITING
+                    if self._wake is not None:
+                        semaphores[count] = self._wake
+                        values[count] = self._wake_value + 1
+                        count += 1
+            if not count:
+                self._asleep.acquire()
                 continue
             wait.semaphoreCount = count
             wait.flags = _WAIT_ANY if count > 1 else 0
             result = device.fn.vkWaitSemaphores(device.handle, wait, UINT64_MAX)
             with self._lock:
-                self._sleeping = False
-            self._wake_lost.clear()
+                self._doing = _RUNNING
             if result not in (VK_SUCCESS, VK_TIMEOUT):
                 device.lose(error_from_result(result, "the notifier's wait"))
 
     def _run_ready(self) -> None:
-        while True:
-            try:
-                notification, error = self._ready.popleft()
-            except IndexError:
-                return
-            if callback := notification.take():
-                _call(callback, error)
+        while self._ready:
+            with self._calling:
+                try:
+                    notification, error = self._ready.popleft()
+                except IndexError:
+                    return
+                if callback := notification.take():
+                    _call(callback, error)
 
     def abandon(self) -> None:
         """In a forked child, where the thread is not. For ``Device.abandon``."""
         self._lock = threading.Lock()
-        self._thread = None
+        self._calling = threading.RLock()
+        self._thread = self._helper = None
         self._stopping = True
 
     def close(self) -> None:
@@ -249,8 +283,10 @@ class Notifier:
             left = [n for semaphore in self._armed for n in semaphore.notifications]
             self._armed.clear()
         self._wake_thread()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        self._help.set()
+        for one in (thread, self._helper):
+            if one is not None and one is not threading.current_thread():
+                one.join()
         self._run_ready()
         for notification in left:
             if callback := notification.take():

@@ -15,10 +15,11 @@ import heapq
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from ..awaiting import await_source
 from ..status import (
     CancelledError,
     ClosedError,
@@ -397,6 +398,10 @@ class Timepoint:
     def notify(self, callback: Callable[[PumiceError | None], None]) -> Notification:
         """Calls back once when reached or failed; see ``TimelineSemaphore.notify``."""
         return self.semaphore.notify(self.value, callback)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Waits in a coroutine of asyncio's, or in a native function that is one; blocks nothing."""
+        return await_source(self)
 
     def __repr__(self) -> str:
         return f"<Timepoint {self.semaphore.name} >= {self.value}>"

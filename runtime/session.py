@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,11 +39,14 @@ from ..status import (
     InvalidArgumentError,
     UnavailableError,
 )
+from ..vm.async_invocation import Invocation
 from ..vm.bytecode_module import BytecodeModule
 from ..vm.context import Context
-from ..vm.invocation import await_source, timeout_seconds
+from ..vm.deadlines import await_source, timeout_seconds
 from ..vm.linker import Module as VmModule
+from ..vm.loop import Loop
 from ..vm.native_module import NativeModule
+from ..vm.policy import InvocationPolicy
 from .array import DeviceArray
 from .device import Device
 from .instance import Instance
@@ -95,6 +99,7 @@ class Session:
         self.options = options or SessionOptions()
         self._owns_instance = instance is None
         self._instance = instance or Instance()
+        self._opening = threading.Lock()
         self._devices: tuple[Device, ...] = ()
         self._array_devices: set[Device] = set()
         self._by_hal: dict[hal.Device, Device] = {}
@@ -113,6 +118,12 @@ class Session:
 
     def _open_devices(self) -> tuple[Device, ...]:
         if not self._devices:
+            with self._opening:
+                return self._open_devices_once()
+        return self._devices
+
+    def _open_devices_once(self) -> tuple[Device, ...]:
+        if not self._devices:  # asynchronous calls may ask for them from their thread
             self._check_open()
             devices = tuple(one if isinstance(one, Device) else self._instance.device(one) for one in self._wanted)
             for one in devices:
@@ -326,6 +337,40 @@ class Session:
         """Calls with the VM's own values, unchecked; see ``SessionFunction.call_direct``."""
         return self._function(function).call_direct(values, timeout=timeout)
 
+    def submit(
+        self,
+        function: str | SessionFunction,
+        /,
+        *arguments: object,
+        timeout: float | None = None,
+        wait: Fence | HalFence | None = None,
+        signal: Fence | HalFence | None = None,
+        policy: InvocationPolicy | None = None,
+        loop: Loop | None = None,
+        **named: object,
+    ) -> Invocation:
+        """Begins a call and returns at once; see ``SessionFunction.submit``."""
+        return self._function(function).submit(
+            *arguments, timeout=timeout, wait=wait, signal=signal, policy=policy, loop=loop, **named
+        )
+
+    async def call_async(
+        self,
+        function: str | SessionFunction,
+        /,
+        *arguments: object,
+        timeout: float | None = None,
+        wait: Fence | HalFence | None = None,
+        signal: Fence | HalFence | None = None,
+        policy: InvocationPolicy | None = None,
+        loop: Loop | None = None,
+        **named: object,
+    ) -> Any:
+        """Calls a function from a coroutine; see ``SessionFunction.call_async``."""
+        return await self._function(function).submit(
+            *arguments, timeout=timeout, wait=wait, signal=signal, policy=policy, loop=loop, **named
+        )
+
     def _function(self, function: str | SessionFunction) -> SessionFunction:
         if not isinstance(function, SessionFunction):
             return self.lookup(function)
@@ -393,7 +438,8 @@ class Session:
     def close(self) -> None:
         """Drops the modules' state, and the devices that it opened itself; idempotent.
 
-        Arrays on a device that the session opened are closed with it; give it an instance or a device to keep them.
+        Arrays on a device that the session opened are closed with it; give it an instance or a device to keep them. Asynchronous calls that
+        are not done get AbortedError.
 
         Raises:
             FailedPreconditionError: a call is under way; close the session when it has returned.

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..hal_vulkan import Fence
 from ..status import ClosedError, DeadlineExceededError, InvalidArgumentError
+from ..vm.async_invocation import Invocation
+from ..vm.deadlines import await_source, timeout_seconds
 from ..vm.function import Function
-from ..vm.invocation import await_source, timeout_seconds
+from ..vm.loop import Loop
+from ..vm.policy import InvocationPolicy
+from .call_stream import stream_calls
 from .modules.hal_fence import HalFence
 from .signature import Signature, make_signature
 
@@ -85,7 +89,7 @@ class SessionFunction:
         if self.signature.is_async:
             return self._call_async(values, timeout, wait, signal)
         if wait is not None or signal is not None:
-            raise InvalidArgumentError(f"{self.name} is synchronous: it takes no wait and signal fences")
+            self._check_fences(wait, signal)
         result = self._session.context.invoke(self._function, values, timeout=timeout)
         if self._single is not None:
             return self._single(result)
@@ -98,6 +102,15 @@ class SessionFunction:
             return self._single(result)
         return tuple([unbind(value) for unbind, value in zip(self._unbinders, result, strict=True)])
 
+    def _check_fences(self, wait: object, signal: object) -> None:
+        for name, fence in (("wait", wait), ("signal", signal)):
+            if fence is None:
+                continue
+            if not self.signature.is_async:
+                raise InvalidArgumentError(f"{self.name} is synchronous: it takes no wait and signal fences")
+            if not isinstance(fence, (Fence, HalFence)):
+                raise InvalidArgumentError(f"{self.name}: {name} is a fence or None, got {type(fence).__name__}")
+
     def _call_async(
         self,
         values: tuple[Any, ...],
@@ -105,9 +118,7 @@ class SessionFunction:
         wait: Fence | HalFence | None,
         signal: Fence | HalFence | None,
     ) -> Any:
-        for name, fence in (("wait", wait), ("signal", signal)):
-            if fence is not None and not isinstance(fence, (Fence, HalFence)):
-                raise InvalidArgumentError(f"{self.name}: {name} is a fence or None, got {type(fence).__name__}")
+        self._check_fences(wait, signal)
         context = self._session.context
         if signal is not None:
             return self._results(context.invoke(self._function, (*values, wait, signal), timeout=timeout))
@@ -123,6 +134,127 @@ class SessionFunction:
                 f"{self.name} was not done within its timeout of {timeout:g} s; its work goes on and its results are dropped"
             ) from None
         return self._results(result)
+
+    # -- asynchronous calls --------------------------------------------------------------------------
+
+    def submit(
+        self,
+        *arguments: object,
+        timeout: float | None = None,
+        wait: Fence | HalFence | None = None,
+        signal: Fence | HalFence | None = None,
+        policy: InvocationPolicy | None = None,
+        loop: Loop | None = None,
+        **named: object,
+    ) -> Invocation:
+        """Begins a call and returns at once.
+
+        Args:
+            arguments, named: as for a call. Arrays of the host are read when the call begins, on its loop: do not change them before it
+                is done.
+            timeout: seconds for the whole call, the wait for a turn included; ``None`` is for ever.
+            wait, signal: for asynchronous functions, as for a call: with ``signal`` it is done when the work is submitted.
+            policy: how it is ordered among the session's other calls; ``None`` waits for its turn, or overlaps where the session was made
+                with ``SessionOptions(concurrent=True)``.
+            loop: where it runs; ``None`` is a thread of the session's.
+
+        Returns:
+            the call: ``result()``, ``await``, ``cancel()``, ``add_done_callback()``. What is wrong with arguments is its error.
+
+        Raises:
+            InvalidArgumentError: a policy, loop, timeout or fence that is none.
+            ClosedError: the session was closed.
+        """
+        if self._session.is_closed:
+            raise ClosedError(f"cannot call {self.name}: this session was closed")
+        is_async = self.signature.is_async
+        self._check_fences(wait, signal)
+        made: list[HalFence] = []
+
+        def inputs() -> tuple[Any, ...]:
+            placed = self.signature.place(arguments, named) if named or len(arguments) != self._count else arguments
+            values = tuple([bind(value) for bind, value in zip(self._binders, placed, strict=True)])
+            if not is_async:
+                return values
+            if signal is None:
+                made.append(HalFence(self._session.default_device().hal))
+            return (*values, wait, signal if signal is not None else made[0])
+
+        return Invocation()._start(
+            self._session.context,
+            self._function,
+            inputs,
+            policy,
+            loop,
+            timeout,
+            settle=(lambda _: made[0]) if is_async and signal is None else None,
+            convert=self._converted,
+        )
+
+    def _converted(self, outputs: tuple[Any, ...]) -> Any:
+        if not outputs:
+            return None
+        return self._results(outputs[0] if len(outputs) == 1 else outputs)
+
+    async def call_async(
+        self,
+        *arguments: object,
+        timeout: float | None = None,
+        wait: Fence | HalFence | None = None,
+        signal: Fence | HalFence | None = None,
+        policy: InvocationPolicy | None = None,
+        loop: Loop | None = None,
+        **named: object,
+    ) -> Any:
+        """Calls the function from a coroutine: nothing of it runs in the event loop, and its thread is never blocked.
+
+        If the task is cancelled (``asyncio.timeout`` does that), so is the call, and what it holds is released. Arguments are those
+        of ``submit``.
+
+        Returns:
+            as a call.
+
+        Raises:
+            as a call; CancelledError of pumice only if somebody else cancelled the invocation.
+        """
+        return await self.submit(
+            *arguments, timeout=timeout, wait=wait, signal=signal, policy=policy, loop=loop, **named
+        )
+
+    def stream(
+        self,
+        calls: Iterable[Any] | AsyncIterable[Any],
+        *,
+        depth: int = 8,
+        ordered: bool = True,
+        timeout: float | None = None,
+        policy: InvocationPolicy | None = None,
+        loop: Loop | None = None,
+    ) -> AsyncIterator[Any]:
+        """Calls the function for each of many arguments, some at a time: ``async for y in f.stream(xs): …``.
+
+        Args:
+            calls: for each call a tuple of arguments, or one argument that is no tuple. It is read only as far as ``depth`` allows.
+            depth: most calls in flight, results that nobody took included.
+            ordered: whether results come in the order of the calls, or of their ends.
+            timeout: seconds for each call.
+            policy, loop: as for ``submit``.
+
+        Yields:
+            the result of each call. An error of a call is raised there, and the others are cancelled, as they are when the iteration
+            is left: use ``contextlib.aclosing`` to leave it early.
+
+        Raises:
+            InvalidArgumentError: a depth below 1, or ``calls`` that cannot be iterated.
+        """
+        return stream_calls(
+            lambda call: self.submit(
+                *(call if isinstance(call, tuple) else (call,)), timeout=timeout, policy=policy, loop=loop
+            ),
+            calls,
+            depth,
+            ordered,
+        )
 
     def call_direct(self, values: Sequence[Any], *, timeout: float | None = None) -> Any:
         """Calls with the VM's own values, of which only the number is checked, and returns the VM's own values.

@@ -15,10 +15,12 @@ import contextlib
 import difflib
 import logging
 import threading
+import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..status import (
+    AbortedError,
     AlreadyExistsError,
     ClosedError,
     FailedPreconditionError,
@@ -26,14 +28,18 @@ from ..status import (
     NotFoundError,
     PumiceError,
 )
+from .admission import Admission, Turn
 from .bytecode_module import BytecodeModule, ModuleState
+from .deadlines import deadlines, run_until_done, wait_for
 from .function import Function
 from .hooks import Hooks
-from .invocation import deadlines, run_until_done, wait_for
 from .linker import LoadedModule, Module, link, native_function, split_name
 from .native_module import NativeModule
 from .reflection import declaration_of
 from .stack import DEFAULT_MAX_DEPTH, Stack
+
+if TYPE_CHECKING:
+    from .loop import Abortable, Loop
 
 __all__ = ["Context"]
 
@@ -41,6 +47,7 @@ _log = logging.getLogger("pumice")
 
 _INIT = "__init"
 _DEINIT = "__deinit"
+_LONGEST_STEP = 10.0  # seconds that close waits for a native function
 
 
 class Context:
@@ -66,7 +73,7 @@ class Context:
     ) -> None:
         if isinstance(max_stack_depth, bool) or not isinstance(max_stack_depth, int) or max_stack_depth < 1:
             raise InvalidArgumentError(f"max_stack_depth is a number of frames, at least 1; got {max_stack_depth!r}")
-        self._kind = kind
+        self.kind = kind
         self.hooks = Hooks()
         self.max_stack_depth = max_stack_depth
         self.concurrent = concurrent
@@ -77,6 +84,10 @@ class Context:
         self._depth = 0
         # Held by the thread that uses the context, as often as its invocations are nested; concurrent ones only count.
         self._use = threading.RLock()
+        self.turns = Admission(self)
+        self._loop: Loop | None = None
+        self.invocations: set[Abortable] = set()
+        """Asynchronous invocations that have not ended; for those."""
         try:
             for module in modules:
                 self.add(module)
@@ -135,11 +146,11 @@ class Context:
     def _add(self, module: Module, timeout: float | None) -> None:
         if self._frozen:
             raise FailedPreconditionError(
-                f"cannot add module {module.name!r}: this {self._kind} is frozen; add modules before freeze()"
+                f"cannot add module {module.name!r}: this {self.kind} is frozen; add modules before freeze()"
             )
         if module.name in self._modules:
             raise AlreadyExistsError(
-                f"this {self._kind} has a module {module.name!r} already; one name can be added once"
+                f"this {self.kind} has a module {module.name!r} already; one name can be added once"
             )
         if isinstance(module, NativeModule):
             self._modules[module.name] = LoadedModule(module, module.new_state())
@@ -180,7 +191,7 @@ class Context:
             NotFoundError: no such module or function; the message names close ones.
             InvalidArgumentError: not a str.
         """
-        self._check_open()
+        self.check_open()
         if not isinstance(full_name, str):
             raise InvalidArgumentError(f"a function's full name is a str such as 'module.main', got {full_name!r}")
         loaded, name = split_name(full_name, self._modules)
@@ -290,18 +301,22 @@ class Context:
         """Takes the context for this thread; nested invocations of one thread are fine."""
         if self.concurrent:
             with self._use:
-                self._check_open()
+                self.check_open()
                 self._owner = threading.get_ident()
                 self._depth += 1
             return
         if not self._use.acquire(False):
             raise FailedPreconditionError(
-                f"this {self._kind} is in use by thread {_thread_name(self._owner)}: use it from one thread at a time (hold a lock, or "
-                f"make one {self._kind} a thread), or make it with concurrent=True"
+                f"this {self.kind} is in use by thread {_thread_name(self._owner)}: use it from one thread at a time (hold a lock, or "
+                f"make one {self.kind} a thread), or make it with concurrent=True"
             )
-        if self._closed:
+        if self._closed or (self.turns.holder is not None and not self._depth):
             self._use.release()
-            self._check_open()
+            self.check_open()
+            raise FailedPreconditionError(
+                f"an invocation of this {self.kind} is under way, suspended or about to run: end or await it, wait for a turn "
+                f"with an asynchronous call, or make the {self.kind} with concurrent=True"
+            )
         self._owner = threading.get_ident()
         self._depth += 1
 
@@ -312,6 +327,60 @@ class Context:
             return
         self._depth -= 1
         self._use.release()
+        if self.turns.waiting:
+            self.turns.admit()
+
+    def begin_step(self) -> None:
+        """Takes the context for a step of an invocation whose turn it is. ``end_step`` follows.
+
+        Raises:
+            ClosedError: it was closed.
+        """
+        # Whoever else has it only looks whether it is free.
+        self._use.acquire()
+        if self._closed:
+            self._use.release()
+            self.check_open()
+        self._owner = threading.get_ident()
+        self._depth += 1
+        if self.concurrent:
+            self._use.release()
+
+    def end_step(self) -> None:
+        """Gives the context back after ``begin_step``."""
+        if self.concurrent:
+            self._use.acquire()
+        self._depth -= 1
+        self._use.release()
+
+    def is_idle(self) -> bool:
+        """Whether no thread is in a function of the context, one call after another."""
+        if not self._use.acquire(False):
+            return False
+        try:
+            return not self._depth
+        finally:
+            self._use.release()
+
+    def give_to(self, turn: Turn) -> bool:
+        """Makes an invocation the holder if nobody uses the context; whether it did. For ``Admission``."""
+        if self.concurrent:
+            self.turns.holder = turn
+            return True
+        # With the context in hand: no synchronous call gets in between.
+        if not self._use.acquire(False):
+            return False
+        try:
+            if self._depth:
+                return False
+            self.turns.holder = turn
+            return True
+        finally:
+            self._use.release()
+
+    def is_running_here(self) -> bool:
+        """Whether this thread is in a function of a context that is not concurrent."""
+        return self._depth > 0 and self._owner == threading.get_ident()
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
@@ -327,11 +396,24 @@ class Context:
         finally:
             self._release()
 
+    @property
+    def loop(self) -> Loop:
+        """Where asynchronous invocations of the context run that name no other loop: a thread, started by the first."""
+        if self._loop is None:
+            from .loop import ThreadLoop
+
+            with self._use:
+                self.check_open()
+                if self._loop is None:
+                    self._loop = ThreadLoop(f"pumice-{self.kind}")
+        return self._loop
+
     # -- end -----------------------------------------------------------------------------------------
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raises ClosedError if it was closed."""
         if self._closed:
-            raise ClosedError(f"this {self._kind} was closed")
+            raise ClosedError(f"this {self.kind} was closed")
 
     @property
     def is_closed(self) -> bool:
@@ -341,17 +423,21 @@ class Context:
     def close(self, *, timeout: float | None = None) -> None:
         """Runs the modules' ``__deinit`` and drops their state, the last module's first; idempotent.
 
-        A ``__deinit`` that fails, or is not done in time, is logged, and the others run all the same.
+        Asynchronous invocations that have not ended get AbortedError. A ``__deinit`` that fails, or is not done in time, is logged, and
+        the others run all the same.
 
         Args:
             timeout: seconds for each ``__deinit``; ``None`` is for ever, which a module from an unknown source may take.
 
         Raises:
-            FailedPreconditionError: a function is being called, in this thread or another; close when it has returned.
+            FailedPreconditionError: a function is being called, in this thread or another, or an invocation that was begun in stages is in flight; close when
+                it has ended.
             BaseException: what a native module's state raised in its ``close``, once everything is released.
         """
         if self._closed:
             return
+        if self.invocations:
+            self._abort_invocations()
         if not self._use.acquire(False):
             raise self._in_use()
         try:
@@ -359,18 +445,35 @@ class Context:
                 return
             if self._depth:
                 raise self._in_use()
+            if self.turns.in_flight:
+                count = self.turns.in_flight
+                raise FailedPreconditionError(
+                    f"{count} invocation{'s' * (count != 1)} of this {self.kind} {'are' if count != 1 else 'is'} in flight: end, await, cancel "
+                    "or abort them before close"
+                )
             try:
                 for loaded in reversed(self._modules.values()):
                     self._deinitialize(loaded, timeout)
             finally:
                 self._closed = True
                 self._release_states()
+                if self._loop is not None:
+                    self._loop.close()
         finally:
             self._use.release()
 
+    def _abort_invocations(self) -> None:
+        """Ends the asynchronous invocations; those in the middle of a step are waited for a little."""
+        error = AbortedError(f"this {self.kind} was closed before the invocation was done")
+        for one in list(self.invocations):
+            one.abort(error)
+        until = time.monotonic() + _LONGEST_STEP
+        while self.turns.in_flight and self._depth and not self.is_running_here() and time.monotonic() < until:
+            time.sleep(0.001)
+
     def _in_use(self) -> FailedPreconditionError:
         return FailedPreconditionError(
-            f"this {self._kind} is in use by thread {_thread_name(self._owner)}; close it when its calls have returned"
+            f"this {self.kind} is in use by thread {_thread_name(self._owner)}; close it when its calls have returned"
         )
 
     def _deinitialize(self, loaded: LoadedModule, timeout: float | None) -> None:

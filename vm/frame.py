@@ -67,15 +67,25 @@ class NativeFrame:
     """A native function that waits.
 
     Attributes:
-        name: the function's full name.
         resume: what turns the wait's outcome into results.
     """
 
-    __slots__ = ("name", "resume")
+    __slots__ = ("_caller", "_name", "resume")
 
-    def __init__(self, name: str, resume: Callable[..., object]) -> None:
-        self.name = name
+    def __init__(self, name: str | Frame, resume: Callable[..., object]) -> None:
+        # Of whoever called it, where that is to be asked: names are looked at when something is wrong, waits are many.
+        self._name = name if isinstance(name, str) else None
+        self._caller = None if isinstance(name, str) else (name.function, name.pc)
         self.resume = resume
+
+    @property
+    def name(self) -> str:
+        """The function's full name."""
+        if self._name is None:
+            assert self._caller is not None
+            function, pc = self._caller
+            self._name = function.state.module.mnemonic_at(function.ordinal, pc)[1] or "?"
+        return self._name
 
     def __repr__(self) -> str:
         return f"<NativeFrame {self.name}>"

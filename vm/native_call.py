@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CoroutineType
 from typing import Any
 
 from ..status import FailedPreconditionError, InvalidArgumentError
 from .calling_convention import CallingConvention
+from .native_coroutine import advance
 from .numerics import round_f32, wrap32, wrap64
 from .wait_frame import Wait
 
@@ -27,6 +29,11 @@ def checked_native(
     results = convention.results
 
     def check(answer: Any) -> Any:
+        if type(answer) is CoroutineType:
+            if not may_wait:
+                answer.close()
+                raise FailedPreconditionError(f"{name} is a coroutine, but is called where nothing can wait")
+            return advance(answer, check)
         if isinstance(answer, Wait):
             if not may_wait:
                 raise FailedPreconditionError(f"{name} returned a Wait, but is called where nothing can wait")

@@ -128,7 +128,7 @@ class Stack:
                     hand(answer.callee[1])
                     answer = None
                 else:
-                    self._wait(self._native_name(frame), answer)
+                    self._wait(frame, answer)
                     return False
                 if len(frames) >= self.max_depth:
                     raise ResourceExhaustedError(
@@ -158,16 +158,13 @@ class Stack:
         wait.sources = ()
         answer = resume(wait.error)
         if type(answer) is Wait:
-            self._wait(native.name, answer)
+            native.resume = answer.resume
+            self.frames += (native, WaitFrame(answer))
             return False
         self._handed.append(answer)
         return True
 
-    def _native_name(self, frame: Frame) -> str:
-        function = frame.function
-        return function.state.module.mnemonic_at(function.ordinal, frame.pc)[1] or "?"
-
-    def _wait(self, name: str, wait: Wait) -> None:
+    def _wait(self, name: str | Frame, wait: Wait) -> None:
         self.frames.append(NativeFrame(name, wait.resume))
         self.frames.append(WaitFrame(wait))
 

@@ -96,9 +96,9 @@ class Guard:
         self.expired = False
         self.thread = 0
 
-    def enter(self) -> None:
-        """From here on this thread may get ``Interrupted``."""
-        self.thread = threading.get_ident()
+    def enter(self, thread: int | None = None) -> None:
+        """From here on this thread may get ``Interrupted``; or another one, which is to ``leave``."""
+        self.thread = threading.get_ident() if thread is None else thread
         self._active = True
         self._watchdog.watch(self)
 

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Final, TypeAlias
 
+from ...awaiting import await_source
 from ...hal_vulkan import Device, Fence, TimelineSemaphore
 from ...hal_vulkan.fence import FenceNotification
+from ...hal_vulkan.notifier import Notification
 from ...status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError
 from .hal_semaphore import HalSemaphore
 
@@ -132,17 +134,26 @@ class HalFence:
         if self.failure is not None:
             raise self.failure.again()
 
-    def notify(self, callback: Callable[[PumiceError | None], None]) -> FenceNotification:
+    def notify(self, callback: Callable[[PumiceError | None], None]) -> FenceNotification | Notification:
         """Calls back once when reached or failed, perhaps at once; see ``TimelineSemaphore.notify``."""
         if self.failure is not None:
             failed = FenceNotification(callback, 1)
             failed._one(self.failure)
             return failed
+        points = self.points()
+        if len(points) == 1:
+            return points[0][0].notify(
+                points[0][1], lambda error: callback(error if error is not None else self.failure)
+            )
 
         def call(error: PumiceError | None) -> None:
             callback(error if error is not None else self.failure)
 
-        return Fence(self.points()).notify(call)
+        return Fence(points).notify(call)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Waits in a coroutine of asyncio's, or in a native function that is one; blocks nothing."""
+        return await_source(self)
 
     def __repr__(self) -> str:
         if self.failure is not None:
@@ -190,7 +201,7 @@ class _JoinedFence(HalFence):
         for part in self._parts:
             part.wait_until(deadline)
 
-    def notify(self, callback: Callable[[PumiceError | None], None]) -> FenceNotification:
+    def notify(self, callback: Callable[[PumiceError | None], None]) -> FenceNotification | Notification:
         joined = FenceNotification(callback, len(self._parts))
         for part in self._parts:
             part.notify(joined._one)

@@ -224,7 +224,14 @@ def test_the_notifier_finds_the_loss(victim: Device) -> None:
     device = victim
     semaphore, other = device.create_semaphore(), device.create_semaphore()
     told: list[PumiceError | None] = []
+    buffer = device.create_buffer(64 << 20, memory_type=HOST)
+    commands = device.create_command_buffer(name="slow").begin()
+    for _ in range(8):
+        commands.fill(buffer, b"\1")
+    commands.end()
     with failing(device, "vkWaitSemaphores"):
+        # It waits for work in flight only.
+        device.compute_queue.submit((commands,), signals=((semaphore, 1),))
         semaphore.notify(1, told.append)
         until(lambda: device.lost is not None and len(told) == 1)
     assert isinstance(told[0], DeviceLostError)

@@ -22,7 +22,7 @@ from pumice.status import DeadlineExceededError, InvalidArgumentError
 from pumice.vm.assembler import assemble
 from pumice.vm.bytecode_module import BytecodeModule
 from pumice.vm.context import Context
-from pumice.vm.invocation import deadlines, timeout_seconds
+from pumice.vm.deadlines import deadlines, timeout_seconds
 from pumice.vm.native_module import NativeModule
 from pumice.vm.wait_frame import Wait
 from pumice.vm.waiting import LONGEST_WAIT

@@ -1,0 +1,471 @@
+"""Invocations that run on a loop: ``async_invoke`` with a callback, and ``Invocation``, which can be asked, awaited and cancelled.
+
+Both drive the staged sequence (invocation.py) on a ``Loop``: each step is a callback of the loop, each wait is armed and blocks nobody.
+Thread rule: every function and method from any thread. The design is in docs/design/invocation.md.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator
+from typing import Any, Final, TypeAlias
+
+from ..awaiting import await_source
+from ..status import (
+    AbortedError,
+    CancelledError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    PumiceError,
+    StatusCode,
+)
+from . import invocation as staged
+from .admission import checked_policy
+from .armed_wait import ArmedWait
+from .context import Context
+from .deadlines import timeout_seconds
+from .function import Function
+from .invocation import Inputs, InvokeState, status_of
+from .latch import Latch
+from .loop import Loop
+from .policy import FIFO, InvocationPolicy
+from .wait_source import WaitSource
+from .watchdog import Interrupted
+
+__all__ = ["AsyncCallback", "AsyncInvocation", "Invocation", "async_invoke"]
+
+AsyncCallback: TypeAlias = Callable[[Loop, "Exception | None", "tuple[Any, ...] | None"], None]
+"""Called with the loop, and the outputs or the error."""
+
+# Held for a few assignments. Reentrant, as finalizers and signal handlers may cancel.
+_lock: Final = threading.RLock()
+
+
+class AsyncInvocation:
+    """What runs one invocation on a loop; ``async_invoke`` makes it.
+
+    Its steps never overlap: each is scheduled by the one before, or by the end of its wait. ``abort`` and ``cancel`` may come at any time; what
+    is suspended then ends at once, what is in the middle of a step ends behind it.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_armed",
+        "_callback",
+        "_context",
+        "_deadline",
+        "_ending",
+        "_inputs",
+        "_loop",
+        "_settle",
+        "_state",
+        "_target",
+        "_timeout",
+    )
+
+    def __init__(
+        self,
+        loop: Loop,
+        context: Context,
+        function: Function,
+        inputs: Inputs | Callable[[], tuple[Any, ...]],
+        policy: InvocationPolicy | None,
+        timeout: float | None,
+        callback: AsyncCallback,
+        settle: Callable[[Any], WaitSource | None] | None = None,
+    ) -> None:
+        self._loop = loop
+        self._context = context
+        self._target: tuple[Context, Function, InvocationPolicy | None] | None = (context, function, policy)
+        self._inputs: Inputs | Callable[[], tuple[Any, ...]] | None = inputs
+        self._callback: AsyncCallback | None = callback
+        self._settle = settle
+        self._state = InvokeState()
+        self._armed: ArmedWait | None = None
+        self._ending: Exception | None = None
+        self._timeout = timeout
+        self._deadline: float | None = None
+
+    def start(self) -> None:
+        """Schedules the first step."""
+        self._context.invocations.add(self)
+        if self._timeout is not None:
+            self._deadline = time.monotonic() + timeout_seconds(self._timeout)
+        if self._loop.add(self):
+            self._loop.call(self._begin)
+        else:
+            self._finish(AbortedError("the loop has ended; no invocation can run on it"), None)
+
+    # -- steps, on the loop --------------------------------------------------------------------------
+
+    def _begin(self, error: PumiceError | None) -> None:
+        target, inputs = self._target, self._inputs
+        self._target = self._inputs = None
+        if self._is_over(error) or target is None:
+            return
+        context, function, policy = target
+        try:
+            if callable(inputs):
+                arguments = inputs()
+            else:
+                assert inputs is not None
+                arguments = staged.checked_call(context, function, inputs)
+            del inputs
+            turn = checked_policy(policy, context, FIFO)
+            self._advance(staged.begin(self._state, context, function, arguments, turn, self._deadline))
+        except Interrupted:
+            self._interrupted()
+        except Exception as raised:
+            self._finish(self._ending or raised, None)
+
+    def _resume(self, error: PumiceError | None) -> None:
+        self._armed = None
+        if self._is_over(error):
+            return
+        try:
+            self._advance(staged.step(self._state, self._deadline))
+        except Interrupted:
+            self._interrupted()
+        except Exception as raised:
+            self._finish(self._ending or raised, None)
+
+    def _is_over(self, error: Exception | None) -> bool:
+        """Ends it where somebody or its deadline wants so."""
+        error = error or self._ending
+        if error is not None:
+            self._finish(error, None)
+            return True
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._late()
+            return True
+        return False
+
+    def _interrupted(self) -> None:
+        if self._ending is not None:
+            self._finish(self._ending, None)
+        else:
+            self._late()
+
+    def _late(self) -> None:
+        function = self._state.function
+        self._finish(
+            DeadlineExceededError(
+                f"{function.full_name if function is not None else 'the invocation'} was not done within its timeout of "
+                f"{self._timeout:g} s; everything of the call was released"
+            ),
+            None,
+        )
+
+    def _advance(self, status: StatusCode) -> None:
+        state = self._state
+        if status is not StatusCode.DEFERRED:
+            error, outputs = state.take()
+            if error is not None or self._settle is None:
+                # What fails because it is being ended ended by that.
+                self._finish(error and (self._ending or error), outputs)
+            else:
+                self._settled(outputs)
+            return
+        if self._ending is not None:
+            self._finish(self._ending, None)
+            return
+        frame, stack = state.wait_frame, state._stack
+        if frame is None or stack is None or frame.done:
+            self._loop.call(self._resume)
+            return
+        self._hold(self._loop.wait(stack, frame, self._deadline, self._resume))
+
+    def _hold(self, armed: ArmedWait | None) -> None:
+        """Notes the wait to be cancelled; it may be over, or not wanted any more."""
+        if armed is None or armed.is_done:
+            return
+        self._armed = armed
+        if self._ending is not None:
+            self._stop_waiting()
+
+    def _settled(self, outputs: Any) -> None:
+        """The program is done; its results are when a source is."""
+        settle, self._settle = self._settle, None
+        assert settle is not None
+        source = settle(outputs)
+        if source is None or source.query():
+            self._finish(None, outputs)
+            return
+
+        def done(error: PumiceError | None) -> None:
+            self._armed = None
+            if not self._is_over(error):
+                self._finish(None, outputs)
+
+        from .armed_wait import arm
+
+        def over(error: PumiceError | None) -> None:
+            self._loop.call(lambda ended: done(ended or (None if self._deadline_passed(error) else error)))
+
+        self._hold(arm((source,), False, self._deadline, over))
+
+    def _deadline_passed(self, error: PumiceError | None) -> bool:
+        return (
+            isinstance(error, DeadlineExceededError)
+            and self._deadline is not None
+            and time.monotonic() >= self._deadline
+        )
+
+    # -- the end -------------------------------------------------------------------------------------
+
+    def abort(self, error: PumiceError) -> None:
+        """Ends it with an error, unless it has ended.
+
+        Where it is suspended, all that it holds is released before this returns, and the callback comes on the loop. Where it is in a step that
+        is interrupted in the program's own code; a native function returns first.
+        """
+        with _lock:
+            if self._callback is None or self._ending is not None:
+                return
+            self._ending = error
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        """Releases what a suspended invocation holds, or interrupts its step. Its end comes on the loop."""
+        armed = self._armed
+        cancelled = armed is not None and armed.cancel()
+        if not staged.try_abort(self._state):
+            staged.interrupt_step(self._state)
+        if cancelled:
+            self._loop.call(self._resume)
+
+    def cancel(self) -> None:
+        """``abort`` with CancelledError."""
+        self.abort(CancelledError("the invocation was cancelled"))
+
+    def _finish(self, error: Exception | None, outputs: tuple[Any, ...] | None) -> None:
+        with _lock:
+            callback, self._callback = self._callback, None
+        if callback is None:
+            return
+        self._settle = None
+        self._inputs = self._target = None
+        if self._state.context is not None:
+            self._state._clear()
+        self._loop.remove(self)
+        self._context.invocations.discard(self)
+        callback(self._loop, error, outputs)
+
+
+def async_invoke(
+    loop: Loop,
+    context: Context,
+    function: Function,
+    inputs: Inputs,
+    callback: AsyncCallback,
+    *,
+    policy: InvocationPolicy | None = None,
+    timeout: float | None = None,
+) -> AsyncInvocation:
+    """Invokes a function on a loop and returns at once.
+
+    Args:
+        loop: where its steps run, and the callback.
+        context: that the function is of.
+        function: ``context.lookup`` finds it.
+        inputs: values for its arguments, kept until it begins; do not change the list before.
+        callback: called exactly once, whatever fails, with the loop, the error or ``None``, and the outputs or ``None``. It may come before
+            this returns, must not block, and ends the loop by raising. The error is that of the program, or of the attempt to
+            invoke it: InvalidArgumentError for inputs that do not match, DeadlineExceededError, CancelledError, AbortedError where the loop
+            ended first.
+        policy: how it is ordered among the context's other invocations; ``None`` waits for a turn (in a concurrent context it overlaps).
+        timeout: seconds for everything, the wait for a turn included; ``None`` is for ever.
+
+    Returns:
+        the invocation, to be cancelled.
+
+    Raises:
+        InvalidArgumentError: no loop, a callback that cannot be called, a timeout that is no number. There is no callback then.
+    """
+    if not isinstance(loop, Loop):
+        raise InvalidArgumentError(f"loop is a pumice.vm.Loop, got {type(loop).__name__}")
+    if not callable(callback):
+        raise InvalidArgumentError(
+            f"callback is called with the loop, the error and the outputs; got {type(callback).__name__}"
+        )
+    if timeout is not None:
+        timeout_seconds(timeout)
+    invoked = AsyncInvocation(loop, context, function, inputs, policy, timeout, callback)
+    invoked.start()
+    return invoked
+
+
+class Invocation(Latch):
+    """A function call that is under way or done: to be asked, waited for, awaited, cancelled. ``Invocation.create`` begins one.
+
+    It is a wait source, ready when the invocation has ended in whatever way: native functions of other contexts can wait for it.
+    """
+
+    __slots__ = ("_convert", "_outcome", "_outputs", "_run")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._run: AsyncInvocation | None = None
+        self._outputs: tuple[Any, ...] | None = None
+        self._outcome: Exception | None = None
+        self._convert: Callable[[Any], Any] | None = None
+
+    @classmethod
+    def create(
+        cls,
+        context: Context,
+        function: Function,
+        inputs: Inputs = (),
+        *,
+        policy: InvocationPolicy | None = None,
+        loop: Loop | None = None,
+        timeout: float | None = None,
+    ) -> Invocation:
+        """Begins an invocation.
+
+        Args:
+            context: that the function is of.
+            function: ``context.lookup`` finds it.
+            inputs: values for its arguments. Do not change a list before it begins.
+            policy: how it is ordered among the context's other invocations; ``None`` waits for a turn (in a concurrent context it
+                overlaps).
+            loop: where its steps run; ``None`` is the context's own (``Context.loop``).
+            timeout: seconds for everything, the wait for a turn included; ``None`` is for ever.
+
+        Raises:
+            InvalidArgumentError: no context, function or loop, or a timeout that is no number.
+            FailedPreconditionError: the function is of another context.
+            ClosedError: the context was closed.
+
+        Whatever else there is to say about it, its status says.
+        """
+        return cls()._start(context, function, inputs, policy, loop, timeout)
+
+    def _start(
+        self,
+        context: Context,
+        function: Function,
+        inputs: Inputs | Callable[[], tuple[Any, ...]],
+        policy: InvocationPolicy | None,
+        loop: Loop | None,
+        timeout: float | None,
+        settle: Callable[[Any], WaitSource | None] | None = None,
+        convert: Callable[[Any], Any] | None = None,
+    ) -> Invocation:
+        """``create``, for the runtime too: ``inputs`` may make the VM's own values when it begins, ``settle`` gives what results have to wait for, ``convert`` makes the caller's of the VM's."""
+        if not isinstance(context, Context) or not isinstance(function, Function):
+            raise InvalidArgumentError(
+                f"an invocation is of a Function in a Context; got {type(function).__name__} and {type(context).__name__}"
+            )
+        if function.context is not context:
+            raise FailedPreconditionError(f"{function.full_name} is a function of another context")
+        if loop is not None and not isinstance(loop, Loop):
+            raise InvalidArgumentError(f"loop is a pumice.vm.Loop, got {type(loop).__name__}")
+        checked_policy(policy, context, FIFO)
+        if timeout is not None:
+            timeout_seconds(timeout)
+        context.check_open()
+        self._convert = convert
+        run = AsyncInvocation(loop or context.loop, context, function, inputs, policy, timeout, self._ended, settle)
+        self._run = run
+        run.start()
+        return self
+
+    def _ended(self, loop: Loop, error: Exception | None, outputs: tuple[Any, ...] | None) -> None:
+        if error is None and self._convert is not None:
+            try:
+                outputs = self._convert(outputs)
+            except Exception as raised:
+                error, outputs = raised, None
+        self._outputs = outputs if error is None else None
+        self._outcome = error
+        self._run = self._convert = None
+        self.settle()
+
+    # -- what became of it ---------------------------------------------------------------------------
+
+    def query_status(self) -> StatusCode:
+        """OK, DEFERRED while it is not done, CANCELLED, ABORTED where its loop ended first, or the code of its error."""
+        if not self.is_settled:
+            return StatusCode.DEFERRED
+        return StatusCode.OK if self._outcome is None else status_of(self._outcome)
+
+    @property
+    def outputs(self) -> Any:
+        """Its results, one for each that the function declares; ``None`` while it is not done, and if it failed."""
+        return self._outputs
+
+    @property
+    def error(self) -> Exception | None:
+        """What it failed with; ``None`` while it is not done, and if it did not fail."""
+        return self._outcome
+
+    def done(self) -> bool:
+        """Whether it has ended, in whatever way."""
+        return self.is_settled
+
+    def wait(self, deadline: float | None = None) -> StatusCode:
+        """Blocks until it is done.
+
+        Args:
+            deadline: ``time.monotonic()`` seconds; ``None`` is for ever.
+
+        Returns:
+            ``query_status()``; or DEADLINE_EXCEEDED where the deadline passed first, which does it no harm: ``done()`` tells that from its
+            own failure.
+        """
+        try:
+            self.wait_until(deadline)
+        except DeadlineExceededError:
+            return StatusCode.DEADLINE_EXCEEDED
+        return self.query_status()
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Its results, once it is done.
+
+        Args:
+            timeout: seconds to wait; ``None`` is for ever.
+
+        Raises:
+            DeadlineExceededError: it was not done in time, and goes on; or its own timeout passed.
+            CancelledError: it was cancelled.
+            AbortedError: the loop that it ran on ended.
+            PumiceError: what the program failed with; or a native function's own exception.
+        """
+        self.wait_until(None if timeout is None else time.monotonic() + timeout_seconds(timeout))
+        return self._result()
+
+    def _result(self) -> Any:
+        error = self._outcome
+        if error is not None:
+            raise error.again() if isinstance(error, PumiceError) else error
+        return self._outputs
+
+    def cancel(self) -> None:
+        """Asks for its end: nothing if it is done; at once where it waits; behind the step that it is in otherwise, which may be its last.
+
+        Work of its on a device is not recalled; what that uses is kept until it is done, and released then.
+        """
+        run = self._run
+        if run is not None:
+            run.cancel()
+
+    def add_done_callback(self, callback: Callable[[Invocation], None]) -> None:
+        """Calls ``callback(invocation)`` once it is done: on its loop, or at once if it is. It must not block."""
+        if not callable(callback):
+            raise InvalidArgumentError(f"callback is called with the invocation, got {type(callback).__name__}")
+        self.notify(lambda _: callback(self))
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        """Waits for it and gives its results; if the waiting task is cancelled, so is the invocation."""
+        try:
+            yield from await_source(self)
+        finally:
+            if not self.is_settled:
+                self.cancel()
+        return self._result()
+
+    def __repr__(self) -> str:
+        return f"<Invocation, {self.query_status().name}>"
