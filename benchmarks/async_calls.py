@@ -1,0 +1,141 @@
+"""Does overlapping pay? Calls a second of compiled programs with 1, 8 and 64 in flight, beside synchronous calls and IREE's runtime.
+
+Each program is called on device arrays, in blocks of all ways that alternate in random order: synchronously; from asyncio with the session's
+thread running the steps (``call_async``, the default); from asyncio with the steps in the event loop (``AsyncioLoop``); and, one after another, with the
+``iree.runtime`` package.
+
+What overlapping can win is bounded by what of a synchronous call is not Python: the *host share* is the calling thread's CPU time in a call
+over its wall time, and the bound its inverse, that of calls which cost nothing more by being asynchronous. Where the device is the host's own
+processor (lavapipe), kernels and Python share its cores besides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import numpy as np
+from call_latency import peer_call
+from peer_programs import PROGRAMS, compiled
+from rich.console import Console
+from rich.table import Table
+
+import pumice
+from pumice.vm import AsyncioLoop
+
+DEPTHS = (1, 8, 64)
+TARGET = 1.5  # of our own synchronous rate, at 8 in flight
+
+
+def synchronous(call: Callable[[], object], count: int) -> float:
+    """Calls a second, one after another."""
+    begin = time.perf_counter()
+    for _ in range(count):
+        call()
+    return count / (time.perf_counter() - begin)
+
+
+def host_share(call: Callable[[], object], count: int) -> float:
+    """The calling thread's CPU time in a call over the call's time."""
+    begin, cpu = time.perf_counter(), time.thread_time()
+    for _ in range(count):
+        call()
+    return (time.thread_time() - cpu) / (time.perf_counter() - begin)
+
+
+def overlapping(
+    function: pumice.SessionFunction, arrays: list[pumice.DeviceArray], depth: int, count: int, in_loop: bool
+) -> float:
+    """Calls a second from asyncio, so many of them in flight."""
+
+    async def main() -> float:
+        loop = AsyncioLoop() if in_loop else None
+
+        async def caller() -> None:
+            for _ in range(count // depth):
+                await function.call_async(*arrays, loop=loop)
+
+        begin = time.perf_counter()
+        await asyncio.gather(*(caller() for _ in range(depth)))
+        return count // depth * depth / (time.perf_counter() - begin)
+
+    return asyncio.run(main())
+
+
+@click.command()
+@click.option(
+    "--device", "uri", default="vulkan", help="Device URI for pumice; IREE takes its own first Vulkan device."
+)
+@click.option("--rounds", default=10, show_default=True, help="Blocks of each way of calling.")
+@click.option(
+    "--calls", default=640, show_default=True, help="Calls in a block of simple_mul; the others take a quarter."
+)
+@click.option("--json", "json_file", type=click.Path(), help="Write the rates (calls a second) of all blocks here.")
+@click.option("--check", is_flag=True, help="Exit with 1 if the target is missed where the device allows it.")
+def main(uri: str, rounds: int, calls: int, json_file: str | None, check: bool) -> None:
+    """Prints calls a second, and ratios to synchronous calls of pumice and of IREE's runtime."""
+    raw: dict[str, dict[str, list[float]]] = {}
+    bounds: dict[str, float] = {}
+    with pumice.open_device(uri) as device:
+        for name in ("simple_mul", "mnist_like"):
+            program = PROGRAMS[name]
+            with pumice.Session(device, options=pumice.SessionOptions(concurrent=True)) as session:
+                module = session.load(compiled(program))
+                function = session.lookup(f"{module.name}.{program.function}")
+                arrays = [session.device.asarray(array) for array in program.arrays()]
+                peer = peer_call(program)
+                count = calls if name == "simple_mul" else calls // 4
+                ways: dict[str, Callable[[], float]] = {
+                    "synchronous": lambda: synchronous(lambda: function(*arrays), count),
+                    "iree.runtime": lambda: synchronous(peer, count),
+                }
+                for depth in DEPTHS:
+                    ways[f"{depth} in flight"] = lambda d=depth: overlapping(function, arrays, d, count, False)
+                for depth in DEPTHS:
+                    ways[f"{depth} in flight, in the loop"] = lambda d=depth: overlapping(
+                        function, arrays, d, count, True
+                    )
+                for way in ways.values():
+                    way()
+                rates = raw[name] = {way: [] for way in ways}
+                for _ in range(rounds):
+                    for way in random.sample(list(ways), len(ways)):
+                        rates[way].append(ways[way]())
+                bounds[name] = 1 / min(1.0, host_share(lambda: function(*arrays), count))
+        device_name = device.name
+
+    table = Table(title=f"calls a second on {device_name}, {os.cpu_count()} cores (medians of {rounds} blocks)")
+    for column in ("program", "way", "calls/s", "of synchronous", "of iree.runtime", "bound"):
+        table.add_column(column, justify="left" if column in ("program", "way") else "right")
+    missed = False
+    for name, rates in raw.items():
+        ours, theirs = (float(np.median(rates[way])) for way in ("synchronous", "iree.runtime"))
+        for way, values in rates.items():
+            rate = float(np.median(values))
+            first = way == "synchronous"
+            table.add_row(
+                name if first else "", way, f"{rate:,.0f}", f"{rate / ours:.2f}", f"{rate / theirs:.2f}",
+                f"{bounds[name]:.2f}" if first else "",
+            )  # fmt: skip
+        best = max(float(np.median(rates[way])) for way in rates if way.startswith("8 in flight"))
+        missed = missed or (bounds[name] >= TARGET and best / ours < TARGET)
+    Console(width=None if sys.stdout.isatty() else 110).print(table)
+    print(
+        "bound: the most that overlapping can give, 1 over the share of a synchronous call that is Python. "
+        f"Target at 8 in flight: {TARGET} where the bound allows it."
+    )
+    if json_file:
+        Path(json_file).write_text(json.dumps({"rates": raw, "bounds": bounds}))
+    if check and missed:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
