@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +32,13 @@ def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["PUMICE_CACHE_DIR"]
     else:
         os.environ["PUMICE_CACHE_DIR"] = before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interruptible() -> None:
+    """Shells have what they start in the background ignore Ctrl-C, and its children too; these tests send it."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _counts() -> dict[str, int]:

@@ -59,13 +59,13 @@ def _compile(text: str) -> bytes:
     return module
 
 
-def _stays_flat(device: pumice.Device, call: Callable[[int], object], warm: int, calls: int) -> None:
+def _stays_flat(session: pumice.Session, call: Callable[[int], object], warm: int, calls: int) -> None:
     process = psutil.Process()
 
     def settle() -> None:
         gc.collect()
-        device.hal.wait_idle()
-        device.hal.trim()  # how many command pools are kept depends on what was in flight at once
+        session.device.hal.wait_idle()
+        session.trim()  # how many recordings and command pools are kept depends on what was in flight at once
 
     for step in range(warm):
         call(step)
@@ -99,7 +99,7 @@ def test_calls_of_a_small_program_are_flat(staging: bool) -> None:
             if step % 100 == 0:
                 np.testing.assert_array_equal(np.asarray(result), (a + step % 20 if step % 3 else a) * b)
 
-        _stays_flat(device, call, 1_000, calls)
+        _stays_flat(session, call, 1_000, calls)
         for array in held:
             array.close()
 
@@ -117,7 +117,7 @@ def test_calls_of_a_classifier_are_flat() -> None:
                 for result, same in zip(results, expected, strict=True):
                     np.testing.assert_array_equal(np.asarray(result), same)
 
-        _stays_flat(device, call, 300, 400 if _VALIDATION else 2_000)
+        _stays_flat(session, call, 300, 400 if _VALIDATION else 2_000)
 
 
 @pytest.mark.peer

@@ -13,8 +13,19 @@ import pytest
 import pumice
 from pumice.hal_vulkan import TimelineSemaphore
 from pumice.status import StatusCode
-from pumice.vm import Context, InlineLoop, Invocation, InvokeState, NativeModule, Wait, async_invoke, begin_invoke
-from pumice.vm import end_invoke, resume_invoke, wait_invoke_async
+from pumice.vm import (
+    Context,
+    InlineLoop,
+    Invocation,
+    InvokeState,
+    NativeModule,
+    Wait,
+    async_invoke,
+    begin_invoke,
+    end_invoke,
+    resume_invoke,
+    wait_invoke_async,
+)
 from pumice.vm.assembler import assemble
 from pumice.vm.bytecode_module import BytecodeModule
 from pumice.vm.module_writer import write_module
