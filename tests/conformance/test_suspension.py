@@ -150,7 +150,7 @@ def test_a_call_is_cancelled_while_the_device_works(device: pumice.Device) -> No
         before = counts(device)
         for _ in range(3):
             call = large.submit(x, x)
-            until(lambda: call._run is None or call._run._armed is not None)
+            until(lambda call=call: call._run is None or call._run._armed is not None)  # type: ignore[misc]
             assert call.query_status() is StatusCode.DEFERRED, "the device was done too soon for this test"
             call.cancel()
             assert session.context.turns.in_flight == 0, "it is released when cancel returns"
