@@ -30,9 +30,10 @@ class Turn(Latch):
 
     Attributes:
         policy: the policy that it has.
+        thread: that is in a step of the invocation, or 0.
     """
 
-    __slots__ = ("_admission", "_key", "_released", "policy")
+    __slots__ = ("_admission", "_key", "_released", "policy", "thread")
 
     def __init__(self, admission: Admission, policy: InvocationPolicy) -> None:
         super().__init__()
@@ -40,6 +41,7 @@ class Turn(Latch):
         self._key = (-policy.priority, next(_order))
         self._released = False
         self.policy = policy
+        self.thread = 0
 
     def __lt__(self, other: Turn) -> bool:
         return self._key < other._key
@@ -54,7 +56,7 @@ class Turn(Latch):
         if not self.is_settled and self._admission.runs_here():
             raise FailedPreconditionError(
                 "waiting for a turn in a context whose function this thread is running would never end; call the function with "
-                "context.invoke, or make the context with concurrent=True"
+                "context.invoke instead"
             )
         super().wait_until(deadline)
 
@@ -107,6 +109,12 @@ class Admission:
             self.in_flight += 1
             heapq.heappush(self.waiting, turn)
         self.admit()
+        if policy.refuse and not turn.is_settled:  # somebody was quicker
+            self.release(turn)
+            raise FailedPreconditionError(
+                f"this {context.kind} has just begun to run another invocation: give policy=FIFO to wait for a turn, or make the "
+                f"{context.kind} with concurrent=True"
+            )
         return turn
 
     def admit(self) -> None:
@@ -132,8 +140,9 @@ class Admission:
         self.admit()
 
     def runs_here(self) -> bool:
-        """Whether this thread is in a function of the context, and the context runs one at a time."""
-        return not self._context.concurrent and self._context.is_running_here()
+        """Whether this thread is in a function of the context that ends before the next turn comes."""
+        holder = self.holder
+        return self._context.is_running_here() or (holder is not None and holder.thread == threading.get_ident())
 
 
 def checked_policy(policy: object, context: Context, default: InvocationPolicy) -> InvocationPolicy:

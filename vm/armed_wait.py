@@ -99,10 +99,10 @@ class ArmedWait:
         try:
             for source in sources:
                 notification = _notify(source, self.ready)
-                if self._callback is None:
-                    notification.cancel()
-                    return
                 self._armed.append(notification)
+                if self._callback is None:  # and it may have been before that one was on the list
+                    self._disarm()
+                    return
             if not sources:
                 self._missing = 1
                 self.ready(None)

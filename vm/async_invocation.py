@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias
 
 from ..awaiting import await_source
 from ..status import (
-    AbortedError,
     CancelledError,
     DeadlineExceededError,
     FailedPreconditionError,
@@ -27,6 +26,7 @@ from .armed_wait import ArmedWait
 from .context import Context
 from .deadlines import timeout_seconds
 from .function import Function
+from .future_sources import as_pumice_error
 from .invocation import Inputs, InvokeState, status_of
 from .latch import Latch
 from .loop import Loop
@@ -54,11 +54,13 @@ class AsyncInvocation:
         "__weakref__",
         "_armed",
         "_callback",
+        "_callback_raised",
         "_context",
         "_deadline",
         "_ending",
         "_inputs",
         "_loop",
+        "_name",
         "_settle",
         "_state",
         "_target",
@@ -79,8 +81,10 @@ class AsyncInvocation:
         self._loop = loop
         self._context = context
         self._target: tuple[Context, Function, InvocationPolicy | None] | None = (context, function, policy)
+        self._name = getattr(function, "full_name", "the invocation")
         self._inputs: Inputs | Callable[[], tuple[Any, ...]] | None = inputs
         self._callback: AsyncCallback | None = callback
+        self._callback_raised = False
         self._settle = settle
         self._state = InvokeState()
         self._armed: ArmedWait | None = None
@@ -93,10 +97,8 @@ class AsyncInvocation:
         self._context.invocations.add(self)
         if self._timeout is not None:
             self._deadline = time.monotonic() + timeout_seconds(self._timeout)
-        if self._loop.add(self):
-            self._loop.call(self._begin)
-        else:
-            self._finish(AbortedError("the loop has ended; no invocation can run on it"), None)
+        self._loop.add(self)
+        self._loop.call(self._begin)  # with an error if it has ended
 
     # -- steps, on the loop --------------------------------------------------------------------------
 
@@ -107,18 +109,14 @@ class AsyncInvocation:
             return
         context, function, policy = target
         try:
-            if callable(inputs):
-                arguments = inputs()
-            else:
-                assert inputs is not None
-                arguments = staged.checked_call(context, function, inputs)
+            # Also of None, which a caller may have given and is told about.
+            arguments = inputs() if callable(inputs) else staged.checked_call(context, function, inputs)  # type: ignore[arg-type]
             del inputs
             turn = checked_policy(policy, context, FIFO)
             self._advance(staged.begin(self._state, context, function, arguments, turn, self._deadline))
-        except Interrupted:
-            self._interrupted()
-        except Exception as raised:
-            self._finish(self._ending or raised, None)
+        except BaseException as raised:
+            if self._failed(raised):
+                raise
 
     def _resume(self, error: PumiceError | None) -> None:
         self._armed = None
@@ -126,14 +124,26 @@ class AsyncInvocation:
             return
         try:
             self._advance(staged.step(self._state, self._deadline))
-        except Interrupted:
+        except BaseException as raised:
+            if self._failed(raised):
+                raise
+
+    def _failed(self, raised: BaseException) -> bool:
+        """A step raised; whether that is for who runs the loop."""
+        if self._callback_raised:
+            return True  # which ends the loop
+        if isinstance(raised, Interrupted):
             self._interrupted()
-        except Exception as raised:
+        elif isinstance(raised, Exception):
             self._finish(self._ending or raised, None)
+        else:
+            self._finish(self._ending or as_pumice_error(raised, "the invocation"), None)
+            return isinstance(raised, (KeyboardInterrupt, SystemExit))
+        return False
 
     def _is_over(self, error: Exception | None) -> bool:
         """Ends it where somebody or its deadline wants so."""
-        error = error or self._ending
+        error = self._ending or error  # the loop's end may be part of what ends it
         if error is not None:
             self._finish(error, None)
             return True
@@ -149,10 +159,9 @@ class AsyncInvocation:
             self._late()
 
     def _late(self) -> None:
-        function = self._state.function
         self._finish(
             DeadlineExceededError(
-                f"{function.full_name if function is not None else 'the invocation'} was not done within its timeout of "
+                f"{self._name} was not done within its timeout of "
                 f"{self._timeout:g} s; everything of the call was released"
             ),
             None,
@@ -231,9 +240,11 @@ class AsyncInvocation:
         """Releases what a suspended invocation holds, or interrupts its step. Its end comes on the loop."""
         armed = self._armed
         cancelled = armed is not None and armed.cancel()
-        if not staged.try_abort(self._state):
+        idle = staged.try_abort(self._state)
+        if not idle:
             staged.interrupt_step(self._state)
-        if cancelled:
+        # A loop that has ended may never come to what was scheduled on it.
+        if cancelled or (idle and self._loop.is_closed):
             self._loop.call(self._resume)
 
     def cancel(self) -> None:
@@ -244,6 +255,7 @@ class AsyncInvocation:
         with _lock:
             callback, self._callback = self._callback, None
         if callback is None:
+            staged.try_abort(self._state)
             return
         self._settle = None
         self._inputs = self._target = None
@@ -251,7 +263,11 @@ class AsyncInvocation:
             self._state._clear()
         self._loop.remove(self)
         self._context.invocations.discard(self)
-        callback(self._loop, error, outputs)
+        try:
+            callback(self._loop, error, outputs)
+        except BaseException:
+            self._callback_raised = True
+            raise
 
 
 def async_invoke(
@@ -282,10 +298,12 @@ def async_invoke(
         the invocation, to be cancelled.
 
     Raises:
-        InvalidArgumentError: no loop, a callback that cannot be called, a timeout that is no number. There is no callback then.
+        InvalidArgumentError: no loop or context, a callback that cannot be called, a timeout that is no number. There is no callback then.
     """
     if not isinstance(loop, Loop):
         raise InvalidArgumentError(f"loop is a pumice.vm.Loop, got {type(loop).__name__}")
+    if not isinstance(context, Context):
+        raise InvalidArgumentError(f"context is a pumice.vm.Context, got {type(context).__name__}")
     if not callable(callback):
         raise InvalidArgumentError(
             f"callback is called with the loop, the error and the outputs; got {type(callback).__name__}"

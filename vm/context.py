@@ -312,6 +312,8 @@ class Context:
             )
         if self._closed or (self.turns.holder is not None and not self._depth):
             self._use.release()
+            if self.turns.waiting:  # the turn may have come meanwhile, and found the context in this thread's hands
+                self.turns.admit()
             self.check_open()
             raise FailedPreconditionError(
                 f"an invocation of this {self.kind} is under way, suspended or about to run: end or await it, wait for a turn "
@@ -380,7 +382,7 @@ class Context:
 
     def is_running_here(self) -> bool:
         """Whether this thread is in a function of a context that is not concurrent."""
-        return self._depth > 0 and self._owner == threading.get_ident()
+        return not self.concurrent and self._depth > 0 and self._owner == threading.get_ident()
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
@@ -461,6 +463,8 @@ class Context:
                     self._loop.close()
         finally:
             self._use.release()
+            if self.turns.waiting:  # as in _acquire
+                self.turns.admit()
 
     def _abort_invocations(self) -> None:
         """Ends the asynchronous invocations; those in the middle of a step are waited for a little."""

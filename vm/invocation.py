@@ -27,6 +27,7 @@ The header's sentences, one by one, are in docs/design/invocation.md.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, MutableSequence
@@ -43,7 +44,7 @@ from ..status import (
 from .admission import Turn, checked_policy
 from .armed_wait import ArmedWait, arm_frame
 from .context import Context
-from .deadlines import guard_of, step_until, timeout_seconds, wait_for
+from .deadlines import deadlines, guard_of, step_until, timeout_seconds, wait_for
 from .frame import Frame, NativeFrame
 from .function import Function
 from .list import VmList
@@ -251,7 +252,10 @@ def _invoke_in_turn(
     policy: InvocationPolicy,
     timeout: float | None,
 ) -> tuple[Any, ...]:
-    deadline = None if timeout is None else time.monotonic() + timeout_seconds(timeout)
+    own = math.inf if timeout is None else time.monotonic() + timeout_seconds(timeout)
+    # An invocation made by a native function ends by the deadline of what called that.
+    outer = deadlines.get(threading.get_ident(), math.inf)
+    deadline = None if own == outer == math.inf else min(own, outer)
     state = InvokeState()
     try:
         status = begin(state, context, function, values, checked_policy(policy, context, REFUSE), deadline)
@@ -264,6 +268,8 @@ def _invoke_in_turn(
             status = step(state, deadline)
         return end_invoke(state).unwrap()
     except Interrupted:
+        if timeout is None or time.monotonic() >= outer:
+            raise
         raise DeadlineExceededError(
             f"{function.full_name} was not done within its timeout of {timeout:g} s; everything of the call was released"
         ) from None
@@ -420,11 +426,14 @@ def _step(state: InvokeState, deadline: float | None) -> StatusCode:
 
 
 def _run(state: InvokeState, stack: Stack, deadline: float | None) -> bool:
-    state._thread = threading.get_ident()
+    turn = state._turn
+    assert turn is not None
+    state._thread = turn.thread = threading.get_ident()
     try:
         try:
             return stack.step() if deadline is None else step_until(stack, deadline)
         finally:
+            turn.thread = 0
             _leave(state)
     except BaseException:
         _leave(state)  # again, for an interrupt that came just before
@@ -476,6 +485,10 @@ def step(state: InvokeState, deadline: float | None) -> StatusCode:
                 "resume_invoke: another call was under way on this state; make one after another"
             )
     try:
+        if state._phase is not _SUSPENDED:
+            raise FailedPreconditionError(
+                "resume_invoke: another call was under way on this state; make one after another"
+            )
         frame = state.wait_frame
         if frame is not None and not frame.done:
             if not frame.sources:

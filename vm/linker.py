@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -12,6 +13,7 @@ from .calling_convention import CallingConvention
 from .function import Function
 from .module_def import ImportDef
 from .native_call import checked_native
+from .native_coroutine import driven
 from .native_module import NativeExport, NativeModule
 from .wait_frame import Wait
 
@@ -58,11 +60,9 @@ def split_name(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[Loa
 def native_function(loaded: LoadedModule, export: NativeExport) -> Callable[..., Any]:
     """What to call for an export of a native module, bound to its state; its results are checked unless it is trusted."""
     function = export.bind(loaded.state)
-    return (
-        function
-        if export.trusted
-        else checked_native(function, f"{loaded.module.name}.{export.name}", export.convention)
-    )
+    if not export.trusted:
+        return checked_native(function, f"{loaded.module.name}.{export.name}", export.convention)
+    return driven(function) if inspect.iscoroutinefunction(function) else function
 
 
 def link(module: BytecodeModule, modules: Mapping[str, LoadedModule]) -> tuple[list[Callable[..., object]], list[bool]]:

@@ -9,6 +9,7 @@ in asyncio_loop.py. One of your own subclasses ``Loop`` and implements ``_post``
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
@@ -76,11 +77,13 @@ class Loop:
     def _run_with(self, callback: LoopCallback, error: PumiceError | None) -> None:
         try:
             callback(error)
-        except Exception as raised:
+        except BaseException as raised:
             if self._ended is not None:
                 _log.exception("a callback of a loop that had ended raised")
             else:
                 self.fail(raised)
+            if not isinstance(raised, Exception):  # Ctrl-C is for who runs the loop
+                raise
 
     def wait(self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback) -> ArmedWait | None:
         """Performs a wait; the callback comes when it is over, with its outcome on the frame.
@@ -205,13 +208,14 @@ class ThreadLoop(Loop):
         self._thread: threading.Thread | None = None
 
     def _post(self, callback: Callable[[], None]) -> None:
-        self._queue.put(callback)
-        if self._thread is None:
-            with self._lock:
-                if self._thread is None:
-                    thread = threading.Thread(target=_serve, args=(self._queue,), name=self._name, daemon=True)
-                    thread.start()
-                    self._thread = thread
+        with self._lock:
+            if self._ended is not None:  # nothing comes behind what _stop puts there
+                raise self._ended.again()
+            self._queue.put(callback)
+            if self._thread is None:
+                thread = threading.Thread(target=_serve, args=(self._queue,), name=self._name, daemon=True)
+                thread.start()
+                self._thread = thread
 
     def _stop(self) -> None:
         # What is queued is still called, and finds that the loop has ended.
@@ -245,7 +249,9 @@ def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None]) -> None:
         callback = callbacks.get()
         if callback is None:
             break
-        callback()
+        # What is no Exception, such as sys.exit() in a native function, has ended the loop by now, and been logged.
+        with contextlib.suppress(BaseException):
+            callback()
         del callback
     while True:
         try:

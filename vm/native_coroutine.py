@@ -20,7 +20,20 @@ from ..awaiting import driving
 from ..status import FailedPreconditionError, PumiceError
 from .wait_frame import Wait
 
-__all__ = ["advance"]
+__all__ = ["advance", "driven"]
+
+
+def driven(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
+    """A function that runs a coroutine function's coroutines, and takes their results as they are."""
+
+    def call(*arguments: Any) -> Any:
+        return advance(function(*arguments), _as_it_is)
+
+    return call
+
+
+def _as_it_is(result: Any) -> Any:
+    return result
 
 
 def advance(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], error: PumiceError | None = None) -> Any:

@@ -174,6 +174,9 @@ class Stack:
             if isinstance(frame, Frame):
                 frame.registers = ()
                 frame.arguments = None
+            else:
+                # Whoever still has a wait frame, or has armed it, does not keep alive what the function closed over.
+                frame.resume = _resumed
         self.frames.clear()
         self._handed.clear()
 
