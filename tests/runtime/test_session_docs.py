@@ -1,4 +1,4 @@
-"""The design page of sessions names files, members and tests that exist."""
+"""The design pages of sessions and invocations name files, members and tests that exist."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import re
 from pathlib import Path
 
 import pumice
-from pumice.vm.context import Context
+import pumice.vm
+from pumice.vm.loop import Loop
+from pumice.vm.stack import Stack
 
 ROOT = Path(pumice.__file__).parent
-PAGE = (ROOT / "docs/design/session.md").read_text(encoding="utf-8")
+PAGE = "".join((ROOT / "docs/design" / name).read_text(encoding="utf-8") for name in ("session.md", "invocation.md"))
 
 
 def test_every_test_that_the_page_names_exists() -> None:
     named = set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE))
-    assert len(named) > 20
+    assert len(named) > 80
     missing = [
         f"{path}::{name}" for path, name in named if f"\ndef {name}(" not in (ROOT / path).read_text(encoding="utf-8")
     ]
@@ -23,11 +25,14 @@ def test_every_test_that_the_page_names_exists() -> None:
 
 def test_every_file_that_the_page_names_exists() -> None:
     named = set(re.findall(r"`((?:runtime|vm)/\w+\.py)`", PAGE))
-    assert len(named) > 8
+    assert len(named) > 12
     assert not [path for path in named if not (ROOT / path).is_file()]
 
 
 def test_every_member_that_the_page_names_exists() -> None:
-    for owner, member in re.findall(r"`(Session|SessionOptions|Instance|SessionFunction|Context)\.(\w+)", PAGE):
-        home = Context if owner == "Context" else getattr(pumice, owner)
+    owners = "Session|SessionOptions|Instance|SessionFunction|Context|Invocation|InvokeState|AsyncInvocation|Loop|WaitFrame|Stack"
+    found = re.findall(rf"`({owners})\.(\w+)", PAGE)
+    assert len(found) > 40
+    for owner, member in found:
+        home = {"Stack": Stack, "Loop": Loop}.get(owner) or getattr(pumice, owner, None) or getattr(pumice.vm, owner)
         assert hasattr(home, member), f"{owner}.{member}"
