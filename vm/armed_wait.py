@@ -100,7 +100,8 @@ class ArmedWait:
             for source in sources:
                 notification = _notify(source, self.ready)
                 self._armed.append(notification)
-                if self._callback is None:  # and it may have been before that one was on the list
+                if self._callback is None:  # perhaps since before that one was on the list, which may be another by now
+                    notification.cancel()
                     self._disarm()
                     return
             if not sources:

@@ -47,6 +47,7 @@ from pumice.vm import (
     wait_invoke,
     wait_invoke_async,
 )
+from pumice.vm.armed_wait import ArmedWait
 from pumice.vm.assembler import assemble
 from pumice.vm.frame import Frame, NativeFrame
 from pumice.vm.wait_frame import WaitFrame
@@ -556,6 +557,26 @@ def test_of_two_resumes_at_once_one_wins() -> None:
         assert idle(context)
 
 
+def test_a_resume_that_another_one_overtakes_is_refused() -> None:
+    with context_of() as context:
+        state = begin(context, "yields", 7)
+        assert resume_invoke(state) is DEFERRED
+        real = state._busy
+
+        class Overtaken:
+            """The step is made by another call just before this one has the state."""
+
+            def acquire(self, blocking: bool) -> bool:
+                state._busy = real
+                assert resume_invoke(state) is OK
+                return real.acquire(blocking)
+
+        state._busy = Overtaken()  # type: ignore[assignment]
+        with pytest.raises(FailedPreconditionError, match="another call was under way"):
+            resume_invoke(state)
+        assert end_invoke(state).outputs == (7,) and idle(context)
+
+
 # -- waits -------------------------------------------------------------------------------------------
 
 
@@ -879,6 +900,22 @@ def test_arming_that_is_overtaken_disarms_the_one_in_hand() -> None:
         wait_invoke_async(state, None, None, told.append)
         assert told == [None] and not second.has_listeners and not third.has_listeners
         assert finish(state).outputs == (0,)
+
+
+def test_a_source_that_is_ready_while_the_next_one_is_noted_leaves_that_one_disarmed() -> None:
+    first, second, third = Event(), Event(), Event()
+
+    class Notes(list[Any]):
+        def append(self, one: Any) -> None:
+            if len(self) == 1:
+                first.set()
+            super().append(one)
+
+    told: list[object] = []
+    armed = ArmedWait(3, True, told.append)
+    armed._armed = Notes()
+    armed.start((first, second, third), None)
+    assert told == [None] and not second.has_listeners and not third.has_listeners
 
 
 def test_wait_invoke_returns_when_another_thread_sets_the_event() -> None:
