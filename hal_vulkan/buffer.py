@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..status import (
     ClosedError,
@@ -32,6 +32,9 @@ __all__ = ["Buffer"]
 # the key of the range in caches too.
 _DESCRIPTOR = struct.Struct("=QQQQ")
 _SIZE = struct.Struct("=Q")
+# Bytes that are copied at once. A copy holds the interpreter's lock: a large one in one piece would stop every other thread
+# for as long, an event loop's too.
+_PIECE: Final = 2 << 20
 
 
 class Buffer:
@@ -180,7 +183,12 @@ class Buffer:
         self._checked_range(offset, size, "write")
         self._check_writable()
         if size:
-            ffi.memmove(self._pointer_for("write") + offset, data, size)
+            if size <= _PIECE:
+                ffi.memmove(self._pointer_for("write") + offset, data, size)
+            else:
+                source = ffi.from_buffer(data)
+                for at in range(0, size, _PIECE):
+                    ffi.memmove(self._pointer_for("write") + offset + at, source + at, min(_PIECE, size - at))
             if not self._allocation.block.coherent:
                 self.flush(offset, size)
 
@@ -205,7 +213,12 @@ class Buffer:
         if size:
             if not self._allocation.block.coherent:
                 self.invalidate(offset, size)
-            ffi.memmove(target, self._pointer_for("read_into") + offset, size)
+            if size <= _PIECE:
+                ffi.memmove(target, self._pointer_for("read_into") + offset, size)
+                return
+            out = ffi.from_buffer(target, require_writable=True)
+            for at in range(0, size, _PIECE):
+                ffi.memmove(out + at, self._pointer_for("read_into") + offset + at, min(_PIECE, size - at))
 
     def flush(self, offset: int = 0, size: int | None = None) -> None:
         """Makes host writes visible to the device; does nothing on coherent memory."""

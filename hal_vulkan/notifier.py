@@ -38,9 +38,16 @@ _order = itertools.count()
 class Notification:
     """One callback armed on a semaphore; it is called once, or never if cancelled first."""
 
-    __slots__ = ("_callback", "_order", "despite_failure", "value")
+    __slots__ = ("_callback", "_order", "_semaphore", "despite_failure", "value")
 
-    def __init__(self, value: int, callback: Callable[[PumiceError | None], None], despite_failure: bool) -> None:
+    def __init__(
+        self,
+        semaphore: TimelineSemaphore,
+        value: int,
+        callback: Callable[[PumiceError | None], None],
+        despite_failure: bool,
+    ) -> None:
+        self._semaphore: TimelineSemaphore | None = semaphore
         self.value = value
         self.despite_failure = despite_failure
         self._callback: Callable[[PumiceError | None], None] | None = callback
@@ -57,11 +64,17 @@ class Notification:
     def cancel(self) -> bool:
         """Disarms it; ``False`` when the callback has been, or is being, called."""
         callback, self._callback = self._callback, None
-        return callback is not None
+        semaphore, self._semaphore = self._semaphore, None
+        if callback is None:
+            return False
+        if semaphore is not None:
+            semaphore.device.notifier.cancelled(semaphore)
+        return True
 
     def take(self) -> Callable[[PumiceError | None], None] | None:
         """The callback, the first time it is asked for."""
         callback, self._callback = self._callback, None
+        self._semaphore = None
         return callback
 
 
@@ -93,6 +106,7 @@ class Notifier:
         self._wake_value = 0
         self._wake: CData | None = None  # of devices with several queues
         self._armed: set[TimelineSemaphore] = set()
+        self._unswept: deque[TimelineSemaphore] = deque()
 
     @property
     def thread_count(self) -> int:
@@ -114,8 +128,9 @@ class Notifier:
         despite_failure: bool = False,
     ) -> Notification:
         """Arms a callback; see ``TimelineSemaphore.notify``. ``despite_failure`` waits for the payload of a failed one."""
-        notification = Notification(value, callback, despite_failure)
+        notification = Notification(semaphore, value, callback, despite_failure)
         with self._lock:
+            self._sweep_cancelled()
             if self._thread is None and not self._stopping:
                 self._start()
             if len(semaphore.notifications) >= semaphore.sweep_at:
@@ -172,13 +187,33 @@ class Notifier:
         """Makes the thread look again: a queue got work whose signals somebody waits for."""
         self._wake_thread()
 
+    def cancelled(self, semaphore: TimelineSemaphore) -> None:
+        """A notification was cancelled: a semaphore that nobody waits for any more is let go.
+
+        It may be a finalizer that cancels, in the middle of anything: it never waits, and what it cannot do now the next one does.
+        """
+        self._unswept.append(semaphore)
+        if self._lock.acquire(False):
+            try:
+                self._sweep_cancelled()
+            finally:
+                self._lock.release()
+
+    def _sweep_cancelled(self) -> None:
+        """With the lock."""
+        while self._unswept:
+            self._sweep_done(self._unswept.popleft())
+
     def _sweep(self, semaphore: TimelineSemaphore) -> None:
         with self._lock:
-            queue = semaphore.notifications
-            while queue and queue[0].is_done:
-                heapq.heappop(queue)
-            if not queue:
-                self._armed.discard(semaphore)
+            self._sweep_done(semaphore)
+
+    def _sweep_done(self, semaphore: TimelineSemaphore) -> None:
+        queue = semaphore.notifications
+        while queue and queue[0].is_done:
+            heapq.heappop(queue)
+        if not queue:
+            self._armed.discard(semaphore)
 
     # -- the thread ----------------------------------------------------------------------------------
 

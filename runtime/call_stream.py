@@ -47,14 +47,15 @@ async def _stream(
 
     loop = asyncio.get_running_loop()
     flight: deque[Invocation] = deque()
-    ended: deque[Invocation] = deque()  # in the order of their ends
+    ended: deque[Invocation] = deque()  # in the order of their ends, where that counts
     wake: asyncio.Event = asyncio.Event()
     asked: asyncio.Task[Any] | None = None  # the next call, while its source takes its time
     more = True
 
     def done(invocation: Invocation) -> None:
         def note() -> None:
-            ended.append(invocation)
+            if not ordered:
+                ended.append(invocation)
             wake.set()
 
         try:

@@ -59,17 +59,32 @@ def test_readme_blocks(tmp_path: Path) -> None:
     assert "[ 2.  6. 12. 20.]" in result.stdout
 
 
+COMPILED = {
+    "digits/digits": (),
+    "chain/smooth": ("--iree-execution-model=async-external",),
+    "chain/energy": ("--iree-execution-model=async-external",),
+    "pool/total": (),
+}
+
+
+def test_every_module_that_ships_is_compiled_again() -> None:
+    folder = ROOT / "examples"
+    assert {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.vmfb")} == set(COMPILED)
+
+
 @pytest.mark.peer
-def test_the_digits_module_is_what_its_source_gives(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_module_is_what_its_source_gives(name: str, tmp_path: Path) -> None:
     compiler = Path(sys.executable).parent / "iree-compile"
     if not compiler.exists():
         pytest.skip("needs iree-compile: pip install -e '.[peer]'")
-    folder = ROOT / "examples" / "digits"
     flags = [
         "--iree-hal-target-device=vulkan",
         "--iree-hal-executable-debug-level=0",
         "--iree-vm-bytecode-module-strip-source-map=true",
+        *COMPILED[name],
     ]
-    with (folder / "digits.mlir").open("rb") as source:
-        subprocess.run([compiler, *flags, "-", "-o", tmp_path / "digits.vmfb"], stdin=source, check=True, timeout=120)
-    assert (tmp_path / "digits.vmfb").read_bytes() == (folder / "digits.vmfb").read_bytes()
+    built = tmp_path / "built.vmfb"
+    with (ROOT / "examples" / f"{name}.mlir").open("rb") as source:
+        subprocess.run([compiler, *flags, "-", "-o", built], stdin=source, check=True, timeout=120)
+    assert built.read_bytes() == (ROOT / "examples" / f"{name}.vmfb").read_bytes()

@@ -240,3 +240,23 @@ def test_semaphores_closed_while_armed(device: Device) -> None:
     until(lambda: len(told) == 200)
     assert all(isinstance(error, CancelledError) for error in told)
     assert device.notifier.armed == 0
+
+
+def test_a_semaphore_that_nobody_waits_for_any_more_is_let_go(device: Device) -> None:
+    """Otherwise each call that was cancelled in its wait would leave one behind, as what it waited for never comes."""
+    notifier = device.notifier
+    with device.create_semaphore() as never, device.create_semaphore() as other:
+        first, second = never.notify(1, lambda _: None), never.notify(2, lambda _: None)
+        kept = other.notify(1, lambda _: None)
+        assert notifier.armed == 3
+        assert second.cancel() and not second.cancel()
+        assert first.cancel()
+        assert notifier.armed == 1 and notifier._armed == {other}
+        # A finalizer may cancel while its thread is in the notifier, which it then must not wait for.
+        with notifier._lock:
+            assert kept.cancel()
+        assert notifier._armed == {other}
+        again = never.notify(1, lambda _: None)
+        assert notifier._armed == {never}
+        again.cancel()
+        assert notifier.armed == 0
