@@ -2,7 +2,7 @@
 
 Each program is called on device arrays, in blocks of all ways that alternate in random order: synchronously; from asyncio with the session's
 thread running the steps (``call_async``, the default); from asyncio with the steps in the event loop (``AsyncioLoop``); and, one after another, with the
-``iree.runtime`` package.
+``iree.runtime`` package, in a process that sleeps meanwhile.
 
 What overlapping can win is bounded: Python runs in one thread at a time, so a call takes at least the calling thread's CPU time in a synchronous
 one; and where the device is the host's own processor (lavapipe), at least the process's CPU time over the number of cores. The *bound* is that of calls which
@@ -12,19 +12,22 @@ cost nothing more by being asynchronous, and it supposes that nothing else runs 
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
+import multiprocessing
 import os
 import random
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import click
 import numpy as np
 from call_latency import peer_call
-from peer_programs import PROGRAMS, Program, compiled
+from peer_programs import PROGRAMS, compiled
 from rich.console import Console
 from rich.table import Table
 
@@ -74,30 +77,42 @@ def overlapping(
     return asyncio.run(main())
 
 
-def measure(device: pumice.Device, program: Program, count: int, rounds: int) -> tuple[dict[str, list[float]], float]:
+@functools.cache
+def _peer(name: str) -> Callable[[], object]:
+    return peer_call(PROGRAMS[name])
+
+
+def peer_rate(name: str, count: int) -> float:
+    """Calls a second of the peer. Runs in a process of its own: its threads would disturb ours, and ours its."""
+    return synchronous(_peer(name), count)
+
+
+def measure(
+    device: pumice.Device, peer: ProcessPoolExecutor, name: str, count: int, rounds: int
+) -> tuple[dict[str, list[float]], float]:
     """Calls a second for each way of calling, one number a block; and the bound."""
+    program = PROGRAMS[name]
     with pumice.Session(device, options=pumice.SessionOptions(concurrent=True)) as session:
         module = session.load(compiled(program))
         function = session.lookup(f"{module.name}.{program.function}")
         arrays = [session.device.asarray(array) for array in program.arrays()]
-        peer = peer_call(program)
 
         def ours() -> object:
             return function(*arrays)
 
         ways: dict[str, Callable[[], float]] = {
             "synchronous": partial(synchronous, ours, count),
-            "iree.runtime": partial(synchronous, peer, count),
+            "iree.runtime": lambda: peer.submit(peer_rate, name, count).result(),
         }
         for in_loop, where in ((False, ""), (True, ", in the loop")):
             for depth in DEPTHS:
                 ways[f"{depth} in flight{where}"] = partial(overlapping, function, arrays, depth, count, in_loop)
-        for way in ways.values():
-            way()
+        for run in ways.values():
+            run()
         rates: dict[str, list[float]] = {way: [] for way in ways}
         for _ in range(rounds):
-            for name in random.sample(list(ways), len(ways)):
-                rates[name].append(ways[name]())
+            for way in random.sample(list(ways), len(ways)):
+                rates[way].append(ways[way]())
         return rates, bound_of(ours, count)
 
 
@@ -115,9 +130,11 @@ def main(uri: str, rounds: int, calls: int, json_file: str | None, check: bool) 
     """Prints calls a second, and ratios to synchronous calls of pumice and of IREE's runtime."""
     raw: dict[str, dict[str, list[float]]] = {}
     bounds: dict[str, float] = {}
-    with pumice.open_device(uri) as device:
+    # Not forked: a copy of this process would share its driver's threads' state.
+    workers = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+    with pumice.open_device(uri) as device, workers as peer:
         for name, count in (("simple_mul", calls), ("mnist_like", calls // 4)):
-            raw[name], bounds[name] = measure(device, PROGRAMS[name], count, rounds)
+            raw[name], bounds[name] = measure(device, peer, name, count, rounds)
         device_name = device.name
 
     table = Table(title=f"calls a second on {device_name}, {os.cpu_count()} cores (medians of {rounds} blocks)")

@@ -93,8 +93,9 @@ async def _stream(
             invocation.cancel()
         if asked is not None:
             asked.cancel()
+            await asyncio.wait([asked])
         close = getattr(source, "aclose", None)
-        if close is not None and (asked is None or asked.done()):
+        if close is not None:
             await close()
 
 

@@ -439,7 +439,7 @@ class Session:
         """Drops the modules' state, and the devices that it opened itself; idempotent.
 
         Arrays on a device that the session opened are closed with it; give it an instance or a device to keep them. Asynchronous calls that
-        are not done get AbortedError.
+        are not done get AbortedError; one that is inside a native function is waited for, some seconds at most.
 
         Raises:
             FailedPreconditionError: a call is under way; close the session when it has returned.

@@ -156,7 +156,8 @@ class SessionFunction:
             wait, signal: for asynchronous functions, as for a call: with ``signal`` it is done when the work is submitted.
             policy: how it is ordered among the session's other calls; ``None`` waits for its turn, or overlaps where the session was made
                 with ``SessionOptions(concurrent=True)``.
-            loop: where it runs; ``None`` is a thread of the session's.
+            loop: where it runs; ``None`` is a thread of the session's, which all its calls share: while one computes in the virtual machine,
+                the others do not go on.
 
         Returns:
             the call: ``result()``, ``await``, ``cancel()``, ``add_done_callback()``. What is wrong with arguments is its error.

@@ -30,11 +30,11 @@ from .module_writer import write_module
 from .native_module import NativeModule, export
 from .policy import CONCURRENT, FIFO, REFUSE, InvocationPolicy
 from .wait_frame import Wait, WaitFrame
-from .wait_source import Cancellable, WaitSource
+from .wait_source import Cancellable, Waitable, WaitSource, WhenReady
 
 if TYPE_CHECKING:
     from .asyncio_loop import AsyncioLoop
-    from .future_sources import AsyncioSource, FutureSource, WhenReady, WhenReadySource, as_wait_source
+    from .future_sources import AsyncioSource, FutureSource, WhenReadySource, as_wait_source
     from .wait_sources import AllOf, AnyOf, Delay, Event, FileReady
 
 __all__ = [
@@ -72,6 +72,7 @@ __all__ = [
     "Wait",
     "WaitFrame",
     "WaitSource",
+    "Waitable",
     "WhenReady",
     "WhenReadySource",
     "abort_invoke",
@@ -98,7 +99,6 @@ _LAZY = {
     "Event": "wait_sources",
     "FileReady": "wait_sources",
     "FutureSource": "future_sources",
-    "WhenReady": "future_sources",
     "WhenReadySource": "future_sources",
     "as_wait_source": "future_sources",
 }

@@ -222,6 +222,10 @@ class AsyncInvocation:
             and time.monotonic() >= self._deadline
         )
 
+    def needs_this_thread(self) -> bool:
+        """Whether it cannot go on while the calling thread blocks."""
+        return self._loop.runs_here() or self._context.turns.runs_here()
+
     # -- the end -------------------------------------------------------------------------------------
 
     def abort(self, error: PumiceError) -> None:
@@ -308,11 +312,18 @@ def async_invoke(
         raise InvalidArgumentError(
             f"callback is called with the loop, the error and the outputs; got {type(callback).__name__}"
         )
+    _check_inputs(inputs)
     if timeout is not None:
         timeout_seconds(timeout)
     invoked = AsyncInvocation(loop, context, function, inputs, policy, timeout, callback)
     invoked.start()
     return invoked
+
+
+def _check_inputs(inputs: object) -> None:
+    # A function is how the runtime makes values when the invocation begins; a caller's is a mistake.
+    if callable(inputs):
+        raise InvalidArgumentError(f"inputs is a sequence of values, got {type(inputs).__name__}")
 
 
 class Invocation(Latch):
@@ -359,6 +370,7 @@ class Invocation(Latch):
 
         Whatever else there is to say about it, its status says.
         """
+        _check_inputs(inputs)
         return cls()._start(context, function, inputs, policy, loop, timeout)
 
     def _start(
@@ -423,6 +435,20 @@ class Invocation(Latch):
     def done(self) -> bool:
         """Whether it has ended, in whatever way."""
         return self.is_settled
+
+    def wait_until(self, deadline: float | None = None) -> None:
+        """Blocks until it is done, in whatever way.
+
+        Raises:
+            FailedPreconditionError: in the thread that it needs to go on: that of its loop, or one that runs a function of its context.
+            DeadlineExceededError: the deadline passed first.
+        """
+        run = self._run
+        if run is not None and not self.is_settled and run.needs_this_thread():
+            raise FailedPreconditionError(
+                "waiting for an invocation in the thread that it runs in would never end; await it, or use add_done_callback"
+            )
+        super().wait_until(deadline)
 
     def wait(self, deadline: float | None = None) -> StatusCode:
         """Blocks until it is done.

@@ -52,6 +52,10 @@ class AsyncioLoop(Loop):
         else:
             self.loop.call_soon_threadsafe(self._call, callback)
 
+    def runs_here(self) -> bool:
+        """Whether this is the loop's thread, and it is running."""
+        return asyncio._get_running_loop() is self.loop
+
     def _call(self, callback: Callable[[], None]) -> None:
         if self._guard is None:
             # Loops close the asynchronous generators that were begun in them when they shut down, and have no other sign of it.

@@ -47,6 +47,7 @@ _log = logging.getLogger("pumice")
 
 _INIT = "__init"
 _DEINIT = "__deinit"
+_making_loops = threading.Lock()
 _LONGEST_STEP = 10.0  # seconds that close waits for a native function
 
 
@@ -401,12 +402,12 @@ class Context:
     @property
     def loop(self) -> Loop:
         """Where asynchronous invocations of the context run that name no other loop: a thread, started by the first."""
-        if self._loop is None:
+        if self._loop is None or self._loop.is_closed:
             from .loop import ThreadLoop
 
-            with self._use:
+            with _making_loops:  # not the context's own: another thread may be in a long call
                 self.check_open()
-                if self._loop is None:
+                if self._loop is None or self._loop.is_closed:
                     self._loop = ThreadLoop(f"pumice-{self.kind}")
         return self._loop
 

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
 
 from ..awaiting import await_source
 from ..status import (
@@ -19,13 +19,13 @@ from ..status import (
     UnknownError,
 )
 from .latch import Latch
-from .wait_source import WaitSource
+from .wait_source import WaitSource, WhenReady
 
 if TYPE_CHECKING:  # programs that use neither start sooner
     import asyncio
     import concurrent.futures
 
-__all__ = ["AsyncioSource", "FutureSource", "WhenReady", "WhenReadySource", "as_pumice_error", "as_wait_source"]
+__all__ = ["AsyncioSource", "FutureSource", "WhenReadySource", "as_pumice_error", "as_wait_source"]
 
 
 class FutureSource(Latch):
@@ -134,19 +134,6 @@ class AsyncioSource(Latch):
             if not self._future.done():
                 raise
         return self._future.result()
-
-
-@runtime_checkable
-class WhenReady(Protocol):
-    """The least that a wait source of a user's can be.
-
-    ``when_ready`` is called once, from whichever thread, and calls back once, from whichever thread, perhaps before it returns: with nothing
-    when ready, with an exception when failed.
-    """
-
-    def when_ready(self, callback: Callable[..., None], /) -> object:
-        """Calls ``callback()`` when ready, ``callback(error)`` when failed."""
-        ...
 
 
 class WhenReadySource(Latch):

@@ -57,6 +57,10 @@ class Loop:
     def _stop(self) -> None:
         """The loop has ended; nothing is posted any more."""
 
+    def runs_here(self) -> bool:
+        """Whether the calling thread is the one that the loop needs; who blocks in it waits for ever."""
+        return False
+
     # -- scheduling ----------------------------------------------------------------------------------
 
     def call(self, callback: LoopCallback) -> None:
@@ -168,7 +172,8 @@ class Loop:
 class InlineLoop(Loop):
     """Runs everything in the thread that schedules it, before ``call`` returns, and blocks there where an invocation waits.
 
-    What callbacks schedule runs behind them, not inside: the host's stack does not grow.
+    What callbacks schedule runs behind them, not inside: the host's stack does not grow. An invocation that another thread cancels while
+    it waits is released at once, but the thread that waits for it goes on waiting, and its callback comes when that is over.
     """
 
     def __init__(self) -> None:
@@ -216,6 +221,10 @@ class ThreadLoop(Loop):
                 thread = threading.Thread(target=_serve, args=(self._queue,), name=self._name, daemon=True)
                 thread.start()
                 self._thread = thread
+
+    def runs_here(self) -> bool:
+        """Whether this is its thread."""
+        return self._thread is threading.current_thread()
 
     def _stop(self) -> None:
         # What is queued is still called, and finds that the loop has ended.

@@ -18,14 +18,14 @@ from .function_analysis import FunctionAnalysis
 from .function_flow import Flow
 from .value_writer import Fact, Text
 
-__all__ = ["Group", "Loop", "NodeWriter"]
+__all__ = ["Group", "LoopNode", "NodeWriter"]
 
 _MOST_ARMS: Final = 6  # of a table that is asked one after another
 
 Group: TypeAlias = tuple[int, ...]
 """The labels that falling off the end of a statement goes to, in order."""
 
-Loop: TypeAlias = "tuple[int, Group] | None"
+LoopNode: TypeAlias = "tuple[int, Group] | None"
 """A loop's header, and the labels behind it that a ``break`` goes to."""
 
 
@@ -80,17 +80,19 @@ class NodeWriter(CopyWriter):
         """Whether control may come out behind the statement that a branch is in."""
         raise NotImplementedError
 
-    def jump(self, target: int, group: Group, loop: Loop) -> None:
+    def jump(self, target: int, group: Group, loop: LoopNode) -> None:
         """Goes to a label."""
         raise NotImplementedError
 
-    def write_inline(self, node: int, group: Group, loop: Loop) -> None:
+    def write_inline(self, node: int, group: Group, loop: LoopNode) -> None:
         """Writes a node, and all that is written with it, inside a branch."""
         raise NotImplementedError
 
     # -- nodes ---------------------------------------------------------------------------------------
 
-    def node(self, node: int, group: Group, loop: Loop, outside: tuple[Group, Loop] | None = None) -> int | None:
+    def node(
+        self, node: int, group: Group, loop: LoopNode, outside: tuple[Group, LoopNode] | None = None
+    ) -> int | None:
         """Writes a node; returns the node to go on with at the same level, if there is one."""
         if node == 0:
             self._enter()
@@ -132,7 +134,7 @@ class NodeWriter(CopyWriter):
             self.results("a", writes)
         self.note_writes(writes)
 
-    def _arm(self, edge: Edge, group: Group, loop: Loop, fact: Fact | None = None, *, holds: bool = True) -> None:
+    def _arm(self, edge: Edge, group: Group, loop: LoopNode, fact: Fact | None = None, *, holds: bool = True) -> None:
         """Writes the copies of a branch and what it leads to, as a suite."""
         saved = (self.state, self.waiting, self._readers, self.local_constants, self.uses, dict(self.bounds), self.pc)
         count = len(self.lines)
@@ -154,7 +156,7 @@ class NodeWriter(CopyWriter):
             self.pc,
         ) = saved
 
-    def _leave(self, edge: Edge, group: Group, loop: Loop) -> int | None:
+    def _leave(self, edge: Edge, group: Group, loop: LoopNode) -> int | None:
         """Goes along an edge; returns its target if that is to be written here."""
         self.copy(edge)
         target = edge.target + 1
@@ -171,8 +173,8 @@ class NodeWriter(CopyWriter):
         block: Block,
         terminator: Instruction,
         group: Group,
-        loop: Loop,
-        outside: tuple[Group, Loop] | None,
+        loop: LoopNode,
+        outside: tuple[Group, LoopNode] | None,
     ) -> int | None:
         mnemonic = terminator.operation.mnemonic
         index = block.end - 1
@@ -223,7 +225,7 @@ class NodeWriter(CopyWriter):
         self.settle(block)
         return text
 
-    def _branch(self, test: Text, yes: Edge, no: Edge, group: Group, loop: Loop) -> int | None:
+    def _branch(self, test: Text, yes: Edge, no: Edge, group: Group, loop: LoopNode) -> int | None:
         text, fact, holds = test.text, test.fact, True
         yes_falls, no_falls = self.falls(yes, group), self.falls(no, group)
         if yes_falls and not no_falls:
@@ -246,8 +248,8 @@ class NodeWriter(CopyWriter):
         test: Text,
         edges: Sequence[Edge],
         group: Group,
-        loop: Loop,
-        outside: tuple[Group, Loop],
+        loop: LoopNode,
+        outside: tuple[Group, LoopNode],
     ) -> bool:
         """Writes a loop whose header does nothing but ask whether to go on, if it is such; its ``while True:`` is the last line."""
         loops = self.graph.loops
@@ -270,7 +272,7 @@ class NodeWriter(CopyWriter):
         self.indent += 1
         return True
 
-    def _table(self, test: Text, edges: Sequence[Edge], group: Group, loop: Loop) -> int | None:
+    def _table(self, test: Text, edges: Sequence[Edge], group: Group, loop: LoopNode) -> int | None:
         default, *cases = edges
         if not cases:
             return self._leave(default, group, loop)
@@ -298,7 +300,7 @@ class NodeWriter(CopyWriter):
         self._arm(default, group, loop)
         return None
 
-    def _table_search(self, spans: Sequence[tuple[int, int, Edge]], group: Group, loop: Loop) -> None:
+    def _table_search(self, spans: Sequence[tuple[int, int, Edge]], group: Group, loop: LoopNode) -> None:
         middle = len(spans) // 2
         self.line(f"if k < {spans[middle][0]}:")
         for header, half in (("", spans[:middle]), ("else:", spans[middle:])):
@@ -311,7 +313,7 @@ class NodeWriter(CopyWriter):
                 self._table_search(half, group, loop)
                 self.indent -= 1
 
-    def _fail(self, block: Block, terminator: Instruction, group: Group, loop: Loop) -> int | None:
+    def _fail(self, block: Block, terminator: Instruction, group: Group, loop: LoopNode) -> int | None:
         message = terminator.values[1]
         text = self.read(self.analysis.operands[block.end - 1].reads[0])
         if block.index in self.flow.failing:

@@ -14,7 +14,7 @@ from .call_writer import Callees
 from .control_flow import Placement, UnstructuredError
 from .function_analysis import FunctionAnalysis
 from .function_flow import Flow
-from .node_writer import Group, Loop, NodeWriter
+from .node_writer import Group, LoopNode, NodeWriter
 from .value_ranges import FULL, Range
 
 __all__ = ["StructureWriter"]
@@ -79,9 +79,9 @@ class StructureWriter(NodeWriter):
         self,
         node: int,
         follow: Group,
-        loop: Loop,
+        loop: LoopNode,
         *,
-        outside: tuple[Group, Loop] | None = None,
+        outside: tuple[Group, LoopNode] | None = None,
     ) -> None:
         """Writes a node and all that it dominates at this level; falling off its end goes to the labels of ``follow``.
 
@@ -163,7 +163,7 @@ class StructureWriter(NodeWriter):
         if labels and sum(one in targets for one in group) > 1:
             self._guarded.update(labels)
 
-    def jump(self, target: int, group: Group, loop: Loop) -> None:
+    def jump(self, target: int, group: Group, loop: LoopNode) -> None:
         """Goes to a label, by falling off the end of the statement or out of the loop."""
         if self._placement is None:
             self.line(f"b = {target}")
@@ -203,7 +203,7 @@ class StructureWriter(NodeWriter):
             return not self._placement.whole_targets[target].isdisjoint(group)
         return target in group
 
-    def write_inline(self, node: int, group: Group, loop: Loop) -> None:
+    def write_inline(self, node: int, group: Group, loop: LoopNode) -> None:
         if self._placement is not None:
             self._tree(node, group, loop)
             return

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..status import InvalidArgumentError, PumiceError
-from .wait_source import WaitSource
+from .wait_source import Waitable
 
 __all__ = ["Wait", "WaitFrame"]
 
@@ -40,7 +40,7 @@ class Wait:
 
     def __init__(
         self,
-        sources: Sequence[WaitSource] = (),
+        sources: Sequence[Waitable] = (),
         *,
         any: bool = False,
         deadline: float | None = None,
@@ -67,7 +67,7 @@ class Wait:
             raise InvalidArgumentError(
                 f"a Wait's resume is called with the outcome and returns the results; got {type(resume).__name__}"
             )
-        self.sources = sources
+        self.sources: tuple[Any, ...] = sources
         self.any = any
         self.deadline = deadline
         self.resume = resume
@@ -89,7 +89,7 @@ class WaitFrame:
     __slots__ = ("any", "deadline", "done", "error", "resume", "sources")
 
     def __init__(self, wait: Wait) -> None:
-        self.sources = wait.sources
+        self.sources: tuple[Any, ...] = wait.sources
         self.any = wait.any
         self.deadline = wait.deadline
         self.resume = wait.resume

@@ -6,11 +6,15 @@ The VM knows no Vulkan; it waits on anything with these three methods. HAL timep
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from ..status import PumiceError
 
-__all__ = ["Cancellable", "WaitSource"]
+if TYPE_CHECKING:
+    import asyncio
+    import concurrent.futures
+
+__all__ = ["Cancellable", "WaitSource", "Waitable", "WhenReady"]
 
 
 @runtime_checkable
@@ -37,3 +41,20 @@ class WaitSource(Protocol):
     def notify(self, callback: Callable[[PumiceError | None], None]) -> Cancellable:
         """Calls back exactly once, with ``None`` or the failure, perhaps before it returns. Blocks no thread a call."""
         ...
+
+
+@runtime_checkable
+class WhenReady(Protocol):
+    """The least that a wait source of a user's can be.
+
+    ``when_ready`` is called once, from whichever thread, and calls back once, from whichever thread, perhaps before it returns: with nothing
+    when ready, with an exception when failed.
+    """
+
+    def when_ready(self, callback: Callable[..., None], /) -> object:
+        """Calls ``callback()`` when ready, ``callback(error)`` when failed."""
+        ...
+
+
+Waitable: TypeAlias = "WaitSource | WhenReady | concurrent.futures.Future[Any] | asyncio.Future[Any]"
+"""What a ``Wait`` takes: wait sources, and what ``as_wait_source`` makes one of."""

@@ -1146,3 +1146,68 @@ def test_closing_a_context_against_its_invocations() -> None:
             status = one.wait(time.monotonic() + LONG)
             assert status is StatusCode.ABORTED or one.outputs == (n,)
         assert idle(context)
+
+
+def test_waiting_in_the_thread_that_an_invocation_needs_is_refused() -> None:
+    threaded = ThreadLoop()
+    outer, module = Context(), NativeModule("m")
+    said: list[str] = []
+    begun: list[Invocation] = []
+
+    @module.function("inner", "0v_v")
+    def inner() -> None:
+        return None
+
+    @module.function("waits", "0v_v")
+    def waits() -> None:
+        begun.append(Invocation.create(outer, outer.lookup("m.inner"), loop=threaded))
+        with pytest.raises(FailedPreconditionError, match="would never end") as caught:
+            begun[0].result()
+        said.append(caught.value.message)
+
+    outer.add(module)
+    # In a function of the same context, and in the loop's own thread.
+    outer.invoke(outer.lookup("m.waits"), ())
+    assert begun[0].result(60) == ()
+    done = threading.Event()
+
+    def in_the_loop(error: PumiceError | None) -> None:
+        other = Invocation.create(outer, outer.lookup("m.inner"), loop=threaded)
+        with pytest.raises(FailedPreconditionError, match="would never end"):
+            other.wait()
+        begun.append(other)
+        done.set()
+
+    threaded.call(in_the_loop)
+    assert done.wait(60)
+    assert begun[1].result(60) == ()
+    assert len(said) == 1
+    outer.close()
+    threaded.close()
+
+
+def test_a_contexts_loop_that_failed_is_replaced() -> None:
+    context, module = Context(), NativeModule("m")
+
+    @module.function("one", "0v_i")
+    def one() -> int:
+        return 1
+
+    context.add(module)
+    first = context.loop
+    first.close()
+    assert Invocation.create(context, context.lookup("m.one")).result(60) == (1,)
+    assert context.loop is not first
+    context.close()
+
+
+@pytest.mark.parametrize("inputs", [lambda: (1,), print])
+def test_inputs_that_are_a_function_are_refused(inputs: Any) -> None:
+    context, module = Context(), NativeModule("m")
+    module.function("one", "0i_i")(lambda value: value)
+    context.add(module)
+    with pytest.raises(InvalidArgumentError, match="a sequence of values"):
+        Invocation.create(context, context.lookup("m.one"), inputs)
+    with pytest.raises(InvalidArgumentError, match="a sequence of values"):
+        async_invoke(InlineLoop(), context, context.lookup("m.one"), inputs, lambda *_: None)
+    context.close()
