@@ -130,7 +130,7 @@ _HOMES = {
     "FileReady": ".vm.wait_sources",
     "FutureSource": ".vm.future_sources",
     "Instance": ".runtime.instance",
-    "Invocation": ".vm.async_invocation",
+    "Invocation": ".vm.stateful_invocation",
     "InvocationPolicy": ".vm.policy",
     "Kernel": ".runtime.kernel",
     "NativeModule": ".vm.native_module",

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callab
 from typing import TYPE_CHECKING, Any
 
 from ..status import InvalidArgumentError
-from ..vm.async_invocation import Invocation
+from ..vm.stateful_invocation import Invocation
 
 if TYPE_CHECKING:
     import asyncio

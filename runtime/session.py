@@ -39,7 +39,6 @@ from ..status import (
     InvalidArgumentError,
     UnavailableError,
 )
-from ..vm.async_invocation import Invocation
 from ..vm.bytecode_module import BytecodeModule
 from ..vm.context import Context
 from ..vm.deadlines import await_source, timeout_seconds
@@ -47,6 +46,7 @@ from ..vm.linker import Module as VmModule
 from ..vm.loop import Loop
 from ..vm.native_module import NativeModule
 from ..vm.policy import InvocationPolicy
+from ..vm.stateful_invocation import Invocation
 from .array import DeviceArray
 from .device import Device
 from .instance import Instance

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..hal_vulkan import Fence
 from ..status import ClosedError, DeadlineExceededError, InvalidArgumentError
-from ..vm.async_invocation import Invocation
 from ..vm.deadlines import await_source, timeout_seconds
 from ..vm.function import Function
 from ..vm.loop import Loop
 from ..vm.policy import InvocationPolicy
+from ..vm.stateful_invocation import Invocation
 from .call_stream import stream_calls
 from .modules.hal_fence import HalFence
 from .signature import Signature, make_signature

@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from .archive import ModuleArchive
-from .async_invocation import AsyncInvocation, Invocation, async_invoke
+from .async_invocation import AsyncInvocation, async_invoke
 from .buffer import VmBuffer
 from .bytecode_module import BytecodeModule
 from .calling_convention import CallingConvention
@@ -12,8 +12,6 @@ from .context import Context
 from .frame import Frame, NativeFrame
 from .function import Function
 from .invocation import (
-    InvokeResult,
-    InvokeState,
     abort_invoke,
     begin_invoke,
     end_invoke,
@@ -22,6 +20,7 @@ from .invocation import (
     wait_invoke,
     wait_invoke_async,
 )
+from .invoke_state import InvokeResult, InvokeState
 from .list import VmList
 from .loop import InlineLoop, Loop, ThreadLoop
 from .module_def import ModuleDef
@@ -29,6 +28,7 @@ from .module_reader import read_module
 from .module_writer import write_module
 from .native_module import NativeModule, export
 from .policy import CONCURRENT, FIFO, REFUSE, InvocationPolicy
+from .stateful_invocation import Invocation
 from .wait_frame import Wait, WaitFrame
 from .wait_source import Cancellable, Waitable, WaitSource, WhenReady
 

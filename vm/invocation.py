@@ -31,8 +31,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, MutableSequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from ..status import (
     DeadlineExceededError,
@@ -41,23 +40,20 @@ from ..status import (
     PumiceError,
     StatusCode,
 )
-from .admission import Turn, checked_policy
+from .admission import checked_policy
 from .armed_wait import ArmedWait, arm_frame
 from .context import Context
-from .deadlines import deadlines, guard_of, step_until, timeout_seconds, wait_for
-from .frame import Frame, NativeFrame
+from .deadlines import deadlines, timeout_seconds, wait_for
 from .function import Function
+from .invoke_state import DONE, IDLE, SUSPENDED, Exclusive, InvokeResult, InvokeState, begin, status_of, step
 from .list import VmList
 from .marshalling import append_outputs, marshal_inputs, outputs_of
 from .policy import REFUSE, InvocationPolicy
-from .stack import Stack
-from .wait_frame import Wait, WaitFrame
-from .watchdog import Guard, Interrupted
+from .wait_frame import WaitFrame
+from .watchdog import Interrupted
 
 __all__ = [
     "Inputs",
-    "InvokeResult",
-    "InvokeState",
     "abort_invoke",
     "begin_invoke",
     "end_invoke",
@@ -69,138 +65,6 @@ __all__ = [
 
 Inputs: TypeAlias = "Iterable[Any] | VmList"
 """Values for a function's arguments: ints, floats, references, a tuple of tuples for a repeated one; or a ``VmList`` of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class InvokeResult:
-    """What became of an invocation.
-
-    Attributes:
-        status: OK, or why it ended.
-        outputs: its results, one for each that the function declares; ``None`` unless it is OK.
-        error: what it failed with, located in the program; a native function's own exception as it was raised.
-    """
-
-    status: StatusCode
-    outputs: tuple[Any, ...] | None
-    error: Exception | None
-
-    def unwrap(self) -> tuple[Any, ...]:
-        """The outputs; raises the error."""
-        if self.error is not None:
-            raise self.error
-        assert self.outputs is not None
-        return self.outputs
-
-
-class InvokeState:
-    """An invocation under way: its stack, and where it is in the calling sequence. Used again after its end.
-
-    Begin with ``begin_invoke``; the functions of this module are its methods in all but form.
-    """
-
-    __slots__ = ("__weakref__", "_busy", "_error", "_function", "_guard", "_phase", "_stack", "_thread", "_turn")
-
-    def __init__(self) -> None:
-        self._busy = threading.Lock()
-        self._phase = _IDLE
-        self._stack: Stack | None = None
-        self._function: Function | None = None
-        self._turn: Turn | None = None
-        self._error: Exception | None = None
-        self._thread = 0  # that is in a step
-        self._guard: Guard | None = None  # that interrupts it
-
-    @property
-    def context(self) -> Context | None:
-        """The context that it runs in; ``None`` while there is no invocation."""
-        return None if self._function is None else self._function.context
-
-    @property
-    def function(self) -> Function | None:
-        """The function that was invoked; ``None`` while there is no invocation."""
-        return self._function
-
-    @property
-    def status(self) -> StatusCode | None:
-        """DEFERRED while it is suspended, OK once ``end_invoke`` is due; ``None`` while there is no invocation."""
-        return {_SUSPENDED: StatusCode.DEFERRED, _DONE: StatusCode.OK}.get(self._phase)
-
-    @property
-    def wait_frame(self) -> WaitFrame | None:
-        """The wait to be performed before it is resumed; ``None`` if it only yielded. Valid until ``resume_invoke``."""
-        stack = self._stack
-        return stack.wait_frame if stack is not None and self._phase is _SUSPENDED else None
-
-    @property
-    def frames(self) -> tuple[Frame | NativeFrame | WaitFrame, ...]:
-        """The frames of the suspended invocation, from the outermost: functions with pc, registers and source location."""
-        return () if self._stack is None else tuple(self._stack.frames)
-
-    def __del__(self) -> None:
-        if self._phase is not _IDLE:
-            self._clear()
-
-    def take(self) -> tuple[Exception | None, tuple[Any, ...] | None]:
-        """The error or the outputs of an invocation that has ended, and its end; for who knows that nobody else is at it."""
-        stack, function, error = self._stack, self._function, self._error
-        assert stack is not None and function is not None and self._phase is _DONE
-        results = None if error is not None else outputs_of(function, stack.results)
-        stack.results = None
-        self._clear()
-        return error, results
-
-    def _clear(self) -> None:
-        stack, turn = self._stack, self._turn
-        self._stack = self._function = self._turn = self._error = None
-        self._phase = _IDLE
-        if stack is not None:
-            stack.abort()
-        if turn is not None:
-            turn.release()
-
-    def __repr__(self) -> str:
-        name = "" if self._function is None else f" of {self._function.full_name}"
-        return f"<InvokeState{name}, {self._phase}>"
-
-
-_IDLE: Final = "no invocation"
-_SUSPENDED: Final = "suspended"
-_DONE: Final = "ended"
-
-
-class _Exclusive:
-    """Keeps two calls on one state apart: the second one is refused."""
-
-    __slots__ = ("_call", "_phases", "_state")
-
-    def __init__(self, state: InvokeState, call: str, *phases: str) -> None:
-        if not isinstance(state, InvokeState):
-            raise InvalidArgumentError(f"{call} takes an InvokeState, got {type(state).__name__}")
-        self._state = state
-        self._call = call
-        self._phases = phases
-
-    def __enter__(self) -> None:
-        state = self._state
-        if not state._busy.acquire(False):
-            raise FailedPreconditionError(
-                f"{self._call}: another call is under way on this state; make the steps of an invocation one after another"
-            )
-        if state._phase not in self._phases:
-            phase, name = state._phase, "" if state._function is None else f" of {state._function.full_name}"
-            state._busy.release()
-            expected = {
-                _IDLE: "one without an invocation (end or abort that first)",
-                _SUSPENDED: "one that is suspended (begin_invoke or resume_invoke returned DEFERRED)",
-                _DONE: "one whose invocation has ended (begin_invoke or resume_invoke returned OK)",
-            }[self._phases[0]]
-            raise FailedPreconditionError(
-                f"{self._call} takes a state {expected.removeprefix('one ')}; this one: {phase}{name}"
-            )
-
-    def __exit__(self, *_: object) -> None:
-        self._state._busy.release()
 
 
 # -- synchronous ---------------------------------------------------------------------------------------
@@ -323,144 +187,6 @@ def checked_call(context: Context, function: Function, inputs: Inputs) -> tuple[
     return marshal_inputs(function, inputs)
 
 
-def begin(
-    state: InvokeState,
-    context: Context,
-    function: Function,
-    values: tuple[Any, ...],
-    policy: InvocationPolicy,
-    deadline: float | None,
-) -> StatusCode:
-    """``begin_invoke`` with values that were checked, and a deadline in ``time.monotonic()`` seconds for the first step.
-
-    Raises:
-        Interrupted: the deadline passed; the invocation is aborted.
-    """
-    with _Exclusive(state, "begin_invoke", _IDLE):
-        return _begin(state, context, function, values, policy, deadline)
-
-
-def _begin(
-    state: InvokeState,
-    context: Context,
-    function: Function,
-    values: tuple[Any, ...],
-    policy: InvocationPolicy,
-    deadline: float | None,
-) -> StatusCode:
-    context.check_open()
-    turn = context.turns.enter(policy)
-    state._turn = turn
-    state._function = function
-    state._error = None
-    try:
-        stack = state._stack = Stack(context.max_stack_depth)
-        if turn.is_settled:
-            _enter(stack, function, values)
-            return _step(state, deadline)
-        if function.bytecode is not None:
-            stack.frames.append(Frame(function.bytecode))
-        stack.frames.append(NativeFrame(function.full_name, _no_resume))
-        stack.frames.append(WaitFrame(Wait((turn,), resume=_admitted(function, values))))
-        stack.frames[-2].resume = stack.frames[-1].resume  # type: ignore[union-attr]
-        state._phase = _SUSPENDED
-        return StatusCode.DEFERRED
-    except BaseException:
-        state._clear()
-        raise
-
-
-def _no_resume(error: PumiceError | None) -> object:
-    raise AssertionError("replaced before anybody resumes")
-
-
-def _enter(stack: Stack, function: Function, values: tuple[Any, ...]) -> None:
-    if function.bytecode is not None:
-        stack.enter(function.bytecode, values)
-    else:
-        assert function.native is not None
-        stack.enter_native(function.full_name, function.native, values)
-
-
-def _admitted(function: Function, values: tuple[Any, ...]) -> Callable[[PumiceError | None], object]:
-    """What a function is entered with once it is its turn: a bytecode one gets its arguments, a native one is called."""
-
-    def resume(error: PumiceError | None) -> object:
-        if error is not None:
-            raise error
-        return values if function.native is None else function.native(*values)
-
-    return resume
-
-
-def _step(state: InvokeState, deadline: float | None) -> StatusCode:
-    """Runs the invocation on; what the program fails with is its result.
-
-    Raises:
-        Interrupted: the deadline passed.
-        BaseException: what is no Exception, such as KeyboardInterrupt; or ClosedError. The invocation is aborted then.
-    """
-    stack, function = state._stack, state._function
-    assert stack is not None and function is not None
-    context = function.context
-    try:
-        context.begin_step()
-        try:
-            done = _run(state, stack, deadline)
-        finally:
-            context.end_step()
-    except Exception as error:
-        state._error = error
-        done = True
-    except BaseException:
-        state._clear()
-        raise
-    if not done:
-        state._phase = _SUSPENDED
-        return StatusCode.DEFERRED
-    state._phase = _DONE
-    # Whoever waits for a turn need not wait until the result was asked for.
-    assert state._turn is not None
-    state._turn.release()
-    return StatusCode.OK
-
-
-def _run(state: InvokeState, stack: Stack, deadline: float | None) -> bool:
-    turn = state._turn
-    assert turn is not None
-    state._thread = turn.thread = threading.get_ident()
-    try:
-        try:
-            return stack.step() if deadline is None else step_until(stack, deadline)
-        finally:
-            turn.thread = 0
-            _leave(state)
-    except BaseException:
-        _leave(state)  # again, for an interrupt that came just before
-        raise
-
-
-def _leave(state: InvokeState) -> None:
-    with _interrupting:
-        state._thread = 0
-    if state._guard is not None:
-        state._guard.leave()
-        state._guard = None
-
-
-# Held for a few assignments: a step that is to be interrupted does not end meanwhile.
-_interrupting: Final = threading.RLock()
-
-
-def interrupt_step(state: InvokeState) -> None:
-    """Has the step that is under way in another thread end with ``Interrupted`` as soon as it is in the program's own code; if there is one."""
-    with _interrupting:
-        stack = state._stack
-        if state._thread and state._guard is None and stack is not None:
-            state._guard = guard_of(stack, time.monotonic())
-            state._guard.enter(state._thread)
-
-
 def resume_invoke(state: InvokeState) -> StatusCode:
     """Runs an invocation on that was DEFERRED.
 
@@ -471,35 +197,6 @@ def resume_invoke(state: InvokeState) -> StatusCode:
         FailedPreconditionError: it is not suspended, or its wait was not performed.
     """
     return step(state, None)
-
-
-def step(state: InvokeState, deadline: float | None) -> StatusCode:
-    """``resume_invoke`` that is over by a deadline in ``time.monotonic()`` seconds, whatever the program does.
-
-    Raises:
-        Interrupted: the deadline passed; the invocation is aborted.
-    """
-    if type(state) is not InvokeState or state._phase is not _SUSPENDED or not state._busy.acquire(False):
-        with _Exclusive(state, "resume_invoke", _SUSPENDED):  # which says what is wrong
-            raise FailedPreconditionError(
-                "resume_invoke: another call was under way on this state; make one after another"
-            )
-    try:
-        if state._phase is not _SUSPENDED:
-            raise FailedPreconditionError(
-                "resume_invoke: another call was under way on this state; make one after another"
-            )
-        frame = state.wait_frame
-        if frame is not None and not frame.done:
-            if not frame.sources:
-                frame.complete()
-            else:
-                raise FailedPreconditionError(
-                    "resume_invoke: the wait on the stack was not performed; call wait_invoke, or complete() the frame when you have waited"
-                )
-        return _step(state, deadline)
-    finally:
-        state._busy.release()
 
 
 def wait_invoke(state: InvokeState, wait_frame: WaitFrame | None = None, deadline: float | None = None) -> StatusCode:
@@ -518,7 +215,7 @@ def wait_invoke(state: InvokeState, wait_frame: WaitFrame | None = None, deadlin
         FailedPreconditionError: the invocation is not suspended in a wait, or in another one.
         InvalidArgumentError: something that the program waits for is no wait source.
     """
-    with _Exclusive(state, "wait_invoke", _SUSPENDED):
+    with Exclusive(state, "wait_invoke", SUSPENDED):
         frame = _frame_of(state, wait_frame, "wait_invoke")
         if frame.done:
             return StatusCode.OK
@@ -556,7 +253,7 @@ def wait_invoke_async(
     """
     if not callable(callback):
         raise InvalidArgumentError(f"callback is called with None or an error; got {type(callback).__name__}")
-    with _Exclusive(state, "wait_invoke_async", _SUSPENDED):
+    with Exclusive(state, "wait_invoke_async", SUSPENDED):
         frame = _frame_of(state, wait_frame, "wait_invoke_async")
     if frame.done:
         armed = ArmedWait(1, False, callback)
@@ -588,7 +285,7 @@ def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None
         FailedPreconditionError: it is suspended, or there is none.
         InvalidArgumentError: results that ``outputs`` does not take; the result is still there to be asked for.
     """
-    with _Exclusive(state, "end_invoke", _DONE):
+    with Exclusive(state, "end_invoke", DONE):
         stack, function, error = state._stack, state._function, state._error
         assert stack is not None and function is not None
         if error is None:
@@ -603,22 +300,6 @@ def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None
         return result
 
 
-def status_of(error: BaseException) -> StatusCode:
-    """An error's status code; UNKNOWN for those that are none of pumice's."""
-    return error.code if isinstance(error, PumiceError) else StatusCode.UNKNOWN
-
-
-def try_abort(state: InvokeState) -> bool:
-    """``abort_invoke`` that does nothing where a call on the state is under way; whether it did something."""
-    if not state._busy.acquire(False):
-        return False
-    try:
-        state._clear()
-        return True
-    finally:
-        state._busy.release()
-
-
 def abort_invoke(state: InvokeState) -> None:
     """Drops an invocation, wherever it is, and everything it holds; the state can be used again. Idempotent.
 
@@ -627,5 +308,5 @@ def abort_invoke(state: InvokeState) -> None:
     Raises:
         FailedPreconditionError: a step is under way in another thread.
     """
-    with _Exclusive(state, "abort_invoke", _IDLE, _SUSPENDED, _DONE):
+    with Exclusive(state, "abort_invoke", IDLE, SUSPENDED, DONE):
         state._clear()
