@@ -19,7 +19,7 @@ from ..status import (
     StatusCode,
 )
 from .admission import checked_policy
-from .armed_wait import ArmedWait
+from .armed_wait import ArmedWait, arm
 from .context import Context
 from .deadlines import timeout_seconds
 from .function import Function
@@ -204,8 +204,6 @@ class AsyncInvocation:
             self._armed = None
             if not self._is_over(error):
                 self._finish(None, outputs)
-
-        from .armed_wait import arm
 
         def over(error: PumiceError | None) -> None:
             self._loop.call(lambda ended: done(ended or (None if self._deadline_passed(error) else error)))

@@ -176,15 +176,11 @@ class Waiter:
             if descriptor in registered:
                 with contextlib.suppress(OSError, ValueError, KeyError):
                     self._selector.unregister(descriptor)
-        elif descriptor in registered:
-            try:
-                self._selector.modify(descriptor, events)
-            except (OSError, KeyError):
-                # It was closed and opened anew meanwhile: the selector's memory of it is of the old one.
+        else:
+            # Always anew: where the file was closed and its number serves another one, what the selector remembers is not true.
+            if descriptor in registered:
                 with contextlib.suppress(OSError, ValueError, KeyError):
                     self._selector.unregister(descriptor)
-                self._selector.register(descriptor, events)
-        else:
             self._selector.register(descriptor, events)
 
     def _wake(self) -> None:
