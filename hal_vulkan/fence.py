@@ -61,6 +61,7 @@ class FenceNotification:
 class Fence:
     """A set of timepoints; a wait source (vm/wait_source.py)."""
 
+    quick_query = True  # loops ask once more before they have themselves told (vm/late_wait.py)
     __slots__ = ("_points",)
 
     def __init__(self, points: Iterable[tuple[TimelineSemaphore, int]] = ()) -> None:

@@ -381,6 +381,7 @@ class TimelineSemaphore:
 class Timepoint:
     """A semaphore at a payload: a wait source (vm/wait_source.py)."""
 
+    quick_query = True  # loops ask once more before they have themselves told (vm/late_wait.py)
     __slots__ = ("semaphore", "value")
 
     def __init__(self, semaphore: TimelineSemaphore, value: int) -> None:

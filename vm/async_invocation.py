@@ -26,6 +26,7 @@ from .function import Function
 from .future_sources import as_pumice_error
 from .invocation import Inputs, checked_call
 from .invoke_state import InvokeState, begin, interrupt_step, step, try_abort
+from .late_wait import LateWait
 from .loop import Loop
 from .policy import FIFO, InvocationPolicy
 from .wait_source import WaitSource
@@ -84,7 +85,7 @@ class AsyncInvocation:
         self._callback_raised = False
         self._settle = settle
         self._state = InvokeState()
-        self._armed: ArmedWait | None = None
+        self._armed: ArmedWait | LateWait | None = None
         self._ending: Exception | None = None
         self._timeout = timeout
         self._deadline: float | None = None
@@ -99,7 +100,7 @@ class AsyncInvocation:
 
     # -- steps, on the loop --------------------------------------------------------------------------
 
-    def _begin(self, error: PumiceError | None) -> None:
+    def _begin(self, error: Exception | None) -> None:
         target, inputs = self._target, self._inputs
         self._target = self._inputs = None
         if self._is_over(error) or target is None:
@@ -115,7 +116,7 @@ class AsyncInvocation:
             if self._failed(raised):
                 raise
 
-    def _resume(self, error: PumiceError | None) -> None:
+    def _resume(self, error: Exception | None) -> None:
         self._armed = None
         if self._is_over(error):
             return
@@ -183,7 +184,7 @@ class AsyncInvocation:
             return
         self._hold(self._loop.wait(stack, frame, self._deadline, self._resume))
 
-    def _hold(self, armed: ArmedWait | None) -> None:
+    def _hold(self, armed: ArmedWait | LateWait | None) -> None:
         """Notes the wait to be cancelled; it may be over, or not wanted any more."""
         if armed is None or armed.is_done:
             return
@@ -200,7 +201,7 @@ class AsyncInvocation:
             self._finish(None, outputs)
             return
 
-        def done(error: PumiceError | None) -> None:
+        def done(error: Exception | None) -> None:
             self._armed = None
             if not self._is_over(error):
                 self._finish(None, outputs)

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import AsyncGenerator, Callable
 
 from ..status import FailedPreconditionError, InvalidArgumentError
-from .loop import Loop
+from .armed_wait import ArmedWait
+from .late_wait import LateWait, can_wait_late, look_at
+from .loop import Loop, LoopCallback
+from .stack import Stack
+from .wait_frame import WaitFrame
 
 __all__ = ["AsyncioLoop"]
 
@@ -45,12 +50,25 @@ class AsyncioLoop(Loop):
             raise InvalidArgumentError(f"loop is an asyncio loop, got {type(loop).__name__}")
         self.loop = loop
         self._guard: AsyncGenerator[None, None] | None = None
+        self._late: deque[LateWait] = deque()
 
     def _post(self, callback: Callable[[], None]) -> None:
         if asyncio._get_running_loop() is self.loop:
             self.loop.call_soon(self._call, callback)  # no need to wake it
         else:
             self.loop.call_soon_threadsafe(self._call, callback)
+
+    def wait(
+        self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
+    ) -> ArmedWait | LateWait | None:
+        """Performs a wait; what a device does is asked for once more behind the callbacks that are due, and armed then."""
+        if not can_wait_late(frame) or not self.runs_here():
+            return super().wait(stack, frame, deadline, callback)
+        late = LateWait(frame, deadline, lambda error: self._run_late(callback, error), self.call)
+        self._late.append(late)
+        if len(self._late) == 1:
+            self.loop.call_soon(look_at, self._late)
+        return late
 
     def runs_here(self) -> bool:
         """Whether this is the loop's thread, and it is running."""

@@ -15,20 +15,24 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from ..status import AbortedError, PumiceError
 from .armed_wait import ArmedWait, arm_frame
 from .deadlines import wait_for
+from .late_wait import LateWait, can_wait_late, look_at
 from .stack import Stack
 from .wait_frame import WaitFrame
 
 __all__ = ["Abortable", "InlineLoop", "Loop", "LoopCallback", "ThreadLoop"]
 
+_MOST_BEFORE_LATE: Final = 32  # callbacks before waits that were put aside are looked at
+
 _log = logging.getLogger("pumice.vm")
 
-LoopCallback: TypeAlias = Callable[[PumiceError | None], None]
-"""Called with ``None``, or with AbortedError where the loop ended first. It must not block."""
+LoopCallback: TypeAlias = Callable[["Exception | None"], None]
+"""Called with ``None``, or with AbortedError where the loop ended first; for a wait, with what kept it from being performed. It must not
+block."""
 
 
 class Abortable(Protocol):
@@ -78,7 +82,7 @@ class Loop:
     def _run(self, callback: LoopCallback) -> None:
         self._run_with(callback, self._ended)
 
-    def _run_with(self, callback: LoopCallback, error: PumiceError | None) -> None:
+    def _run_with(self, callback: LoopCallback, error: Exception | None) -> None:
         try:
             callback(error)
         except BaseException as raised:
@@ -89,7 +93,12 @@ class Loop:
             if not isinstance(raised, Exception):  # Ctrl-C is for who runs the loop
                 raise
 
-    def wait(self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback) -> ArmedWait | None:
+    def _run_late(self, callback: LoopCallback, error: Exception | None) -> None:
+        self._run_with(callback, self._ended or error)
+
+    def wait(
+        self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
+    ) -> ArmedWait | LateWait | None:
         """Performs a wait; the callback comes when it is over, with its outcome on the frame.
 
         Args:
@@ -210,6 +219,7 @@ class ThreadLoop(Loop):
         super().__init__()
         self._name = name
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._late: deque[LateWait] = deque()
         self._thread: threading.Thread | None = None
 
     def _post(self, callback: Callable[[], None]) -> None:
@@ -218,13 +228,29 @@ class ThreadLoop(Loop):
                 raise self._ended.again()
             self._queue.put(callback)
             if self._thread is None:
-                thread = threading.Thread(target=_serve, args=(self._queue,), name=self._name, daemon=True)
-                thread.start()
-                self._thread = thread
+                # Known before it runs: what it runs asks whether it is here.
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._queue, self._late), name=self._name, daemon=True
+                )
+                try:
+                    self._thread.start()
+                except BaseException:
+                    self._thread = None
+                    raise
 
     def runs_here(self) -> bool:
         """Whether this is its thread."""
         return self._thread is threading.current_thread()
+
+    def wait(
+        self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
+    ) -> ArmedWait | LateWait | None:
+        """Performs a wait; what a device does is asked for once more when the thread has nothing else to do, and armed then."""
+        if not can_wait_late(frame) or not self.runs_here():
+            return super().wait(stack, frame, deadline, callback)
+        late = LateWait(frame, deadline, lambda error: self._run_late(callback, error), self.call)
+        self._late.append(late)
+        return late
 
     def _stop(self) -> None:
         # What is queued is still called, and finds that the loop has ended.
@@ -252,10 +278,17 @@ class ThreadLoop(Loop):
         self._queue.put(None)
 
 
-def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None], late: deque[LateWait]) -> None:
     # Without the loop itself, so that one that was only dropped ends its thread.
+    since = 0
     while True:
+        if late and (callbacks.empty() or since >= _MOST_BEFORE_LATE):
+            since = 0
+            with contextlib.suppress(BaseException):
+                look_at(late)
+            continue
         callback = callbacks.get()
+        since += 1
         if callback is None:
             break
         # What is no Exception, such as sys.exit() in a native function, has ended the loop by now, and been logged.

@@ -43,6 +43,7 @@ class HalFence:
         failure: what it failed with by itself, apart from its semaphores; or ``None``.
     """
 
+    quick_query = True  # loops ask once more before they have themselves told (vm/late_wait.py)
     __slots__ = ("__weakref__", "bound", "device", "failure")
 
     def __init__(self, device: Device) -> None:
