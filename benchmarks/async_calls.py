@@ -2,7 +2,7 @@
 
 Each program is called on device arrays, in blocks of all ways that alternate in random order: synchronously; from asyncio with the session's
 thread running the steps (``call_async``, the default); from asyncio with the steps in the event loop (``AsyncioLoop``); and, one after another, with the
-``iree.runtime`` package, in a process that sleeps meanwhile.
+``iree.runtime`` package, in a process that is stopped meanwhile.
 
 What overlapping can win is bounded: Python runs in one thread at a time, so a call takes at least the calling thread's CPU time in a synchronous
 one; and where the device is the host's own processor (lavapipe), at least the process's CPU time over the number of cores. The *bound* is that of calls which
@@ -17,6 +17,7 @@ import json
 import multiprocessing
 import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -83,12 +84,36 @@ def _peer(name: str) -> Callable[[], object]:
 
 
 def peer_rate(name: str, count: int) -> float:
-    """Calls a second of the peer. Runs in a process of its own: its threads would disturb ours, and ours its."""
+    """Calls a second of the peer, in the peer's process."""
     return synchronous(_peer(name), count)
 
 
+class Peer:
+    """IREE's runtime in a process of its own, which is stopped while it is not measured: its threads keep two cores busy when idle."""
+
+    def __init__(self) -> None:
+        # Not forked: a copy of this process would share its driver's threads' state.
+        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        self._process = self._pool.submit(os.getpid).result()
+
+    def rate(self, name: str, count: int) -> float:
+        """Calls a second, one after another."""
+        os.kill(self._process, signal.SIGCONT)
+        try:
+            return self._pool.submit(peer_rate, name, count).result()
+        finally:
+            os.kill(self._process, signal.SIGSTOP)
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.kill(self._process, signal.SIGCONT)
+        self._pool.shutdown()
+
+
 def measure(
-    device: pumice.Device, peer: ProcessPoolExecutor, name: str, count: int, rounds: int
+    device: pumice.Device, peer: Peer, name: str, count: int, rounds: int
 ) -> tuple[dict[str, list[float]], float]:
     """Calls a second for each way of calling, one number a block; and the bound."""
     program = PROGRAMS[name]
@@ -102,7 +127,7 @@ def measure(
 
         ways: dict[str, Callable[[], float]] = {
             "synchronous": partial(synchronous, ours, count),
-            "iree.runtime": lambda: peer.submit(peer_rate, name, count).result(),
+            "iree.runtime": lambda: peer.rate(name, count),
         }
         for in_loop, where in ((False, ""), (True, ", in the loop")):
             for depth in DEPTHS:
@@ -130,9 +155,7 @@ def main(uri: str, rounds: int, calls: int, json_file: str | None, check: bool) 
     """Prints calls a second, and ratios to synchronous calls of pumice and of IREE's runtime."""
     raw: dict[str, dict[str, list[float]]] = {}
     bounds: dict[str, float] = {}
-    # Not forked: a copy of this process would share its driver's threads' state.
-    workers = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
-    with pumice.open_device(uri) as device, workers as peer:
+    with pumice.open_device(uri) as device, Peer() as peer:
         for name, count in (("simple_mul", calls), ("mnist_like", calls // 4)):
             raw[name], bounds[name] = measure(device, peer, name, count, rounds)
         device_name = device.name

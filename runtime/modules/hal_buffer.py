@@ -10,6 +10,7 @@ Thread rule: an allocator may be used from any thread. Finalisers only take a no
 from __future__ import annotations
 
 import threading
+from bisect import insort
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["HalAllocator", "HalBuffer"]
 
 Kind: TypeAlias = tuple[int, int, int]  # bytes, memory type and usage as modules ask for them
+# Where the memory lies, the number and the payload of the last submission that may use it, and the buffer that is gone.
+Free: TypeAlias = "tuple[int, int, int, HalBuffer]"
 
 _NEVER: Final = 1 << 64
+_MOST_LOOKED_AT: Final = 4  # buffers that the device may not be past, before memory is allocated anew
 _LEAST_BUDGET: Final = 64 << 20
 _HEAP_SHARE: Final = 16
 _DEVICE_LOCAL: Final = 0x20
@@ -132,7 +136,7 @@ class HalAllocator:
         self.is_closed = False
         self._queue = device.compute_queue
         self._lock = threading.Lock()
-        self._free: dict[Kind, deque[tuple[int, int, HalBuffer]]] = {}
+        self._free: dict[Kind, list[Free]] = {}
         self._kept = 0
         local = max((heap.size for heap in device.profile.memory_heaps if heap.flags & 1), default=0)
         self.budget = max(_LEAST_BUDGET, local // _HEAP_SHARE)
@@ -159,16 +163,29 @@ class HalAllocator:
         kind = (size, memory_type, usage)
         free = self._free.get(kind)
         if free:
+            # The lowest address first: so calls that follow each other get the same memory, and calls that overlap get the same few in
+            # every combination as rarely as may be; for memory that came before, commands are recorded already.
+            found: HalBuffer | None = None
+            passed = []
             try:
-                entry = free.popleft()
-            except IndexError:  # another thread took the last
-                return self._allocate_new(kind)
-            number, payload, old = entry
-            if self.timeline._reached >= payload or self._queue.completed >= number or self._retired(number):
+                for _ in range(_MOST_LOOKED_AT):
+                    entry = free.pop(0)
+                    if self._is_past(entry):
+                        found = entry[3]
+                        break
+                    passed.append(entry)
+            except IndexError:  # those were all, or another thread took the last
+                pass
+            for entry in passed:
+                insort(free, entry)
+            if found is not None:
                 self._kept -= size
-                return old.successor()
-            free.appendleft(entry)
+                return found.successor()
         return self._allocate_new(kind)
+
+    def _is_past(self, entry: Free) -> bool:
+        _, number, payload, _ = entry
+        return self.timeline._reached >= payload or self._queue.completed >= number or self._retired(number)
 
     def _allocate_new(self, kind: Kind) -> HalBuffer:
         size, memory_type, usage = kind
@@ -222,10 +239,11 @@ class HalAllocator:
                 self._release(buffer)
                 continue
             self._kept += buffer.size
+            entry = (buffer.block_serial << 48 | buffer.offset, number, payload, buffer)
             try:
-                free[kind].append((number, payload, buffer))
+                insort(free[kind], entry)
             except KeyError:
-                free[kind] = deque(((number, payload, buffer),))
+                free[kind] = [entry]
         if self._kept > self.budget or len(free) > 256:
             self.trim(self.budget // 2)
 
@@ -250,7 +268,7 @@ class HalAllocator:
                 free = self._free[kind]
                 while free and (self._kept > keep or not keep):
                     try:
-                        _, _, buffer = free.popleft()
+                        buffer = free.pop()[3]
                     except IndexError:
                         break
                     self._kept -= buffer.size

@@ -28,7 +28,7 @@ TableEntry = tuple[Buffer | None, int, int]
 BindingReference = tuple[int, int, Buffer | None, int, int]
 """Reserved, slot, buffer (``None``: the slot's), offset and length in bytes, -1 for all that follow."""
 
-_MOST_RECORDINGS: Final = 16
+_MOST_RECORDINGS: Final = 64  # as many calls in flight as find their commands recorded
 _NULL_ENTRY: Final = bytes(32)
 _RANGE: Final = struct.Struct("=QQ")
 _DISPATCH_ARGUMENTS_IN_BUFFERS: Final = 0x4 | 0x8 | 0x10

@@ -14,6 +14,7 @@ from program_corpus import compile_all, load_corpus
 
 import pumice
 from pumice.hal_vulkan import ElementType
+from pumice.runtime.modules.hal_command_buffer import HalCommandBuffer
 from pumice.status import CancelledError, StatusCode
 from pumice.vm import (
     Frame,
@@ -162,4 +163,38 @@ def test_a_call_is_cancelled_while_the_device_works(device: pumice.Device) -> No
         session.trim()
         assert counts(device) == before
         np.testing.assert_array_equal(large(x, x).numpy(), expected)
+        x.close()
+
+
+def test_calls_one_by_one_find_their_commands_recorded_after_many_at_once(
+    device: pumice.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory of results is handed out so that the same commands serve again."""
+    compiler = installed_compiler()
+    assert isinstance(compiler, Compiler)
+    program = next(one for one in load_corpus() if one.name == "simple_mul")
+    path = compile_all([program], compiler)["simple_mul"]
+    assert not isinstance(path, CompileError), path
+    recorded: list[object] = []
+    record = HalCommandBuffer._record_for
+    monkeypatch.setattr(
+        HalCommandBuffer, "_record_for", lambda self, *given: recorded.append(1) or record(self, *given)
+    )
+    with pumice.Session(device, options=pumice.SessionOptions(concurrent=True)) as session:
+        session.load(path)
+        function = session.lookup("module.simple_mul")
+        x = device.asarray(np.arange(4, dtype=np.float32))
+        function(x, x)
+        assert recorded, "this program records what it dispatches"
+        calls = [function.submit(x, x) for _ in range(64)]
+        for call in calls:
+            np.testing.assert_array_equal(call.result(60).numpy(), np.arange(4) ** 2)
+        del call, calls
+        gc.collect()
+        device.hal.wait_idle()
+        function(x, x)
+        recorded.clear()
+        for _ in range(100):
+            function(x, x)
+        assert not recorded
         x.close()
