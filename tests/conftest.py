@@ -95,3 +95,12 @@ def shader_path() -> Path:
     from pumice import shaders
 
     return Path(shaders.__file__).parent
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Takes what was collected, thousands of tests with their modules, out of the garbage collector's rounds.
+
+    Each test with a device collects twice, which took most of the suite's time.
+    """
+    gc.collect()
+    gc.freeze()
