@@ -28,7 +28,7 @@ class SessionOptions:
         parameters: what programs load by scope and key (``io_parameters``): for each scope an index, a path of an ``.irpa``,
             ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file, or arrays by key.
         max_stack_depth: most nested calls of an invocation.
-        concurrent: whether calls from several threads may overlap.
+        concurrent: whether calls may overlap, from several threads and asynchronous ones; the others wait for their turns or are refused.
         builtin_modules: names of the modules that are there for programs to import from, added when one does.
 
     Raises:
