@@ -291,6 +291,9 @@ class DeviceArray:
         root = self if self._base is None else self._base
         if root._last_use:
             self.device.wait(root._last_use, None)
+        if root._shared is not None:
+            # Programs say nothing of what they use, and a call that has no results may return before its work is done.
+            self.device.hal.wait_idle()
 
     # -- the host ------------------------------------------------------------------------------------
 

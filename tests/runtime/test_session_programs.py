@@ -197,6 +197,23 @@ def test_what_callers_do_to_results_does_not_reach_the_program(session: pumice.S
     np.testing.assert_array_equal(session.call("state.constant").numpy(), X)
 
 
+@pytest.mark.parametrize("way", ["host", "device", "mapped"])
+def test_an_array_is_overwritten_behind_the_work_that_reads_it(
+    session: pumice.Session, compiled: Compiler, way: str
+) -> None:
+    """A call without results may return before its work is done."""
+    session.load(compiled("state", STATE))
+    zeros = session.device.asarray(np.zeros(4, np.float32))
+    for step in range(30):
+        x = session.device.asarray(X + step)
+        session.call("state.set", x)
+        if way == "mapped":
+            x.map()[:] = 0
+        else:
+            x.copy_from(zeros if way == "device" else np.zeros(4, np.float32))
+        np.testing.assert_array_equal(session.call("state.get").numpy(), X + step)
+
+
 def test_state_is_the_sessions_own(session: pumice.Session, compiled: Compiler) -> None:
     module = session.load(compiled("state", STATE))
     with pumice.Session(session.device) as other:

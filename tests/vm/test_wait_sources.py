@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -72,24 +72,27 @@ class Told:
         return self.calls[0]
 
 
-_PAIR = socket.socketpair()
-
-
-def sources_of_every_kind() -> list[Any]:
+def sources_of_every_kind(quiet: socket.socket) -> list[Any]:
     return [
         Event(),
         Delay(60),
-        FileReady(_PAIR[0]),
+        FileReady(quiet),
         FutureSource(concurrent.futures.Future()),
         AnyOf(Event()),
         AllOf(Event()),
     ]
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.fixture
+def quiet() -> Iterator[socket.socket]:
+    left, right = socket.socketpair()
+    with left, right:
+        yield left
+
+
 @pytest.mark.parametrize("position", range(6))
-def test_each_is_a_wait_source(position: int) -> None:
-    source = sources_of_every_kind()[position]
+def test_each_is_a_wait_source(position: int, quiet: socket.socket) -> None:
+    source = sources_of_every_kind(quiet)[position]
     assert isinstance(source, WaitSource)
     assert source.query() is False
     with pytest.raises(DeadlineExceededError):
