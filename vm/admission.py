@@ -92,7 +92,7 @@ class Admission:
         if policy.concurrent:
             if not context.concurrent:
                 raise FailedPreconditionError(
-                    f"this {context.kind} was not made for concurrent invocations: make it with concurrent=True, or give another policy"
+                    f"this {context.kind} was not made for concurrent invocations: make it with {context.concurrent_option}, or give another policy"
                 )
             with self._lock:
                 self.in_flight += 1
@@ -104,7 +104,7 @@ class Admission:
             ):
                 raise FailedPreconditionError(
                     f"this {context.kind} is running another invocation, which ends first: end or await that one, give policy=FIFO to "
-                    f"wait for a turn, or make the {context.kind} with concurrent=True"
+                    f"wait for a turn, or make the {context.kind} with {context.concurrent_option}"
                 )
             self.in_flight += 1
             heapq.heappush(self.waiting, turn)
@@ -113,7 +113,7 @@ class Admission:
             self.release(turn)
             raise FailedPreconditionError(
                 f"this {context.kind} has just begun to run another invocation: give policy=FIFO to wait for a turn, or make the "
-                f"{context.kind} with concurrent=True"
+                f"{context.kind} with {context.concurrent_option}"
             )
         return turn
 

@@ -309,7 +309,7 @@ class Context:
         if not self._use.acquire(False):
             raise FailedPreconditionError(
                 f"this {self.kind} is in use by thread {_thread_name(self._owner)}: use it from one thread at a time (hold a lock, or "
-                f"make one {self.kind} a thread), or make it with concurrent=True"
+                f"make one {self.kind} a thread), or make it with {self.concurrent_option}"
             )
         if self._closed or (self.turns.holder is not None and not self._depth):
             self._use.release()
@@ -318,7 +318,7 @@ class Context:
             self.check_open()
             raise FailedPreconditionError(
                 f"an invocation of this {self.kind} is under way, suspended or about to run: end or await it, wait for a turn "
-                f"with an asynchronous call, or make the {self.kind} with concurrent=True"
+                f"with an asynchronous call, or make the {self.kind} with {self.concurrent_option}"
             )
         self._owner = threading.get_ident()
         self._depth += 1
@@ -332,6 +332,11 @@ class Context:
         self._use.release()
         if self.turns.waiting:
             self.turns.admit()
+
+    @property
+    def concurrent_option(self) -> str:
+        """How one is made concurrent, for messages."""
+        return "options=SessionOptions(concurrent=True)" if self.kind == "session" else "concurrent=True"
 
     def begin_step(self) -> None:
         """Takes the context for a step of an invocation whose turn it is. ``end_step`` follows.

@@ -13,6 +13,7 @@ import contextlib
 import logging
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias
@@ -43,7 +44,7 @@ class Abortable(Protocol):
         ...
 
 
-class Loop:
+class Loop(ABC):
     """Where asynchronous invocations run. Thread rule: every method from any thread."""
 
     def __init__(self) -> None:
@@ -54,11 +55,11 @@ class Loop:
 
     # -- for subclasses ------------------------------------------------------------------------------
 
+    @abstractmethod
     def _post(self, callback: Callable[[], None]) -> None:
         """Has ``callback`` called soon, by the loop, behind those posted before; or raises if it cannot."""
-        raise NotImplementedError
 
-    def _stop(self) -> None:
+    def _stop(self) -> None:  # noqa: B027  # many a loop has nothing to stop
         """The loop has ended; nothing is posted any more."""
 
     def runs_here(self) -> bool:

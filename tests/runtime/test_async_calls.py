@@ -491,3 +491,11 @@ def test_a_lost_device_reaches_everybody(kind: str) -> None:
         run_on(kind, main())
         mine.close()
     assert pumice.live_objects() == before
+
+
+def test_a_session_that_is_not_concurrent_says_how_it_becomes_so(session: pumice.Session) -> None:
+    program = pumice.NativeModule("host")
+    program.function("none", "0v_v")(lambda: None)
+    session.append_module(program)
+    with pytest.raises(FailedPreconditionError, match=r"options=SessionOptions\(concurrent=True\)"):
+        session.submit("host.none", policy=CONCURRENT).result(60)

@@ -1211,3 +1211,11 @@ def test_inputs_that_are_a_function_are_refused(inputs: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="a sequence of values"):
         async_invoke(InlineLoop(), context, context.lookup("m.one"), inputs, lambda *_: None)
     context.close()
+
+
+def test_a_loop_of_ones_own_has_to_post() -> None:
+    class Unfinished(Loop):
+        pass
+
+    with pytest.raises(TypeError, match="_post"):
+        Unfinished()  # type: ignore[abstract]
