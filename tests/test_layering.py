@@ -34,12 +34,13 @@ ALLOWED: Mapping[str, set[str]] = {
     "shaders.build": {*_FORMATS, "shaders", "hal_vulkan"},
     "compiler": {*_FORMATS, "compiler", "vm", "hal_vulkan"},
     "runtime": {*_FORMATS, "runtime", "vm", "hal_vulkan", "shaders"},
-    "tools": {"", *_FORMATS, "tools", "runtime", "vm", "hal_vulkan", "compiler", "shaders"},
+    "study": {*_FORMATS, "study", "runtime", "vm", "hal_vulkan", "shaders"},
+    "tools": {"", *_FORMATS, "tools", "study", "runtime", "vm", "hal_vulkan", "compiler", "shaders"},
 }
 NATIVE = "hal_vulkan.native"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
 # Extras that the product itself may use; the others are for tests and benchmarks.
-PRODUCT_EXTRAS = ("view", "study", "compiler")
+PRODUCT_EXTRAS = ("view", "study", "cluster", "compiler")
 
 
 @dataclass(frozen=True)
@@ -289,8 +290,8 @@ def declared_dependencies() -> set[str]:
         *(line for extra in PRODUCT_EXTRAS for line in project["optional-dependencies"].get(extra, [])),
     ]
     names = {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].replace("-", "_").lower() for line in wanted}
-    # cffi comes with vulkan, which is built on it.
-    return {*names, "cffi", "_cffi_backend"}
+    # cffi comes with vulkan, which is built on it; nvidia-ml-py is imported as pynvml.
+    return {*names, "cffi", "_cffi_backend", "pynvml"}
 
 
 RULES: Mapping[str, Callable[[Path], list[str]]] = {

@@ -1,0 +1,50 @@
+"""Points: one combination of a study's targets, axes and devices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["AxisValue", "Point"]
+
+AxisValue = int | float | str | bool
+"""A value on an axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One combination to be measured.
+
+    Attributes:
+        index: its place in the study's order, from 0; baselines come after all others.
+        target: the target's name.
+        device: the device's URI as the study or the command line has it.
+        axes: the value on each axis.
+        settings: the target's settings with all expressions evaluated for this point; JSON values only.
+        derived: the derived figures that are known before measuring, such as bytes and flops, by name.
+        measure: name of the segment, or ``"total"``, that is the headline.
+        baseline: index of the point that measures the empty kernel in this one's setting; ``None`` for none.
+        is_baseline: whether it is such a point.
+    """
+
+    index: int
+    target: str
+    device: str
+    axes: Mapping[str, AxisValue] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    derived: Mapping[str, float] = field(default_factory=dict)
+    measure: str = "execute"
+    baseline: int | None = None
+    is_baseline: bool = False
+
+    @property
+    def key(self) -> str:
+        """What the same point of another run of the study has too: target, device-independent, with its axes."""
+        return json.dumps([self.target, dict(sorted(self.axes.items()))], separators=(",", ":"))
+
+    @property
+    def label(self) -> str:
+        """For people: ``saxpy n=1024 batch=4``."""
+        values = " ".join(f"{name}={value}" for name, value in self.axes.items())
+        return f"{self.target} {values}" if values else self.target
