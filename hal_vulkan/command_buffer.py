@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from ..status import (
     ClosedError,
@@ -129,7 +129,7 @@ class CommandBuffer:
         *,
         one_shot: bool = False,
         binding_capacity: int = 0,
-        timing: bool = False,
+        timing: bool | Literal["span"] = False,
         name: str = "commands",
         family: int | None = None,
     ) -> None:
@@ -141,6 +141,8 @@ class CommandBuffer:
         self.binding_capacity = binding_capacity
         self.family = device.plan.compute_family if family is None else family
         self.state = _INITIAL
+        if timing not in (False, True, "span"):
+            raise InvalidArgumentError(f'timing is False, True (each dispatch) or "span", got {timing!r}')
         self._timing = timing
         if timing:
             device.check_timestamps(self.family)
@@ -200,7 +202,11 @@ class CommandBuffer:
         self._bound_layout = NULL
         self._push = b""
         if self._timing:
-            self._recording.timestamps = TimestampRecorder(device, native.handle, self.family)
+            span = self._timing == "span"
+            timestamps = TimestampRecorder(device, native.handle, self.family, span=span)
+            self._recording.timestamps = timestamps
+            if span:
+                timestamps.begin(self.name, None)
 
     def end(self) -> CommandBuffer:
         """Ends recording; the buffer can be submitted then. Returns itself.
@@ -227,6 +233,8 @@ class CommandBuffer:
 
     def _finish(self) -> None:
         barriers, fn, device = self._barriers, self.device.fn, self.device
+        if self._timing == "span" and self._recording is not None and self._recording.timestamps is not None:
+            self._recording.timestamps.end()
         barriers.record(self._handle, *barriers.at_end)
         result = fn.vkEndCommandBuffer(self._handle)
         if result or device.validation:
@@ -269,7 +277,7 @@ class CommandBuffer:
             check_groups(pipeline, groups)
         self._prepare_dispatch(pipeline, bindings, push)
         recording = self._recording
-        if self._timing and recording is not None and recording.timestamps is not None:
+        if self._timing is True and recording is not None and recording.timestamps is not None:
             recording.timestamps.begin(pipeline.name, groups)
             self._dispatch(self._handle, x, y, z)
             recording.timestamps.end()
@@ -305,11 +313,12 @@ class CommandBuffer:
         recording = self._recording
         assert recording is not None
         recording.resources.append(parameters)
-        if recording.timestamps is not None:
-            recording.timestamps.begin(pipeline.name, None)
+        timestamps = recording.timestamps if self._timing is True else None
+        if timestamps is not None:
+            timestamps.begin(pipeline.name, None)
         self.device.fn.vkCmdDispatchIndirect(self._handle, parameters.handle, parameters.offset + offset)
-        if recording.timestamps is not None:
-            recording.timestamps.end()
+        if timestamps is not None:
+            timestamps.end()
 
     def _prepare_dispatch(
         self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[Buffer | BindingSlot], push: bytes
@@ -739,6 +748,8 @@ class CommandBuffer:
 
     def timings(self) -> tuple[DispatchTiming, ...]:
         """Device time of each dispatch, in recording order, of the last run; call it once that run has finished.
+
+        With ``timing="span"`` it is one: from the device's begin with the commands to the end of all of them.
 
         Raises:
             FailedPreconditionError: it was not created with ``timing=True``, or has not finished a run.

@@ -19,7 +19,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from ..status import (
     ClosedError,
@@ -361,7 +361,12 @@ class Device:
             executable.close_modules()
 
     def create_command_buffer(
-        self, *, one_shot: bool = False, binding_capacity: int = 0, timing: bool = False, name: str = "commands"
+        self,
+        *,
+        one_shot: bool = False,
+        binding_capacity: int = 0,
+        timing: bool | Literal["span"] = False,
+        name: str = "commands",
     ) -> CommandBuffer:
         """A command buffer for the compute queue; see ``CommandBuffer``."""
         self.check_usable()

@@ -30,6 +30,7 @@ from .semaphore import TimelineSemaphore
 
 if TYPE_CHECKING:
     from .device import Device
+    from .prepared_submission import PreparedSubmission
 
 __all__ = ["Queue"]
 
@@ -204,6 +205,34 @@ class Queue:
         if len(inflight) >= _RETIRE_EVERY or self._deferred:
             self.retire()
         return number
+
+    def submit_prepared(self, prepared: PreparedSubmission) -> tuple[int, int, int]:
+        """For ``PreparedSubmission``: its number, and the host's time before and after vkQueueSubmit."""
+        device, clock = self.device, prepared.clock
+        with self._lock:
+            if device.lost is not None or device._closed:
+                device.check_usable()
+            used = prepared.prepare()
+            self._preparing = number = self._submitted + 1
+            prepared.values[0] = number
+            submit, handle, info = device.fn.vkQueueSubmit, self.handle, prepared.info
+            try:
+                for _, recording in used:
+                    recording.queue = self
+                    recording.number = number
+                self._inflight.append((number, used, ()))
+                self._submitted = number  # see _submit_one
+                before = clock()
+                result = submit(handle, 1, info, NULL)
+                after = clock()
+            except BaseException:
+                self._forget_unsubmitted(number)
+                raise
+            finally:
+                self._preparing = 0
+            if result or device.validation:
+                self._check_submitted(result, used, ())
+        return number, before, after
 
     def _hold(
         self,

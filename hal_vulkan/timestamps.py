@@ -5,6 +5,9 @@ done, the second when the dispatch is. Where dispatches run one after another (a
 time of the dispatch; where they overlap, it is the time by which it moved the end of all work. The stage and the
 clock are recorded with every figure. (Timestamps at the top of the pipe would be written before the barrier that
 precedes the dispatch has held, see wgpu#2521.)
+
+A *span* is one pair for all of a command buffer: the first at the top of the pipe, when the device begins with it, the
+second at the bottom, when all its commands are done. It disturbs nothing between the commands.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["ClockCalibration", "DispatchTiming", "TimestampRecorder", "calibrate"]
 
 _STAGE_COMPUTE: Final = 0x800
+_STAGE_TOP: Final = 0x1
+_STAGE_BOTTOM: Final = 0x2000
 _QUERY_TYPE_TIMESTAMP: Final = 2
 _RESULT_64: Final = 0x1
 _RESULT_WITH_AVAILABILITY: Final = 0x4
@@ -96,10 +101,16 @@ def signed_ticks(reference: int, ticks: int, valid_bits: int) -> int:
 
 
 class TimestampRecorder:
-    """Writes two timestamps a dispatch into query pools while a command buffer is recorded, and reads them back."""
+    """Writes two timestamps a dispatch, or two in all, into query pools while a command buffer is recorded; reads them back.
 
-    def __init__(self, device: Device, commands: CData, family: int) -> None:
+    Args:
+        device, commands, family: the device, the native commands, and the queue family they are for.
+        span: one pair for all commands.
+    """
+
+    def __init__(self, device: Device, commands: CData, family: int, *, span: bool = False) -> None:
         self._device = device
+        self.span = span
         self._commands = commands
         self._valid_bits = device.profile.queue_families[family].timestamp_valid_bits
         self._pools: list[CData] = []
@@ -111,18 +122,23 @@ class TimestampRecorder:
         if self._next >= _QUERIES_A_POOL:
             pool = self._device.take_query_pool(_QUERIES_A_POOL)
             self._pools.append(pool)
-            self._device.fn.vkCmdResetQueryPool(self._commands, pool, 0, _QUERIES_A_POOL)
+            self._device.fn.vkCmdResetQueryPool(self._commands, pool, 0, 2 if self.span else _QUERIES_A_POOL)
             self._next = 0
         self._dispatches.append((name, groups))
-        self._write()
+        self._write(_STAGE_TOP if self.span else _STAGE_COMPUTE)
 
     def end(self) -> None:
         """After the dispatch."""
-        self._write()
+        self._write(_STAGE_BOTTOM if self.span else _STAGE_COMPUTE)
 
-    def _write(self) -> None:
-        self._device.fn.vkCmdWriteTimestamp(self._commands, _STAGE_COMPUTE, self._pools[-1], self._next)
+    def _write(self, stage: int) -> None:
+        self._device.fn.vkCmdWriteTimestamp(self._commands, stage, self._pools[-1], self._next)
         self._next += 1
+
+    @property
+    def stage(self) -> str:
+        """Pipeline stages of the two timestamps, as results have them."""
+        return "TOP_OF_PIPE..BOTTOM_OF_PIPE" if self.span else "COMPUTE_SHADER"
 
     def read(self) -> tuple[DispatchTiming, ...]:
         """The timings, once the commands have run.
@@ -134,17 +150,18 @@ class TimestampRecorder:
         profile = device.profile
         period = profile.limits.timestamp_period
         clock = f"device timestamps, {period:g} ns a tick, {self._valid_bits} valid bits"
-        ticks = self._read_ticks()
+        ticks = self.read_ticks()
         timings = []
         for index, (name, groups) in enumerate(self._dispatches):
             begin, end = ticks[2 * index], ticks[2 * index + 1]
             duration = elapsed_ticks(begin, end, self._valid_bits) * period
             timings.append(
-                DispatchTiming(name, groups, begin, end, duration, "COMPUTE_SHADER", clock, profile.device_type.name)
+                DispatchTiming(name, groups, begin, end, duration, self.stage, clock, profile.device_type.name)
             )
         return tuple(timings)
 
-    def _read_ticks(self) -> list[int]:
+    def read_ticks(self) -> list[int]:
+        """Begin and end of each dispatch in turn, or of the span, in ticks; see ``read``."""
         mask = (1 << self._valid_bits) - 1
         ticks: list[int] = []
         left = 2 * len(self._dispatches)

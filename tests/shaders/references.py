@@ -404,7 +404,63 @@ def _copy_cases() -> list[Case]:
     return [*cases, copy_unaligned(4096, 4096, 1, 6, 4001, groups=2)]
 
 
+def _sweep(count: int, groups: int) -> Case:
+    words = np.arange(4 * count, dtype=np.uint32).reshape(count, 4)
+    words[-1] = 0xFFFFFFFF
+
+    def reference(buffers: Sequence[Array]) -> dict[int, Array]:
+        return {0: buffers[0] + np.uint32(1)}
+
+    return Case(f"sweep {count} by {groups}", "timing/sweep", (words,), (Pass((groups, 1, 1)),), reference, (0,))
+
+
+def _copy_kernel(count: int, target: int, groups: int, local_size: int) -> Case:
+    source = np.arange(4 * count, dtype=np.float32).reshape(count, 4)
+
+    def reference(buffers: Sequence[Array]) -> dict[int, Array]:
+        result, shorter = buffers[1], min(count, target)
+        result[:shorter] = buffers[0][:shorter]
+        return {1: result}
+
+    return Case(
+        f"copy {count} to {target} by {groups} of {local_size}",
+        "timing/copy",
+        (source, _unwritten((target, 4), np.float32)),
+        (Pass((groups, 1, 1)),),
+        reference,
+        (0, 1),
+        spec={0: local_size},
+    )
+
+
+def _fma(count: int, local_size: int, iterations: int, factor: float) -> Case:
+    def reference(buffers: Sequence[Array]) -> dict[int, Array]:
+        value = np.arange(local_size, dtype=np.float64)[:, None] + np.arange(8, dtype=np.float64)
+        for _ in range(iterations):
+            value = value * factor + factor
+        invocations = -(-count // local_size)
+        sums = np.tile(value.sum(axis=1), invocations)[:count]
+        return {0: np.repeat(sums[:, None], 4, axis=1).astype(np.float32)}
+
+    return Case(
+        f"fma {count} of {local_size}, {iterations} iterations of {factor}",
+        "timing/fma",
+        (_unwritten((count, 4), np.float32),),
+        (Pass((-(-count // local_size), 1, 1), struct.pack("<If", iterations, factor)),),
+        reference,
+        (0,),
+        spec={0: local_size},
+        rtol=1e-5,
+    )
+
+
 CASES: list[Case] = [
+    _sweep(1, 1),
+    _sweep(1000, 3),
+    _copy_kernel(1000, 1000, 4, 64),
+    _copy_kernel(100, 90, 1, 32),
+    _fma(64, 64, 0, 1.0),
+    _fma(100, 32, 17, 0.75),
     mul(4, 1),
     mul(1000, 16),
     mul_shortest(100),

@@ -60,4 +60,5 @@ def test_shader_against_its_reference(device: Device, name: str) -> None:
 
 
 def test_every_shader_has_a_case() -> None:
-    assert set(by_shader) | {"builtin/empty"} == set(shaders.names())
+    # mul_address has no bindings: tests/study runs it.
+    assert set(by_shader) | {"builtin/empty", "timing/mul_address"} == set(shaders.names())

@@ -1,0 +1,138 @@
+"""Submissions prepared for timing: between the two readings of the clock there is nothing but the native call.
+
+``Queue.submit`` checks, locks and keeps books, which is part of what pumice costs. Who wants to know what Vulkan costs makes the structures
+of vkQueueSubmit beforehand: calling sequence ``PreparedSubmission(queue, command_buffers)`` → ``submit`` → ``wait`` …, any number of
+times. It signals the queue's own timeline and nothing else, as a program on plain Vulkan would.
+
+Thread rule: one thread at a time. The command buffers must stay open; an interrupt (Ctrl-C) is served within a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..status import DeadlineExceededError, InvalidArgumentError
+from .command_buffer import CommandBuffer
+from .held_submission import Used
+from .native import VK_TIMEOUT, CData, ffi, new
+
+if TYPE_CHECKING:
+    from .queue import Queue
+
+__all__ = ["PreparedSubmission"]
+
+_SLICE_NS: Final = 100_000_000
+
+
+class PreparedSubmission:
+    """A submission whose native structures are made once.
+
+    Attributes:
+        queue: where it goes.
+        clock: gives the host's time in nanoseconds.
+        info, values: the VkSubmitInfo and the payload that it signals. For ``Queue``.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        command_buffers: Sequence[CommandBuffer],
+        *,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """Args: ``command_buffers`` are recorded, reusable and without binding slots; they may be recorded anew between submissions.
+
+        Raises:
+            InvalidArgumentError: command buffers of another device or queue family, one-shot ones, or ones with slots.
+        """
+        for commands in command_buffers:
+            if commands.device is not queue.device or commands.family != queue.family:
+                raise InvalidArgumentError(
+                    f"{commands.name} was made for another device or queue family than {queue.name}"
+                )
+            if commands.one_shot or commands.binding_capacity:
+                raise InvalidArgumentError(
+                    f"{commands.name} is one-shot or has binding slots; prepare reusable ones without slots"
+                )
+        self.queue = queue
+        self.clock = clock
+        self._device = queue.device
+        self._command_buffers = tuple(command_buffers)
+        self._handles = ffi.new("VkCommandBuffer[]", max(1, len(command_buffers)))
+        self._semaphores = ffi.new("VkSemaphore[1]", [queue.timeline])
+        self.values: CData = ffi.new("uint64_t[1]")
+        self._timeline = new(
+            "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self.values
+        )
+        self.info: CData = new(
+            "VkSubmitInfo",
+            pNext=ffi.cast("void *", self._timeline),
+            commandBufferCount=len(command_buffers),
+            pCommandBuffers=self._handles,
+            signalSemaphoreCount=1,
+            pSignalSemaphores=self._semaphores,
+        )
+        self._wait_values = ffi.new("uint64_t[1]")
+        self._wait_info = new(
+            "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self._semaphores, pValues=self._wait_values
+        )
+        self._counter = ffi.new("uint64_t *")
+
+    def prepare(self) -> Used:
+        """The recordings, with their handles in place. For ``Queue``."""
+        used = tuple([(commands, commands.prepare(None)) for commands in self._command_buffers])
+        for index, (_, recording) in enumerate(used):
+            self._handles[index] = recording.native.handle
+        return used
+
+    def submit(self) -> tuple[int, int, int]:
+        """Submits.
+
+        Returns:
+            the submission's number, and the host's time before and after vkQueueSubmit.
+
+        Raises:
+            ClosedError: something used was closed.
+            DeviceLostError: the device is lost.
+        """
+        return self.queue.submit_prepared(self)
+
+    def wait(self, number: int, timeout: float | None = None) -> int:
+        """Sleeps in vkWaitSemaphores until a submission of the queue is done; returns the host's time right after.
+
+        Raises:
+            DeadlineExceededError: the time (in seconds) passed first.
+            DeviceLostError: the device is lost.
+        """
+        device, clock = self._device, self.clock
+        self._wait_values[0] = number
+        wait, handle, info = device.fn.vkWaitSemaphores, device.handle, self._wait_info
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            result = wait(handle, info, _SLICE_NS)
+            awake = clock()
+            if not result:
+                return awake
+            if result != VK_TIMEOUT:
+                device.check(result, f"waiting for {self.queue.name}")
+            _check_deadline(deadline, timeout)
+
+    def poll(self, number: int, timeout: float | None = None) -> int:
+        """As ``wait``, by asking for the counter again and again: wakes soonest, and keeps a core busy."""
+        device, clock, counter = self._device, self.clock, self._counter
+        query, handle, timeline = device.fn.vkGetSemaphoreCounterValue, device.handle, self.queue.timeline
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            for _ in range(1000):
+                result = query(handle, timeline, counter)
+                if counter[0] >= number and not result:
+                    return clock()
+            device.check(result, f"waiting for {self.queue.name}")
+            _check_deadline(deadline, timeout)
+
+
+def _check_deadline(deadline: float | None, timeout: float | None) -> None:
+    if deadline is not None and time.monotonic() > deadline:
+        raise DeadlineExceededError(f"the submission was not done within {timeout:g} s")
