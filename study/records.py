@@ -1,0 +1,98 @@
+"""What results keep besides points and samples: runs, devices, clocks, reference samples, peaks, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["ClockRecord", "DeviceRecord", "NoteRecord", "PeakRecord", "ReferenceRecord", "RunRecord"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One start of a study, or one time that it was resumed.
+
+    Attributes:
+        number: from 1.
+        started: ISO 8601, UTC.
+        pumice, python: versions.
+        host: the host's name.
+        pid: of the process that wrote.
+        command: its command line, quoted for a shell.
+        environment: facts of the host, see ``environment_facts``.
+        ended: ISO 8601, UTC; ``None`` for a run that goes on or was killed.
+        outcome: ``"complete"``, or why it ended; ``None`` as ``ended``.
+    """
+
+    number: int
+    started: str
+    pumice: str
+    python: str
+    host: str
+    pid: int
+    command: str
+    environment: Mapping[str, object]
+    ended: str | None
+    outcome: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRecord:
+    """A device as a run found it; ``device`` is the URI that points have, ``facts`` see ``device_facts``."""
+
+    run: int
+    device: str
+    name: str
+    driver: str
+    facts: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ClockRecord:
+    """One reading of clocks; ``None`` where it was not known. See ``Store.add_clock``."""
+
+    run: int
+    device: str
+    host_ns: int
+    device_ticks: int | None
+    deviation_ns: float | None
+    ns_per_tick: float | None
+    calibrated: bool | None
+    frequency_mhz: float | None
+    memory_mhz: float | None
+    cpu_mhz: float | None
+    temperature_c: float | None
+    power_w: float | None
+    throttle: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRecord:
+    """One run of the reference kernel: when, on the clock of ``time.monotonic_ns`` of its run, and how long it took."""
+
+    run: int
+    device: str
+    started_ns: int
+    duration_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class PeakRecord:
+    """One measured peak of a device, in the unit that its name is."""
+
+    run: int
+    device: str
+    name: str
+    value: float
+    details: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRecord:
+    """What a reader has to know, of one point or (``point`` is ``None``) of all of the run."""
+
+    run: int
+    point: int | None
+    created: str
+    kind: str
+    text: str
