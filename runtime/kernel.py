@@ -11,12 +11,14 @@ import operator
 import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..hal_vulkan import (
+    Buffer,
     CommandBuffer,
+    ComputePipeline,
     DispatchTiming,
     SetPins,
     ShaderModuleReflection,
@@ -36,7 +38,7 @@ from .transfer import Transfer
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["Groups", "Kernel", "KernelResult"]
+__all__ = ["Groups", "Kernel", "KernelResult", "PreparedDispatch"]
 
 ResultArray: TypeAlias = np.ndarray | DeviceArray
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
@@ -44,6 +46,22 @@ Groups: TypeAlias = int | tuple[int, ...]
 Counts: TypeAlias = tuple[int, int, int]
 
 _MOST_RECORDINGS: Final = 64
+
+
+class PreparedDispatch(NamedTuple):
+    """One dispatch of a kernel: the arguments of ``CommandBuffer.dispatch``.
+
+    Attributes:
+        pipeline: the kernel's.
+        buffers: one a binding.
+        groups: workgroup counts, inferred ones too.
+        push: the push constants' bytes.
+    """
+
+    pipeline: ComputePipeline
+    buffers: tuple[Buffer, ...]
+    groups: tuple[int, int, int]
+    push: bytes
 
 
 class Kernel:
@@ -98,6 +116,11 @@ class Kernel:
         self._lock = threading.Lock()
         self._recordings: dict[tuple[object, ...], CommandBuffer] = {}
         self._push_cache: dict[object, bytes] = {}
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What it takes, in the order of a call."""
+        return self._parameters
 
     # -- calls ---------------------------------------------------------------------------------------
 
@@ -383,6 +406,34 @@ class Kernel:
     def _shape_results(self, results: Sequence[ResultArray | None]) -> KernelResult:
         written = [result for index in self._written if (result := results[index]) is not None]
         return written[0] if len(written) == 1 else tuple(written) or None
+
+    def prepare(
+        self,
+        *arrays: DeviceArray,
+        groups: Groups | None = None,
+        push: bytes | Sequence[PushValue] | Mapping[str, PushValue] | None = None,
+        **push_fields: PushValue,
+    ) -> PreparedDispatch:
+        """What a call with arrays on the device would dispatch, for who records command buffers themselves.
+
+        The arrays must stay open as long as the commands are in use, and nothing marks them as in use: wait for the commands
+        before the host reads or writes them. Arguments, and errors, are those of a call.
+        """
+        if len(arrays) != len(self._parameters):
+            arrays = self._with_out(arrays, None)  # type: ignore[assignment]  # always raises
+        for array, parameter in zip(arrays, self._parameters, strict=True):
+            if not isinstance(array, DeviceArray) or array.device is not self.device:
+                raise InvalidArgumentError(f"{self.name}: {parameter.label} takes an array on {self.device.name}")
+            array._check_open()
+            if (array.dtype, array.nbytes) not in parameter.accepted:
+                parameter.check(array.dtype, array.shape, array.nbytes, self.name)
+        counts = self._checked_counts(arrays, None if groups is None else self._three(groups))
+        data = self._pack(push, push_fields)
+        if len(data) != self.pipeline.interface.push_constant_bytes:
+            raise InvalidArgumentError(
+                f"{self.name} takes {self.pipeline.interface.push_constant_bytes} bytes of push constants, got {len(data)}"
+            )
+        return PreparedDispatch(self.pipeline, tuple([array.buffer for array in arrays]), counts, data)
 
     def time(
         self,

@@ -1,0 +1,382 @@
+"""A kernel, dispatched in command buffers: how many, how deep, with what between them, and how the host waits.
+
+What is timed is Vulkan: between two readings of the clock there is one native call (``PreparedSubmission``). With ``calls = "hal"`` it is
+pumice's own queue and semaphore instead, with ``"kernel"`` a call of the kernel with arrays on the device.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from .. import shaders
+from ..hal_vulkan import Buffer, CommandBuffer, PlanOptions
+from ..hal_vulkan.prepared_submission import PreparedSubmission
+from ..hal_vulkan.timestamps import TimestampRecorder, elapsed_ticks
+from ..runtime.array import DeviceArray
+from ..runtime.device import Device
+from ..runtime.kernel import Kernel, PreparedDispatch
+from ..runtime.shader_source import load_shader
+from ..status import InvalidArgumentError, UnavailableError
+from .cache_sweep import CacheSweep
+from .clock import RawSample
+from .host_wait import ThreadWait
+from .inputs import make_arrays
+from .workload import Surroundings
+
+__all__ = ["KernelWorkload", "kernel_code"]
+
+_BUILTIN: Final = "builtin:"
+_ADDRESS: Final = struct.Struct("<Q")
+_WORD: Final = struct.Struct("<I")
+
+
+def kernel_code(settings: Mapping[str, Any], around: Surroundings, minor: int) -> tuple[bytes, str]:
+    """SPIR-V and a name for the ``source`` of a target.
+
+    Raises:
+        NotFoundError: no such file or built-in kernel.
+        InvalidArgumentError: neither GLSL nor SPIR-V, or GLSL that does not compile.
+    """
+    source = str(settings["source"])
+    if source.startswith(_BUILTIN):
+        name = source.removeprefix(_BUILTIN)
+        return shaders.spirv(name), name.rpartition("/")[2]
+    return load_shader(around.folder / source, defines=settings.get("defines") or {}, include_dirs=(), minor=minor)
+
+
+class KernelWorkload:
+    """One kernel in one setting; ``settings`` are those of kind ``kernel`` in ``target_settings``."""
+
+    def __init__(self, settings: Mapping[str, Any], around: Surroundings, *, flush_bytes: int | None = None) -> None:
+        self._settings = settings
+        self._around = around
+        self.device: Device = around.pool.open(around.uri, _plan(settings))
+        self._clock = around.clock(self.device)
+        self._addresses = settings["descriptors"] == "address"
+        if self._addresses and not self.device.hal.allocator.device_addresses:
+            raise UnavailableError(
+                f'{self.device.name} has no device addresses (bufferDeviceAddress); use descriptors "sets" or "push"'
+            )
+        self._code, self._name = kernel_code(settings, around, self.device.profile.api_version[1])
+        self._queues = self.device.hal.queues[: settings["queues"]]
+        if len(self._queues) < settings["queues"] or any(q.family != self._queues[0].family for q in self._queues):
+            count = sum(q.family == self._queues[0].family for q in self.device.hal.queues)
+            raise UnavailableError(
+                f"{self.device.name} has {count} compute queue(s), {settings['queues']} were asked for"
+            )
+        bits = self.device.profile.queue_families[self._queues[0].family].timestamp_valid_bits
+        self._timed = settings["timestamps"] != "none" and bits > 0
+        self._batch: int = settings["batch"]
+        self._dispatches: int = self._batch * settings["command_buffers"] * settings["in_flight"]
+        self._barrier: str = "single" if self._batch == 1 and self._dispatches == 1 else settings["barrier"]
+        self._sleep: float = settings["host_sleep"]
+        self._sleep_in: str = settings["host_sleep_in"]
+        self._kernel: Kernel | None = None
+        self._dispatch: PreparedDispatch | None = None
+        self._arrays: list[DeviceArray] = []
+        self._inputs: tuple[np.ndarray, ...] = ()
+        self._outputs: list[np.ndarray] = []
+        self._commands: list[CommandBuffer] = []
+        self._submissions: list[PreparedSubmission] = []
+        self._indirect: Buffer | None = None
+        self._stage = ""
+        self._number = 0
+        self._done = self.device.hal.create_semaphore(0, "study")
+        self._thread = ThreadWait() if settings["wait"] == "thread" else None
+        self._sweep: CacheSweep | None = None
+        try:
+            # What is not part of a first call: spirv-val, which checks a module once, and the inputs.
+            self.device.hal.create_executable(self._code).close()
+            self._inputs = make_arrays(settings["bindings"], settings["dtype"], around.folder, around.seed)
+            self._arrays = [self.device.asarray(array) for array in self._inputs]
+            self._outputs = [np.empty_like(array) for array in self._inputs]
+            if settings["cache"] == "cold":
+                self._sweep = CacheSweep(self.device, flush_bytes)
+        except BaseException:
+            self.close()
+            raise
+
+    # -- making --------------------------------------------------------------------------------------
+
+    def _make(self) -> None:
+        """The kernel and its commands."""
+        settings = self._settings
+        kernel = self._kernel = Kernel(
+            self.device,
+            self._code,
+            name=self._name,
+            entry_point=settings["entry_point"],
+            specialization=_specialization(settings["specialization"]),
+            subgroup_size=settings["subgroup_size"],
+        )
+        groups = settings["groups"]
+        groups = tuple(groups) if isinstance(groups, list) else groups
+        if self._addresses:
+            if groups is None:
+                raise InvalidArgumentError(f"{self._name}: give groups, which cannot be inferred without bindings")
+            push = b"".join(_ADDRESS.pack(array.buffer.device_address) for array in self._arrays)
+            push += b"".join(_WORD.pack(int(word)) for word in settings["push"] or ())
+            self._dispatch = kernel.prepare(groups=groups, push=push)
+        else:
+            arrays = [_viewed(array, p.dtype) for array, p in zip(self._arrays, kernel.parameters, strict=False)]
+            arrays += self._arrays[len(arrays) :]
+            if not arrays and groups is None:
+                groups = 1
+            self._arrays = arrays
+            self._dispatch = kernel.prepare(*arrays, groups=groups, push=_push(settings["push"]))
+
+    def _make_commands(self) -> None:
+        settings, hal = self._settings, self.device.hal
+        dispatch = self._dispatch
+        assert dispatch is not None
+        if settings["indirect"]:
+            self._indirect = hal.create_buffer(12)
+            hal.compute_queue.update(self._indirect, struct.pack("<3I", *dispatch.groups))
+            hal.compute_queue.wait_idle()
+        per = settings["command_buffers"]
+        depth = settings["in_flight"]
+        for index in range(depth):
+            queue = self._queues[index % len(self._queues)]
+            group = []
+            for place in range(per):
+                # A span costs time itself: only the first and the last command buffer of a queue's work carry one.
+                edge = (place == 0 and index < len(self._queues)) or (
+                    place == per - 1 and index >= depth - len(self._queues)
+                )
+                timing: Any = False
+                if self._timed and (edge or settings["timestamps"] == "each"):
+                    timing = "span" if settings["timestamps"] == "span" else True
+                commands = hal.create_command_buffer(timing=timing, name=self._name)
+                self._commands.append(commands)
+                group.append(commands)
+            self._submissions.append(PreparedSubmission(queue, group, clock=self._clock))
+
+    def _record(self) -> None:
+        for commands in self._commands:
+            self._record_one(commands)
+
+    def _record_one(self, commands: CommandBuffer) -> None:
+        dispatch, indirect = self._dispatch, self._indirect
+        assert dispatch is not None
+        pipeline, buffers, groups, push = dispatch
+        commands.begin()
+        barrier = self._settings["barrier"] == "between"
+        for index in range(self._batch):
+            if index and barrier:
+                commands.execution_barrier()
+            if indirect is None:
+                commands.dispatch(pipeline, buffers, groups, push)
+            else:
+                commands.dispatch_indirect(pipeline, buffers, indirect, 0, push)
+        commands.end()
+
+    # -- running -------------------------------------------------------------------------------------
+
+    def first(self) -> RawSample:
+        """Makes the pipeline, records, and runs once."""
+        before = self._around.count_preemptions()
+        begin = self._clock()
+        self._make()
+        created = self._clock()
+        self._make_commands()
+        self._record()
+        recorded = self._clock()
+        return self._run(begin, before, created=created, recorded=recorded)
+
+    def sample(self) -> RawSample:
+        """One run."""
+        settings, clock = self._settings, self._clock
+        if self._sweep is not None:
+            self._sweep.run()
+        before = self._around.count_preemptions()
+        begin = clock()
+        updated = recorded = -1
+        if settings["update"]:
+            self._update()
+            if self._sleep and self._sleep_in == "update":
+                time.sleep(self._sleep)
+            updated = clock()
+        if settings["record"] == "each":
+            self._record()
+            if self._sleep and self._sleep_in == "record":
+                time.sleep(self._sleep)
+            recorded = clock()
+        return self._run(begin, before, updated=updated, recorded=recorded)
+
+    def _run(self, begin: int, before: int, *, created: int = -1, updated: int = -1, recorded: int = -1) -> RawSample:
+        settings = self._settings
+        sleep = self._sleep if self._sleep_in == "wake" else 0.0
+        match settings["calls"]:
+            case "native":
+                called, returned, awake = self._run_native(sleep)
+            case "hal":
+                called, returned, awake = self._run_hal(sleep)
+            case _:
+                called, returned, awake = self._run_kernel(sleep)
+        done = -1
+        if settings["read"]:
+            self._read()
+            if self._sleep and self._sleep_in == "read":
+                time.sleep(self._sleep)
+            done = self._clock()
+        preemptions = -1 if before < 0 else self._around.count_preemptions() - before
+        if created < 0 and updated < 0 and recorded < 0:
+            begin = called
+        device_begin, device_end = self._ticks()
+        return RawSample(
+            begin,
+            created,
+            updated,
+            recorded,
+            called,
+            returned,
+            awake,
+            done,
+            device_begin,
+            device_end,
+            self._dispatches,
+            preemptions,
+            self._stage,
+            self._barrier,
+        )
+
+    def _run_native(self, sleep: float) -> tuple[int, int, int]:
+        timeout = self._around.timeout
+        called = -1
+        numbers: dict[PreparedSubmission, int] = {}
+        for submission in self._submissions:
+            number, before, returned = submission.submit()
+            if called < 0:
+                called = before
+            numbers[submission] = number
+        if sleep:
+            time.sleep(sleep)
+        awake = returned
+        # The last one of each queue; those before it are done then.
+        for submission in self._submissions[-len(self._queues) :]:
+            number = numbers[submission]
+            if self._thread is not None:
+                awake = self._thread.wait(submission, number, timeout, self._clock)
+            elif self._settings["wait"] == "poll":
+                awake = submission.poll(number, timeout)
+            else:
+                awake = submission.wait(number, timeout)
+        for queue in self._queues:
+            queue.retire()
+        return called, returned, awake
+
+    def _run_hal(self, sleep: float) -> tuple[int, int, int]:
+        clock, done = self._clock, self._done
+        per = self._settings["command_buffers"]
+        called = clock()
+        for index, submission in enumerate(self._submissions):
+            self._number += 1
+            submission.queue.submit(self._commands[index * per : (index + 1) * per], signals=((done, self._number),))
+        returned = clock()
+        if sleep:
+            time.sleep(sleep)
+        done.wait(self._number, self._around.timeout)
+        return called, returned, clock()
+
+    def _run_kernel(self, sleep: float) -> tuple[int, int, int]:
+        kernel, dispatch, clock = self._kernel, self._dispatch, self._clock
+        assert kernel is not None and dispatch is not None
+        arrays, groups, push = self._arrays, dispatch.groups, dispatch.push or None
+        called = clock()
+        for _ in range(self._dispatches):
+            kernel(*arrays, groups=groups, push=push)
+        returned = clock()
+        if sleep:
+            time.sleep(sleep)
+        self.device.wait(timeout=self._around.timeout)
+        return called, returned, clock()
+
+    def _ticks(self) -> tuple[int, int]:
+        """First begin and last end of the device, in ticks; -1 without."""
+        if not self._timed or self._settings["calls"] == "kernel":
+            return -1, -1
+        first = last = -1
+        bits = self.device.profile.queue_families[self._queues[0].family].timestamp_valid_bits
+        half = 1 << (bits - 1)
+        for commands in self._commands:
+            recorder = _recorder(commands)
+            if recorder is None:
+                continue
+            self._stage = recorder.stage
+            ticks = recorder.read_ticks()
+            # Of two times the earlier one is less than half a wrap behind.
+            if first < 0 or elapsed_ticks(ticks[0], first, bits) < half:
+                first = ticks[0]
+            if last < 0 or elapsed_ticks(last, ticks[-1], bits) < half:
+                last = ticks[-1]
+        return first, last
+
+    def _update(self) -> None:
+        for array, data in zip(self._arrays, self._inputs, strict=True):
+            self.device.upload(data, array)
+
+    def _read(self) -> None:
+        assert self._kernel is not None
+        for parameter, array, out in zip(self._kernel.parameters, self._arrays, self._outputs, strict=True):
+            if parameter.written:
+                self.device.download(array.buffer, out)
+
+    def results(self) -> tuple[np.ndarray, ...]:
+        """What all bindings hold now."""
+        return tuple(array.numpy() for array in self._arrays)
+
+    def close(self) -> None:
+        """Gives everything back; idempotent."""
+        if self._thread is not None:
+            self._thread.close()
+            self._thread = None
+        for commands in self._commands:
+            commands.close()
+        self._commands, self._submissions = [], []
+        if self._kernel is not None:
+            self._kernel.close()
+        if self._sweep is not None:
+            self._sweep.close()
+            self._sweep = None
+        for array in self._arrays:
+            array.close()
+        if self._indirect is not None:
+            self._indirect.close()
+        self._done.close()
+
+
+def _plan(settings: Mapping[str, Any]) -> PlanOptions:
+    push = {"auto": None, "sets": False, "push": True, "address": None}[settings["descriptors"]]
+    return PlanOptions(
+        robust_buffer_access=settings["robust"], push_descriptors=push, max_compute_queues=settings["queues"]
+    )
+
+
+def _recorder(commands: CommandBuffer) -> TimestampRecorder | None:
+    recording = commands._recording
+    return None if recording is None else recording.timestamps
+
+
+def _specialization(values: Mapping[str, Any]) -> dict[int | str, Any]:
+    return {int(name) if name.isdecimal() else name: value for name, value in values.items()}
+
+
+def _push(value: object) -> bytes | Mapping[str, Any] | Sequence[Any] | None:
+    if isinstance(value, str):
+        return bytes.fromhex(value.removeprefix("hex:"))
+    if isinstance(value, Mapping):
+        return dict(value) or None
+    return list(value) or None if isinstance(value, Sequence) else None
+
+
+def _viewed(array: DeviceArray, declared: np.dtype[np.generic] | None) -> DeviceArray:
+    """A signless integer has the sign that the shader declares, as on the command line."""
+    dtype = array.dtype
+    if declared is not None and {dtype.kind, declared.kind} == {"i", "u"} and dtype.itemsize == declared.itemsize:
+        return array.view(declared)
+    return array
