@@ -142,10 +142,9 @@ class PointResult:
             sample_from_row(rows[place][start:]) for place in np.flatnonzero(self.mask(phase, keep=keep)).tolist()
         )
 
-    @property
-    def rows(self) -> Sequence[Row]:
-        """All rows of all phases as they are kept, in order; their columns are ``SAMPLE_FIELDS``."""
-        return self._all_rows()
+    def read_rows(self) -> Sequence[Row]:
+        """All rows of all phases as they are kept, in order, to be let go; their columns are ``SAMPLE_FIELDS``."""
+        return self._read(self.point.index) if self._rows is None else self._rows
 
     def medians(self, *, keep: SampleFlag | None = None) -> Mapping[str, float]:
         """The median nanoseconds of each duration, of the samples that have it; no key where none has."""

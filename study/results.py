@@ -8,14 +8,20 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from ..status import ClosedError, DataLossError, NotFoundError
 from .database import Reader, database_errors, results_path
+from .flags import SampleFlag
 from .point_result import SAMPLE_FIELDS, PointResult
 from .point_status import PointStatus
 from .records import ClockRecord, DeviceRecord, NoteRecord, PeakRecord, ReferenceRecord, RunRecord
 from .rows import POINT_COLUMNS, point_from_row, unsigned_ticks
+
+if TYPE_CHECKING:
+    from .study import Study
 
 __all__ = ["Results"]
 
@@ -57,6 +63,8 @@ class Results:
         self.path: Final = path
         self._reader: Reader | None = reader
         self._lock = threading.Lock()
+        self._study: Study | None = None
+        self._peaks: tuple[PeakRecord, ...] = ()
         try:
             ((name, created, study, text),) = self._rows("SELECT name, created, study, toml FROM study")
             self.name: Final = str(name)
@@ -97,6 +105,36 @@ class Results:
             if result.point.key == key:
                 return result
         raise NotFoundError(f"{self.path} has no point {key}; the first that it has is {self.points[0].point.key}")
+
+    def as_study(self) -> Study:
+        """The study as an object; relative file names in it start from the working folder.
+
+        Raises:
+            IncompatibleError: it is of a newer version of the format.
+        """
+        from .study_file import study_from_dict
+
+        return study_from_dict(self.study, text=self.text, source=str(self.path))
+
+    def figures(self, result: PointResult, *, keep: SampleFlag | None = None) -> dict[str, float]:
+        """The derived figures of a point, from the medians of its samples; see ``derive``. None without samples.
+
+        Args:
+            result: of this study.
+            keep: which samples: as in ``PointResult.values``.
+        """
+        from .expansion import derive
+        from .figures import MEASURED
+
+        measured = {name: 1e-9 * ns for name, ns in result.medians(keep=keep).items() if name in MEASURED}
+        if not measured:
+            return {}
+        dispatches = result.integers("dispatches", keep=keep)
+        if self._study is None:
+            self._study, self._peaks = self.as_study(), self.peaks
+        # The latest run's stand where several runs measured them.
+        peaks = {peak.name: peak.value for peak in self._peaks if peak.device == result.point.device}
+        return derive(self._study, result.point, {**measured, "dispatches": float(np.median(dispatches))}, peaks)
 
     @property
     def runs(self) -> tuple[RunRecord, ...]:

@@ -33,14 +33,12 @@ _MOST_SHOWN: Final = 5
 
 
 def create_results(
-    path: Path, study: Mapping[str, object], points: Sequence[Point]
+    path: Path, study: Mapping[str, object], points: Sequence[Point], text: str | None
 ) -> tuple[sqlite3.Connection, WriterLock]:
     """Makes a results file in one transaction; see ``Store.create``. The caller closes both that it returns."""
     _check_points(points)
     # Before the file is made: a study that cannot be kept leaves no file behind.
-    text = study.get("text")
-    toml = text if isinstance(text, str) else None
-    row = (1, utc_now(), FORMAT_VERSION, str(study.get("name", "")), to_json(study, "study"), toml)
+    row = (1, utc_now(), FORMAT_VERSION, str(study.get("name", "")), to_json(study, "study"), text)
     rows = [point_row(point) for point in points]
     _make_folder(path.parent)
     lock = WriterLock(path.parent, lambda: _holder(path))
@@ -147,8 +145,7 @@ def _check_same(
 ) -> None:
     if study is not None:
         (text,) = connection.execute("SELECT study FROM study").fetchone()
-        kept, new = _identity(text), _identity(to_json(study, "study"))
-        if different := differences(kept, new):
+        if different := differences(json.loads(text), json.loads(to_json(study, "study"))):
             raise FailedPreconditionError(_not_the_same(path, "another study", different))
     if points is not None:
         rows = connection.execute(f"SELECT {', '.join(POINT_COLUMNS)} FROM points ORDER BY point").fetchall()
@@ -156,11 +153,6 @@ def _check_same(
         now = [_readable(point_row(point)) for point in points]
         if different := differences(before, now, "points"):
             raise FailedPreconditionError(_not_the_same(path, "other points", different))
-
-
-def _identity(text: str) -> dict[str, object]:
-    """What makes a study the same: where its TOML text lies and how that is laid out does not matter."""
-    return {name: value for name, value in json.loads(text).items() if name not in ("text", "folder")}
 
 
 def _readable(row: Sequence[str | int | float | None]) -> dict[str, object]:

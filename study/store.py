@@ -79,13 +79,21 @@ class Store:
         return True
 
     @classmethod
-    def create(cls, folder: str | os.PathLike[str], study: Mapping[str, object], points: Sequence[Point]) -> Store:
+    def create(
+        cls,
+        folder: str | os.PathLike[str],
+        study: Mapping[str, object],
+        points: Sequence[Point],
+        *,
+        text: str | None = None,
+    ) -> Store:
         """A new results file; the folder is made where there is none.
 
         Args:
             folder: where ``results.sqlite`` goes.
-            study: the study as JSON values; its ``"text"``, where it has one, is kept as the TOML text.
+            study: the study as JSON values, as ``study_as_dict`` gives.
             points: all of its points, in order of their indices, which count from 0.
+            text: the TOML text that the study was made from, if it was; how that is laid out makes no other study.
 
         Raises:
             AlreadyExistsError: results are there already.
@@ -94,7 +102,7 @@ class Store:
             PermissionDeniedError, ResourceExhaustedError: the folder cannot be written, the disk is full.
         """
         path = results_path(folder)
-        return cls(path, *create_results(path, study, points))
+        return cls(path, *create_results(path, study, points, text))
 
     @classmethod
     def open(
@@ -107,8 +115,7 @@ class Store:
 
         Args:
             folder: where ``results.sqlite`` is.
-            study: the study that is to go on; it has to be the one that the file holds, but for its TOML text and
-                folder.
+            study: the study that is to go on; it has to be the one that the file holds.
             points: its points, which have to be those of the file.
 
         Raises:
