@@ -131,6 +131,7 @@ def check_results(connection: sqlite3.Connection, path: Path) -> None:
         NotFoundError: the file is empty: the study was never begun, or the file was cut to nothing.
         InvalidArgumentError: a database of another program.
         IncompatibleError: written by a newer version of pumice.
+        DataLossError: the file was cut short.
     """
     if is_blank(connection):
         raise NotFoundError(f"{path} is empty: no study was begun in it, or it was cut to nothing")
@@ -142,6 +143,11 @@ def check_results(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} was written by a newer version of pumice: its tables are of version {version}, "
             f"this one reads up to {SCHEMA_VERSION}; update pumice"
         )
+    pages = _pragma(connection, "page_count") * _pragma(connection, "page_size")
+    # A log may hold pages that the file lacks yet. Looked for first: a writer that ends now takes it away, and by then
+    # the file has them all. SQLite itself misses a last page of which a part is there.
+    if not _has_log(path) and (size := path.stat().st_size) < pages:
+        raise _damaged(path, "reading results", f"it has {size} bytes of {pages}")
     (study_format,) = connection.execute("SELECT format FROM study").fetchone()
     if study_format > FORMAT_VERSION:
         raise IncompatibleError(
@@ -158,11 +164,22 @@ def check_whole(connection: sqlite3.Connection, path: Path) -> None:
     """
     (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if answer != "ok":
-        raise _damaged(path, "checking results", str(answer))
+        raise _damaged(path, "checking results", " ".join(str(answer).split()))
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def _has_log(path: Path) -> bool:
+    try:
+        return _log_of(path).stat().st_size > 0
+    except OSError:
+        return False
 
 
 class Reader:
@@ -193,14 +210,13 @@ class Reader:
         except PermissionDeniedError:
             if not os.access(self.path, os.R_OK):
                 raise
-        log = self.path.with_name(self.path.name + "-wal")
-        if not log.is_file() or not log.stat().st_size:
+        if not _has_log(self.path):
             return self._checked(self.path, "mode=ro&immutable=1")
         self._copy = tempfile.TemporaryDirectory(prefix="pumice-results-")
         try:
             with contextlib.ExitStack() as stack:
                 stack.callback(self._remove_copy)
-                for file in (self.path, log):
+                for file in (self.path, _log_of(self.path)):
                     shutil.copyfile(file, Path(self._copy.name, file.name))
                 connection = self._checked(Path(self._copy.name, self.path.name), "mode=rw")
                 stack.pop_all()
