@@ -30,12 +30,14 @@ class Axis:
     """A named list of values.
 
     Attributes:
-        name: as expressions have it: a letter or underscore, then letters, digits and underscores. ``"device"`` varies the device.
-        values: at least one, all different, in the order in which they are measured and shown. ``1``, ``1.0`` and ``True`` are equal,
-            and so are no different values. Numbers of NumPy become Python's.
+        name: as expressions have it: a letter or underscore, then letters, digits and underscores. ``"device"`` varies
+            the device.
+        values: at least one, all different, in the order in which they are measured and shown. ``1``, ``1.0`` and
+            ``True`` are equal, and so are no different values. Numbers of NumPy become Python's.
 
     Raises:
-        InvalidArgumentError: a name that no expression could have, no values, or values that are equal, not finite or of other types.
+        InvalidArgumentError: a name that no expression could have, no values, or values that are equal, not finite or
+            of other types.
     """
 
     name: str
@@ -44,7 +46,8 @@ class Axis:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name) or keyword.iskeyword(self.name):
             raise InvalidArgumentError(
-                f"an axis has a name of letters, digits and underscores, such as batch, that expressions can use; got {self.name!r}"
+                "an axis has a name of letters, digits and underscores, such as batch, that expressions can use; "
+                f"got {self.name!r}"
             )
         if self.name == "target":
             raise InvalidArgumentError("no axis is named target: that is how 'compare' names the study's targets")
@@ -60,21 +63,28 @@ class Axis:
 
     @classmethod
     def range(cls, name: str, start: int | float, stop: int | float, step: int | float = 1) -> Axis:
-        """From ``start`` in equal steps to ``stop``, which is included where a step meets it; a negative step goes down.
+        """From ``start`` in equal steps to ``stop``, which is included where a step meets it; a negative step goes
+        down.
 
         Raises:
             InvalidArgumentError: the range is empty, the step is 0, or there are more than 100,000 values.
         """
-        # Decimals, so that a step of 0.1 gives 0.3 and not 0.30000000000000004, and the number of steps is exact.
-        first, last, by = (Decimal(repr(_number(each, name))) for each in (start, stop, step))
-        if not by:
+        for each in (start, stop, step):
+            _number(each, name)
+        if not step:
             raise InvalidArgumentError(f"axis {name!r}: the step of a range is not 0")
-        count = int((last - first) // by) + 1 if (last - first) * by >= 0 else 0
-        if count < 1:
+        if (stop - start) * math.copysign(1, step) < 0:
             raise InvalidArgumentError(f"axis {name!r}: the range from {start!r} to {stop!r} by {step!r} is empty")
-        _check_count(count, name)
-        whole = isinstance(start, int) and isinstance(step, int)
-        return cls(name, tuple(int(first + i * by) if whole else float(first + i * by) for i in range(count)))
+        if abs(stop - start) > abs(step) * _MAX_VALUES:
+            raise InvalidArgumentError(
+                f"axis {name!r} would have more than {_MAX_VALUES} values, the most there may be"
+            )
+        # Decimals, so that a step of 0.1 gives 0.3 and not 0.30000000000000004, and the number of steps is exact.
+        first, last, by = (Decimal(repr(each)) for each in (start, stop, step))
+        count = int((last - first) // by) + 1
+        if isinstance(start, int) and isinstance(step, int):
+            return cls(name, tuple(start + i * step for i in range(count)))
+        return cls(name, tuple(float(first + i * by) for i in range(count)))
 
     @classmethod
     def powers_of_two(cls, name: str, first: int, last: int) -> Axis:
@@ -105,9 +115,8 @@ class Axis:
         for end in (first, last):
             if _number(end, name) <= 0:
                 raise InvalidArgumentError(f"axis {name!r}: the ends of a logspace are numbers above 0, got {end!r}")
-        if isinstance(count, bool) or not isinstance(count, int) or count < 2:
-            raise InvalidArgumentError(f"axis {name!r}: a logspace has a count of at least 2, got {count!r}")
-        _check_count(count, name)
+        if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= _MAX_VALUES:
+            raise InvalidArgumentError(f"axis {name!r}: a logspace has a count from 2 to {_MAX_VALUES}, got {count!r}")
         values: list[float] = np.geomspace(float(first), float(last), count).tolist()
         values[0], values[-1] = float(first), float(last)
         if isinstance(first, int) and isinstance(last, int):
@@ -130,7 +139,8 @@ _FORMS: Final[Mapping[str, tuple[tuple[int, ...], str]]] = {
 
 
 def read_axis(name: str, value: object) -> Axis:
-    """The axis that a study file gives: a list of values, or a table with one of ``range``, ``powers_of_two`` and ``logspace``.
+    """The axis that a study file gives: a list of values, or a table with one of ``range``, ``powers_of_two`` and
+    ``logspace``.
 
     Raises:
         InvalidArgumentError: any other value, an empty range, or what :class:`Axis` refuses.
@@ -157,8 +167,8 @@ def parse_axis(text: str) -> Axis:
 
     Args:
         text: ``n=1,2,4`` (values), ``n=1:64`` or ``n=1:64:9`` (a range: start, stop, step), ``n=pow2:1:256``, or
-            ``n=log:1024:1048576:6``. Values that read as numbers are numbers, ``true`` and ``false`` are truth values, all others are
-            texts; double quotes make a text of any.
+            ``n=log:1024:1048576:6``. Values that read as numbers are numbers, ``true`` and ``false`` are truth values,
+            all others are texts; double quotes make a text of any.
 
     Raises:
         InvalidArgumentError: none of these, or what :class:`Axis` refuses.
@@ -192,23 +202,22 @@ def _checked(value: object, name: str) -> AxisValue:
         value = value.item()
     if not isinstance(value, (int, float, str)):
         raise InvalidArgumentError(f"axis {name!r} has numbers, texts and truth values for values, got {value!r}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidArgumentError(f"axis {name!r} has finite numbers for values, got {value!r}")
+    if not isinstance(value, str) and not _is_number(value):
+        raise InvalidArgumentError(f"axis {name!r} has finite numbers for values (ints have 64 bits), got {value!r}")
     return value
 
 
 def _number(value: object, name: str) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise InvalidArgumentError(f"axis {name!r}: expected a finite number, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_number(value):
+        raise InvalidArgumentError(f"axis {name!r}: expected a finite number (ints have 64 bits), got {value!r}")
     return value
+
+
+def _is_number(value: int | float) -> bool:
+    return math.isfinite(value) if isinstance(value, float) else -(2**63) <= value < 2**64
 
 
 def _int(value: int | float, name: str) -> int:
     if not isinstance(value, int):
         raise InvalidArgumentError(f"axis {name!r}: expected an int, got {value!r}")
     return value
-
-
-def _check_count(count: int, name: str) -> None:
-    if count > _MAX_VALUES:
-        raise InvalidArgumentError(f"axis {name!r} would have {count} values; it has at most {_MAX_VALUES}")

@@ -15,7 +15,7 @@ from .location import located
 from .point import AxisValue, Point
 from .study import BASELINE_NAME, Study, Target
 from .target_settings import BASELINE_SETTINGS, KINDS, Setting
-from .template import Template
+from .template import Template, as_json_value
 
 __all__ = ["MAX_POINTS", "derive", "expand"]
 
@@ -28,16 +28,17 @@ _RATES: Final = (("bytes", "GB/s"), ("flops", "GFLOP/s"))
 def expand(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
     """The points of a study, in an order that depends on nothing but the study and the devices.
 
-    Devices vary slowest, then targets, then axes in their order, the last one fastest. A target has points only for axes that make a
-    difference to it. Where the study has baselines, their points are at the end: one for each device and setting.
+    Devices vary slowest, then targets, then axes in their order, the last one fastest. A target has points only for
+    axes that make a difference to it. Where the study has baselines, their points are at the end: one for each device
+    and setting.
 
     Args:
         study: which.
         devices: their URIs; empty takes the study's. The study's axis ``device``, where it has one, comes before both.
 
     Raises:
-        InvalidArgumentError: no device, one that is there twice, more than 100,000 points, or a setting that is missing or wrong at a point:
-            the message has target, point and setting, the location the file and the path in it.
+        InvalidArgumentError: no device, one that is there twice, more than 100,000 points, or a setting that is missing
+            or wrong at a point: the message has target, point and setting, the location the file and the path in it.
     """
     with located(study.where):
         uris = _devices(study, devices)
@@ -58,18 +59,18 @@ def derive(
 ) -> dict[str, float]:
     """All derived figures of a point.
 
-    ``bytes`` and ``flops``, of one dispatch, give ``GB/s`` and ``GFLOP/s`` over the headline, if no figure has that name; ``bytes`` is a copy's
-    own setting where no figure has that name. Figures that need what was not measured are left out; those that cannot be told from it are
-    not a number. A baseline has none.
+    ``bytes`` and ``flops``, of one dispatch, give ``GB/s`` and ``GFLOP/s`` over the headline, if no figure has that
+    name; ``bytes`` is a copy's own setting where no figure has that name. Figures that need what was not measured are
+    left out; those that cannot be told from it are not a number. A baseline has none.
 
     Args:
         study: which.
         point: of it.
-        measured: seconds of a sample, with all its dispatches, by segment, ``device`` and ``total``; ``time``, the headline, is taken from
-            the point's measure where it is not there, and ``dispatches`` from the point's settings: batch times command buffers times
-            submissions in flight.
-        peaks: the device's measured peaks by the name of a figure, such as ``{"GB/s": 900.0}``: each gives one more figure,
-            ``"% of peak GB/s"``.
+        measured: seconds of a sample, with all its dispatches, by segment, ``device`` and ``total``; ``time``, the
+            headline, is taken from the point's measure where it is not there, and ``dispatches`` from the point's
+            settings: batch times command buffers times submissions in flight.
+        peaks: the device's measured peaks by the name of a figure, such as ``{"GB/s": 900.0}``: each gives one more
+            figure, ``"% of peak GB/s"``.
 
     Raises:
         InvalidArgumentError: a figure is no number; the location names it.
@@ -111,27 +112,28 @@ class _Settings:
         self._target = target = study.targets[index]
         self._where = f"targets[{index}]"
         self._templates = {name: Template(value) for name, value in target.settings.items()}
-        # What no axis reaches is checked once.
-        self._constant: dict[str, object] = {}
+        # Each value is evaluated and checked once for all points that have it: by setting, and its axes' values.
+        self._known: dict[tuple[AxisValue, ...], object] = {}
 
     def point(self, index: int, device: str, axes: Mapping[str, AxisValue]) -> Point:
         """The point at values of the target's axes."""
         target = self._target
         settings = {setting.name: self._value(setting, axes) for setting in target.kind_of.settings}
         _fill_in(target, settings, self._study)
-        with located(""):
-            try:
-                derived = self._study.figures.evaluate(target.kind_of, axes, settings)
-            except InvalidArgumentError as error:
-                raise _at(target, axes, error, "") from None
+        try:
+            derived = self._study.figures.evaluate(target.kind_of, axes, settings)
+        except InvalidArgumentError as error:
+            raise _at(target, axes, error, "") from None
         return Point(index, target.name, device, dict(axes), settings, derived, target.headline)
 
     def _value(self, setting: Setting, axes: Mapping[str, AxisValue]) -> object:
         name = setting.name
-        if name in self._constant:
-            return self._constant[name]
         template = self._templates.get(name)
-        where = f"axes.{name}" if template is None else f"{self._where}.{name}"
+        names = template.names if template is not None else {name} & axes.keys()
+        key = (name, *(axes[each] for each in names))
+        if key in self._known:
+            return self._known[key]
+        where = f"axes.{name}" if template is None and name in axes else f"{self._where}.{name}"
         try:
             with located(where):
                 if template is not None:
@@ -143,11 +145,10 @@ class _Settings:
                         f"expected {setting.type.text}: {setting.doc.replace('`', '')}; got none"
                     )
                 else:
-                    value = setting.default
+                    value = as_json_value(setting.default)
         except InvalidArgumentError as error:
             raise _at(self._target, axes, error, name) from None
-        if name not in axes and (template is None or not template.names):
-            self._constant[name] = value
+        self._known[key] = value
         return value
 
 
@@ -198,7 +199,8 @@ def _check_count(study: Study, devices: Sequence[str], axes: Sequence[Sequence[A
         parts = [f"{len(devices)} device(s)", f"{len(study.targets)} target(s)"]
         parts += [f"{axis.name} ({len(axis.values)})" for axis in study.axes if axis.name != "device"]
         raise InvalidArgumentError(
-            f"the study has {total} points, from {', '.join(parts)}; at most {MAX_POINTS} are possible: shorten an axis",
+            f"the study has {total} points, from {', '.join(parts)}; "
+            f"at most {MAX_POINTS} are possible: shorten an axis",
             location="axes",
         )
 
@@ -206,7 +208,7 @@ def _check_count(study: Study, devices: Sequence[str], axes: Sequence[Sequence[A
 def _with_baselines(study: Study, points: list[Point]) -> list[Point]:
     if not study.baseline:
         return points
-    defaults = {setting.name: setting.default for setting in KINDS["kernel"].settings}
+    defaults = {setting.name: as_json_value(setting.default) for setting in KINDS["kernel"].settings}
     defaults |= {"source": "builtin:builtin/empty", "cache": study.sampling.cache, "groups": 1}
     measured: list[Point] = []
     baselines: dict[str, Point] = {}

@@ -1,7 +1,8 @@
 """Expressions over axes, such as ``n // local_size``: arithmetic, comparisons, conditions and a few functions.
 
-simpleeval evaluates them. What is switched off of it is what a figure has no use for and a study from elsewhere should not have:
-attributes, subscripts, formatted strings, and assignments. A power is refused where its result would have more than 4096 bits.
+simpleeval evaluates them. What is switched off of it is what a figure has no use for and a study from elsewhere should
+not have: attributes, subscripts, formatted strings, and assignments. A power is refused where its result would have
+more than 4096 bits.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Expression:
         names: those that it needs values for.
 
     Raises:
-        InvalidArgumentError: it is no expression, calls what is no function of :data:`FUNCTIONS`, or does what is switched off.
+        InvalidArgumentError: it is no expression, calls what is no function of :data:`FUNCTIONS`, or does what is
+            switched off.
     """
 
     text: str
@@ -87,7 +89,8 @@ class Expression:
         for node in nodes:
             if isinstance(node, (ast.expr, ast.keyword)) and not isinstance(node, _ALLOWED):
                 raise InvalidArgumentError(
-                    f"{self.text!r}: an expression has arithmetic, comparisons, conditions and functions, no {type(node).__name__}"
+                    f"{self.text!r}: an expression has arithmetic, comparisons, conditions and functions, "
+                    f"no {type(node).__name__}"
                 )
         names = {node.id for node in nodes if isinstance(node, ast.Name) and not any(node is each for each in called)}
         object.__setattr__(self, "names", frozenset(names))
@@ -113,8 +116,8 @@ class Expression:
             values: of its names; more do no harm.
 
         Raises:
-            InvalidArgumentError: a name without a value, an operation that these values have not, or a result that is neither a number,
-                a text nor a truth value.
+            InvalidArgumentError: a name without a value, an operation that these values have not, or a result that is
+                neither a number, a text nor a truth value.
             UndefinedResultError: division by zero, the root of a negative number, or a result too large for a number.
         """
         self.check_names(values)

@@ -1,8 +1,8 @@
 """Derived figures: numbers by expression, from axes, settings, other figures, and what was measured.
 
-In an expression a name is, in this order, a figure that was written before it, something measured, a setting of the target's kind that is
-a number, a text or a truth value, or an axis. A figure applies to a target if its kind has all of that: one of ``batch`` applies to kernels
-and copies, and is left out of the others' figures.
+In an expression a name is, in this order, a figure that was written before it, something measured, a setting of the
+target's kind that is a number, a text or a truth value, or an axis. A figure applies to a target if its kind has all of
+that: one of ``batch`` applies to kernels and copies, and is left out of the others' figures.
 """
 
 from __future__ import annotations
@@ -100,11 +100,12 @@ class Figures:
             kind: of the target.
             axes: the point's.
             settings: the point's.
-            measured: what is known of :data:`MEASURED`; ``None`` before anything is. A figure that cannot be told from it, as it divides
-                by a duration of 0, is not a number.
+            measured: what is known of :data:`MEASURED`; ``None`` before anything is. A figure that cannot be told from
+                it, as it divides by a duration of 0, is not a number.
 
         Raises:
-            InvalidArgumentError: a figure that is no number, or that needs a setting that has no value; the location names the figure.
+            InvalidArgumentError: a figure that is no number, or that needs a setting that has no value; the location
+                names the figure.
         """
         measured = dict(measured) if measured is not None else None
         scalars = {name: value for name, value in settings.items() if isinstance(value, (int, float, str))}

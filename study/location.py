@@ -15,7 +15,8 @@ def located(where: str) -> Iterator[None]:
     """Puts ``where`` in front of the location of errors that leave the block.
 
     Args:
-        where: a part of a path, such as ``targets[0]`` or ``[1]``, or a file's name with a colon behind: ``batch-depth.toml:``.
+        where: a part of a path, such as ``targets[0]`` or ``[1]``, or a file's name with a colon behind:
+            ``batch-depth.toml:``.
     """
     try:
         yield

@@ -1,7 +1,7 @@
 """Types of settings: what a value has to be, and the one form it takes in a point's settings.
 
-A type checks a value whose expressions are evaluated. Errors say what was expected and what came; their location is the path within the
-value, such as ``[1].shape[0]``. Values are those of JSON, as results keep them.
+A type checks a value whose expressions are evaluated. Errors say what was expected and what came; their location is the
+path within the value, such as ``[1].shape[0]``. Values are those of JSON, as results keep them.
 """
 
 from __future__ import annotations

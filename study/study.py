@@ -18,7 +18,7 @@ from .suggestion import did_you_mean
 from .target_settings import KINDS, Kind
 from .template import Template, as_json_value
 
-__all__ = ["BASELINE_NAME", "FORMAT_VERSION", "Study", "Target"]
+__all__ = ["BASELINE_NAME", "FORMAT_VERSION", "Study", "Target", "make_sampling"]
 
 FORMAT_VERSION: Final = 1
 
@@ -35,13 +35,14 @@ class Target:
     Attributes:
         name: in results.
         kind: which workload runs it: one of ``target_settings.KINDS``.
-        settings: the kind's; a string that begins with ``$`` is an expression over the axes, such as ``"$n // local_size"``.
-            An axis that has a setting's name sets it, where the target does not. Kept as a copy of JSON's values.
+        settings: the kind's; a string that begins with ``$`` is an expression over the axes, such as
+            ``"$n // local_size"``. An axis that has a setting's name sets it, where the target does not. Kept as a copy
+            of JSON's values.
         measure: the headline: a segment or ``"total"``; ``None`` takes the kind's own.
 
     Raises:
-        InvalidArgumentError: an unknown kind, setting or measure, a value that JSON has not, or a text after a ``$`` that is no
-            expression. Other values are checked for each point, when their expressions have values.
+        InvalidArgumentError: an unknown kind, setting or measure, a value that JSON has not, or a text after a ``$``
+            that is no expression. Other values are checked for each point, when their expressions have values.
     """
 
     name: str
@@ -82,7 +83,8 @@ class Target:
         return self.measure or self.kind_of.measure
 
     def axes_used(self, study: Study) -> tuple[Axis, ...]:
-        """The axes that make a difference to it: those that set a setting, and those in its expressions or its figures."""
+        """The axes that make a difference to it: those that set a setting, and those in its expressions or its
+        figures."""
         names = {name for value in self.settings.values() for name in Template(value).names}
         names.update(set(self.kind_of.names).difference(self.settings))
         names.update(study.figures.axes_of(self.kind_of, study.axis_names))
@@ -100,16 +102,19 @@ class Study:
         question: what it answers.
         reading: how its results are read.
         targets: what is measured.
-        axes: what is varied; points are all combinations, with all targets that the axis makes a difference to. The axis ``device``
-            varies the device.
+        axes: what is varied; points are all combinations, with all targets that the axis makes a difference to. The
+            axis ``device`` varies the device.
         devices: URIs; empty takes the default device.
         sampling: how.
         derived: figures by name, each an expression over axes, settings, earlier figures, and the measured seconds
-            ``record``, ``submit``, ``queue``, ``execute``, ``wake``, ``read``, ``total`` and ``time`` (the headline), such as
-            ``{"bytes": "12 * n", "GB/s": "bytes * dispatches / time / 1e9"}``; ``dispatches`` is how many a sample has. ``bytes`` and
-            ``flops``, which are of one dispatch, give GB/s, GFLOP/s and the share of the measured peaks by themselves.
-        fit: names of numeric axes over which a line is fitted to the headline: the slope is the marginal cost, the intercept the fixed one.
-        compare: name of the axis, or ``"target"`` or ``"device"``, whose values are compared with each other; ``None`` for none.
+            ``record``, ``submit``, ``queue``, ``execute``, ``wake``, ``read``, ``total`` and ``time`` (the headline),
+            such as ``{"bytes": "12 * n", "GB/s": "bytes * dispatches / time / 1e9"}``; ``dispatches`` is how many a
+            sample has. ``bytes`` and ``flops``, which are of one dispatch, give GB/s, GFLOP/s and the share of the
+            measured peaks by themselves.
+        fit: names of numeric axes over which a line is fitted to the headline: the slope is the marginal cost, the
+            intercept the fixed one.
+        compare: name of the axis, or ``"target"`` or ``"device"``, whose values are compared with each other; ``None``
+            for none.
         reference: the value of it that the others are compared with; ``None`` takes the first.
         baseline: whether the empty kernel is measured in the setting of each point that can have one.
         peaks: whether the device's peaks are measured at the beginning of the run.
@@ -118,8 +123,8 @@ class Study:
         source: name of the file that it was made from, for messages; empty for none.
 
     Raises:
-        InvalidArgumentError: something is not as said above, an axis makes no difference, or an expression has an unknown name. The
-            location says where, as the file has it.
+        InvalidArgumentError: something is not as said above, an axis makes no difference, or an expression has an
+            unknown name. The location says where, as the file has it.
     """
 
     name: str
@@ -189,13 +194,7 @@ class Study:
         Raises:
             InvalidArgumentError: no such field, or a value outside its range.
         """
-        for name in overrides:
-            if name not in Sampling.names():
-                raise InvalidArgumentError(
-                    f"sampling has no {name!r}{did_you_mean(name, Sampling.names())}; it has {', '.join(Sampling.names())}"
-                )
-        values: dict[str, Any] = {**asdict(self.sampling), **overrides}
-        return replace(self, sampling=Sampling(**values))
+        return replace(self, sampling=make_sampling(overrides, self.sampling))
 
     def _check_fields(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -271,7 +270,8 @@ class Study:
             owners = [kind.name for kind in kinds if name in kind.names]
             if owners:
                 raise InvalidArgumentError(
-                    f"axis {name!r} makes no difference: every target of kind {' and '.join(owners)} sets {name} itself; "
+                    f"axis {name!r} makes no difference: every target of kind {' and '.join(owners)} "
+                    f"sets {name} itself; "
                     f'remove it there, or write {name} = "${name}"',
                     location=f"axes.{name}",
                 )
@@ -285,7 +285,7 @@ class Study:
     def _check_comparison(self) -> None:
         values = {axis.name: axis.values for axis in self.axes}
         for i, name in enumerate(self.fit):
-            if name not in values:
+            if not isinstance(name, str) or name not in values:
                 hint = did_you_mean(str(name), values)
                 known = ", ".join(values) or "none"
                 raise InvalidArgumentError(
@@ -297,10 +297,11 @@ class Study:
                 )
         values["target"] = tuple(target.name for target in self.targets)
         values.setdefault("device", self.devices)
-        if self.compare is not None and self.compare not in values:
+        if self.compare is not None and (not isinstance(self.compare, str) or self.compare not in values):
             hint = did_you_mean(str(self.compare), values)
             raise InvalidArgumentError(
-                f"expected the name of an axis, or target or device, got {self.compare!r}{hint}; axes are {', '.join(self.axis_names)}",
+                f"expected the name of an axis, or target or device, got {self.compare!r}{hint}; "
+                f"axes are {', '.join(self.axis_names)}",
                 location="compare",
             )
         if self.reference is None:
@@ -313,6 +314,22 @@ class Study:
         # Devices may be named when the study is run.
         if self.reference not in known_values and (known_values or self.compare != "device"):
             raise InvalidArgumentError(
-                f"expected one of the values that are compared, {', '.join(map(repr, known_values))}; got {self.reference!r}",
+                f"expected one of the values that are compared, {', '.join(map(repr, known_values))}; "
+                f"got {self.reference!r}",
                 location="reference",
             )
+
+
+def make_sampling(fields: Mapping[str, object], base: Sampling | None = None) -> Sampling:
+    """A :class:`Sampling` from some of its fields by name; the others are those of ``base``, or the defaults.
+
+    Raises:
+        InvalidArgumentError: no such field, or a value outside its range.
+    """
+    names = Sampling.names()
+    for name in fields:
+        if name not in names:
+            hint = did_you_mean(str(name), names)
+            raise InvalidArgumentError(f"sampling has no {name!r}{hint}; it has {', '.join(names)}")
+    values: dict[str, Any] = {**(asdict(base) if base is not None else {}), **fields}
+    return Sampling(**values)

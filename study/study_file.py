@@ -1,7 +1,7 @@
 """Study files: studies as TOML, and as the JSON values that results store.
 
-Both have the same schema, which docs/reference/study.md describes. Order matters in three tables: axes, derived figures and targets; what
-stores a study keeps the order of keys.
+Both have the same schema, which docs/reference/study.md describes. Order matters in three tables: axes, derived figures
+and targets; what stores a study keeps the order of keys.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import Any, Final
 from ..status import IncompatibleError, InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
 from .axis import Axis, read_axis
 from .location import located
-from .settings import Sampling
-from .study import FORMAT_VERSION, Study, Target
+from .study import FORMAT_VERSION, Study, Target, make_sampling
 from .suggestion import did_you_mean
 
 __all__ = ["load_study", "parse_study", "study_as_dict", "study_from_dict"]
@@ -125,12 +124,14 @@ def study_from_dict(
         for key in data:
             if key not in _KEYS:
                 raise InvalidArgumentError(
-                    f"a study has no {key!r}{did_you_mean(key, _KEYS)}; it has {', '.join(_KEYS)}"
+                    f"a study has no {key!r}{did_you_mean(str(key), _KEYS)}; it has {', '.join(_KEYS)}"
                 )
         if "name" not in data:
             raise InvalidArgumentError('a study has a name, such as name = "batch-depth"', location="name")
         fields: dict[str, Any] = {key: data[key] for key in _KEYS[1:11] if key in data}
-        fields["sampling"] = _sampling(_table(data, "sampling"))
+        sampling = _table(data, "sampling")
+        with located("sampling"):
+            fields["sampling"] = make_sampling(sampling)
         fields["axes"] = _axes(_table(data, "axes"))
         fields["derived"] = _table(data, "derived")
         fields["targets"] = _targets(data.get("targets", ()))
@@ -189,17 +190,6 @@ def _table(data: Mapping[str, object], key: str) -> Mapping[str, object]:
     if not isinstance(table, Mapping):
         raise InvalidArgumentError(f"expected a table, got {table!r}", location=key)
     return table
-
-
-def _sampling(table: Mapping[str, object]) -> Sampling:
-    with located("sampling"):
-        for name in table:
-            if name not in Sampling.names():
-                raise InvalidArgumentError(
-                    f"sampling has no {name!r}{did_you_mean(name, Sampling.names())}; it has {', '.join(Sampling.names())}"
-                )
-        values: dict[str, Any] = dict(table)
-        return Sampling(**values)
 
 
 def _axes(table: Mapping[str, object]) -> tuple[Axis, ...]:

@@ -1,4 +1,5 @@
-"""Kinds of targets, and the settings of each: the one table that checks, defaults and docs/reference/study.md derive from."""
+"""Kinds of targets, and the settings of each: the one table that checks, defaults and docs/reference/study.md derive
+from."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Setting:
         name: as studies and axes have it.
         type: what its value has to be.
         doc: one line for people.
-        default: its value where neither the target nor an axis sets it; ``None`` for none, and then ``None`` may be given too.
+        default: its value where neither the target nor an axis sets it; ``None`` for none, and then ``None`` may be
+            given too.
         required: whether the target or an axis has to set it.
     """
 
