@@ -482,6 +482,8 @@ class CommandBuffer:
         if self.binding_capacity and self._handle == NULL:
             self._commands.append((CommandBuffer.execution_barrier, ()))
             return
+        if self._timing is True and self._recording is not None and self._recording.timestamps is not None:
+            self._recording.timestamps.barrier()
         barriers = self._barriers
         barriers.record(self._handle, *barriers.between)
 

@@ -13,6 +13,7 @@ second at the bottom, when all its commands are done. It disturbs nothing betwee
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -116,19 +117,36 @@ class TimestampRecorder:
         self._pools: list[CData] = []
         self._next = _QUERIES_A_POOL
         self._dispatches: list[tuple[str, tuple[int, int, int] | None]] = []
+        self._behind_barrier = True  # what a queue ran before has ended in one
+        self.barriers: list[bool] = []
+        self.is_muted = False
+
+    def mute(self) -> None:
+        """Writes no timestamps: only notes what is dispatched."""
+        self.is_muted = True
 
     def begin(self, name: str, groups: tuple[int, int, int] | None) -> None:
         """Before a dispatch."""
+        if self.is_muted:
+            self._note(name, groups)
+            return
         if self._next >= _QUERIES_A_POOL:
             pool = self._device.take_query_pool(_QUERIES_A_POOL)
             self._pools.append(pool)
             self._device.fn.vkCmdResetQueryPool(self._commands, pool, 0, 2 if self.span else _QUERIES_A_POOL)
             self._next = 0
-        self._dispatches.append((name, groups))
+        self._note(name, groups)
         self._write(_STAGE_TOP if self.span else _STAGE_COMPUTE)
+
+    def _note(self, name: str, groups: tuple[int, int, int] | None) -> None:
+        self._dispatches.append((name, groups))
+        self.barriers.append(self._behind_barrier)
+        self._behind_barrier = False
 
     def end(self) -> None:
         """After the dispatch."""
+        if self.is_muted:
+            return
         self._write(_STAGE_BOTTOM if self.span else _STAGE_COMPUTE)
 
     def _write(self, stage: int) -> None:
@@ -139,6 +157,30 @@ class TimestampRecorder:
     def stage(self) -> str:
         """Pipeline stages of the two timestamps, as results have them."""
         return "TOP_OF_PIPE..BOTTOM_OF_PIPE" if self.span else "COMPUTE_SHADER"
+
+    def barrier(self) -> None:
+        """What follows starts once all before is done."""
+        self._behind_barrier = True
+
+    @property
+    def dispatches(self) -> Sequence[tuple[str, tuple[int, int, int] | None]]:
+        """Pipeline and workgroups of each dispatch; ``barriers`` says for each whether a barrier stood before it."""
+        return self._dispatches
+
+    def read_raw(self) -> bytes:
+        """Begin and end of each dispatch, in ticks, as native unsigned 64-bit integers; the commands must have run."""
+        device, left, parts = self._device, 2 * len(self._dispatches), []
+        for pool in self._pools:
+            count = min(left, _QUERIES_A_POOL)
+            left -= count
+            data = bytearray(8 * count)
+            result = device.fn.vkGetQueryPoolResults(
+                device.handle, pool, 0, count, 8 * count, ffi.from_buffer(data), 8, _RESULT_64
+            )
+            if result:
+                device.check(result, "reading timestamps")
+            parts.append(data)
+        return b"".join(parts)
 
     def read(self) -> tuple[DispatchTiming, ...]:
         """The timings, once the commands have run.
