@@ -25,7 +25,7 @@ from .deadlines import timeout_seconds
 from .function import Function
 from .future_sources import as_pumice_error
 from .invocation import Inputs, checked_call
-from .invoke_state import InvokeState, begin, interrupt_step, step, try_abort
+from .invoke_state import InvocationObserver, InvokeState, begin, interrupt_step, step, try_abort
 from .late_wait import LateWait
 from .loop import Loop
 from .policy import FIFO, InvocationPolicy
@@ -75,6 +75,7 @@ class AsyncInvocation:
         timeout: float | None,
         callback: AsyncCallback,
         settle: Callable[[Any], WaitSource | None] | None = None,
+        observer: InvocationObserver | None = None,
     ) -> None:
         self._loop = loop
         self._context = context
@@ -85,6 +86,7 @@ class AsyncInvocation:
         self._callback_raised = False
         self._settle = settle
         self._state = InvokeState()
+        self._state.observer = observer
         self._armed: ArmedWait | LateWait | None = None
         self._ending: Exception | None = None
         self._timeout = timeout

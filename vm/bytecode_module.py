@@ -43,6 +43,7 @@ from .translated_source import Source
 from .translator import Translator
 from .verifier import VerifiedModule, verify_module
 from .wait_frame import Wait
+from .watchdog import rebind
 
 if TYPE_CHECKING:
     from .context import Context
@@ -384,6 +385,14 @@ class ContextFunction:
                 self.start = found
         return found
 
+    def rebind_import(self, number: int, function: Callable[..., object]) -> None:
+        """Has the code that there is call another function for an import."""
+        name = f"im{number}"
+        for code in list(self._entries.values()):
+            if name in code.__code__.co_freevars:
+                cells = getattr(code, "__closure__", None) or ()
+                rebind(cells[code.__code__.co_freevars.index(name)], function)
+
     def call_cells(self) -> list[CellType]:
         """The cells through which its code calls imports. For the watchdog."""
         return [
@@ -448,6 +457,12 @@ class ModuleState:
         if found is None:
             found = self._functions.setdefault(ordinal, ContextFunction(self, ordinal))
         return found
+
+    def replace_import(self, number: int, function: Callable[..., object]) -> None:
+        """Has an import call another function, also where invocations under way call it next. For profiles."""
+        self.imports[number] = function
+        for one in list(self._functions.values()):
+            one.rebind_import(number, function)
 
     def bind(self, name: str) -> object:
         """What a name in translated source stands for in this context."""

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ..status import FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
 from .admission import Turn
@@ -28,6 +28,7 @@ __all__ = [
     "IDLE",
     "SUSPENDED",
     "Exclusive",
+    "InvocationObserver",
     "InvokeResult",
     "InvokeState",
     "begin",
@@ -60,13 +61,37 @@ class InvokeResult:
         return self.outputs
 
 
+class InvocationObserver(Protocol):
+    """Is told of each step of an asynchronous invocation, in the thread that makes it, and of its end."""
+
+    def enter_step(self) -> None:
+        """A step begins."""
+
+    def leave_step(self) -> None:
+        """It is over: the invocation waits, yielded or ended."""
+
+    def ended(self, error: BaseException | None) -> None:
+        """The invocation has ended, before anybody who waits for it is told."""
+
+
 class InvokeState:
     """An invocation under way: its stack, and where it is in the calling sequence. Used again after its end.
 
     Begin with ``begin_invoke``; the functions of this module are its methods in all but form.
     """
 
-    __slots__ = ("__weakref__", "_busy", "_error", "_function", "_guard", "_phase", "_stack", "_thread", "_turn")
+    __slots__ = (
+        "__weakref__",
+        "_busy",
+        "_error",
+        "_function",
+        "_guard",
+        "_phase",
+        "_stack",
+        "_thread",
+        "_turn",
+        "observer",
+    )
 
     def __init__(self) -> None:
         self._busy = threading.Lock()
@@ -77,6 +102,7 @@ class InvokeState:
         self._error: Exception | None = None
         self._thread = 0  # that is in a step
         self._guard: Guard | None = None  # that interrupts it
+        self.observer: InvocationObserver | None = None
 
     @property
     def context(self) -> Context | None:
@@ -252,9 +278,14 @@ def _step(state: InvokeState, deadline: float | None) -> StatusCode:
     context = function.context
     try:
         context.begin_step()
+        observer = state.observer
+        if observer is not None:
+            observer.enter_step()
         try:
             done = _run(state, stack, deadline)
         finally:
+            if observer is not None:
+                observer.leave_step()
             context.end_step()
     except Exception as error:
         state._error = error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ..status import IncompatibleError, NotFoundError
 from .bytecode_module import BytecodeModule, ContextFunction, ModuleState
@@ -17,9 +17,10 @@ from .native_coroutine import driven
 from .native_module import NativeExport, NativeModule
 from .wait_frame import Wait
 
-__all__ = ["LoadedModule", "Module", "link", "native_function", "split_name"]
+__all__ = ["LoadedModule", "Module", "is_native_import", "link", "native_function", "split_name"]
 
 Module: TypeAlias = BytecodeModule | NativeModule
+_BETWEEN_MODULES: Final = "__pumice_between_modules__"
 
 
 class LoadedModule:
@@ -160,7 +161,13 @@ def _bytecode_import(function: ContextFunction) -> Callable[..., object]:
         request.callee = (function, arguments)
         return request
 
+    setattr(call, _BETWEEN_MODULES, True)
     return call
+
+
+def is_native_import(function: Callable[..., object]) -> bool:
+    """Whether what an import calls is a native function, not a request for one of another bytecode module."""
+    return not hasattr(function, _BETWEEN_MODULES)
 
 
 def _never(error: object) -> object:

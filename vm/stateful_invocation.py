@@ -18,7 +18,7 @@ from .context import Context
 from .deadlines import timeout_seconds
 from .function import Function
 from .invocation import Inputs
-from .invoke_state import status_of
+from .invoke_state import InvocationObserver, status_of
 from .latch import Latch
 from .loop import Loop
 from .policy import FIFO, InvocationPolicy
@@ -33,7 +33,7 @@ class Invocation(Latch):
     It is a wait source, ready when the invocation has ended in whatever way: native functions of other contexts can wait for it.
     """
 
-    __slots__ = ("_convert", "_outcome", "_outputs", "_run")
+    __slots__ = ("_convert", "_observer", "_outcome", "_outputs", "_run")
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,6 +41,7 @@ class Invocation(Latch):
         self._outputs: tuple[Any, ...] | None = None
         self._outcome: Exception | None = None
         self._convert: Callable[[Any], Any] | None = None
+        self._observer: InvocationObserver | None = None
 
     @classmethod
     def create(
@@ -84,8 +85,9 @@ class Invocation(Latch):
         timeout: float | None,
         settle: Callable[[Any], WaitSource | None] | None = None,
         convert: Callable[[Any], Any] | None = None,
+        observer: InvocationObserver | None = None,
     ) -> Invocation:
-        """``create``, for the runtime too: ``inputs`` may make the VM's own values when it begins, ``settle`` gives what results have to wait for, ``convert`` makes the caller's of the VM's."""
+        """``create``, for the runtime too: ``inputs`` may make the VM's own values when it begins, ``settle`` gives what results have to wait for, ``convert`` makes the caller's of the VM's, ``observer`` is told of its steps."""
         if not isinstance(context, Context) or not isinstance(function, Function):
             raise InvalidArgumentError(
                 f"an invocation is of a Function in a Context; got {type(function).__name__} and {type(context).__name__}"
@@ -99,7 +101,10 @@ class Invocation(Latch):
             timeout_seconds(timeout)
         context.check_open()
         self._convert = convert
-        run = AsyncInvocation(loop or context.loop, context, function, inputs, policy, timeout, self._ended, settle)
+        self._observer = observer
+        run = AsyncInvocation(
+            loop or context.loop, context, function, inputs, policy, timeout, self._ended, settle, observer
+        )
         self._run = run
         run.start()
         return self
@@ -113,6 +118,9 @@ class Invocation(Latch):
         self._outputs = outputs if error is None else None
         self._outcome = error
         self._run = self._convert = None
+        observer, self._observer = self._observer, None
+        if observer is not None:
+            observer.ended(error)
         self.settle()
 
     # -- what became of it ---------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable
 from types import CellType, CodeType, FrameType
 from typing import Any, ClassVar, Final
 
-__all__ = ["Guard", "Interrupted", "Watchdog"]
+__all__ = ["Guard", "Interrupted", "Watchdog", "rebind"]
 
 _MOST_LEFT: Final = 64
 _RETRY: Final = 0.001  # seconds between looks at a thread that is past its deadline but not in translated code
@@ -158,6 +158,16 @@ class Guard:
                 if not trap.guards:
                     cell.cell_contents = trap.function
         self._trapped.clear()
+
+
+def rebind(cell: CellType, function: Callable[..., object]) -> None:
+    """Has a cell hold another function, behind the trap that may be in it."""
+    with Watchdog.shared().lock:
+        content = cell.cell_contents
+        if type(content) is _Trap:
+            content.function = function
+        else:
+            cell.cell_contents = function
 
 
 class Watchdog:
