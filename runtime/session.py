@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from ..hal_vulkan import BufferView, EncodingType, Fence
 from ..hal_vulkan.memory import Allocator
 from ..status import (
     ClosedError,
+    FailedPreconditionError,
     IncompatibleError,
     InvalidArgumentError,
     UnavailableError,
@@ -55,6 +56,9 @@ from .modules.hal_fence import HalFence
 from .parameter_index import ParameterIndex
 from .session_function import SessionFunction
 from .session_options import BUILTIN_MODULES, ParameterSource, SessionOptions
+
+if TYPE_CHECKING:
+    from .profile import Profile
 
 __all__ = ["ModuleSource", "Session"]
 
@@ -104,6 +108,7 @@ class Session:
         self._array_devices: set[Device] = set()
         self._by_hal: dict[hal.Device, Device] = {}
         self._functions: dict[str, SessionFunction] = {}
+        self._profile: Profile | None = None
         self._context = Context(
             max_stack_depth=self.options.max_stack_depth, concurrent=self.options.concurrent, kind="session"
         )
@@ -238,8 +243,12 @@ class Session:
         self._check_open()
         if isinstance(module, BytecodeModule) and not self._context.is_frozen:
             self._add_builtins(module)
+        if self._profile is not None:
+            self._profile.attach()
         try:
             self._context.add(module, timeout=timeout)
+            if self._profile is not None:
+                self._profile.attach()
         except IncompatibleError as error:
             target = re.search(
                 r'HAL device `[^`]*` not found or unavailable: #hal\.device\.target<"(\w+)"', error.message
@@ -371,6 +380,32 @@ class Session:
             *arguments, timeout=timeout, wait=wait, signal=signal, policy=policy, loop=loop, **named
         )
 
+    def profile(self, *, most_slowdown: float | None = None) -> Profile:
+        """Begins a profile of all calls from here on: device time of each dispatch, and the host's shares beside it.
+
+        Args:
+            most_slowdown: the share of the time by which device timestamps may slow the calls, such as 0.05: dispatches past that are counted
+                and not timed. ``None`` times every dispatch; what that costs depends on the device, most on CPU devices.
+
+        Returns:
+            the profile, to be stopped: ``with session.profile() as profile: …``, or ``profile.stop()``. Then ``print(profile)``, or
+            ask it for ``dispatches``, ``exports``, ``calls``, ``write_json``, ``write_perfetto``.
+
+        Raises:
+            FailedPreconditionError: the session is being profiled already.
+            ClosedError: the session was closed.
+        """
+        self._check_open()
+        from .profile import Profile
+
+        with self._opening:
+            if self._profile is not None:
+                raise FailedPreconditionError(
+                    "this session is being profiled already; stop() that profile before you begin another one"
+                )
+            self._profile = Profile(self, most_slowdown)
+        return self._profile
+
     def _function(self, function: str | SessionFunction) -> SessionFunction:
         if not isinstance(function, SessionFunction):
             return self.lookup(function)
@@ -444,6 +479,8 @@ class Session:
         Raises:
             FailedPreconditionError: a call is under way; close the session when it has returned.
         """
+        if self._profile is not None and self._context.is_idle():
+            self._profile.stop()
         try:
             self._context.close()
         finally:

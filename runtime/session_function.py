@@ -15,6 +15,7 @@ from ..vm.policy import InvocationPolicy
 from ..vm.stateful_invocation import Invocation
 from .call_stream import stream_calls
 from .modules.hal_fence import HalFence
+from .profile_call import CallRecord, now
 from .signature import Signature, make_signature
 
 if TYPE_CHECKING:
@@ -81,8 +82,12 @@ class SessionFunction:
             ClosedError: the session or an array was closed.
             PumiceError: what the program failed with, located.
         """
-        if self._session.is_closed:
+        session = self._session
+        context = session._context
+        if context.is_closed:
             raise ClosedError(f"cannot call {self.name}: this session was closed")
+        if session._profile is not None:
+            return session._profile.call(self, arguments, named, timeout, wait, signal)
         if named or len(arguments) != self._count:
             arguments = self.signature.place(arguments, named)
         values = tuple([bind(value) for bind, value in zip(self._binders, arguments)])  # noqa: B905  # counted above
@@ -90,7 +95,7 @@ class SessionFunction:
             return self._call_async(values, timeout, wait, signal)
         if wait is not None or signal is not None:
             self._check_fences(wait, signal)
-        result = self._session.context.invoke(self._function, values, timeout=timeout)
+        result = context.invoke(self._function, values, timeout=timeout)
         if self._single is not None:
             return self._single(result)
         return self._results(result)
@@ -117,14 +122,19 @@ class SessionFunction:
         timeout: float | None,
         wait: Fence | HalFence | None,
         signal: Fence | HalFence | None,
+        record: CallRecord | None = None,
     ) -> Any:
         self._check_fences(wait, signal)
         context = self._session.context
-        if signal is not None:
-            return self._results(context.invoke(self._function, (*values, wait, signal), timeout=timeout))
         deadline = None if timeout is None else time.monotonic() + timeout_seconds(timeout)
-        done = HalFence(self._session.default_device().hal)
-        result = context.invoke(self._function, (*values, wait, done), timeout=timeout)
+        done = HalFence(self._session.default_device().hal) if signal is None else signal
+        try:
+            result = context.invoke(self._function, (*values, wait, done), timeout=timeout)
+        finally:
+            if record is not None:
+                record.invoked()
+        if signal is not None:
+            return self._results(result)
         try:
             await_source(done, deadline)
         except DeadlineExceededError:
@@ -133,6 +143,9 @@ class SessionFunction:
             raise DeadlineExceededError(
                 f"{self.name} was not done within its timeout of {timeout:g} s; its work goes on and its results are dropped"
             ) from None
+        finally:
+            if record is not None:
+                record.settled = now()
         return self._results(result)
 
     # -- asynchronous calls --------------------------------------------------------------------------
@@ -171,8 +184,19 @@ class SessionFunction:
         is_async = self.signature.is_async
         self._check_fences(wait, signal)
         made: list[HalFence] = []
+        profile = self._session._profile
+        record = None if profile is None else profile.new_call(self, is_async=True)
 
         def inputs() -> tuple[Any, ...]:
+            if record is not None:
+                record.bind_begin = now()
+            try:
+                return bound()
+            finally:
+                if record is not None:
+                    record.bind_end = now()
+
+        def bound() -> tuple[Any, ...]:
             placed = self.signature.place(arguments, named) if named or len(arguments) != self._count else arguments
             values = tuple([bind(value) for bind, value in zip(self._binders, placed, strict=True)])
             if not is_async:
@@ -181,15 +205,21 @@ class SessionFunction:
                 made.append(HalFence(self._session.default_device().hal))
             return (*values, wait, signal if signal is not None else made[0])
 
+        def converted(outputs: tuple[Any, ...]) -> Any:
+            if record is not None:
+                record.convert_begin = now()
+            return self._converted(outputs)
+
         return Invocation()._start(
             self._session.context,
             self._function,
-            inputs,
+            inputs if record is not None else bound,
             policy,
             loop,
             timeout,
             settle=(lambda _: made[0]) if is_async and signal is None else None,
-            convert=self._converted,
+            convert=self._converted if record is None else converted,
+            observer=record,
         )
 
     def _converted(self, outputs: tuple[Any, ...]) -> Any:
@@ -257,6 +287,16 @@ class SessionFunction:
             ordered,
         )
 
+    def bind(self, *arguments: object) -> tuple[Any, ...]:
+        """Positional arguments of a call as the VM's own values, for ``call_direct``; fences are left to the caller.
+
+        Raises:
+            InvalidArgumentError: as a call.
+        """
+        if len(arguments) != self._count:
+            arguments = self.signature.place(arguments, {})
+        return tuple([bind(value) for bind, value in zip(self._binders, arguments, strict=True)])
+
     def call_direct(self, values: Sequence[Any], *, timeout: float | None = None) -> Any:
         """Calls with the VM's own values, of which only the number is checked, and returns the VM's own values.
 
@@ -281,6 +321,8 @@ class SessionFunction:
             raise InvalidArgumentError(
                 f"{self.name} takes {count} value{'s' * (count != 1)} ({self._function.convention.text}), got {len(direct)}"
             )
+        if self._session._profile is not None:
+            return self._session._profile.call_direct(self, direct, timeout)
         return self._session.context.invoke(self._function, direct, timeout=timeout)
 
     @property

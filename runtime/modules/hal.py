@@ -125,6 +125,11 @@ class HalState:
         lane = self.lane(device)
         return lane.peers.get(buffer.device, lane)
 
+    @property
+    def lanes(self) -> tuple[DeviceLane, ...]:
+        """The ways to all its devices."""
+        return tuple(self._lanes.values())
+
     def close(self) -> None:
         """Frees what is kept for next uses; idempotent. What was handed out lives on."""
         for lane in self._lanes.values():
@@ -414,8 +419,14 @@ class HalState:
     ) -> HalCommandBuffer:
         """A command buffer, being recorded."""
         lane = self.lane(device)
+        one_shot, timed = bool(modes & _ONE_SHOT), lane.timed
         commands = HalCommandBuffer(
-            lane.device, one_shot=bool(modes & _ONE_SHOT), binding_capacity=binding_capacity, peers=lane.peers
+            lane.device,
+            one_shot=one_shot,
+            binding_capacity=binding_capacity,
+            peers=lane.peers,
+            timing=timed is not None and one_shot and not binding_capacity,
+            muted=timed is not None and not timed.has_credit(),
         )
         commands.begin()
         return commands

@@ -10,8 +10,8 @@ Thread rule: record in one thread at a time; submit from any.
 from __future__ import annotations
 
 import struct
-from collections.abc import Container, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from ...hal_vulkan import BindingSlot, Buffer, CommandBuffer, CommandBufferState, ComputePipeline, Device
 from ...hal_vulkan.recording import Recording
@@ -19,6 +19,9 @@ from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from .hal_buffer import check_buffer, root_of, subspan
 from .hal_executable import HalExecutable
 from .hal_mirror import Mirror, Use
+
+if TYPE_CHECKING:
+    from .hal_timed_queue import TimedRecordings
 
 __all__ = ["BindingReference", "HalCommandBuffer", "TableEntry"]
 
@@ -37,7 +40,17 @@ _DISPATCH_ARGUMENTS_IN_BUFFERS: Final = 0x4 | 0x8 | 0x10
 class HalCommandBuffer(CommandBuffer):
     """A command buffer of the VM; ``begin`` is called by whoever makes it."""
 
-    __slots__ = ("_by_range", "_executables", "_mirrors", "_peers", "_static", "_used_slots", "_uses")
+    __slots__ = (
+        "_by_range",
+        "_executables",
+        "_mirrors",
+        "_muted",
+        "_peers",
+        "_static",
+        "_timed",
+        "_used_slots",
+        "_uses",
+    )
 
     def __init__(
         self,
@@ -47,10 +60,13 @@ class HalCommandBuffer(CommandBuffer):
         binding_capacity: int = 0,
         name: str = "commands",
         peers: Container[Device] = (),
+        timing: bool = False,
+        muted: bool = False,
     ) -> None:
-        """Args: ``peers`` are the other devices whose buffers it takes (hal_mirror.py); the others are ``CommandBuffer``'s."""
+        """Args: ``peers`` are the other devices whose buffers it takes (hal_mirror.py), ``muted`` has it note its dispatches where ``timing``
+        would time them; the others are ``CommandBuffer``'s."""
         device.check_usable()
-        super().__init__(device, one_shot=one_shot, binding_capacity=binding_capacity, name=name)
+        super().__init__(device, one_shot=one_shot, binding_capacity=binding_capacity, timing=timing, name=name)
         self._peers = peers
         self._mirrors: dict[Buffer, Mirror] = {}
         self._uses: dict[int, set[Use]] = {}
@@ -58,8 +74,15 @@ class HalCommandBuffer(CommandBuffer):
         self._static: list[Buffer | ComputePipeline] = []
         self._used_slots: set[int] = set()
         self._by_range: dict[bytes, Recording] = {}
+        self._timed: TimedRecordings | None = None
+        self._muted = muted
 
     # -- recording -----------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        super()._open()
+        if self._muted and self._recording is not None and self._recording.timestamps is not None:
+            self._recording.timestamps.mute()
 
     def reference(
         self, slot: int, buffer: Buffer | None, offset: int, size: int, *, written: bool = True
@@ -174,7 +197,7 @@ class HalCommandBuffer(CommandBuffer):
         """What it does with the range of a slot, where it takes buffers of other devices."""
         return frozenset(self._uses.get(slot, ()))
 
-    def _recording_for(self, table: Sequence[Any]) -> Recording:
+    def _recording_for(self, table: Sequence[Any], timed: TimedRecordings | None = None) -> Recording:
         device = self.device
         if self._checked_epoch != device.close_epoch:
             self._check_static()
@@ -190,6 +213,8 @@ class HalCommandBuffer(CommandBuffer):
         except AttributeError:
             parts = [self._checked_key(entry) for entry in table]
         key = b"".join(parts)
+        if timed is not None:
+            return timed.take(key) or self._record(table, timing=True)
         found = self._by_range.get(key)
         if found is None:
             found = self._record_for(key, table)
@@ -219,6 +244,13 @@ class HalCommandBuffer(CommandBuffer):
         self._check_open(recording)
 
     def _record_for(self, key: bytes, table: Sequence[Any]) -> Recording:
+        recording = self._record(table)
+        while len(self._by_range) >= _MOST_RECORDINGS:
+            self.device.release_recording(self._by_range.pop(next(iter(self._by_range))))
+        self._by_range[key] = recording
+        return recording
+
+    def _record(self, table: Sequence[Any], *, timing: bool = False) -> Recording:
         resolved: list[Buffer | None] = []
         for buffer, offset, size in table:
             resolved.append(None if buffer is None else subspan(buffer, offset, size))
@@ -226,15 +258,67 @@ class HalCommandBuffer(CommandBuffer):
             if slot >= len(resolved) or resolved[slot] is None:
                 what = "is null" if slot < len(resolved) else f"is beyond its {len(resolved)} entries"
                 raise InvalidArgumentError(f"{self.name} uses slot {slot} of its binding table, which {what}")
-        recording = self._replay(resolved)  # type: ignore[arg-type]  # slots that are null are not used
+        self._timing = timing
+        try:
+            recording = self._replay(resolved)  # type: ignore[arg-type]  # slots that are null are not used
+        finally:
+            self._timing = False
         # The ranges are answered for by the key; a buffer that is kept here would never be given back.
         recording.resources = self._static
         for bound in recording.bound:
             bound.buffers = ()
-        while len(self._by_range) >= _MOST_RECORDINGS:
-            self.device.release_recording(self._by_range.pop(next(iter(self._by_range))))
-        self._by_range[key] = recording
         return recording
+
+    # -- profiles ------------------------------------------------------------------------------------
+
+    @property
+    def is_timeable(self) -> bool:
+        """Whether it can be submitted with timestamps for each dispatch: its native commands are not recorded yet, or with them."""
+        return bool(self.binding_capacity) or self._timing is True
+
+    @property
+    def locations(self) -> tuple[Mapping[str, str], ...]:
+        """For each executable that it uses: where in the source its functions are from, by name."""
+        return tuple(executable.locations for executable in self._executables)
+
+    @property
+    def timed(self) -> TimedRecordings | None:
+        """Its recordings with timestamps, once it was timed."""
+        return self._timed
+
+    def prepare_timed(self, bindings: Sequence[Any] | None, timed: TimedRecordings) -> Recording:
+        """``prepare`` with timestamps. The recording is the caller's, for one submission. For the queue of a profile."""
+        if not self.binding_capacity:
+            recording = self.prepare(bindings)
+            self._recording = None
+            return recording
+        if self.state is not CommandBufferState.EXECUTABLE:
+            self._check_executable()
+        recording = self._recording_for(bindings or (), timed)
+        if self.one_shot:
+            self.state = CommandBufferState.SUBMITTED
+        return recording
+
+    def unprepare_timed(self, recording: Recording) -> bool:
+        """Takes ``prepare_timed`` back, after a submission that failed; whether the recording is its own again."""
+        if self.state is CommandBufferState.SUBMITTED:
+            self.state = CommandBufferState.EXECUTABLE
+        if self.binding_capacity or self.state is not CommandBufferState.EXECUTABLE:
+            return False
+        self._recording = recording
+        return True
+
+    def timed_recordings(self, make: Callable[[], TimedRecordings]) -> TimedRecordings:
+        """Those kept for the profile that is on."""
+        if self._timed is None or self._timed.is_dropped:
+            self._timed = make()
+        return self._timed
+
+    def drop_timed(self) -> None:
+        """The profile is over."""
+        timed, self._timed = self._timed, None
+        if timed is not None:
+            timed.drop()
 
     def _holds(self, recording: Recording) -> bool:
         return recording is self._recording or any(recording is one for one in self._by_range.values())
@@ -245,6 +329,7 @@ class HalCommandBuffer(CommandBuffer):
         for recording in self._by_range.values():
             self.device.release_recording(recording)
         self._by_range.clear()
+        self.drop_timed()
         self._static = []
         self._used_slots = set()
         for mirror in self._mirrors.values():
@@ -256,7 +341,11 @@ class HalCommandBuffer(CommandBuffer):
     def __del__(self) -> None:
         # The garbage collector may come at any point, under any lock: only a note is taken (docs/design/hal.md).
         if hasattr(self, "_by_range") and (
-            self._recording is not None or self._by_range or self._mirrors or self.state is CommandBufferState.RECORDING
+            self._recording is not None
+            or self._by_range
+            or self._timed
+            or self._mirrors
+            or self.state is CommandBufferState.RECORDING
         ):
             self.device.dropped.append(self)
 

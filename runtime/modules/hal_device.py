@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ...hal_vulkan import Buffer, CommandBuffer, Device, Fence
+from ...hal_vulkan import Buffer, CommandBuffer, Device, Fence, Queue
 from ...status import FailedPreconditionError, PumiceError
 from .hal_buffer import HalAllocator
 from .hal_command_buffer import HalCommandBuffer
@@ -23,6 +23,7 @@ from .hal_executable import supported_formats
 from .hal_fence import AnyFence, HalFence, Points, check_fence, fail, failure_of, points_of
 from .hal_mirror import Mirror, mirrored_table, submit_across
 from .hal_semaphore import HalSemaphore
+from .hal_timed_queue import TimedQueue
 
 __all__ = ["DeviceLane", "query_device"]
 
@@ -33,21 +34,45 @@ class DeviceLane:
     Attributes:
         device: the device.
         queue: where all work goes.
+        timed: the queue in between, while a profile is on.
         allocator: what ``!hal.allocator`` refers to.
         timeline: signalled by each submission.
         peers: the context's ways to all its devices, where there are several.
     """
 
-    __slots__ = ("_lock", "allocator", "device", "peers", "queue", "timeline")
+    __slots__ = ("_lock", "allocator", "device", "peers", "queue", "timed", "timeline")
 
     def __init__(self, device: Device) -> None:
         device.check_usable()
         self.device = device
-        self.queue = device.compute_queue
+        self.queue: Queue | TimedQueue = device.compute_queue
+        self.timed: TimedQueue | None = None
         self.timeline = HalSemaphore(device, "context timeline")
         self.allocator = HalAllocator(device, self.timeline)
         self.peers: Mapping[Device, DeviceLane] = {}
         self._lock = threading.Lock()
+
+    # -- profiles ------------------------------------------------------------------------------------
+
+    def begin_profile(self, most_slowdown: float | None) -> TimedQueue:
+        """From here on work goes through a queue that times it; ``end_profile`` must follow.
+
+        Args:
+            most_slowdown: see ``TimedQueue``.
+
+        Raises:
+            UnimplementedError: the device writes no timestamps.
+        """
+        self.device.check_timestamps(self.device.compute_queue.family)
+        self.queue = self.timed = TimedQueue(self.device.compute_queue, most_slowdown)
+        return self.timed
+
+    def end_profile(self, timeout: float) -> None:
+        """Work goes straight to the queue again. Waits for what was timed to end, ``timeout`` seconds at most."""
+        timed, self.timed = self.timed, None
+        self.queue = self.device.compute_queue
+        if timed is not None:
+            timed.stop(timeout)
 
     # -- submission ----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import math
 import struct
 import threading
 import weakref
+from collections.abc import Mapping
 from typing import Final
 
 from ...hal_vulkan import Buffer, ComputePipeline, Device, Executable, SpecializationValue
@@ -35,7 +36,7 @@ _cache: Final[weakref.WeakKeyDictionary[Device, weakref.WeakValueDictionary[byte
 class _Shared:
     """What the executables made of one blob have in common; closed with the last of them. ``users`` is under ``_lock``."""
 
-    __slots__ = ("__weakref__", "constants", "empty", "executable", "key", "pipelines", "users")
+    __slots__ = ("__weakref__", "constants", "empty", "executable", "key", "locations", "pipelines", "users")
 
     def __init__(
         self, key: bytes, executable: Executable, pipelines: tuple[ComputePipeline, ...], constants: bytes
@@ -46,6 +47,7 @@ class _Shared:
         self.pipelines = pipelines
         self.users = 0
         self.empty: Buffer | None = None
+        self.locations: Mapping[str, str] | None = None
 
 
 class HalExecutable:
@@ -74,6 +76,20 @@ class HalExecutable:
         if not 0 <= function < len(self.pipelines):
             raise OutOfRangeError(f"this executable has {len(self.pipelines)} function(s); {function} was asked for")
         return self.pipelines[function]
+
+    @property
+    def locations(self) -> Mapping[str, str]:
+        """Where in the compiled program's source its functions are from, as ``file:line`` by name; those that say so."""
+        shared, source = self._shared, self.executable.source
+        if shared is None or source is None:
+            return {}
+        if shared.locations is None:
+            shared.locations = {
+                pipeline.name: f"{debug.location.filename}:{debug.location.line}"
+                for pipeline, definition in zip(self.pipelines, source.pipelines, strict=True)
+                if (debug := definition.debug_info) is not None and debug.location is not None
+            }
+        return shared.locations
 
     def parts(self, function: int, groups: tuple[int, int, int]) -> list[tuple[ComputePipeline, tuple[int, int, int]]]:
         """Pipelines with workgroup counts that together run a grid which the device cannot dispatch at once.
