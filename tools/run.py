@@ -205,6 +205,9 @@ _module_options = _options(
         default="mmap",
         help="Map modules into memory, or read them.",
     ),
+    _option("--profile", is_flag=True, help="Report device time by export, and where the host's time went, to stderr."),
+    _option("--profile-json", metavar="PATH", help="Write that with every dispatch as JSON."),
+    _option("--profile-trace", metavar="PATH", help="Write it as a trace for ui.perfetto.dev."),
     _option("--print_statistics", "--print-statistics", is_flag=True, help="Report device memory to stderr."),
 )
 
@@ -340,6 +343,9 @@ def _run_module(modules: tuple[str, ...], options: dict[str, Any]) -> None:
             timeout=options["timeout"],
             timed=options["timed"],
             statistics=options["print_statistics"],
+            profile=options["profile"],
+            profile_json=options["profile_json"],
+            profile_trace=options["profile_trace"],
             validation=options["validation"],
         )
     )

@@ -21,6 +21,7 @@ from ..hal_vulkan.validation import validation_requested
 from ..runtime.device import Device
 from ..runtime.instance import Instance
 from ..runtime.modules.hal_fence import HalFence
+from ..runtime.profile import Profile
 from ..runtime.session import Session
 from ..runtime.session_function import SessionFunction
 from ..runtime.session_options import SessionOptions
@@ -62,6 +63,9 @@ class ModuleRun:
     timeout: float | None = None
     timed: bool = False
     statistics: bool = False
+    profile: bool = False
+    profile_json: str | None = None
+    profile_trace: str | None = None
     validation: bool | None = None
 
 
@@ -101,9 +105,16 @@ def run_module(options: ModuleRun) -> None:
                         session.default_device()
                 for module in modules:
                     session.append_module(module, timeout=options.timeout)
+                profiled = options.profile or options.profile_json or options.profile_trace
                 load_seconds = time.perf_counter() - start
                 call = _Call(session, name, inputs, options.timeout)
-                results, seconds = _call_and_print(options, call, expected, targets)
+                profile = session.profile() if profiled else None
+                try:
+                    results, seconds = _call_and_print(options, call, expected, targets)
+                finally:
+                    if profile is not None:
+                        profile.stop()
+                        _report_profile(options, profile)
                 for device in instance.devices:
                     note(f"ran on {device_text(device)}")
                 if options.timed:
@@ -305,6 +316,16 @@ def _report_times(load: float, first: float, call: _Call) -> None:
             ("warm call", f"{seconds_text(statistics.median(warm))} host: the same again; median of {len(warm)}"),
         ]
     )
+
+
+def _report_profile(options: ModuleRun, profile: Profile) -> None:
+    """The table to stderr, the files where they are wanted; of a call that failed too."""
+    if options.profile:
+        note(profile.table())
+    if options.profile_json is not None:
+        profile.write_json(options.profile_json)
+    if options.profile_trace is not None:
+        profile.write_perfetto(options.profile_trace)
 
 
 def _report_statistics(devices: Sequence[Device]) -> None:
