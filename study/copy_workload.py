@@ -41,7 +41,7 @@ class CopyWorkload:
             raise InvalidArgumentError(f"memory is one of {', '.join(MEMORY)}; got {memory!r}")
         other = MEMORY[memory]
         self._offset: int = offset
-        self._data = np.arange(nbytes, dtype=np.uint32).view(np.uint8)[:nbytes].copy()
+        self._data = bytearray(np.arange(nbytes, dtype=np.uint32).astype(np.uint8).tobytes())
         self._batch: int = batch
         hal = self.device.hal
         try:

@@ -22,6 +22,7 @@ __all__ = ["MAX_POINTS", "derive", "expand"]
 MAX_POINTS: Final = 100_000
 """The most points that a study may have, baselines left aside."""
 
+_BASELINE_MEASURES: Final = ("record", "submit", "queue", "execute", "wake", "device", "total")
 _RATES: Final = (("bytes", "GB/s"), ("flops", "GFLOP/s"))
 
 
@@ -84,10 +85,10 @@ def derive(
     if point.measure in known:
         known.setdefault("time", known[point.measure])
     with located(study.where):
-        figures = study.figures.evaluate(target.kind_of, point.axes, point.settings, known)
+        figures = study.figures_of(target).evaluate(target.kind_of, point.axes, point.settings, known)
     for amount, rate in _RATES:
         each = figures.get(amount, point.settings.get(amount) if target.kind == "copy" else None)
-        if rate not in study.derived and "time" in known and isinstance(each, (int, float)):
+        if rate not in figures and "time" in known and isinstance(each, (int, float)):
             seconds = known["time"]
             figures[rate] = each * known["dispatches"] / seconds / 1e9 if seconds > 0 else math.nan
     for name, peak in (peaks or {}).items():
@@ -121,7 +122,7 @@ class _Settings:
         settings = {setting.name: self._value(setting, axes) for setting in target.kind_of.settings}
         _fill_in(target, settings, self._study)
         try:
-            derived = self._study.figures.evaluate(target.kind_of, axes, settings)
+            derived = self._study.figures_of(target).evaluate(target.kind_of, axes, settings)
         except InvalidArgumentError as error:
             raise _at(target, axes, error, "") from None
         return Point(index, target.name, device, dict(axes), settings, derived, target.headline)
@@ -218,7 +219,9 @@ def _with_baselines(study: Study, points: list[Point]) -> list[Point]:
             continue
         shared = {name: point.settings[name] for name in BASELINE_SETTINGS}
         shared["groups"] = _canonical_groups(shared["groups"])
-        key = json.dumps([point.device, shared])
+        # The headline is the point's, where the empty kernel has it.
+        measure = point.measure if point.measure in _BASELINE_MEASURES else "total"
+        key = json.dumps([point.device, measure, shared])
         if key not in baselines:
             # What tells one baseline from another, in this run and in others.
             axes: dict[str, AxisValue] = {
@@ -228,12 +231,15 @@ def _with_baselines(study: Study, points: list[Point]) -> list[Point]:
                 for name, value in shared.items()
                 if value != defaults[name]
             }
+            if measure != "execute":
+                axes["measure"] = measure
             baselines[key] = Point(
                 len(points) + len(baselines),
                 BASELINE_NAME,
                 point.device,
                 axes,
                 {**defaults, **shared},
+                measure=measure,
                 is_baseline=True,
             )
         measured.append(replace(point, baseline=baselines[key].index))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import enum
+from typing import Final
 
-__all__ = ["SampleFlag"]
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["DISTURBED", "SampleFlag", "kept"]
 
 
 class SampleFlag(enum.IntFlag):
@@ -18,3 +22,17 @@ class SampleFlag(enum.IntFlag):
 
     CLOCK_UNSURE = 4
     """Device times could not be related to the host's clock well enough: ``queue`` and ``wake`` are in doubt."""
+
+
+DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.THROTTLED
+"""What leaves a sample out of the statistics, as long as enough others remain."""
+
+
+def kept(disturbed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which samples statistics are of: the undisturbed ones where they are at least half of all, else all.
+
+    Where most samples are disturbed, disturbance is how the machine is, and those that escaped it are no fair choice.
+    """
+    if 2 * int(np.count_nonzero(~disturbed)) >= disturbed.size:
+        return ~disturbed
+    return np.ones(disturbed.size, dtype=np.bool_)

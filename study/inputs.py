@@ -77,8 +77,8 @@ def make_array(description: object, dtype: str, folder: Path, random: np.random.
 def _random(shape: tuple[int, ...], dtype: np.dtype[np.generic], random: np.random.Generator) -> Array:
     if dtype.kind in "iu":
         # Of the first bits alone where the type is wide, so that sums stay in range.
-        limits = np.iinfo(dtype)
-        return random.integers(0, min(int(limits.max), 1 << 16), shape, dtype=np.int64).astype(dtype)
+        most = (1 << (8 * dtype.itemsize - (dtype.kind == "i"))) - 1
+        return random.integers(0, min(most, 1 << 16), shape, dtype=np.int64).astype(dtype)
     if dtype.kind == "b":
         return random.integers(0, 2, shape).astype(dtype)
     return random.random(shape, np.float32).astype(dtype)

@@ -81,6 +81,10 @@ class KernelWorkload:
         self._arrays: list[DeviceArray] = []
         self._inputs: tuple[np.ndarray, ...] = ()
         self._outputs: list[np.ndarray] = []
+        self._ranges: list[tuple[Buffer, ...]] = []
+        self._wholes: list[Buffer] = []
+        self._turns: list[tuple[tuple[Buffer, ...], bytes]] = []
+        self._turn = 0
         self._commands: list[CommandBuffer] = []
         self._submissions: list[PreparedSubmission] = []
         self._indirect: Buffer | None = None
@@ -94,6 +98,7 @@ class KernelWorkload:
             self.device.hal.create_executable(self._code).close()
             self._inputs = make_arrays(settings["bindings"], settings["dtype"], around.folder, around.seed)
             self._arrays = [self.device.asarray(array) for array in self._inputs]
+            self._make_ranges(settings["ranges"])
             self._outputs = [np.empty_like(array) for array in self._inputs]
             if settings["cache"] == "cold":
                 self._sweep = CacheSweep(self.device, flush_bytes)
@@ -102,6 +107,22 @@ class KernelWorkload:
             raise
 
     # -- making --------------------------------------------------------------------------------------
+
+    def _make_ranges(self, count: int) -> None:
+        """``count`` ranges of one buffer for each binding; none where one is enough, which the arrays themselves are."""
+        if count == 1 or not self._inputs:
+            return
+        hal, limits = self.device.hal, self.device.profile.limits
+        unit = max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment, 16)
+        columns = []
+        for array in self._inputs:
+            stride = -(-array.nbytes // unit) * unit
+            whole = hal.create_buffer(stride * count)
+            self._wholes.append(whole)
+            hal.compute_queue.fill(whole, b"\0\0\0\0")
+            columns.append([whole.subspan(index * stride, array.nbytes) for index in range(count)])
+        hal.compute_queue.wait_idle()
+        self._ranges = list(zip(*columns, strict=True))
 
     def _make(self) -> None:
         """The kernel and its commands."""
@@ -120,8 +141,12 @@ class KernelWorkload:
             if groups is None:
                 raise InvalidArgumentError(f"{self._name}: give groups, which cannot be inferred without bindings")
             push = b"".join(_ADDRESS.pack(array.buffer.device_address) for array in self._arrays)
-            push += b"".join(_WORD.pack(int(word)) for word in settings["push"] or ())
-            self._dispatch = kernel.prepare(groups=groups, push=push)
+            rest = b"".join(_WORD.pack(int(word)) for word in settings["push"] or ())
+            self._dispatch = kernel.prepare(groups=groups, push=push + rest)
+            self._turns = [
+                ((), b"".join(_ADDRESS.pack(buffer.device_address) for buffer in buffers) + rest)
+                for buffers in self._ranges
+            ]
         else:
             arrays = [_viewed(array, p.dtype) for array, p in zip(self._arrays, kernel.parameters, strict=False)]
             arrays += self._arrays[len(arrays) :]
@@ -129,6 +154,7 @@ class KernelWorkload:
                 groups = 1
             self._arrays = arrays
             self._dispatch = kernel.prepare(*arrays, groups=groups, push=_push(settings["push"]))
+            self._turns = [(buffers, self._dispatch.push) for buffers in self._ranges]
 
     def _make_commands(self) -> None:
         settings, hal = self._settings, self.device.hal
@@ -164,11 +190,15 @@ class KernelWorkload:
         dispatch, indirect = self._dispatch, self._indirect
         assert dispatch is not None
         pipeline, buffers, groups, push = dispatch
+        turns = self._turns
         commands.begin()
         barrier = self._settings["barrier"] == "between"
         for index in range(self._batch):
             if index and barrier:
                 commands.execution_barrier()
+            if turns:
+                self._turn += 1
+                buffers, push = turns[self._turn % len(turns)]
             if indirect is None:
                 commands.dispatch(pipeline, buffers, groups, push)
             else:
@@ -345,6 +375,8 @@ class KernelWorkload:
             self._sweep = None
         for array in self._arrays:
             array.close()
+        for whole in self._wholes:
+            whole.close()
         if self._indirect is not None:
             self._indirect.close()
         self._done.close()

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..status import InvalidArgumentError
-from .flags import SampleFlag
+from .flags import DISTURBED, SampleFlag, kept
 from .point import Point
 from .point_status import PointStatus
 from .rows import DURATIONS, SAMPLE_COLUMNS, sample_from_row
@@ -123,6 +123,12 @@ class PointResult:
     def count(self) -> int:
         """How many measured samples there are, disturbed ones included."""
         return int(np.count_nonzero(self.mask()))
+
+    @property
+    def keep(self) -> SampleFlag | None:
+        """Which samples its statistics are of, for ``keep`` of other methods: undisturbed ones, or all; see ``flags.kept``."""
+        undisturbed = kept((self.flags & int(DISTURBED)) != 0)
+        return None if bool(np.all(undisturbed)) else ~DISTURBED
 
     @property
     def overlapping(self) -> bool:

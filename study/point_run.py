@@ -16,7 +16,7 @@ from ..hal_vulkan import ClockCalibration
 from ..hal_vulkan.timestamps import calibrate
 from ..status import InvalidArgumentError, UnimplementedError
 from .clock import ClockRelation, RawSample, resolve
-from .flags import SampleFlag
+from .flags import DISTURBED, SampleFlag, kept
 from .point import Point
 from .sample import Sample
 from .settings import Sampling
@@ -32,23 +32,30 @@ _TURN_NS: Final = 500_000_000
 _READINGS: Final = 3
 # Times between events that are surer than this fraction of the whole are taken for sure.
 _UNSURE: Final = 0.05
-_DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.THROTTLED
 
 
 class Prior:
     """What earlier runs measured of a point.
 
     Attributes:
-        values: the headline of each undisturbed sample.
+        values: the headline of each sample.
         blocks: the block of each.
+        disturbed: whether it was.
         next_block: the first number that no sample has yet.
     """
 
-    __slots__ = ("blocks", "next_block", "values")
+    __slots__ = ("blocks", "disturbed", "next_block", "values")
 
-    def __init__(self, values: Sequence[float] = (), blocks: Sequence[int] = (), next_block: int = 0) -> None:
+    def __init__(
+        self,
+        values: Sequence[float] = (),
+        blocks: Sequence[int] = (),
+        disturbed: Sequence[bool] = (),
+        next_block: int = 0,
+    ) -> None:
         self.values = list(values)
         self.blocks = list(blocks)
+        self.disturbed = list(disturbed)
         self.next_block = next_block
 
 
@@ -76,6 +83,7 @@ class PointRun:
         prior = prior or Prior()
         self._values: list[float] = list(prior.values)
         self._blocks: list[int] = list(prior.blocks)
+        self._disturbed: list[bool] = list(prior.disturbed)
         self._block = prior.next_block
         self.count = len(prior.values)
         self._workload: Workload | None = None
@@ -149,20 +157,19 @@ class PointRun:
         for sample, flag in zip(samples, flags, strict=True):
             self.preempted += bool(flag & SampleFlag.PREEMPTED)
             self.throttled += bool(flag & SampleFlag.THROTTLED)
-            if not flag & _DISTURBED:
-                self._values.append(self._headline(sample))
-                self._blocks.append(self._block)
+            self._values.append(self._headline(sample))
+            self._blocks.append(self._block)
+            self._disturbed.append(bool(flag & DISTURBED))
         self._block += 1
-        decision = self._rule.update(self._values, blocks=np.array(self._blocks), elapsed=self._elapsed)
-        if not decision.done and self.count >= sampling.max_samples:
-            # Too many were disturbed for the rule to see enough.
-            decision = self._rule.update(self._values, blocks=np.array(self._blocks), elapsed=math.inf)
-        return decision
+        keep = kept(np.array(self._disturbed))
+        # Those left out count as taken: a machine that disturbs every sample must not keep the point open for ever.
+        elapsed = math.inf if self.count >= sampling.max_samples else self._elapsed
+        return self._rule.update(np.array(self._values)[keep], blocks=np.array(self._blocks)[keep], elapsed=elapsed)
 
     @property
     def prior(self) -> Prior:
         """What was measured so far, for another run of the point."""
-        return Prior(self._values, self._blocks, self._block)
+        return Prior(self._values, self._blocks, self._disturbed, self._block)
 
     @property
     def progress(self) -> float:

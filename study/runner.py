@@ -15,7 +15,7 @@ import numpy as np
 from .device_pool import DevicePool
 from .environment import device_facts, environment_facts
 from .expansion import expand
-from .flags import SampleFlag
+from .flags import DISTURBED
 from .peaks import measure_peaks
 from .point import Point
 from .point_run import Prior
@@ -28,9 +28,7 @@ from .study import Study
 from .study_file import study_as_dict
 from .workload import Surroundings
 
-__all__ = ["pending_points", "prior_samples", "record_device", "run_study", "sample_points"]
-
-_DISTURBED = SampleFlag.PREEMPTED | SampleFlag.THROTTLED
+__all__ = ["default_devices", "pending_points", "prior_samples", "record_device", "run_study", "sample_points"]
 
 
 def run_study(
@@ -60,10 +58,13 @@ def run_study(
         ResourceExhaustedError: the disk is full; what was reported as done is kept.
         KeyboardInterrupt: by the user; what was measured is kept.
     """
-    points = expand(study, devices)
+    points = expand(study, devices or study.devices or default_devices())
     path = Path(folder)
     described = study_as_dict(study)
-    store = Store.open(path, described, points) if Store.exists(path) else Store.create(path, described, points)
+    if Store.exists(path):
+        store = Store.open(path, described, points)
+    else:
+        store = Store.create(path, described, points, text=study.text)
     with store, DevicePool(validation=validation) as pool:
         priors = prior_samples(path)
         waiting = pending_points(points, store.statuses())
@@ -82,6 +83,11 @@ def run_study(
         finally:
             store.end_run(outcome)
     return total
+
+
+def default_devices() -> tuple[str, ...]:
+    """The device of a study that names none: what ``PUMICE_DEVICE`` says, or the best."""
+    return (os.environ.get("PUMICE_DEVICE") or "vulkan",)
 
 
 def sample_points(
@@ -127,11 +133,11 @@ def prior_samples(folder: Path) -> dict[int, Prior]:
         for one in results.points:
             if one.status.is_final or one.status is PointStatus.PENDING:
                 continue
-            values = one.values("headline", keep=~_DISTURBED)
             following = int(np.max(one.blocks_of("sample"), initial=-1)) + 1
             for phase in ("first", "warmup"):
                 following = max(following, int(np.max(one.blocks_of(phase), initial=-1)) + 1)
-            priors[one.point.index] = Prior(values.tolist(), one.blocks_of(keep=~_DISTURBED).tolist(), following)
+            disturbed = (one.flags & int(DISTURBED)) != 0
+            priors[one.point.index] = Prior(one.values().tolist(), one.blocks.tolist(), disturbed.tolist(), following)
     return priors
 
 

@@ -18,10 +18,13 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-__all__ = ["SEGMENTS", "Sample"]
+__all__ = ["MEASURES", "SEGMENTS", "Sample"]
 
 SEGMENTS: Final = ("create", "update", "record", "submit", "queue", "execute", "wake", "read")
 """The segments, in the order of time."""
+
+MEASURES: Final = (*SEGMENTS, "device", "total")
+"""What a point may measure."""
 
 _NAN: Final = math.nan
 

@@ -9,6 +9,7 @@ Between the turns the reference kernel is run, and the clocks are read.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -213,7 +214,8 @@ class Sampler:
         point = run.point
         status = PointStatus.NOISY if decision.noisy else PointStatus.DONE
         error = decision.relative_error
-        reason = f"{decision.reason}: {run.count} samples, relative standard error of the median {error:.2%}"
+        told = f"{error:.2%}" if math.isfinite(error) else "that cannot be told"
+        reason = f"{decision.reason}: {run.count} samples, relative standard error of the median {told}"
         if run.throttled:
             reason += f"; {run.throttled} samples taken while the device was throttled"
         if run.preempted:

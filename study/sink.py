@@ -23,7 +23,22 @@ class Sink(Protocol):
         """How far a point has come."""
         ...
 
-    def add_clock(self, device: str, *, host_ns: int, **reading: Any) -> None:
+    def add_clock(
+        self,
+        device: str,
+        *,
+        host_ns: int,
+        device_ticks: int | None = None,
+        deviation_ns: float | None = None,
+        ns_per_tick: float | None = None,
+        calibrated: bool | None = None,
+        frequency_mhz: float | None = None,
+        memory_mhz: float | None = None,
+        cpu_mhz: float | None = None,
+        temperature_c: float | None = None,
+        power_w: float | None = None,
+        throttle: str | None = None,
+    ) -> None:
         """A reading of clocks."""
         ...
 

@@ -12,7 +12,7 @@ from ..status import InvalidArgumentError
 from .axis import Axis
 from .figures import Figures
 from .location import located
-from .sample import SEGMENTS
+from .sample import MEASURES
 from .settings import Sampling
 from .suggestion import did_you_mean
 from .target_settings import KINDS, Kind
@@ -38,7 +38,8 @@ class Target:
         settings: the kind's; a string that begins with ``$`` is an expression over the axes, such as
             ``"$n // local_size"``. An axis that has a setting's name sets it, where the target does not. Kept as a copy
             of JSON's values.
-        measure: the headline: a segment or ``"total"``; ``None`` takes the kind's own.
+        measure: the headline: a segment, ``"device"`` or ``"total"``; ``None`` takes the kind's own.
+        derived: figures of this target alone, or in place of the study's of the same name.
 
     Raises:
         InvalidArgumentError: an unknown kind, setting or measure, a value that JSON has not, or a text after a ``$``
@@ -49,6 +50,7 @@ class Target:
     kind: str
     settings: Mapping[str, object] = field(default_factory=dict)
     measure: str | None = None
+    derived: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
@@ -59,9 +61,9 @@ class Target:
                 f"target {self.name!r}: expected one of the kinds {', '.join(KINDS)}; got {self.kind!r}{hint}",
                 location="kind",
             )
-        if self.measure is not None and self.measure not in (*SEGMENTS, "total"):
+        if self.measure is not None and self.measure not in MEASURES:
             raise InvalidArgumentError(
-                f"target {self.name!r}: expected to measure one of {', '.join(SEGMENTS)}, total; got {self.measure!r}",
+                f"target {self.name!r}: expected to measure one of {', '.join(MEASURES)}; got {self.measure!r}",
                 location="measure",
             )
         settings: dict[str, object] = {}
@@ -71,6 +73,7 @@ class Target:
                 settings[name] = as_json_value(value)
                 Template(settings[name])
         object.__setattr__(self, "settings", settings)
+        object.__setattr__(self, "derived", dict(self.derived))
 
     @property
     def kind_of(self) -> Kind:
@@ -79,7 +82,7 @@ class Target:
 
     @property
     def headline(self) -> str:
-        """Name of the segment, or ``"total"``, that is the headline."""
+        """Name of what is the headline: a segment, ``"device"`` or ``"total"``."""
         return self.measure or self.kind_of.measure
 
     def axes_used(self, study: Study) -> tuple[Axis, ...]:
@@ -87,7 +90,7 @@ class Target:
         figures."""
         names = {name for value in self.settings.values() for name in Template(value).names}
         names.update(set(self.kind_of.names).difference(self.settings))
-        names.update(study.figures.axes_of(self.kind_of, study.axis_names))
+        names.update(study.figures_of(self).axes_of(self.kind_of, study.axis_names))
         names.add("device")
         return tuple(axis for axis in study.axes if axis.name in names)
 
@@ -172,8 +175,12 @@ class Study:
 
     @property
     def figures(self) -> Figures:
-        """The derived figures."""
+        """The derived figures of all targets."""
         return Figures.parse(self.derived)
+
+    def figures_of(self, target: Target) -> Figures:
+        """The derived figures of one target, its own included."""
+        return Figures.parse({**self.derived, **target.derived})
 
     def with_axes(self, *axes: Axis) -> Study:
         """The study with other values on axes that it has, and with further axes.
@@ -260,6 +267,10 @@ class Study:
                 with located(where), located(path):
                     expression.check_names(self.axis_names)
         self.figures.check_names([target.kind_of for target in self.targets], self.axis_names)
+        for i, target in enumerate(self.targets):
+            if target.derived:
+                with located(f"targets[{i}]"):
+                    self.figures_of(target).check_names([each.kind_of for each in self.targets], self.axis_names)
 
     def _check_axes_used(self) -> None:
         used = {axis.name for target in self.targets for axis in target.axes_used(self)}

@@ -38,7 +38,7 @@ _KEYS: Final = (
     "derived",
     "targets",
 )
-_OWN: Final = ("name", "kind", "measure")
+_OWN: Final = ("name", "kind", "measure", "derived")
 """Keys of a target that are no settings."""
 
 
@@ -145,7 +145,9 @@ def study_as_dict(study: Study) -> dict[str, object]:
     """
     targets: list[dict[str, object]] = []
     for target in study.targets:
-        own = {"measure": target.measure} if target.measure is not None else {}
+        own: dict[str, object] = {"measure": target.measure} if target.measure is not None else {}
+        if target.derived:
+            own["derived"] = dict(target.derived)
         targets.append({"name": target.name, "kind": target.kind, **own, **target.settings})
     data: dict[str, object] = {
         "version": FORMAT_VERSION,
@@ -212,5 +214,6 @@ def _targets(value: object) -> tuple[Target, ...]:
                 if key not in table:
                     raise InvalidArgumentError(f"a target has a {key}; got {', '.join(table) or 'nothing'}")
             settings = {key: each for key, each in table.items() if key not in _OWN}
-            targets.append(Target(table["name"], table["kind"], settings, table.get("measure")))
+            derived = _table(table, "derived") if "derived" in table else {}
+            targets.append(Target(table["name"], table["kind"], settings, table.get("measure"), derived))  # type: ignore[arg-type]  # checked by the study
     return tuple(targets)

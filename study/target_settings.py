@@ -157,6 +157,7 @@ _KINDS: Final = (
                 choice("hot", "cold"),
                 "whether device memory is swept before each sample; default: `sampling.cache`",
             ),
+            Setting("ranges", integer(1), "ranges of memory that the dispatches' bindings rotate through", 1),
             Setting("robust", BOOLEAN, "whether accesses are checked by the device", False),
             Setting(
                 "host_sleep", number(0), "seconds that the host sleeps in each sample, for tests of the measurement", 0

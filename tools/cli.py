@@ -1,4 +1,4 @@
-"""The command line: ``pumice devices``, ``pumice dump``, ``pumice info``, ``pumice run``, ``pumice run-checks``.
+"""The command line: ``pumice bench``, ``devices``, ``dump``, ``info``, ``run``, ``run-checks``, ``study``.
 
 This file is the group of commands and the one place that turns errors into messages and exit statuses:
 
@@ -6,6 +6,8 @@ This file is the group of commands and the one place that turns errors into mess
 0      done
 1      the run failed, its results could not be printed or stored, or an expectation did not hold
 2      wrong usage: an option, the text of a value, or a value that does not fit what the kernel or function declares
+3      ``bench`` and ``study``: measured, but too noisy to tell
+4      ``study compare``: something is slower
 130    interrupted (Ctrl-C)
 141    whoever read the output stopped reading
 =====  ==================================================================================================
@@ -42,10 +44,14 @@ class _Program(click.Group):
     """The group; its ``main`` holds the policy on errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["devices", "dump", "info", "run", "run-checks"]
+        return ["bench", "devices", "dump", "info", "run", "run-checks", "study"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         match cmd_name:
+            case "bench":
+                from .bench import bench
+
+                return bench
             case "devices":
                 from .devices import devices
 
@@ -66,6 +72,10 @@ class _Program(click.Group):
                 from .run_checks import run_checks
 
                 return run_checks
+            case "study":
+                from .study import study
+
+                return study
         return None
 
     def make_context(
@@ -126,10 +136,10 @@ class _Program(click.Group):
 @click.version_option(package_name="pumice", message="pumice %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Run compute kernels on Vulkan devices.
+    """Run compute kernels and compiled programs on Vulkan devices, and time them.
 
-    Exit status: 0 done, 1 the run failed or an expectation did not hold, 2 wrong usage. PUMICE_DEBUG=1 shows
-    tracebacks.
+    Exit status: 0 done, 1 the run failed or an expectation did not hold, 2 wrong usage; 3 and 4 are of bench and study.
+    PUMICE_DEBUG=1 shows tracebacks.
     """
     if ctx.invoked_subcommand is None:
         note(ctx.get_help())

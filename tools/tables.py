@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from .errors import printable
 from .streams import put
 
-__all__ = ["heading", "print_facts", "print_json", "print_table"]
+__all__ = ["heading", "print_facts", "print_json", "print_renderables", "print_table"]
 
 _PIPED_WIDTH = 1000
 
@@ -65,7 +65,13 @@ def print_json(value: object) -> None:
     put(json.dumps(value, indent=2))
 
 
-def _print(content: Table | Text) -> None:
+def print_renderables(parts: Iterable[RenderableType]) -> None:
+    """What Rich can render, one below the other."""
+    for part in parts:
+        _print(part)
+
+
+def _print(content: RenderableType) -> None:
     console = _console()
     with console.capture() as capture:
         console.print(content)

@@ -1,0 +1,191 @@
+"""``pumice bench``: what one kernel or one function costs, measured as a study of one point and summed up on the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from .errors import usage, usage_error
+from .study_extra import needs_study_extra
+
+if TYPE_CHECKING:
+    from .kernel_files import FileKind
+
+__all__ = ["bench"]
+
+_SETTINGS: Final = ("batch", "command_buffers", "in_flight", "queues", "record", "barrier", "indirect", "descriptors")
+_MORE_SETTINGS: Final = ("wait", "read", "update", "timestamps", "calls", "robust", "path")
+_KERNEL_ONLY: Final = ("bindings", "size", "pushes", "specs", "groups", "entry", "defines", "subgroup_size")
+_MODULE_ONLY: Final = ("function", "inputs", "parameters")
+
+
+@click.command("bench", short_help="Time a kernel or a function of a compiled program.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--device", metavar="URI", help="vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe.")
+@click.option(
+    "--binding",
+    "-b",
+    "bindings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A buffer, as for run; without it, --size elements of random data.",
+)
+@click.option(
+    "--size",
+    type=click.IntRange(1),
+    default=65536,
+    show_default=True,
+    metavar="N",
+    help="Elements of bindings that are not given.",
+)
+@click.option(
+    "--push",
+    "pushes",
+    multiple=True,
+    metavar="NAME=VALUE|TYPE=VALUE",
+    help="A push constant; an expression over the axes begins with $, as in n=$size.",
+)
+@click.option(
+    "--spec",
+    "specs",
+    multiple=True,
+    metavar="ID=VALUE|NAME=VALUE",
+    help="A specialization constant's value, or an expression.",
+)
+@click.option("--groups", metavar="X[,Y[,Z]]", help="Workgroup counts, or an expression; inferred without.")
+@click.option("--entry", metavar="NAME", help="The entry point, where there are several.")
+@click.option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL.")
+@click.option("--subgroup-size", type=click.IntRange(1), metavar="N", help="Ask for subgroups of this size.")
+@click.option("--function", metavar="NAME", help="Of a program: the function; not needed where there is one.")
+@click.option("--input", "inputs", multiple=True, metavar="VALUE", help="Of a program: an argument, as for run.")
+@click.option("--parameters", multiple=True, metavar="[SCOPE=]FILE", help="Of a program: parameters.")
+@click.option("--batch", type=click.IntRange(1), metavar="N", help="Dispatches in a command buffer.")
+@click.option("--command-buffers", type=click.IntRange(1), metavar="N", help="Command buffers in a submission.")
+@click.option(
+    "--in-flight", type=click.IntRange(1), metavar="N", help="Submissions (of a program: calls) before the host waits."
+)
+@click.option("--queues", type=click.IntRange(1), metavar="N", help="Queues that submissions are spread over.")
+@click.option("--record", type=click.Choice(["once", "each"]), help="Record commands once, or for each sample.")
+@click.option(
+    "--barrier", type=click.Choice(["between", "none"]), help="What stands between the dispatches of a batch."
+)
+@click.option("--indirect", is_flag=True, default=None, help="Workgroup counts from memory.")
+@click.option(
+    "--descriptors", type=click.Choice(["auto", "sets", "push", "address"]), help="How bindings reach the kernel."
+)
+@click.option("--wait", type=click.Choice(["host", "thread", "poll"]), help="How the host waits.")
+@click.option("--read", is_flag=True, default=None, help="Read the results back in each sample.")
+@click.option("--update", is_flag=True, default=None, help="Write the inputs in each sample.")
+@click.option(
+    "--timestamps",
+    type=click.Choice(["span", "each", "none"]),
+    help="Around all dispatches, each, or none; by default with and without.",
+)
+@click.option(
+    "--calls",
+    type=click.Choice(["native", "hal", "kernel"]),
+    help="What is timed: Vulkan's calls, the HAL's, or a kernel's call.",
+)
+@click.option("--robust", is_flag=True, default=None, help="Accesses checked by the device.")
+@click.option("--path", type=click.Choice(["session", "direct", "async"]), help="Of a program: how it is called.")
+@click.option("--cold", is_flag=True, help="Sweep the caches before each sample.")
+@click.option("--measure", metavar="NAME", help="The headline: a segment, device or total.")
+@click.option(
+    "--axis", "axes", multiple=True, metavar="NAME=VALUES", help="Sweep a setting: size=pow2:1024:65536, batch=1,2,4."
+)
+@click.option(
+    "--set", "sampling", multiple=True, metavar="NAME=VALUE", help="A sampling setting, such as time_limit=1."
+)
+@click.option("--baseline/--no-baseline", default=True, help="Measure the empty kernel beside.")
+@click.option("--subtract-baseline", is_flag=True, help="And subtract its median from the kernel's figures.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the results there.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a report with plots.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@click.option(
+    "--validation/--no-validation", default=None, help="The Khronos validation layers, which cost time themselves."
+)
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing of the progress.")
+@click.pass_context
+@needs_study_extra()
+def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
+    """Time FILE: a kernel (.comp, .glsl, .spv), or a function of a compiled program (.vmfb).
+
+    \b
+      pumice bench mul.comp --size 4096
+      pumice bench model.vmfb --function=predict --input=@image.npy
+
+    A dispatch's latency comes in segments on one clock: submit, queue, execute, wake. Exit status 3 says that the figures are too
+    noisy to be trusted.
+    """
+    from ..status import UnimplementedError
+    from ..study.axis import parse_axis
+    from ..study.settings import Sampling
+    from .bench_study import BenchOptions, bench_study
+    from .kernel_files import FileKind, file_kind
+    from .study import measure, sampling_settings
+
+    kind = file_kind(file)
+    if kind is FileKind.EXECUTABLE:
+        raise UnimplementedError(
+            f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or GLSL"
+        )
+    _reject(ctx, _KERNEL_ONLY if kind is FileKind.MODULE else _MODULE_ONLY, file, kind)
+    with usage("--axis"):
+        axes = tuple(parse_axis(text) for text in options["axes"])
+    with usage("--set"):
+        sampling = Sampling(**{"cache": "cold"} if options["cold"] else {}, **sampling_settings(options["sampling"]))  # type: ignore[arg-type]  # checked there
+    settings = {name: options[name] for name in (*_SETTINGS, *_MORE_SETTINGS) if options[name] is not None}
+    described = bench_study(
+        BenchOptions(
+            file=file.resolve(),
+            kind=kind,
+            settings=settings,
+            axes=axes,
+            sampling=sampling,
+            measure=options["measure"],
+            baseline=options["baseline"],
+            **{name: options[name] for name in (*_KERNEL_ONLY, *_MODULE_ONLY)},
+        )
+    )
+    with _folder(options["out"]) as folder:
+        devices = (options["device"],) if options["device"] is not None else ()
+        status = measure(described, folder, devices, options["validation"], quiet=options["quiet"])
+        _show(folder, options["as_json"], options["html"], options["subtract_baseline"])
+    ctx.exit(status)
+
+
+def _reject(ctx: click.Context, names: tuple[str, ...], file: Path, kind: FileKind) -> None:
+    """Refuses the options of the other kind of file."""
+    for parameter in ctx.command.params:
+        if (
+            parameter.name in names
+            and ctx.get_parameter_source(parameter.name) is click.core.ParameterSource.COMMANDLINE
+        ):
+            raise usage_error(f"{parameter.opts[0]} is not for a {kind.value}, which {file} is")
+
+
+@contextlib.contextmanager
+def _folder(asked: Path | None) -> Iterator[Path]:
+    if asked is not None:
+        yield asked
+        return
+    with tempfile.TemporaryDirectory(prefix="pumice-bench-") as folder:
+        yield Path(folder) / "results"
+
+
+def _show(folder: Path, as_json: bool, html: Path | None, subtract: bool) -> None:
+    from ..study.results import Results
+    from .streams import note
+    from .study_tables import print_bench
+
+    with Results.open(folder) as results:
+        print_bench(results, as_json, subtract)
+        if html is not None:
+            from ..study.report import write_report
+
+            note(f"report: {write_report(results, html)}")
