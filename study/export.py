@@ -23,7 +23,7 @@ from .flags import SampleFlag
 from .results import Results
 from .tables import points_table, sample_batches, sample_schema
 
-__all__ = ["EXPORTS", "export", "export_to"]
+__all__ = ["EXPORTS", "export_results", "export_to"]
 
 # What people look at first; all columns are in the other forms.
 _MARKDOWN_STATISTICS: Final = (
@@ -32,7 +32,7 @@ _MARKDOWN_STATISTICS: Final = (
 )
 
 
-def export(
+def export_results(
     results: Results,
     kind: str,
     path: str | os.PathLike[str],
@@ -72,7 +72,7 @@ def export(
 def export_to(
     results: Results, kind: str, file: BinaryIO, *, raw: bool = False, keep: SampleFlag | None = None
 ) -> None:
-    """``export`` to an open binary file, such as ``sys.stdout.buffer``."""
+    """``export_results`` to an open binary file, such as ``sys.stdout.buffer``."""
     _writer(kind)(results, file, raw, keep)
 
 

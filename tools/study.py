@@ -304,8 +304,7 @@ def export(folder: Path, raw: bool, **files: Path | None) -> None:
     """Write the results in DIR to files; - is stdout."""
     import io
 
-    from ..study.export import export as write
-    from ..study.export import export_to
+    from ..study.export import export_results, export_to
     from ..study.results import Results
 
     wanted = [(kind, path) for kind, path in files.items() if path is not None]
@@ -314,7 +313,7 @@ def export(folder: Path, raw: bool, **files: Path | None) -> None:
     with Results.open(folder) as results:
         for kind, path in wanted:
             if str(path) != "-":
-                write(results, kind, path, raw=raw)
+                export_results(results, kind, path, raw=raw)
             elif kind == "parquet":
                 raise usage_error("--parquet -: Parquet is no text; name a file")
             else:

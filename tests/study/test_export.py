@@ -17,7 +17,7 @@ import pytest
 from pyarrow import compute, parquet
 
 from pumice.status import InvalidArgumentError, NotFoundError, PermissionDeniedError, ResourceExhaustedError
-from pumice.study.export import EXPORTS, export, export_to
+from pumice.study.export import EXPORTS, export_results, export_to
 from pumice.study.flags import SampleFlag
 from pumice.study.point import AxisValue, Point
 from pumice.study.results import Results
@@ -108,11 +108,11 @@ def test_statistics_can_be_of_undisturbed_samples_only(results: Results) -> None
 
 def test_points_come_back_from_parquet_csv_and_json(results: Results, tmp_path: Path) -> None:
     table = points_table(results)
-    export(results, "parquet", tmp_path / "points.parquet")
+    export_results(results, "parquet", tmp_path / "points.parquet")
     back = parquet.read_table(tmp_path / "points.parquet")
     assert back.equals(table) and json.loads(back.schema.metadata[b"pumice.study"]) == STUDY
 
-    export(results, "csv", tmp_path / "points.csv")
+    export_results(results, "csv", tmp_path / "points.csv")
     with (tmp_path / "points.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     assert list(lines[0]) == table.column_names
@@ -125,7 +125,7 @@ def test_points_come_back_from_parquet_csv_and_json(results: Results, tmp_path: 
             else:
                 assert line[name] == (str(value).lower() if isinstance(value, bool) else str(value))
 
-    export(results, "json", tmp_path / "points.json")
+    export_results(results, "json", tmp_path / "points.json")
     document = json.loads((tmp_path / "points.json").read_text(encoding="utf-8"))
     assert document["study"] == STUDY and document["devices"][0]["name"] == "llvmpipe, Größe"
     assert document["runs"][0]["outcome"] == "complete" and document["notes"][0]["text"] == "no governor"
@@ -141,18 +141,18 @@ def test_samples_come_back_from_parquet_csv_and_json(results: Results, tmp_path:
     assert table["execute_ns"].null_count == 4 and table["device_begin"].null_count == table.num_rows
     assert table["batch"].to_pylist()[:2] == [1, 1] and table["wait"].to_pylist()[201] == "poll"
 
-    export(results, "parquet", tmp_path / "samples.parquet", raw=True)
+    export_results(results, "parquet", tmp_path / "samples.parquet", raw=True)
     assert parquet.read_table(tmp_path / "samples.parquet").equals(table)
-    export(results, "csv", tmp_path / "samples.csv", raw=True)
+    export_results(results, "csv", tmp_path / "samples.csv", raw=True)
     with (tmp_path / "samples.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     assert [float(line["total_ns"]) for line in lines] == table["total_ns"].to_pylist()
-    export(results, "json", tmp_path / "samples.json", raw=True)
+    export_results(results, "json", tmp_path / "samples.json", raw=True)
     assert json.loads((tmp_path / "samples.json").read_text(encoding="utf-8"))["samples"] == table.to_pylist()
 
 
 def test_markdown_has_a_line_a_point_with_what_people_look_at(results: Results, tmp_path: Path) -> None:
-    export(results, "markdown", tmp_path / "points.md")
+    export_results(results, "markdown", tmp_path / "points.md")
     header, rule, *lines = (tmp_path / "points.md").read_text(encoding="utf-8").splitlines()
     cells = [cell.strip() for cell in header.strip("|").split("|")]
     assert cells[:6] == ["target", "device", "batch", "wait", "status", "count"]
@@ -160,7 +160,7 @@ def test_markdown_has_a_line_a_point_with_what_people_look_at(results: Results, 
     assert set(rule) <= set("|-:") and len(lines) == 5
     assert f"{np.median(np.delete(TIMES[0], 7)):.6g}" in lines[0]
     assert r"a\|b c" in lines[4] and "failed" in lines[4]
-    export(results, "markdown", tmp_path / "samples.md", raw=True)
+    export_results(results, "markdown", tmp_path / "samples.md", raw=True)
     assert len((tmp_path / "samples.md").read_text(encoding="utf-8").splitlines()) == 2 + 4 * 201
 
 
@@ -168,14 +168,14 @@ def test_an_export_can_go_to_an_open_file(results: Results, tmp_path: Path) -> N
     for kind in EXPORTS:
         file = BytesIO()
         export_to(results, kind, file)
-        export(results, kind, tmp_path / kind)
+        export_results(results, kind, tmp_path / kind)
         assert file.getvalue() == (tmp_path / kind).read_bytes()
 
 
 def test_an_export_replaces_a_file_whole_or_leaves_it(results: Results, tmp_path: Path) -> None:
     path = tmp_path / "points.csv"
     path.write_text("before")
-    export(results, "csv", path)
+    export_results(results, "csv", path)
     assert path.read_text(encoding="utf-8").startswith('"point"')
     assert path.stat().st_mode & 0o777 == 0o666 & ~_umask()
     path.write_text("before")
@@ -184,7 +184,7 @@ def test_an_export_replaces_a_file_whole_or_leaves_it(results: Results, tmp_path
     for kind in EXPORTS:
         for raw in (False, True):
             with pytest.raises(Exception, match="were closed"):
-                export(closed, kind, path, raw=raw)
+                export_results(closed, kind, path, raw=raw)
     assert path.read_text() == "before" and [one.name for one in tmp_path.iterdir()] == ["points.csv"]
 
 
@@ -196,12 +196,12 @@ def _umask() -> int:
 
 def test_wrong_kinds_and_paths_are_refused(results: Results, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="exported as csv, json, markdown, parquet; got 'xlsx'"):
-        export(results, "xlsx", tmp_path / "x")
+        export_results(results, "xlsx", tmp_path / "x")
     with pytest.raises(NotFoundError, match="there is no folder"):
-        export(results, "csv", tmp_path / "none" / "x.csv")
+        export_results(results, "csv", tmp_path / "none" / "x.csv")
     (tmp_path / "folder").mkdir()
     with pytest.raises(PermissionDeniedError, match="cannot be written"):
-        export(results, "csv", tmp_path / "folder")
+        export_results(results, "csv", tmp_path / "folder")
     assert [one.name for one in tmp_path.iterdir()] == ["folder"]
 
 
@@ -211,11 +211,11 @@ def test_a_full_disk_leaves_no_half_file(results: Results, tmp_path: Path, kind:
     code = f"""
 import resource
 from pathlib import Path
-from pumice.study.export import export
+from pumice.study.export import export_results
 from pumice.study.results import Results
 with Results.open({str(results.path)!r}) as results:
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-    export(results, {kind!r}, {str(tmp_path / "x")!r}, raw=True)
+    export_results(results, {kind!r}, {str(tmp_path / "x")!r}, raw=True)
 """
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ResourceExhaustedError.__name__ in answer.stderr and "nothing of it was kept" in answer.stderr, answer.stderr
