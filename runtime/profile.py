@@ -29,7 +29,7 @@ from ..vm.bytecode_module import ModuleState
 from .modules.hal import HalState
 from .modules.hal_device import DeviceLane
 from .modules.hal_timed_queue import TimedSubmission
-from .profile_call import CallRecord, now, profiled_call, profiled_direct_call
+from .profile_call import CallRecord, SynchronousCall, now, profiled_async_call
 from .profile_clock import ClockRelation, read_clock
 from .profile_device import busy_ns, dispatches_of, exports_of
 from .profile_entry import ProfiledCall, ProfiledDispatch, ProfiledExport, ProfiledNative, ProfiledWait
@@ -45,6 +45,12 @@ if TYPE_CHECKING:
 __all__ = ["Profile"]
 
 _STOP_SECONDS: Final = 10.0
+_BURST: Final = 16  # calls, at least, that native functions are timed in before they are not
+_CREDIT_NS: Final = 5e6  # of slowdown before the limit is looked at
+_NATIVE_NS: Final = (
+    700.0  # what timing a native function costs in a program, whose caches are cold: benchmarks/profile_overhead.py
+)
+_SWITCH_NS: Final = 2000.0
 
 
 class _ProfiledLane:
@@ -70,7 +76,8 @@ class Profile:
     All times are nanoseconds of ``time.monotonic_ns()``; the device's are related to it by ``clocks``.
 
     Attributes:
-        most_slowdown: as it was asked for.
+        most_slowdown: as it was asked for. Half of it is for native functions, half for timestamps.
+        phase: even while native functions are timed, odd while they are not.
         begin_ns, end_ns: of the profile; the latter 0 until it is stopped.
         notes: what a reader has to know: devices without timestamps, clocks that are only bracketed, work that had not ended.
     """
@@ -85,6 +92,11 @@ class Profile:
         self._lanes: list[_ProfiledLane] = []
         self._seen: set[DeviceLane] = set()
         self._stopping = threading.Lock()
+        self._switching = threading.Lock()
+        self._synchronous: list[SynchronousCall] = []
+        self.phase = 0
+        self._burst = self._noted = self._earned_to = self._took = 0
+        self._credit_ns = _CREDIT_NS
         self.notes: list[str] = []
         self.end_ns = 0
         self.begin_ns = now()
@@ -111,7 +123,7 @@ class Profile:
 
     def _time(self, lane: DeviceLane) -> None:
         try:
-            self._lanes.append(_ProfiledLane(lane, self.most_slowdown))
+            self._lanes.append(_ProfiledLane(lane, None if self.most_slowdown is None else self.most_slowdown / 2))
         except UnimplementedError as error:
             self.notes.append(f"host only: {error.message}")
 
@@ -121,11 +133,47 @@ class Profile:
         self._records.append(record)
         return record
 
-    def call_ended(self, record: CallRecord) -> None:
-        """A call has ended, and with it earned timestamps for those to come. For ``CallRecord``."""
+    def call_ended(self, begin_ns: int, end_ns: int, phase: int) -> bool:
+        """A call has ended, and with it earned what timing those to come costs. For ``CallRecord``.
+
+        Returns:
+            whether native functions were timed during all of it.
+        """
+        detailed = phase == self.phase and not phase & 1
         if self.most_slowdown is not None:
+            # Several at once are counted once.
+            self._took += end_ns - (begin_ns if begin_ns > self._earned_to else self._earned_to)
+            self._earned_to = end_ns
+            self._burst += 1
+            if self._burst >= _BURST:
+                self._settle()
+        return detailed
+
+    def _settle(self) -> None:
+        """Credits what calls took, and has native functions timed, or not for as long as that has to last."""
+        if self.most_slowdown is None or not self._switching.acquire(False):
+            return
+        try:
+            took, self._took, self._burst = self._took, 0, 0
             for one in self._lanes:
-                one.timed.earn(record.begin, record.end)
+                one.timed.earn(took)
+            self._credit_ns += self.most_slowdown / 2 * took
+            if self.end_ns:
+                return
+            if not self.phase & 1:
+                count = sum(native.count for native in self._natives)
+                self._credit_ns -= (count - self._noted) * _NATIVE_NS + 2 * len(self._natives) * _SWITCH_NS
+                self._noted = count
+                if self._credit_ns < 0:
+                    for native in self._natives:
+                        native.restore()
+                    self.phase += 1
+            elif self._credit_ns > 0:
+                for native in self._natives:
+                    native.insert()
+                self.phase += 1
+        finally:
+            self._switching.release()
 
     def call(
         self,
@@ -137,11 +185,45 @@ class Profile:
         signal: Fence | HalFence | None,
     ) -> Any:
         """``SessionFunction.__call__``. For that."""
-        return profiled_call(self.new_call(function), function, arguments, named, timeout, wait, signal)
+        if function.signature.is_async:
+            return profiled_async_call(
+                self.new_call(function, is_async=False), function, arguments, named, timeout, wait, signal
+            )
+        phase, bound, invoked, error = self.phase, 0, 0, ""
+        begin = now()
+        try:
+            if named or len(arguments) != function._count:
+                arguments = function.signature.place(arguments, dict(named))
+            values = tuple([bind(value) for bind, value in zip(function._binders, arguments)])  # noqa: B905  # counted above
+            if wait is not None or signal is not None:
+                function._check_fences(wait, signal)
+            bound = now()
+            try:
+                result = self._context.invoke(function._function, values, timeout=timeout)
+            finally:
+                invoked = now()
+            return function._results(result)
+        except BaseException as raised:
+            error = type(raised).__name__
+            raise
+        finally:
+            end = now()
+            detailed = self.call_ended(begin, end, phase)
+            self._synchronous.append((function, threading.get_ident(), begin, bound, invoked, end, error, detailed))
 
     def call_direct(self, function: SessionFunction, values: tuple[Any, ...], timeout: float | None) -> Any:
         """``SessionFunction.call_direct``. For that."""
-        return profiled_direct_call(self.new_call(function), function, values, timeout)
+        phase, error = self.phase, ""
+        begin = now()
+        try:
+            return self._context.invoke(function._function, values, timeout=timeout)
+        except BaseException as raised:
+            error = type(raised).__name__
+            raise
+        finally:
+            end = now()
+            detailed = self.call_ended(begin, end, phase)
+            self._synchronous.append((function, threading.get_ident(), begin, begin, end, end, error, detailed))
 
     # -- the end -----------------------------------------------------------------------------------------
 
@@ -151,7 +233,8 @@ class Profile:
         return not self.end_ns
 
     def stop(self, timeout: float = _STOP_SECONDS) -> None:
-        """Ends the profile; idempotent. Calls that are under way go on, and are in it up to here.
+        """Ends the profile; idempotent. Calls that are under way go on. Asynchronous ones are in it up to here, those that other threads are
+        waiting for are not, but for their dispatches.
 
         Args:
             timeout: seconds to wait for what was submitted on each device; what is not done then has no times.
@@ -161,8 +244,11 @@ class Profile:
                 self._detach(timeout)
 
     def _detach(self, timeout: float) -> None:
-        for native in reversed(self._natives):
-            native.restore()
+        with self._switching:
+            if self.phase % 2 == 0:
+                for native in reversed(self._natives):
+                    native.restore()
+            self.end_ns = now()
         for one in self._lanes:
             one.lane.end_profile(timeout)
             try:
@@ -176,7 +262,6 @@ class Profile:
                     f"{one.name} has no calibrated timestamps: its times in host time are certain within "
                     f"{max(reading.max_deviation_ns for reading in one.readings)} ns, half the width of the submissions that bracket them"
                 )
-        self.end_ns = now()
         if self._session._profile is self:
             self._session._profile = None
 
@@ -197,8 +282,13 @@ class Profile:
     @cached_property
     def _attribution(self) -> Attribution:
         self._check_stopped()
-        submissions: list[TimedSubmission] = [one for lane in self._lanes for one in lane.timed.submissions]
-        return attribute(self._records, self._natives, submissions, concurrent=self._context.concurrent)
+        submissions: list[TimedSubmission] = [one for lane in self._lanes for one in lane.timed.take_submissions()]
+        return attribute(self._all_calls, self._natives, submissions, concurrent=self._context.concurrent)
+
+    @cached_property
+    def _all_calls(self) -> list[CallRecord]:
+        made = [CallRecord.of_synchronous(call) for call in self._synchronous]
+        return sorted([*self._records, *made], key=lambda record: record.begin)
 
     @property
     def clocks(self) -> tuple[ClockRelation, ...]:
@@ -228,7 +318,7 @@ class Profile:
             if one.begin_ns is not None or one.is_untimed:
                 by_call.setdefault(one.call, []).append(one)
         return tuple(
-            self._finished(number, record, by_call.get(number, [])) for number, record in enumerate(self._records)
+            self._finished(number, record, by_call.get(number, [])) for number, record in enumerate(self._all_calls)
         )
 
     def _finished(self, number: int, record: CallRecord, ran: list[ProfiledDispatch]) -> ProfiledCall:
@@ -258,10 +348,10 @@ class Profile:
             end_ns=end,
             total_ns=total,
             arguments_ns=arguments,
-            vm_ns=shares.vm,
-            hal_ns=shares.hal,
-            native_ns=shares.native,
-            waits_ns=waits,
+            vm_ns=shares.vm if record.is_detailed else None,
+            hal_ns=shares.hal if record.is_detailed else None,
+            native_ns=shares.native if record.is_detailed else None,
+            waits_ns=waits if record.is_detailed else None,
             results_ns=results,
             device_ns=busy_ns(ran) if all(one.begin_ns is not None for one in ran) else None,
             dispatches=sum(one.kind == "dispatch" for one in ran),
@@ -346,7 +436,7 @@ class Profile:
 
     def __repr__(self) -> str:
         state = f"{(self.end_ns - self.begin_ns) / 1e6:.3f} ms" if self.end_ns else "running"
-        return f"<Profile, {state}, {len(self._records)} call(s)>"
+        return f"<Profile, {state}, {len(self._records) + len(self._synchronous)} call(s)>"
 
 
 def _write(path: str | os.PathLike[str], data: bytes) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from ..hal_vulkan import Fence
@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from .profile import Profile
     from .session_function import SessionFunction
 
-__all__ = ["CallRecord", "now", "profiled_call", "profiled_direct_call"]
+__all__ = ["CallRecord", "SynchronousCall", "now", "profiled_async_call"]
 
 now: Final = time.monotonic_ns
 """The clock of profiles, in nanoseconds."""
+
+
+SynchronousCall: TypeAlias = "tuple[SessionFunction, int, int, int, int, int, str, bool]"
+"""Function, thread; begin, arguments bound, program done, end; error, and whether native functions were timed. A tuple costs least."""
 
 
 class CallRecord:
@@ -36,6 +40,8 @@ class CallRecord:
         convert_begin: of the conversion of results.
         error: what it failed with, by name; ``""`` for nothing.
         is_async: whether it runs in steps, between which it waits.
+        phase: of the profile, when it began.
+        is_detailed: whether native functions were timed during all of it.
     """
 
     __slots__ = (
@@ -48,14 +54,16 @@ class CallRecord:
         "end",
         "error",
         "is_async",
+        "is_detailed",
         "is_native",
         "name",
+        "phase",
         "settled",
         "steps",
         "thread",
     )
 
-    def __init__(self, name: str, profile: Profile, *, is_native: bool = False, is_async: bool = False) -> None:
+    def __init__(self, name: str, profile: Profile | None, *, is_native: bool = False, is_async: bool = False) -> None:
         self.name = name
         self._profile = profile
         self.is_native = is_native
@@ -65,7 +73,21 @@ class CallRecord:
         self.error = ""
         self.steps: list[tuple[int, int, int]] = []
         self._step = 0
+        self.is_detailed = True
+        self.phase = 0 if profile is None else profile.phase
         self.begin = self.bind_begin = now()
+
+    @classmethod
+    def of_synchronous(cls, call: SynchronousCall) -> CallRecord:
+        """The record of a synchronous call that was noted as a tuple."""
+        function, thread, begin, bound, invoked, end, error, is_detailed = call
+        record = cls(function.name, None, is_native=function.function.native is not None)
+        record.thread, record.begin, record.bind_begin, record.end = thread, begin, begin, end
+        record.error, record.is_detailed = error, is_detailed
+        if bound:
+            record.bind_end = bound
+            record.steps.append((thread, bound, invoked))
+        return record
 
     def enter_step(self) -> None:
         """See ``InvocationObserver``."""
@@ -80,14 +102,15 @@ class CallRecord:
         if error is not None:
             self.error = type(error).__name__
         self.end = now()
-        self._profile.call_ended(self)
+        if self._profile is not None:
+            self.is_detailed = self._profile.call_ended(self.begin, self.end, self.phase)
 
     def invoked(self) -> None:
         """The program of a synchronous call returned or failed."""
         self.steps.append((self.thread, self.bind_end, now()))
 
 
-def profiled_call(
+def profiled_async_call(
     record: CallRecord,
     function: SessionFunction,
     arguments: tuple[object, ...],
@@ -96,39 +119,16 @@ def profiled_call(
     wait: Fence | HalFence | None,
     signal: Fence | HalFence | None,
 ) -> Any:
-    """``SessionFunction.__call__``, noted in ``record``."""
+    """``SessionFunction.__call__`` of an asynchronous function, noted in ``record``."""
     try:
         if named or len(arguments) != function._count:
             arguments = function.signature.place(arguments, dict(named))
         values = tuple([bind(value) for bind, value in zip(function._binders, arguments, strict=True)])
-        if function.signature.is_async or wait is not None or signal is not None:
-            function._check_fences(wait, signal)
         record.bind_end = now()
-        if function.signature.is_async:
-            return function._call_async(values, timeout, wait, signal, record)
-        try:
-            result = function._session._context.invoke(function._function, values, timeout=timeout)
-        finally:
-            record.invoked()
-        return function._results(result)
+        return function._call_async(values, timeout, wait, signal, record)
     except BaseException as error:
         record.ended(error)
         raise
     finally:
         if not record.end:
             record.ended(None)
-
-
-def profiled_direct_call(
-    record: CallRecord, function: SessionFunction, values: tuple[Any, ...], timeout: float | None
-) -> Any:
-    """``SessionFunction.call_direct`` with values that were counted, noted in ``record``."""
-    record.bind_end = record.begin
-    try:
-        return function._session._context.invoke(function._function, values, timeout=timeout)
-    except BaseException as error:
-        record.error = type(error).__name__
-        raise
-    finally:
-        record.invoked()
-        record.ended(None)

@@ -85,6 +85,9 @@ class ProfiledExport:
 class ProfiledCall:
     """One call of the session. ``arguments_ns`` to ``results_ns`` are the host's shares: they add up to ``total_ns``.
 
+    Where a profile was allowed ``most_slowdown`` only, native functions are timed in some calls: the shares from ``vm_ns`` to ``waits_ns`` of the others are
+    ``None``.
+
     Attributes:
         number: in the order in which they began.
         name: the function's full name.
@@ -111,10 +114,10 @@ class ProfiledCall:
     end_ns: int
     total_ns: int
     arguments_ns: int
-    vm_ns: int
-    hal_ns: int
-    native_ns: int
-    waits_ns: int
+    vm_ns: int | None
+    hal_ns: int | None
+    native_ns: int | None
+    waits_ns: int | None
     results_ns: int
     device_ns: float | None
     dispatches: int

@@ -47,7 +47,7 @@ class NativeTimes:
         waits: thread, begin and end of each wait that a call asked for.
     """
 
-    __slots__ = ("_function", "_number", "_state", "calls", "name", "pairs", "waits")
+    __slots__ = ("_function", "_made", "_number", "_state", "calls", "name", "pairs", "waits")
 
     def __init__(self, state: ModuleState, number: int) -> None:
         self.name = state.module.definition.imports[number].name
@@ -63,7 +63,8 @@ class NativeTimes:
             made = _maker(count)(self._function, self.pairs, self.pairs.append, time.monotonic_ns)
         else:
             made = self._watched(self._function)
-        state.replace_import(number, made)
+        self._made: Callable[..., Any] = made
+        self.insert()
 
     @classmethod
     def of(cls, state: ModuleState) -> list[NativeTimes]:
@@ -73,6 +74,15 @@ class NativeTimes:
             for number, function in enumerate(state.imports)
             if state.resolved[number] and is_native_import(function)
         ]
+
+    def insert(self) -> None:
+        """Programs call what notes the times."""
+        self._state.replace_import(self._number, self._made)
+
+    @property
+    def count(self) -> int:
+        """Calls noted so far."""
+        return len(self.pairs) // 2 + len(self.calls)
 
     def restore(self) -> None:
         """Programs call the function itself again."""

@@ -105,23 +105,27 @@ def _calls(profile: Profile) -> str:
     for name, numbers in by_name.items():
         calls = [profile.calls[number] for number in numbers]
         total = sum(one.total_ns for one in calls)
+        detailed = [one for one in calls if one.vm_ns is not None]
+        known = sum(one.total_ns for one in detailed)
 
-        def share(nanoseconds: int, total: int = total) -> str:
-            return f"{_time(nanoseconds)} ({nanoseconds / total:.0%})" if total else _time(nanoseconds)
+        def share(nanoseconds: int, known: int = known) -> str:
+            return f"{_time(nanoseconds)} ({nanoseconds / known:.0%})" if known else _time(nanoseconds)
 
         device = [one.device_ns for one in calls if one.device_ns is not None]
         failed = sum(bool(one.error) for one in calls)
         rows.append(
             (
                 name,
-                str(len(calls)) + (f" ({failed} failed)" if failed else ""),
+                str(len(calls))
+                + (f" ({failed} failed)" if failed else "")
+                + (f" ({len(detailed)} in detail)" if len(detailed) < len(calls) else ""),
                 _time(total),
-                share(sum(one.arguments_ns for one in calls)),
-                share(sum(one.vm_ns for one in calls)),
-                share(sum(one.hal_ns for one in calls)),
-                share(sum(one.native_ns for one in calls)),
-                share(sum(one.waits_ns for one in calls)),
-                share(sum(one.results_ns for one in calls)),
+                share(sum(one.arguments_ns for one in detailed)),
+                share(sum(one.vm_ns or 0 for one in detailed)),
+                share(sum(one.hal_ns or 0 for one in detailed)),
+                share(sum(one.native_ns or 0 for one in detailed)),
+                share(sum(one.waits_ns or 0 for one in detailed)),
+                share(sum(one.results_ns for one in detailed)),
                 _time(sum(device)) if len(device) == len(calls) else f"{_time(sum(device))} in {len(device)} timed",
             )
         )

@@ -303,11 +303,11 @@ class TimedQueue:
         self._marks: list[tuple[_MarkCommands, _MarkCommands]] = []
         self._lock = threading.Lock()
         self._stopped = False
+        self._counted: list[tuple[str, int, int, TimedRecordings]] = []
         self._last = 0  # the number of the submission made last
         self._most_slowdown = most_slowdown
         self._cost_ns = 0.0 if most_slowdown is None else timestamps_cost_ns(queue.device)
         self._credit_ns = _CREDIT_NS
-        self._earned_to = 0
         self._next_reading = time.monotonic() + _SECONDS_A_READING
 
     def submit(
@@ -321,6 +321,13 @@ class TimedQueue:
         """As ``Queue.submit``."""
         if self._stopped:
             return self.queue.submit(command_buffers, waits=waits, signals=signals, bindings=bindings)
+        if self._credit_ns <= 0 and self._most_slowdown is not None and len(command_buffers) == 1:
+            commands = command_buffers[0]
+            timed = commands._timed if type(commands) is HalCommandBuffer and commands.binding_capacity else None
+            if timed is not None and timed.timestamps is not None:
+                number = self.queue.submit(command_buffers, waits=waits, signals=signals, bindings=bindings)
+                self._counted.append((commands.name, threading.get_ident(), _now(), timed))
+                return number
         thread = threading.get_ident()
         stands: list[Any] = []
         for commands in command_buffers:
@@ -347,17 +354,34 @@ class TimedQueue:
             self._last = number
         return number
 
+    def take_submissions(self) -> list[TimedSubmission]:
+        """All that went through it, in the order in which it was handed in."""
+        for name, thread, submit_ns, timed in self._counted:
+            timestamps = timed.timestamps
+            assert timestamps is not None
+            self.submissions.append(
+                TimedSubmission(
+                    name,
+                    thread,
+                    submit_ns,
+                    timestamps.dispatches,
+                    timestamps.barriers,
+                    timed.locations,
+                    untimed=True,
+                )
+            )
+        self._counted.clear()
+        self.submissions.sort(key=lambda one: one.submit_ns)
+        return self.submissions
+
     def has_credit(self) -> bool:
         """Whether something may be timed now."""
         return self._credit_ns > 0 or self._most_slowdown is None
 
-    def earn(self, begin_ns: int, end_ns: int) -> None:
-        """A call took from then to then; time between calls is not counted, and that of several at once is counted once."""
+    def earn(self, took_ns: float) -> None:
+        """Calls took so long, time between them left out."""
         if self._most_slowdown is not None:
-            took = end_ns - max(begin_ns, self._earned_to)
-            self._earned_to = end_ns
-            if took > 0:
-                self._credit_ns = min(self._credit_ns + self._most_slowdown * took, _CREDIT_NS)
+            self._credit_ns = min(self._credit_ns + self._most_slowdown * took_ns, _CREDIT_NS)
 
     def charge(self, dispatches: int) -> None:
         """So many were timed."""
