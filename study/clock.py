@@ -7,6 +7,7 @@ is the drift and whose residuals say how well the clocks hold together.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -118,7 +119,9 @@ def fit_clock(readings: Sequence[ClockCalibration]) -> ClockFit | None:
     from scipy import stats
 
     first = readings[0]
-    device = [signed_ticks(first.device_ticks, one.device_ticks, one.valid_bits) * one.ns_per_tick for one in readings]
+    device = [0.0]
+    for last, one in itertools.pairwise(readings):
+        device.append(device[-1] + _ticks_between(last, one) * one.ns_per_tick)
     host = [float(one.host_ns - first.host_ns) for one in readings]
     drift = residual = math.nan
     if len(readings) >= 3 and device[-1] > 0:
@@ -132,6 +135,14 @@ def fit_clock(readings: Sequence[ClockCalibration]) -> ClockFit | None:
         max(one.max_deviation_ns for one in readings),
         all(one.calibrated for one in readings),
     )
+
+
+def _ticks_between(first: ClockCalibration, second: ClockCalibration) -> int:
+    """Device ticks between two readings; the host's clock says how often the counter has wrapped meanwhile."""
+    ticks = signed_ticks(first.device_ticks, second.device_ticks, first.valid_bits)
+    nominal = (second.host_ns - first.host_ns) / first.ns_per_tick
+    wrap = 1 << first.valid_bits
+    return ticks + wrap * round((nominal - ticks) / wrap)
 
 
 def resolve(raw: RawSample, relation: ClockRelation | None) -> Sample:
