@@ -11,14 +11,14 @@ quarter since the last time. That also bounds how often a lucky sequence can end
 from 30 samples to 2000.
 
 **Entropy**: more samples no longer change the shape of their distribution. The idea is nvbench's
-(``docs/benchmarks.md`` and ``nvbench/detail/entropy_criterion.cxx``): the entropy of the histogram of the first k
-samples, as k grows, is fitted with a line, and the point ends when that is flat. Three things differ. Nvbench counts
-equal times, which suits clocks that tick; here bins are laid from the first samples once (NumPy's automatic width,
-within Tukey's severe fences; what is beyond goes to the end bins), so times of any clock can recur. The line is over
-the logarithm of k, so its slope has a meaning that does not depend on the count: bits by which the entropy grows when
-samples are doubled. And instead of R², which is 0 by definition for a line that is as flat as it should be, the scatter
-about the line is bounded: the trend must be told apart from noise. Entropy tells of the whole distribution and nothing
-of the median's error; it is for those who want the shape.
+(``nvbench/detail/entropy_criterion.cxx``): the entropy of the histogram of the first k samples, as k grows, is fitted
+with a line, and the point ends when that is flat. Three things differ. Nvbench counts equal times, which suits clocks
+that tick; here bins are laid over all samples at each look (NumPy's automatic width, within Tukey's severe fences; what
+is beyond goes to the end bins), so times of any clock can recur, and a drift that fills new bins shows. The line is
+over the logarithm of k, so its slope has a meaning that does not depend on the count: bits by which the entropy grows
+when samples are doubled. And instead of R², which is 0 by definition for a line that is as flat as it should be, the
+scatter about the line is bounded: the trend must be told apart from noise. Entropy tells of the whole distribution and
+nothing of the median's error; it is for those who want the shape.
 
 Whatever the criterion, a point ends at ``max_samples`` or ``time_limit``, and is ``noisy`` when the error of its median
 is then above ``noise_limit``.
@@ -103,7 +103,6 @@ class StopRule:
         self._began = time.monotonic()
         self._next = sampling.min_samples
         self._error = math.nan
-        self._edges: NDArray[np.float64] | None = None
 
     def update(
         self,
@@ -181,13 +180,12 @@ class StopRule:
         """Whether the entropy of the samples' histogram stays as it is while the second half of them comes in."""
         from scipy import stats
 
-        if self._edges is None:
-            self._edges = _bin_edges(values)
-        bins = np.searchsorted(self._edges, values, side="right")
+        edges = _bin_edges(values)
+        bins = np.searchsorted(edges, values, side="right")
         lengths = np.unique(np.linspace(values.size / 2, values.size, _LENGTHS).astype(int))
         if lengths.size < 3:
             return False
-        shapes = np.stack([np.bincount(bins[:length], minlength=self._edges.size + 1) for length in lengths])
+        shapes = np.stack([np.bincount(bins[:length], minlength=edges.size + 1) for length in lengths])
         entropies = stats.entropy(shapes, base=2, axis=1)
         line = stats.linregress(np.log2(lengths), entropies)
         scatter = np.std(entropies - (line.intercept + line.slope * np.log2(lengths)))
@@ -195,7 +193,7 @@ class StopRule:
 
 
 def _bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inner edges of bins for these values and all to come; those beyond the outer ones go to the end bins."""
+    """Inner edges of bins for these values; what is beyond the outer ones goes to the end bins."""
     first, third = np.quantile(values, [0.25, 0.75])
     reach = 3 * (third - first)
     within = (float(first - reach), float(third + reach)) if reach else (float(values.min()), float(values.max()))
