@@ -70,7 +70,7 @@ def measure(uri: str, name: str, rounds: int, most_slowdown: float | None) -> tu
 @click.command()
 @click.option("--device", "uri", default="vulkan", help="Device URI.")
 @click.option("--rounds", default=60, show_default=True, help="Blocks a side.")
-@click.option("--most-slowdown", default=0.05, show_default=True, help="As for Session.profile.")
+@click.option("--most-slowdown", default=0.03, show_default=True, help="As for Session.profile.")
 @click.option("--json", "json_file", type=click.Path(), help="Write the raw samples (seconds) here.")
 @click.option("--check", is_flag=True, help="Exit with 1 if a ratio with most_slowdown is over the target.")
 def main(uri: str, rounds: int, most_slowdown: float, json_file: str | None, check: bool) -> None:

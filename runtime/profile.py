@@ -28,7 +28,7 @@ from ..status import FailedPreconditionError, PumiceError, UnavailableError, Uni
 from ..vm.bytecode_module import ModuleState
 from .modules.hal import HalState
 from .modules.hal_device import DeviceLane
-from .modules.hal_timed_queue import TimedSubmission
+from .modules.hal_timed_recordings import TimedSubmission
 from .profile_call import CallRecord, SynchronousCall, now, profiled_async_call
 from .profile_clock import ClockRelation, read_clock
 from .profile_device import busy_ns, dispatches_of, exports_of

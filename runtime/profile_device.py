@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from .modules.hal_timed_queue import TimedSubmission
+from .modules.hal_timed_recordings import TimedSubmission
 from .profile_clock import ClockRelation
 from .profile_entry import ProfiledDispatch, ProfiledExport
 

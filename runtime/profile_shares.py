@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from .modules.hal_timed_queue import TimedSubmission
+from .modules.hal_timed_recordings import TimedSubmission
 from .profile_call import CallRecord
 from .profile_native import NativeTimes
 

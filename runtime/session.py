@@ -380,12 +380,13 @@ class Session:
             *arguments, timeout=timeout, wait=wait, signal=signal, policy=policy, loop=loop, **named
         )
 
-    def profile(self, *, most_slowdown: float | None = None) -> Profile:
+    def profile(self, *, most_slowdown: float | None = 0.03) -> Profile:
         """Begins a profile of all calls from here on: device time of each dispatch, and the host's shares beside it.
 
         Args:
-            most_slowdown: the share of the time by which device timestamps may slow the calls, such as 0.05: dispatches past that are counted
-                and not timed. ``None`` times every dispatch; what that costs depends on the device, most on CPU devices.
+            most_slowdown: the share of the calls' time that timestamps, and the timing of native functions, may cost. What comes first is all
+                timed, some milliseconds' worth; past that, dispatches are only counted, and some calls have no shares, as often as it has to be.
+                ``None`` times everything; what that costs depends on the device, most on CPU devices.
 
         Returns:
             the profile, to be stopped: ``with session.profile() as profile: …``, or ``profile.stop()``. Then ``print(profile)``, or
@@ -393,9 +394,16 @@ class Session:
 
         Raises:
             FailedPreconditionError: the session is being profiled already.
+            InvalidArgumentError: ``most_slowdown`` is no number from 0 to 1.
             ClosedError: the session was closed.
         """
         self._check_open()
+        if most_slowdown is not None and (
+            isinstance(most_slowdown, bool)
+            or not isinstance(most_slowdown, (int, float))
+            or not 0 <= most_slowdown <= 1
+        ):
+            raise InvalidArgumentError(f"most_slowdown is a number from 0 to 1 or None, got {most_slowdown!r}")
         from .profile import Profile
 
         with self._opening:

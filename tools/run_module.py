@@ -108,7 +108,7 @@ def run_module(options: ModuleRun) -> None:
                 profiled = options.profile or options.profile_json or options.profile_trace
                 load_seconds = time.perf_counter() - start
                 call = _Call(session, name, inputs, options.timeout)
-                profile = session.profile() if profiled else None
+                profile = session.profile(most_slowdown=None) if profiled else None
                 try:
                     results, seconds = _call_and_print(options, call, expected, targets)
                 finally:

@@ -21,7 +21,8 @@ from .hal_executable import HalExecutable
 from .hal_mirror import Mirror, Use
 
 if TYPE_CHECKING:
-    from .hal_timed_queue import TimedRecordings
+    from ...hal_vulkan.timestamps import TimestampRecorder
+    from .hal_timed_recordings import TimedRecordings
 
 __all__ = ["BindingReference", "HalCommandBuffer", "TableEntry"]
 
@@ -281,10 +282,22 @@ class HalCommandBuffer(CommandBuffer):
         """For each executable that it uses: where in the source its functions are from, by name."""
         return tuple(executable.locations for executable in self._executables)
 
-    @property
-    def timed(self) -> TimedRecordings | None:
-        """Its recordings with timestamps, once it was timed."""
-        return self._timed
+    def noted(self) -> tuple[TimestampRecorder | None, tuple[Mapping[str, str], ...]] | None:
+        """What is known of its dispatches if it is submitted without timestamps: what noted them, and source locations.
+
+        Returns:
+            nothing that noted them, where it cannot be timed; ``None`` where it has to be, as they are in no recording yet, or it was recorded so.
+        """
+        if self.binding_capacity:
+            timed = self._timed
+            return None if timed is None or timed.timestamps is None else (timed.timestamps, timed.locations)
+        if self._timing is not True:
+            return None, ()
+        recording = self._recording
+        if not self._muted or recording is None:
+            return None
+        self._timing = False  # nothing is to be read from it when it has run
+        return recording.timestamps, self.locations
 
     def prepare_timed(self, bindings: Sequence[Any] | None, timed: TimedRecordings) -> Recording:
         """``prepare`` with timestamps. The recording is the caller's, for one submission. For the queue of a profile."""

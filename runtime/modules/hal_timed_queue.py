@@ -17,7 +17,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ...hal_vulkan import CommandBuffer, Device, Queue
@@ -25,13 +24,13 @@ from ...hal_vulkan.recording import Recording
 from ...hal_vulkan.timestamps import TimestampRecorder
 from ...status import PumiceError
 from .hal_command_buffer import HalCommandBuffer
+from .hal_timed_recordings import TimedRecordings, TimedSubmission
 
 if TYPE_CHECKING:
     from ...hal_vulkan.held_submission import Points
 
-__all__ = ["TimedQueue", "TimedRecordings", "TimedSubmission"]
+__all__ = ["TimedQueue"]
 
-_MOST_RANGES: Final = 64
 _SECONDS_A_READING: Final = 1.0
 _CREDIT_NS: Final = 10e6  # of slowdown at most before, and behind a pause
 _MARKS_COST: Final = 3  # as many dispatches as a span's two marks cost
@@ -39,85 +38,6 @@ _COST_DISPATCHES: Final = 8
 _COST_RUNS: Final = 5
 _COST_MARGIN: Final = 1.5  # a program's caches are colder than those of a loop that measures
 _now = time.monotonic_ns
-
-
-@dataclass(slots=True)
-class TimedSubmission:
-    """What became of one command buffer of one submission.
-
-    Attributes:
-        name: of the command buffer.
-        thread, submit_ns: who handed it in, and when by the host's monotonic clock.
-        dispatches, barriers: as ``TimestampRecorder`` has them; empty for a span.
-        locations: source locations by name, for each executable.
-        ticks: begin and end of each dispatch, or of the span, as native unsigned 64-bit integers; ``None`` until it has retired.
-        is_span: whether it was timed as a whole.
-        failed: whether it never came to run.
-        untimed: whether it was only counted, to keep within the most that a profile may slow a program.
-    """
-
-    name: str
-    thread: int
-    submit_ns: int
-    dispatches: Sequence[tuple[str, tuple[int, int, int] | None]] = ()
-    barriers: Sequence[bool] = ()
-    locations: tuple[Mapping[str, str], ...] = ()
-    ticks: bytes | None = None
-    is_span: bool = False
-    failed: bool = False
-    untimed: bool = False
-
-
-class TimedRecordings:
-    """The recordings with timestamps of one command buffer that no submission uses, by ranges of memory.
-
-    Attributes:
-        key: of the recording that was taken last.
-        locations: source locations of what it dispatches.
-        timestamps: of the recording that was read last.
-    """
-
-    __slots__ = ("_device", "_lock", "_rings", "is_dropped", "key", "locations", "timestamps")
-
-    def __init__(self, device: Device, locations: tuple[Mapping[str, str], ...]) -> None:
-        self._device = device
-        self._rings: dict[bytes, list[Recording]] = {}
-        self._lock = threading.Lock()
-        self.key = b""
-        self.locations = locations
-        self.timestamps: TimestampRecorder | None = None
-        self.is_dropped = False
-
-    def take(self, key: bytes) -> Recording | None:
-        """An idle recording for these ranges."""
-        self.key = key
-        ring = self._rings.get(key)
-        return ring.pop() if ring else None
-
-    def give_back(self, key: bytes, recording: Recording) -> None:
-        """A recording that no submission uses any more."""
-        surplus = []
-        with self._lock:
-            if self.is_dropped:
-                surplus = [recording]
-            else:
-                ring = self._rings.get(key)
-                if ring is None:
-                    if len(self._rings) >= _MOST_RANGES:
-                        surplus = self._rings.pop(next(iter(self._rings)))
-                    ring = self._rings[key] = []
-                ring.append(recording)
-        for one in surplus:
-            self._device.recycle_recording(one)
-
-    def drop(self) -> None:
-        """Gives all back; those in use follow when they are not."""
-        with self._lock:
-            self.is_dropped = True
-            rings, self._rings = self._rings, {}
-        for ring in rings.values():
-            for recording in ring:
-                self._device.recycle_recording(recording)
 
 
 _costs: Final[weakref.WeakKeyDictionary[Device, float]] = weakref.WeakKeyDictionary()
@@ -303,7 +223,7 @@ class TimedQueue:
         self._marks: list[tuple[_MarkCommands, _MarkCommands]] = []
         self._lock = threading.Lock()
         self._stopped = False
-        self._counted: list[tuple[str, int, int, TimedRecordings]] = []
+        self._counted: list[tuple[str, int, int, TimestampRecorder | None, tuple[Mapping[str, str], ...]]] = []
         self._last = 0  # the number of the submission made last
         self._most_slowdown = most_slowdown
         self._cost_ns = 0.0 if most_slowdown is None else timestamps_cost_ns(queue.device)
@@ -323,10 +243,11 @@ class TimedQueue:
             return self.queue.submit(command_buffers, waits=waits, signals=signals, bindings=bindings)
         if self._credit_ns <= 0 and self._most_slowdown is not None and len(command_buffers) == 1:
             commands = command_buffers[0]
-            timed = commands._timed if type(commands) is HalCommandBuffer and commands.binding_capacity else None
-            if timed is not None and timed.timestamps is not None:
+            noted = commands.noted() if type(commands) is HalCommandBuffer else None
+            if noted is not None:
+                submit_ns = _now()
                 number = self.queue.submit(command_buffers, waits=waits, signals=signals, bindings=bindings)
-                self._counted.append((commands.name, threading.get_ident(), _now(), timed))
+                self._counted.append((commands.name, threading.get_ident(), submit_ns, *noted))
                 return number
         thread = threading.get_ident()
         stands: list[Any] = []
@@ -356,20 +277,13 @@ class TimedQueue:
 
     def take_submissions(self) -> list[TimedSubmission]:
         """All that went through it, in the order in which it was handed in."""
-        for name, thread, submit_ns, timed in self._counted:
-            timestamps = timed.timestamps
-            assert timestamps is not None
-            self.submissions.append(
-                TimedSubmission(
-                    name,
-                    thread,
-                    submit_ns,
-                    timestamps.dispatches,
-                    timestamps.barriers,
-                    timed.locations,
-                    untimed=True,
-                )
-            )
+        for name, thread, submit_ns, timestamps, locations in self._counted:
+            submission = TimedSubmission(name, thread, submit_ns, locations=locations, untimed=True)
+            if timestamps is None:
+                submission.is_span = True
+            else:
+                submission.dispatches, submission.barriers = timestamps.dispatches, timestamps.barriers
+            self.submissions.append(submission)
         self._counted.clear()
         self.submissions.sort(key=lambda one: one.submit_ns)
         return self.submissions
@@ -389,15 +303,15 @@ class TimedQueue:
 
     def _count(self, commands: CommandBuffer, submission: TimedSubmission) -> bool:
         """Notes a submission that is not to be timed; ``False`` if it has to be, as nothing is known of it, or notes by itself."""
-        if type(commands) is not HalCommandBuffer or not commands.is_timeable:
-            submission.is_span = submission.untimed = True
-            return True
-        timed = commands.timed
-        if not commands.binding_capacity or timed is None or timed.timestamps is None:
+        noted = commands.noted() if type(commands) is HalCommandBuffer else (None, ())
+        if noted is None:
             return False
-        submission.dispatches, submission.barriers = timed.timestamps.dispatches, timed.timestamps.barriers
-        submission.locations = timed.locations
+        timestamps, submission.locations = noted
         submission.untimed = True
+        if timestamps is None:
+            submission.is_span = True
+        else:
+            submission.dispatches, submission.barriers = timestamps.dispatches, timestamps.barriers
         return True
 
     def read(self, submission: TimedSubmission, read: Callable[[], bytes]) -> None:

@@ -19,7 +19,7 @@ from pumice.runtime.profile import Profile
 from pumice.runtime.profile_clock import ClockRelation
 from pumice.runtime.profile_entry import ProfiledCall, ProfiledDispatch
 from pumice.runtime.session_options import SessionOptions
-from pumice.status import DeadlineExceededError, FailedPreconditionError
+from pumice.status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.vmfb"
 DISPATCHES = 5  # of one call; the last two have no barrier between them
@@ -144,6 +144,12 @@ def test_one_profile_at_a_time_and_figures_at_the_end(hosted: pumice.Session) ->
     hosted.profile().stop()
 
 
+@pytest.mark.parametrize("wrong", [-0.1, 2, "much", True])
+def test_a_limit_that_is_none_is_refused(hosted: pumice.Session, wrong: object) -> None:
+    with pytest.raises(InvalidArgumentError, match="most_slowdown"):
+        hosted.profile(most_slowdown=wrong)  # type: ignore[arg-type]
+
+
 def test_asynchronous_calls_wait_for_their_turns(hosted: pumice.Session) -> None:
     with hosted.profile() as profile:
         for one in [hosted.submit("program.waits") for _ in range(3)]:
@@ -182,7 +188,7 @@ def test_a_session_that_is_closed_stops_its_profile() -> None:
 @vulkan
 def test_every_dispatch_is_there_with_its_workgroups_and_source(digits: pumice.Session) -> None:
     expected = digits.call("module.classify", IMAGE)
-    with digits.profile() as profile:
+    with digits.profile(most_slowdown=None) as profile:
         for _ in range(12):
             results = digits.call("module.classify", IMAGE)
     np.testing.assert_array_equal(results[0], expected[0])
@@ -200,7 +206,7 @@ def test_every_dispatch_is_there_with_its_workgroups_and_source(digits: pumice.S
 
 @vulkan
 def test_dispatches_lie_within_their_calls_and_in_order(digits: pumice.Session) -> None:
-    with digits.profile() as profile:
+    with digits.profile(most_slowdown=None) as profile:
         for _ in range(5):
             digits.call("module.classify", IMAGE)
     (clock,) = profile.clocks
@@ -217,7 +223,7 @@ def test_dispatches_lie_within_their_calls_and_in_order(digits: pumice.Session) 
 
 @vulkan
 def test_overlapping_dispatches_are_not_taken_for_serial_ones(digits: pumice.Session) -> None:
-    with digits.profile() as profile:
+    with digits.profile(most_slowdown=None) as profile:
         digits.call("module.classify", IMAGE)
     assert [one.barrier for one in dispatches(profile)] == [True, True, True, True, False]
     assert [one.overlapping for one in dispatches(profile)] == [False, False, False, True, True]
@@ -231,7 +237,7 @@ def test_overlapping_dispatches_are_not_taken_for_serial_ones(digits: pumice.Ses
 def test_what_was_recorded_before_serves_again_afterwards(digits: pumice.Session) -> None:
     digits.call("module.classify", IMAGE)
     for _ in range(3):
-        with digits.profile() as profile:
+        with digits.profile(most_slowdown=None) as profile:
             digits.call("module.classify", IMAGE)
         digits.call("module.classify", IMAGE)
         assert len(dispatches(profile)) == DISPATCHES
@@ -256,7 +262,7 @@ def test_calls_in_flight_at_once_have_recordings_each(digits: pumice.Session) ->
     async def stream() -> int:
         return sum([1 async for _ in predict.stream([IMAGE] * 20, depth=6)])
 
-    with digits.profile() as profile:
+    with digits.profile(most_slowdown=None) as profile:
         assert asyncio.run(stream()) == 20
     assert len(dispatches(profile)) == 20 * DISPATCHES
     assert all(one.begin_ns is not None for one in profile.dispatches)
@@ -268,7 +274,7 @@ def test_sessions_of_one_device_have_profiles_of_their_own() -> None:
     with pumice.open_device() as device, pumice.Session(device) as one, pumice.Session(device) as other:
         for session in (one, other):
             session.load(DIGITS)
-        with one.profile() as profile:
+        with one.profile(most_slowdown=None) as profile:
             one.call("module.classify", IMAGE)
             other.call("module.classify", IMAGE)
     assert len(profile.calls) == 1 and len(dispatches(profile)) == DISPATCHES
@@ -276,7 +282,11 @@ def test_sessions_of_one_device_have_profiles_of_their_own() -> None:
 
 @vulkan
 def test_a_module_loaded_under_a_profile_is_in_it() -> None:
-    with pumice.open_device() as device, pumice.Session(device) as session, session.profile() as profile:
+    with (
+        pumice.open_device() as device,
+        pumice.Session(device) as session,
+        session.profile(most_slowdown=None) as profile,
+    ):
         session.load(DIGITS)
         session.call("module.classify", IMAGE)
         profile.stop()
@@ -297,7 +307,7 @@ def test_work_that_could_not_be_timed_from_inside_is_a_span(digits: pumice.Sessi
     commands.begin()
     commands.fill(target, b"\7")
     commands.end()
-    with digits.profile() as profile:
+    with digits.profile(most_slowdown=None) as profile:
         for _ in range(3):
             lane.submit((commands,), None, None)
     commands.close()
@@ -309,7 +319,7 @@ def test_work_that_could_not_be_timed_from_inside_is_a_span(digits: pumice.Sessi
 
 @vulkan
 def test_the_forms_of_a_profile(digits: pumice.Session, tmp_path: Path) -> None:
-    with digits.profile() as profile:
+    with digits.profile(most_slowdown=None) as profile:
         digits.call("module.classify", IMAGE)
     text = str(profile)
     assert "classify_dispatch_0" in text and "hal.fence.await" in text and "clock of" in text
@@ -322,7 +332,7 @@ def test_the_forms_of_a_profile(digits: pumice.Session, tmp_path: Path) -> None:
 @vulkan
 def test_a_trace_lines_up(digits: pumice.Session, tmp_path: Path) -> None:
     trace_pb2 = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="needs the study extra")
-    with digits.profile() as profile:
+    with digits.profile(most_slowdown=None) as profile:
         for _ in range(2):
             digits.call("module.classify", IMAGE)
     profile.write_perfetto(tmp_path / "profile.pftrace")
