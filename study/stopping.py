@@ -27,6 +27,7 @@ is then above ``noise_limit``.
 from __future__ import annotations
 
 import enum
+import importlib
 import math
 import time
 from collections.abc import Sequence
@@ -99,6 +100,8 @@ class StopRule:
     """
 
     def __init__(self, sampling: Sampling) -> None:
+        # Loading it takes a second: now, and not between two samples.
+        importlib.import_module("scipy.stats")
         self._sampling = sampling
         self._began = time.monotonic()
         self._next = sampling.min_samples
