@@ -7,7 +7,6 @@ pumice's own queue and semaphore instead, with ``"kernel"`` a call of the kernel
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from .cache_sweep import CacheSweep
 from .clock import RawSample
 from .host_wait import ThreadWait
 from .inputs import make_arrays
+from .planted_sleep import PlantedSleep
 from .workload import Surroundings
 
 __all__ = ["KernelWorkload", "kernel_code"]
@@ -74,8 +74,7 @@ class KernelWorkload:
         self._batch: int = settings["batch"]
         self._dispatches: int = self._batch * settings["command_buffers"] * settings["in_flight"]
         self._barrier: str = "single" if self._batch == 1 and self._dispatches == 1 else settings["barrier"]
-        self._sleep: float = settings["host_sleep"]
-        self._sleep_in: str = settings["host_sleep_in"]
+        self._sleep = PlantedSleep(settings)
         self._kernel: Kernel | None = None
         self._dispatch: PreparedDispatch | None = None
         self._arrays: list[DeviceArray] = []
@@ -90,7 +89,8 @@ class KernelWorkload:
         self._indirect: Buffer | None = None
         self._stage = ""
         self._number = 0
-        self._done = self.device.hal.create_semaphore(0, "study")
+        # One a queue: payloads of a semaphore only go up, and queues end in any order.
+        self._done = [self.device.hal.create_semaphore(0, "study") for _ in self._queues]
         self._thread = ThreadWait() if settings["wait"] == "thread" else None
         self._sweep: CacheSweep | None = None
         try:
@@ -109,17 +109,18 @@ class KernelWorkload:
     # -- making --------------------------------------------------------------------------------------
 
     def _make_ranges(self, count: int) -> None:
-        """``count`` ranges of one buffer for each binding; none where one is enough, which the arrays themselves are."""
+        """``count`` ranges of one buffer for each binding, each with its inputs; none where the arrays themselves are enough."""
         if count == 1 or not self._inputs:
             return
         hal, limits = self.device.hal, self.device.profile.limits
         unit = max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment, 16)
         columns = []
-        for array in self._inputs:
+        for array in self._arrays:
             stride = -(-array.nbytes // unit) * unit
             whole = hal.create_buffer(stride * count)
             self._wholes.append(whole)
-            hal.compute_queue.fill(whole, b"\0\0\0\0")
+            for index in range(count):
+                hal.compute_queue.copy(array.buffer, whole, array.nbytes, target_offset=index * stride)
             columns.append([whole.subspan(index * stride, array.nbytes) for index in range(count)])
         hal.compute_queue.wait_idle()
         self._ranges = list(zip(*columns, strict=True))
@@ -228,33 +229,34 @@ class KernelWorkload:
         updated = recorded = -1
         if settings["update"]:
             self._update()
-            if self._sleep and self._sleep_in == "update":
-                time.sleep(self._sleep)
+            self._sleep.at_end_of("update")
             updated = clock()
         if settings["record"] == "each":
             self._record()
-            if self._sleep and self._sleep_in == "record":
-                time.sleep(self._sleep)
+            self._sleep.at_end_of("record")
             recorded = clock()
         return self._run(begin, before, updated=updated, recorded=recorded)
 
     def _run(self, begin: int, before: int, *, created: int = -1, updated: int = -1, recorded: int = -1) -> RawSample:
         settings = self._settings
-        sleep = self._sleep if self._sleep_in == "wake" else 0.0
         match settings["calls"]:
             case "native":
-                called, returned, awake = self._run_native(sleep)
+                called, returned, awake = self._run_native()
             case "hal":
-                called, returned, awake = self._run_hal(sleep)
+                called, returned, awake = self._run_hal()
             case _:
-                called, returned, awake = self._run_kernel(sleep)
+                called, returned, awake = self._run_kernel()
+        if self._sleep.is_in("wake"):
+            self._sleep.at_end_of("wake")
+            awake = self._clock()
         done = -1
         if settings["read"]:
             self._read()
-            if self._sleep and self._sleep_in == "read":
-                time.sleep(self._sleep)
+            self._sleep.at_end_of("read")
             done = self._clock()
         preemptions = -1 if before < 0 else self._around.count_preemptions() - before
+        for queue in self._queues:
+            queue.retire()
         if created < 0 and updated < 0 and recorded < 0:
             begin = called
         device_begin, device_end = self._ticks()
@@ -275,7 +277,7 @@ class KernelWorkload:
             self._barrier,
         )
 
-    def _run_native(self, sleep: float) -> tuple[int, int, int]:
+    def _run_native(self) -> tuple[int, int, int]:
         timeout = self._around.timeout
         called = -1
         numbers: dict[PreparedSubmission, int] = {}
@@ -284,8 +286,6 @@ class KernelWorkload:
             if called < 0:
                 called = before
             numbers[submission] = number
-        if sleep:
-            time.sleep(sleep)
         awake = returned
         # The last one of each queue; those before it are done then.
         for submission in self._submissions[-len(self._queues) :]:
@@ -296,24 +296,22 @@ class KernelWorkload:
                 awake = submission.poll(number, timeout)
             else:
                 awake = submission.wait(number, timeout)
-        for queue in self._queues:
-            queue.retire()
         return called, returned, awake
 
-    def _run_hal(self, sleep: float) -> tuple[int, int, int]:
+    def _run_hal(self) -> tuple[int, int, int]:
         clock, done = self._clock, self._done
         per = self._settings["command_buffers"]
         called = clock()
         for index, submission in enumerate(self._submissions):
             self._number += 1
-            submission.queue.submit(self._commands[index * per : (index + 1) * per], signals=((done, self._number),))
+            signals = ((done[index % len(done)], self._number),)
+            submission.queue.submit(self._commands[index * per : (index + 1) * per], signals=signals)
         returned = clock()
-        if sleep:
-            time.sleep(sleep)
-        done.wait(self._number, self._around.timeout)
+        for semaphore in done:
+            semaphore.wait(semaphore.scheduled, self._around.timeout)
         return called, returned, clock()
 
-    def _run_kernel(self, sleep: float) -> tuple[int, int, int]:
+    def _run_kernel(self) -> tuple[int, int, int]:
         kernel, dispatch, clock = self._kernel, self._dispatch, self._clock
         assert kernel is not None and dispatch is not None
         arrays, groups, push = self._arrays, dispatch.groups, dispatch.push or None
@@ -321,8 +319,6 @@ class KernelWorkload:
         for _ in range(self._dispatches):
             kernel(*arrays, groups=groups, push=push)
         returned = clock()
-        if sleep:
-            time.sleep(sleep)
         self.device.wait(timeout=self._around.timeout)
         return called, returned, clock()
 
@@ -352,13 +348,22 @@ class KernelWorkload:
 
     def _read(self) -> None:
         assert self._kernel is not None
-        for parameter, array, out in zip(self._kernel.parameters, self._arrays, self._outputs, strict=True):
-            if parameter.written:
+        for index, (array, out) in enumerate(zip(self._arrays, self._outputs, strict=True)):
+            # Nothing says of an address what the kernel does with it.
+            if self._addresses or self._kernel.parameters[index].written:
                 self.device.download(array.buffer, out)
 
     def results(self) -> tuple[np.ndarray, ...]:
-        """What all bindings hold now."""
-        return tuple(array.numpy() for array in self._arrays)
+        """What all bindings hold now: an array each, of shape ``(ranges, *shape)`` where they rotate through ranges."""
+        if not self._ranges:
+            return tuple(array.numpy() for array in self._arrays)
+        columns = []
+        for buffers, like in zip(zip(*self._ranges, strict=True), self._inputs, strict=True):
+            found = np.empty((len(buffers), *like.shape), like.dtype)
+            for row, buffer in zip(found, buffers, strict=True):
+                self.device.download(buffer, row)
+            columns.append(found)
+        return tuple(columns)
 
     def close(self) -> None:
         """Gives everything back; idempotent."""
@@ -379,7 +384,8 @@ class KernelWorkload:
             whole.close()
         if self._indirect is not None:
             self._indirect.close()
-        self._done.close()
+        for semaphore in self._done:
+            semaphore.close()
 
 
 def _plan(settings: Mapping[str, Any]) -> PlanOptions:

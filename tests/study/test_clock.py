@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.hal_vulkan import ClockCalibration
@@ -40,6 +40,7 @@ class PlantedClock:
 # ---- ClockRelation --------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)  # asserts no times
 @given(BITS, PERIODS, DRIFTS, STARTS, st.integers(2_000_000, 1_000_000_000), st.floats(-0.5, 1.5))
 def test_a_drift_between_two_readings_costs_nothing(
     bits: int, period: float, drift: float, start: float, length: int, where: float
@@ -90,6 +91,7 @@ def planted_readings(clock: PlantedClock, host_times: Sequence[int], noise: floa
     return [clock.read(t, round(3 * noise), off=round(random.normal(0, noise))) for t in host_times]
 
 
+@settings(deadline=None)
 @given(BITS, PERIODS, st.floats(-300, 300), STARTS)
 def test_a_fit_recovers_a_planted_drift(bits: int, period: float, drift: float, start: float) -> None:
     """Over a minute in steps of half a second: 32 bits of nanoseconds wrap fourteen times."""
@@ -137,6 +139,7 @@ def segment_sum(sample: Sample) -> float:
 HOST_EVENTS = ("created", "updated", "recorded")
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(1, 10**6), min_size=7, max_size=7),
     st.integers(-50_000, 10**5),
