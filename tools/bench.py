@@ -11,17 +11,33 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from .errors import usage, usage_error
+from .streams import note
 from .study_extra import needs_study_extra
 
 if TYPE_CHECKING:
+    from ..study.results import Results
     from .kernel_files import FileKind
 
 __all__ = ["bench"]
 
-_SETTINGS: Final = ("batch", "command_buffers", "in_flight", "queues", "record", "barrier", "indirect", "descriptors")
-_MORE_SETTINGS: Final = ("wait", "read", "update", "timestamps", "calls", "robust", "path")
-_KERNEL_ONLY: Final = ("bindings", "size", "pushes", "specs", "groups", "entry", "defines", "subgroup_size")
-_MODULE_ONLY: Final = ("function", "inputs", "parameters")
+_SETTINGS: Final = (
+    *(
+        "batch",
+        "command_buffers",
+        "in_flight",
+        "queues",
+        "record",
+        "barrier",
+        "indirect",
+        "descriptors",
+        "wait",
+        "read",
+    ),
+    *("update", "timestamps", "calls", "robust", "path"),
+)
+_KERNEL_OPTIONS: Final = ("bindings", "size", "pushes", "specs", "groups", "entry", "defines", "subgroup_size")
+_MODULE_OPTIONS: Final = ("function", "inputs", "parameters")
+_KERNEL_ONLY: Final = ("cold", "baseline", "subtract_baseline")
 
 
 @click.command("bench", short_help="Time a kernel or a function of a compiled program.")
@@ -124,22 +140,28 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
     """
     from ..status import UnimplementedError
     from ..study.axis import parse_axis
-    from ..study.settings import Sampling
+    from ..study.results import Results
+    from ..study.study import make_sampling
     from .bench_study import BenchOptions, bench_study
     from .kernel_files import FileKind, file_kind
     from .study import measure, sampling_settings
+    from .study_tables import print_bench
 
     kind = file_kind(file)
     if kind is FileKind.EXECUTABLE:
         raise UnimplementedError(
             f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or GLSL"
         )
-    _reject(ctx, _KERNEL_ONLY if kind is FileKind.MODULE else _MODULE_ONLY, file, kind)
+    _reject(ctx, file, kind)
+    if options["subtract_baseline"] and not options["baseline"]:
+        raise usage_error("--subtract-baseline needs the baseline; leave --no-baseline out")
     with usage("--axis"):
         axes = tuple(parse_axis(text) for text in options["axes"])
     with usage("--set"):
-        sampling = Sampling(**{"cache": "cold"} if options["cold"] else {}, **sampling_settings(options["sampling"]))  # type: ignore[arg-type]  # checked there
-    settings = {name: options[name] for name in (*_SETTINGS, *_MORE_SETTINGS) if options[name] is not None}
+        sampling = make_sampling(
+            {**({"cache": "cold"} if options["cold"] else {}), **sampling_settings(options["sampling"])}
+        )
+    settings = {name: options[name] for name in _SETTINGS if options[name] is not None}
     described = bench_study(
         BenchOptions(
             file=file.resolve(),
@@ -149,24 +171,53 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
             sampling=sampling,
             measure=options["measure"],
             baseline=options["baseline"],
-            **{name: options[name] for name in (*_KERNEL_ONLY, *_MODULE_ONLY)},
+            **{name: options[name] for name in (*_KERNEL_OPTIONS, *_MODULE_OPTIONS)},
         )
     )
     with _folder(options["out"]) as folder:
         devices = (options["device"],) if options["device"] is not None else ()
-        status = measure(described, folder, devices, options["validation"], quiet=options["quiet"])
-        _show(folder, options["as_json"], options["html"], options["subtract_baseline"])
+        kept = options["out"] is not None
+        status = measure(described, folder, devices, options["validation"], quiet=options["quiet"], kept=kept)
+        with Results.open(folder) as results:
+            _check_usage(results)
+            print_bench(results, options["as_json"], options["subtract_baseline"])
+            if options["html"] is not None:
+                from ..study.report import write_report
+
+                note(f"report: {write_report(results, options['html'])}")
     ctx.exit(status)
 
 
-def _reject(ctx: click.Context, names: tuple[str, ...], file: Path, kind: FileKind) -> None:
+def _reject(ctx: click.Context, file: Path, kind: FileKind) -> None:
     """Refuses the options of the other kind of file."""
+    from ..study.target_settings import KINDS
+    from .kernel_files import FileKind
+
+    mine, others = ("module", "kernel") if kind is FileKind.MODULE else ("kernel", "module")
+    refused = {*_SETTINGS}.difference(KINDS[mine].names)
+    refused.update((*_KERNEL_OPTIONS, *_KERNEL_ONLY) if mine == "module" else _MODULE_OPTIONS)
     for parameter in ctx.command.params:
         if (
-            parameter.name in names
+            parameter.name in refused
             and ctx.get_parameter_source(parameter.name) is click.core.ParameterSource.COMMANDLINE
         ):
-            raise usage_error(f"{parameter.opts[0]} is not for a {kind.value}, which {file} is")
+            raise usage_error(f"{parameter.opts[0]} is of {others}s, and {file} is a {kind.value}")
+
+
+def _check_usage(results: Results) -> None:
+    """What a kernel or a program does not take is wrong usage here, where nothing but the command line says it.
+
+    Raises:
+        click.UsageError: every point of the target failed for it.
+    """
+    from ..study.point_status import PointStatus
+
+    reasons = [one.reason for one in results.points if not one.point.is_baseline]
+    codes = ("INVALID_ARGUMENT: ", "NOT_FOUND: ")
+    if all(one.status is PointStatus.FAILED for one in results.points if not one.point.is_baseline) and all(
+        reason.startswith(codes) for reason in reasons
+    ):
+        raise usage_error(reasons[0].partition(": ")[2])
 
 
 @contextlib.contextmanager
@@ -176,16 +227,3 @@ def _folder(asked: Path | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="pumice-bench-") as folder:
         yield Path(folder) / "results"
-
-
-def _show(folder: Path, as_json: bool, html: Path | None, subtract: bool) -> None:
-    from ..study.results import Results
-    from .streams import note
-    from .study_tables import print_bench
-
-    with Results.open(folder) as results:
-        print_bench(results, as_json, subtract)
-        if html is not None:
-            from ..study.report import write_report
-
-            note(f"report: {write_report(results, html)}")
