@@ -3,7 +3,7 @@
 Exit statuses of its own, besides those of every command (cli.py):
 
 =====  ===================================================================================================================
-1      a point failed
+1      a point failed, or the device could run none
 3      measured, but too noisy: a point of ``run`` ended with more noise than the study allows, or one of ``compare`` is UNCLEAR
 4      ``compare`` found a point SLOWER
 =====  ===================================================================================================================
@@ -11,6 +11,10 @@ Exit statuses of its own, besides those of every command (cli.py):
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +25,8 @@ from .streams import note, put
 from .study_extra import needs_study_extra
 
 if TYPE_CHECKING:
+    from ..study.compare_results import PointComparison
+    from ..study.point import Point
     from ..study.study import Study
 
 __all__ = ["NOISY", "SLOWER", "STUDIES", "study"]
@@ -86,7 +92,7 @@ def read_study(name: str) -> Study:
     "--scheduler", metavar="ADDRESS", help="Spread it over the workers of a Dask scheduler, such as tcp://host:8786."
 )
 @_validation_option
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but which points fail.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing but which points fail, are skipped or too noisy.")
 @click.pass_context
 @needs_study_extra()
 def run(
@@ -103,21 +109,34 @@ def run(
 ) -> None:
     """Measure STUDY, a TOML file or one of `pumice study list`, and keep every sample in DIR.
 
-    A run that was interrupted goes on where it stopped when it is started again with the same study and DIR. Exit status 3 says that
-    a point was too noisy, 1 that one failed.
+    A run that was interrupted goes on where it stopped when it is started again with the same study and DIR; points that failed are
+    tried again. Exit status 3 says that a point in DIR is too noisy, 1 that one failed.
     """
-    from ..study.axis import parse_axis
-
-    described = read_study(name)
-    with usage("--axis"):
-        described = described.with_axes(*(parse_axis(text) for text in axes))
+    described = with_axes(read_study(name), axes)
     with usage("--set"):
-        described = described.with_sampling(**(_QUICK if quick else {}), **sampling_settings(settings))
+        described = described.with_sampling(**{**(_QUICK if quick else {}), **sampling_settings(settings)})
     folder = out or Path(f"{described.name}.results")
     ctx.exit(measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler))
 
 
 _QUICK: Final = {"time_limit": 0.3, "max_samples": 300, "warmup_time": 0.02}
+
+
+def with_axes(described: Study, texts: tuple[str, ...]) -> Study:
+    """The study with the axes of the command line.
+
+    Raises:
+        click.UsageError: malformed, or an axis that makes no difference.
+    """
+    from ..study.axis import parse_axis
+
+    with usage("--axis"):
+        axes = [parse_axis(text) for text in texts]
+        for axis in axes:
+            if axis.name == described.compare and described.reference not in (None, *axis.values):
+                # What the others are compared with is not measured: the first of those that are stands in.
+                described = dataclasses.replace(described, reference=None)
+        return described.with_axes(*axes)
 
 
 def sampling_settings(texts: tuple[str, ...]) -> dict[str, object]:
@@ -138,6 +157,8 @@ def sampling_settings(texts: tuple[str, ...]) -> dict[str, object]:
                 f"--set {text}: expected NAME=VALUE with one of {known}{did_you_mean(name, Sampling.names())}"
             )
         values[name] = _value(value)
+        if isinstance(values[name], float) and not math.isfinite(values[name]):  # type: ignore[arg-type]  # a float
+            raise usage_error(f"--set {text}: expected a finite number")
     return values
 
 
@@ -160,23 +181,30 @@ def measure(
     *,
     quiet: bool,
     scheduler: str | None = None,
+    kept: bool = True,
 ) -> int:
-    """Runs a study into a folder and says what came of it; the exit status."""
+    """Runs a study into a folder and says what came of it; the exit status.
+
+    Args:
+        described: the study.
+        folder: where results are, or go.
+        devices: URIs in place of the study's.
+        validation: as ``run_study`` takes it.
+        quiet: whether to say nothing but which points fail, are skipped or too noisy.
+        scheduler: address of a Dask scheduler.
+        kept: whether the folder is one that the user knows of.
+    """
     from ..study.expansion import expand
-    from ..study.runner import default_devices, pending_points, run_study
-    from ..study.store import Store
+    from ..study.runner import default_devices, run_study
     from .study_progress import StudyProgress
 
     with usage():
         points = expand(described, devices or described.devices or default_devices())
-    waiting = list(points)
-    if Store.exists(folder):
-        from ..study.results import Results
-
-        with Results.open(folder) as before:
-            waiting = pending_points(points, [one.status for one in before.points])
-        if len(waiting) < len(points) and not quiet:
-            note(f"{folder} has {len(points) - len(waiting)} of {len(points)} points already; the others are measured")
+    waiting = _waiting(described, points, folder)
+    where = f"{folder}: " if kept else ""
+    if len(waiting) < len(points) and not quiet:
+        left = f"the other {len(waiting)} are measured" if waiting else "nothing is left to measure"
+        note(f"{where}{len(points) - len(waiting)} of {len(points)} points are done already; {left}")
     with StudyProgress(len(waiting), quiet=quiet) as progress:
         try:
             if scheduler is not None:
@@ -188,17 +216,45 @@ def measure(
             else:
                 outcome = run_study(described, folder, devices=devices, progress=progress, validation=validation)
         except KeyboardInterrupt:
-            note(f"interrupted; what was measured is in {folder}, and the same command goes on from there")
+            if kept:
+                note(f"interrupted; what was measured is in {folder}, and the same command goes on from there")
             raise
+    # Of all runs: a point that was too noisy in an earlier one still is.
+    counts = _statuses(folder)
+    done, noisy, failed, skipped = (counts[status] for status in ("done", "noisy", "failed", "skipped"))
     if not quiet:
         disturbed = f", {outcome.preempted} preempted, {outcome.throttled} throttled" if outcome.samples else ""
         note(
-            f"{folder}: {len(outcome.done)} points done, {len(outcome.noisy)} too noisy, {len(outcome.failed)} failed, "
-            f"{len(outcome.skipped)} skipped; {outcome.samples} samples{disturbed}"
+            f"{where}{done} points done, {noisy} too noisy, {failed} failed, {skipped} skipped; "
+            f"{outcome.samples} samples{disturbed}"
         )
-    if outcome.failed or (outcome.skipped and not outcome.done and not outcome.noisy):
+    if failed or (skipped and not done and not noisy):
         return _FAILED
-    return NOISY if outcome.noisy else 0
+    return NOISY if noisy else 0
+
+
+def _waiting(described: Study, points: tuple[Point, ...], folder: Path) -> list[Point]:
+    """The points that are to be measured yet; all of them where the folder has nothing, or another study's results, which is refused later."""
+    from ..study.results import Results
+    from ..study.runner import pending_points
+    from ..study.store import Store
+    from ..study.study_file import study_as_dict
+
+    if not Store.exists(folder):
+        return list(points)
+    with Results.open(folder) as before:
+        if before.study != study_as_dict(described) or [one.point.key for one in before.points] != [
+            one.key for one in points
+        ]:
+            return list(points)
+        return pending_points(points, [one.status for one in before.points])
+
+
+def _statuses(folder: Path) -> Counter[str]:
+    from ..study.results import Results
+
+    with Results.open(folder) as results:
+        return Counter(str(one.status) for one in results.points)
 
 
 @study.command("report", short_help="Show results.")
@@ -248,10 +304,10 @@ def report(folder: Path, html: bool, out: Path | None, show: bool) -> None:
 def compare(ctx: click.Context, /, first: Path, second: Path, as_json: bool, **options: Any) -> None:
     """Say of each point that DIR_A and DIR_B have whether DIR_B is the SAME, FASTER, SLOWER, or UNCLEAR.
 
-    Exit status: 4 if a point is SLOWER, else 3 if one is UNCLEAR or could not be compared, else 0.
+    Exit status: 4 if a point is SLOWER, else 3 if one is UNCLEAR or could not be compared, else 0. Points that were skipped in both, as
+    no device could run them, do not count.
     """
     from ..study.compare_results import compare_results
-    from ..study.comparison import Verdict
     from ..study.results import Results
     from .study_tables import print_comparison, print_comparison_json
 
@@ -259,8 +315,21 @@ def compare(ctx: click.Context, /, first: Path, second: Path, as_json: bool, **o
         with usage():
             found = compare_results(a, b, **options)
         (print_comparison_json if as_json else print_comparison)(found)
-    verdicts = {one.comparison.verdict if one.comparison else Verdict.UNCLEAR for one in found.points}
-    ctx.exit(SLOWER if Verdict.SLOWER in verdicts else NOISY if Verdict.UNCLEAR in verdicts else 0)
+    ctx.exit(_compared(found.points))
+
+
+def _compared(points: Sequence[PointComparison]) -> int:
+    from ..study.comparison import Verdict
+    from ..study.point_status import PointStatus
+
+    verdicts = {
+        one.comparison.verdict if one.comparison else Verdict.UNCLEAR
+        for one in points
+        if not (one.a.status is one.b.status is PointStatus.SKIPPED)
+    }
+    if Verdict.SLOWER in verdicts:
+        return SLOWER
+    return NOISY if Verdict.UNCLEAR in verdicts or not verdicts else 0
 
 
 @study.command("list", short_help="List the studies that come with pumice, or the results in a folder.")
@@ -286,7 +355,7 @@ def show(name: str, as_json: bool) -> None:
     from ..study.store import Store
     from .study_tables import print_result_facts, print_study
 
-    if Path(name).is_dir() and Store.exists(Path(name)):
+    if Store.exists(Path(name)) if Path(name).is_dir() else Path(name).name == "results.sqlite":
         print_result_facts(Path(name), as_json)
     else:
         print_study(read_study(name), as_json)

@@ -21,7 +21,7 @@ class StudyProgress:
 
     Args:
         total: points that are to be measured.
-        quiet: show nothing but points that fail.
+        quiet: show nothing but points that fail, are skipped or too noisy.
     """
 
     def __init__(self, total: int, *, quiet: bool = False) -> None:
@@ -58,10 +58,10 @@ class StudyProgress:
         text = f"[{self._finished}/{self._total}] {status:7} {point.label}: {reason}"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._finished + sum(self._fractions.values()))
-            if status in (PointStatus.FAILED, PointStatus.SKIPPED, PointStatus.NOISY):
-                self._bar.console.print(printable(text), highlight=False)
-        elif not self._quiet or status in (PointStatus.FAILED, PointStatus.SKIPPED):
-            note(printable(text))
+            if status is not PointStatus.DONE:
+                self._bar.console.print(printable(text, keep="\n"), highlight=False)
+        elif not self._quiet or status is not PointStatus.DONE:
+            note(printable(text, keep="\n"))
 
     def __enter__(self) -> StudyProgress:
         if self._bar is not None:
