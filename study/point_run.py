@@ -18,7 +18,7 @@ from ..status import InvalidArgumentError, UnimplementedError
 from .clock import ClockRelation, RawSample, resolve
 from .flags import DISTURBED, SampleFlag, kept
 from .point import Point
-from .sample import Sample
+from .sample import MEASURES, Sample
 from .settings import Sampling
 from .sink import Sink
 from .stopping import Decision, StopRule
@@ -32,6 +32,12 @@ _TURN_NS: Final = 500_000_000
 _READINGS: Final = 3
 # Times between events that are surer than this fraction of the whole are taken for sure.
 _UNSURE: Final = 0.05
+_HAD_WITH: Final = {
+    "create": ", which targets of kind pipeline have",
+    "update": ", which it has with update = true",
+    "record": ', which it has with record = "each"',
+    "read": ", which it has with read = true",
+}
 
 
 class Prior:
@@ -120,10 +126,10 @@ class PointRun:
     def _explain(self, sample: Sample) -> None:
         measure = self.point.measure
         assert self._workload is not None
-        known = [name for name in Sample._fields[1:12] if not math.isnan(getattr(sample, name))]
+        known = [name for name in MEASURES if not math.isnan(getattr(sample, name))]
         if not sample.stage and measure in ("queue", "execute", "wake"):
             why = (
-                "its settings ask for none"
+                "this target takes none"
                 if self._timestamps
                 else "the device writes none on its compute queue (timestampValidBits 0)"
             )
@@ -131,7 +137,8 @@ class PointRun:
                 f"{measure} needs device timestamps, and {why}; certain without them is device (the submit call returned to the "
                 'host awake), an upper bound: set measure = "device" or "total"'
             )
-        raise InvalidArgumentError(f"{self._kind} targets do not have {measure!r}; this one has {', '.join(known)}")
+        how = _HAD_WITH.get(measure, "") if self._kind == "kernel" else ""
+        raise InvalidArgumentError(f"this {self._kind} target has no {measure!r}{how}; it has {', '.join(known)}")
 
     def take_block(self, *, throttled: bool) -> Decision:
         """A turn: takes a block of samples, hands them to the sink, and says whether the point is done.
