@@ -20,6 +20,7 @@ from ..runtime.array import DeviceArray
 from ..runtime.device import Device
 from ..runtime.kernel import Kernel, PreparedDispatch
 from ..runtime.shader_source import load_shader
+from ..runtime.values import parse_value
 from ..status import InvalidArgumentError, UnavailableError
 from .cache_sweep import CacheSweep
 from .clock import RawSample
@@ -33,6 +34,7 @@ __all__ = ["KernelWorkload", "kernel_code"]
 _BUILTIN: Final = "builtin:"
 _ADDRESS: Final = struct.Struct("<Q")
 _WORD: Final = struct.Struct("<I")
+_MAX_QUEUES: Final = 64
 
 
 def kernel_code(settings: Mapping[str, Any], around: Surroundings, minor: int) -> tuple[bytes, str]:
@@ -390,9 +392,9 @@ class KernelWorkload:
 
 def _plan(settings: Mapping[str, Any]) -> PlanOptions:
     push = {"auto": None, "sets": False, "push": True, "address": None}[settings["descriptors"]]
-    return PlanOptions(
-        robust_buffer_access=settings["robust"], push_descriptors=push, max_compute_queues=settings["queues"]
-    )
+    # More than may be asked for are more than any device has: that is said once the device is known.
+    queues = min(settings["queues"], _MAX_QUEUES)
+    return PlanOptions(robust_buffer_access=settings["robust"], push_descriptors=push, max_compute_queues=queues)
 
 
 def _recorder(commands: CommandBuffer) -> TimestampRecorder | None:
@@ -404,12 +406,12 @@ def _specialization(values: Mapping[str, Any]) -> dict[int | str, Any]:
     return {int(name) if name.isdecimal() else name: value for name, value in values.items()}
 
 
-def _push(value: object) -> bytes | Mapping[str, Any] | Sequence[Any] | None:
-    if isinstance(value, str):
-        return bytes.fromhex(value.removeprefix("hex:"))
+def _push(value: object) -> Mapping[str, Any] | Sequence[Any] | None:
     if isinstance(value, Mapping):
         return dict(value) or None
-    return list(value) or None if isinstance(value, Sequence) else None
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return None
+    return [parse_value(one) if isinstance(one, str) else one for one in value] or None
 
 
 def _viewed(array: DeviceArray, declared: np.dtype[np.generic] | None) -> DeviceArray:
