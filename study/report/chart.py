@@ -1,0 +1,140 @@
+"""Charts: a figure with its title, and a caption that says what is seen and what was done to the data."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..point import AxisValue, Point
+from .palette import FAINT, INK, MUTED
+from .units import TimeUnit, count_text, number_text
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+__all__ = ["FONT", "Chart", "is_wide", "label", "new_figure", "point_label", "style_log_axis", "style_value_axis"]
+
+FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", "Helvetica Neue", Arial, sans-serif'
+"""The font of figures and page."""
+
+_LONGEST = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A figure of the report.
+
+    Attributes:
+        title: above it.
+        caption: below it, for people.
+        figure: Plotly's.
+        small: whether several stand side by side.
+    """
+
+    title: str
+    caption: str
+    figure: Figure
+    small: bool = False
+
+
+def label(text: str) -> str:
+    """A text that Plotly shows as it is, with none of it taken for markup, and not too long for a legend."""
+    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return html.escape(" ".join(shown.split()), quote=False)
+
+
+def point_label(point: Point, without: Iterable[str] = (), *, device: bool = False, target: bool = True) -> str:
+    """A point for an axis or a legend: ``mul batch=8 barrier=none``; ``without`` some axes."""
+    left_out = set(without)
+    parts = [point.target] if target else []
+    parts += [f"{name}={value_text(value)}" for name, value in point.axes.items() if name not in left_out]
+    if device and "device" not in point.axes:
+        parts.append(f"on {point.device}")
+    return " ".join(parts) or point.target
+
+
+def value_text(value: AxisValue) -> str:
+    """A value of an axis."""
+    return number_text(value) if isinstance(value, float) else str(value)
+
+
+def new_figure(figure: Figure, height: int, *, legend: bool = True, left: int = 64) -> Figure:
+    """A figure in the report's style: no title of its own, the legend above the plot, where no data is."""
+    figure.update_layout(
+        height=height,
+        autosize=True,
+        template="none",
+        font={"family": FONT, "size": 12, "color": INK},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        margin={"l": left, "r": 24, "t": 44 if legend else 20, "b": 52},
+        showlegend=legend,
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "font": {"size": 12, "color": INK},
+            "bgcolor": "rgba(0,0,0,0)",
+        },
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": MUTED, "activecolor": INK},
+        hoverlabel={"font": {"family": FONT, "size": 12}, "align": "left", "namelength": -1},
+        hovermode="closest",
+    )
+    axis = {
+        "showgrid": True,
+        "gridcolor": FAINT,
+        "gridwidth": 1,
+        "zeroline": False,
+        "showline": True,
+        "linecolor": MUTED,
+        "linewidth": 1,
+        "ticks": "outside",
+        "ticklen": 4,
+        "tickcolor": MUTED,
+        "tickfont": {"size": 11.5, "color": MUTED},
+        "title": {"font": {"size": 12.5, "color": INK}, "standoff": 8},
+        "automargin": True,
+    }
+    figure.update_xaxes(**axis)
+    figure.update_yaxes(**axis)
+    return figure
+
+
+def is_wide(values: Iterable[float]) -> bool:
+    """Whether values are positive and span more than a decade: a logarithmic axis shows them."""
+    known = [value for value in values if math.isfinite(value)]
+    return bool(known) and min(known) > 0 and max(known) > 10 * min(known)
+
+
+def style_value_axis(values: Iterable[float], unit: TimeUnit | None = None) -> dict[str, object]:
+    """An axis of measured values (in ``unit`` already): from 0, or logarithmic where they span more than a decade."""
+    known = [value for value in values if math.isfinite(value)]
+    if is_wide(known):
+        return style_log_axis(min(known), max(known))
+    return {"rangemode": "tozero", "range": [0, 1.08 * max(known, default=1.0) or 1.0]}
+
+
+def style_log_axis(low: float, high: float, ticks: Sequence[float] | None = None) -> dict[str, object]:
+    """A logarithmic axis with ticks that have whole labels; at ``ticks`` where they are few."""
+    low, high = math.log10(low), math.log10(high)
+    margin = max(0.04 * (high - low), 0.03)
+    if ticks is None or len(ticks) > 12:
+        steps = (1, 2, 5) if high - low <= 2.2 else (1, 3) if high - low <= 3.5 else (1,)
+        every = max(1, math.ceil((high - low) / 8))
+        ticks = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1, every) for step in steps]
+        text = [number_text(value, 1) if value < 1e4 else count_text(value) for value in ticks]
+    else:
+        text = [count_text(value) for value in ticks]
+    return {
+        "type": "log",
+        "range": [low - margin, high + margin],
+        "tickmode": "array",
+        "tickvals": list(ticks),
+        "ticktext": text,
+    }

@@ -1,0 +1,245 @@
+"""Distributions: the spread of every point at a glance, and histograms of single points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from ..analysis import PointAnalysis, StudyAnalysis
+from ..outliers import classify
+from .captions import samples_text
+from .chart import Chart, label, new_figure, point_label, style_value_axis
+from .palette import FLAGS, INK, MUTED, SERIES, faded
+from .stacks import MAX_ROWS, evenly
+from .units import time_text, time_unit
+
+__all__ = ["MAX_HISTOGRAMS", "histogram_charts", "spread_charts"]
+
+MAX_HISTOGRAMS: Final = 24
+"""The most points with a histogram of their own."""
+
+_MAX_OUTLIERS: Final = 3000
+_MAX_BINS: Final = 48
+_ECDF_STEPS: Final = 240
+_SEVERE, _MILD = FLAGS["preempted"], FLAGS["throttled"]
+
+
+def spread_charts(analysis: StudyAnalysis) -> list[Chart]:
+    """A box for each point on one axis of time, for each duration that is a headline."""
+    charts = []
+    for measure in dict.fromkeys(one.point.measure for one in analysis.measured):
+        points = [one for one in analysis.measured if one.point.measure == measure]
+        charts.append(_spread(points, evenly(points, MAX_ROWS), measure))
+    return charts
+
+
+def _spread(points: Sequence[PointAnalysis], shown: Sequence[PointAnalysis], measure: str) -> Chart:
+    from plotly import graph_objects as go
+
+    several = len({one.point.device for one in shown}) > 1
+    values = [one.values()[np.isfinite(one.values())] for one in shown]
+    unit = time_unit(one.median for one in shown)
+    classes = [classify(each) for each in values]
+    whiskers = [each[np.abs(found.classes) == 0] for each, found in zip(values, classes, strict=True)]
+    quartiles = np.array([np.quantile(each, [0.25, 0.5, 0.75]) for each in values]) / unit.ns
+    places = list(range(len(shown)))
+    figure = go.Figure()
+    thinned = 0
+    every = max(1, -(-sum(found.counts.outliers for found in classes) // _MAX_OUTLIERS))
+    for name, colour, chosen in (("mild outlier", _MILD, 1), ("severe outlier", _SEVERE, 2)):
+        x: list[float] = []
+        y: list[int] = []
+        for place, each, found in zip(places, values, classes, strict=True):
+            beyond = np.sort(each[np.abs(found.classes) == chosen])
+            thinned += beyond.size - beyond[::every].size
+            x += (beyond[::every] / unit.ns).tolist()
+            y += [place] * beyond[::every].size
+        if x:
+            figure.add_trace(
+                go.Scatter(
+                    x=np.array(x, dtype=np.float32),
+                    y=y,
+                    mode="markers",
+                    name=name,
+                    marker={
+                        "color": colour,
+                        "size": 4.5,
+                        "opacity": 0.55,
+                        "symbol": "circle" if chosen == 1 else "x-thin-open",
+                    },
+                    hovertemplate=f"%{{x:.4g}} {unit.name}<extra>{name}</extra>",
+                )
+            )
+    figure.add_trace(
+        go.Box(
+            y=places,
+            q1=quartiles[:, 0],
+            median=quartiles[:, 1],
+            q3=quartiles[:, 2],
+            lowerfence=[float(each.min() if each.size else 0) / unit.ns for each in whiskers],
+            upperfence=[float(each.max() if each.size else 0) / unit.ns for each in whiskers],
+            orientation="h",
+            width=0.56,
+            line={"color": SERIES[0], "width": 1.4},
+            fillcolor=faded(SERIES[0], 0.22),
+            name="quartiles and whiskers",
+            showlegend=True,
+            hoverinfo="x",
+        )
+    )
+    new_figure(figure, 110 + (20 if len(shown) > 20 else 26) * len(shown), left=80)
+    figure.update_layout(legend_itemsizing="constant")
+    span = np.concatenate(values) / unit.ns
+    figure.update_xaxes(title_text=f"{measure}, {unit.name}")
+    figure.update_xaxes(style_value_axis([float(span.min()), float(span.max())]))
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=places,
+        ticktext=[label(point_label(one.point, device=several)) for one in shown],
+        range=[len(shown) - 0.4, -0.6],
+        showgrid=False,
+        ticks="",
+    )
+    text = (
+        f"The box holds the middle half of the samples, the line in it is the median; whiskers end at the last samples within Tukey's "
+        f"inner fences (1.5 interquartile ranges), those beyond are mild outliers, beyond 3 severe ones; {samples_text(shown)}. "
+        "Outliers are counted and shown, never dropped."
+    )
+    if thinned:
+        text += f" {thinned:,} outliers of many are not drawn."
+    if len(shown) < len(points):
+        text += f" {len(shown)} of {len(points)} points are shown, evenly chosen."
+    return Chart(f"Spread of {measure}", text, figure)
+
+
+def histogram_charts(analysis: StudyAnalysis) -> list[Chart]:
+    """A small chart a point: histogram, and the cumulative distribution; of evenly chosen points where there are many."""
+    return [_histogram(one) for one in evenly(analysis.measured, MAX_HISTOGRAMS)]
+
+
+def _histogram(one: PointAnalysis) -> Chart:
+    from plotly import graph_objects as go
+
+    values = one.values()
+    values = np.sort(values[np.isfinite(values)])
+    others = one.result.values()
+    others = others[np.isfinite(others)]
+    found = classify(values)
+    unit = time_unit([float(np.median(values))])
+    # The right end leaves out what would squeeze the body into one bar: severe outliers, unless they are many.
+    high = max(float(np.quantile(values, 0.97)), min(found.fences[3], float(values[-1])))
+    high = min(high, float(values[-1]))
+    low = max(float(values[0]), min(found.fences[0], float(np.quantile(values, 0.03))))
+    margin = 0.03 * (high - low) or max(0.01 * high, 1.0)
+    low, high = low - margin, high + margin
+    inside = values[(values >= low) & (values <= high)]
+    bins = np.histogram_bin_edges(inside, bins="auto", range=(low, high))
+    if bins.size > _MAX_BINS + 1:
+        bins = np.linspace(low, high, _MAX_BINS + 1)
+    elif bins.size < 9:
+        bins = np.linspace(low, high, 9)
+    counts, _ = np.histogram(values, bins)
+    everything, _ = np.histogram(others, bins)
+    middles, width = (bins[:-1] + bins[1:]) / 2 / unit.ns, float(bins[1] - bins[0]) / unit.ns
+    figure = go.Figure()
+    bar = {
+        "width": width * 0.94,
+        "hovertemplate": f"%{{x:.4g}} {unit.name}: %{{y}} samples<extra>%{{fullData.name}}</extra>",
+    }
+    figure.add_trace(
+        go.Bar(
+            x=middles, y=counts, name="samples in the statistics", marker={"color": SERIES[0], "opacity": 0.75}, **bar
+        )
+    )
+    if int((everything - counts).sum()):
+        figure.add_trace(
+            go.Bar(
+                x=middles,
+                y=everything - counts,
+                name="left out, disturbed",
+                marker={"color": MUTED, "opacity": 0.35},
+                **bar,
+            )
+        )
+    steps = np.unique(np.linspace(0, values.size - 1, min(values.size, _ECDF_STEPS)).round().astype(int))
+    figure.add_trace(
+        go.Scatter(
+            x=(values[steps] / unit.ns).astype(np.float32),
+            y=100 * (steps + 1) / values.size,
+            yaxis="y2",
+            mode="lines",
+            name="cumulative",
+            line={"color": INK, "width": 1.3, "shape": "hv"},
+            hovertemplate=f"%{{y:.3g}} % within %{{x:.4g}} {unit.name}<extra></extra>",
+        )
+    )
+    new_figure(figure, 236, legend=False, left=44)
+    marks = _marks(one, found.fences, unit.ns, low, high)
+    figure.update_layout(
+        barmode="stack",
+        margin={"l": 44, "r": 40, "t": 8, "b": 42},
+        shapes=marks,
+        yaxis2={
+            "overlaying": "y",
+            "side": "right",
+            "range": [0, 104],
+            "tickvals": [0, 25, 50, 75, 100],
+            "ticktext": ["0", "", "50 %", "", "100"],
+            "tickfont": {"size": 10.5, "color": MUTED},
+            "showgrid": False,
+            "zeroline": False,
+        },
+    )
+    figure.update_xaxes(
+        title_text=f"{one.point.measure}, {unit.name}", range=[low / unit.ns, high / unit.ns], showgrid=False, nticks=6
+    )
+    figure.update_yaxes(rangemode="tozero", nticks=4, selector={"side": None})
+    counted = found.counts
+    beyond = int(np.count_nonzero(values > high) + np.count_nonzero(values < low))
+    text = f"{one.samples_used[:1].upper()}{one.samples_used[1:]}. Median {time_text(one.median)}"
+    if counted.outliers:
+        severe = counted.low_severe + counted.high_severe
+        text += f"; {counted.outliers} outliers, {severe} of them severe"
+    if beyond:
+        text += f"; {beyond} beyond the edges, up to {time_text(float(values[-1]), 3)}"
+    several = len(one.point.axes) == 0
+    return Chart(point_label(one.point, device=several), text + ".", figure, small=True)
+
+
+def _marks(
+    one: PointAnalysis, fences: tuple[float, float, float, float], ns: float, low: float, high: float
+) -> list[dict[str, object]]:
+    """The interval of the median, the median, and the fences that are within the plot."""
+    summary = one.summary()
+    marks: list[dict[str, object]] = []
+    for fence, colour in zip(fences, (_SEVERE, _MILD, _MILD, _SEVERE), strict=True):
+        if low < fence < high:
+            marks.append(_line(fence / ns, colour, "dot", 1.2))
+    if summary is not None:
+        left, right = summary.median_interval
+        if np.isfinite(left) and right > left:
+            marks.append(
+                {
+                    **_line(left / ns, SERIES[1], "solid", 0),
+                    "type": "rect",
+                    "x1": right / ns,
+                    "fillcolor": faded(SERIES[1], 0.22),
+                }
+            )
+        marks.append(_line(summary.median / ns, SERIES[1], "solid", 1.6))
+    return marks
+
+
+def _line(x: float, colour: str, dash: str, width: float) -> dict[str, object]:
+    return {
+        "type": "line",
+        "xref": "x",
+        "yref": "paper",
+        "x0": x,
+        "x1": x,
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": colour, "dash": dash, "width": width},
+    }

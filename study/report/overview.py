@@ -1,0 +1,219 @@
+"""What is said of a whole study before any number of a point: the verdict, warnings, the machine and the clocks."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ...hal_vulkan.timestamps import ClockCalibration
+from ..analysis import DISTURBED, StudyAnalysis
+from ..clock import ClockFit, fit_clock
+from ..flags import SampleFlag
+from ..point_status import PointStatus
+from .units import bound_text, number_text, percent_text, plain_text
+
+__all__ = ["ClockQuality", "Problem", "clock_qualities", "facts", "problems", "verdict", "warnings"]
+
+_SAID: Final[Mapping[PointStatus, str]] = {
+    PointStatus.NOISY: "too noisy",
+    PointStatus.FAILED: "failed",
+    PointStatus.SKIPPED: "skipped",
+    PointStatus.SAMPLING: "not finished",
+    PointStatus.PENDING: "not begun",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClockQuality:
+    """How well the clocks of a device and of the host were related in a run.
+
+    Attributes:
+        run: its number.
+        device: the device's URI.
+        fit: of all readings; ``None`` where there are none: no device time can be told.
+    """
+
+    run: int
+    device: str
+    fit: ClockFit | None
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        if self.fit is None:
+            return "no device timestamps"
+        how = "calibrated by the driver" if self.fit.calibrated else "bracketed by submissions, not calibrated"
+        parts = [how, f"{self.fit.readings} readings", f"deviation ≤ {bound_text(self.fit.deviation_ns)}"]
+        if math.isfinite(self.fit.drift_ppm):
+            parts += [
+                f"drift {number_text(self.fit.drift_ppm, 2)} ppm",
+                f"residuals ≤ {bound_text(self.fit.residual_ns)}",
+            ]
+        return ", ".join(parts)
+
+
+def clock_qualities(analysis: StudyAnalysis) -> list[ClockQuality]:
+    """For each run and device."""
+    results = analysis.results
+    readings: dict[tuple[int, str], list[ClockCalibration]] = {(one.run, one.device): [] for one in results.devices}
+    facts = {(one.run, one.device): one.facts for one in results.devices}
+    for one in results.clocks:
+        if one.device_ticks is None or one.ns_per_tick is None:
+            continue
+        timestamps = facts.get((one.run, one.device), {}).get("timestamps")
+        known: Mapping[str, object] = timestamps if isinstance(timestamps, Mapping) else {}
+        bits = known.get("valid_bits")
+        readings.setdefault((one.run, one.device), []).append(
+            ClockCalibration(
+                device_ticks=one.device_ticks,
+                host_ns=one.host_ns,
+                max_deviation_ns=round(one.deviation_ns or 0),
+                ns_per_tick=one.ns_per_tick,
+                valid_bits=bits if isinstance(bits, int) and bits > 0 else 64,
+                host_clock=str(known.get("host_clock") or ""),
+                calibrated=bool(one.calibrated),
+            )
+        )
+    return [ClockQuality(run, device, fit_clock(each)) for (run, device), each in readings.items()]
+
+
+def disturbances(analysis: StudyAnalysis) -> tuple[int, Mapping[SampleFlag, int]]:
+    """How many samples there are of points, baselines included, and how many have each flag."""
+    total = sum(one.total for one in analysis.points)
+    return total, {flag: sum(one.flagged(flag) for one in analysis.points) for flag in SampleFlag}
+
+
+def verdict(analysis: StudyAnalysis) -> str:
+    """One line: ``34 of 36 points done, 1 too noisy, 1 failed; host preempted 2.1 % of samples; clock deviation ≤ 1 ns, …``."""
+    counts = Counter(one.status for one in analysis.points)
+    parts = [f"{counts[PointStatus.DONE]} of {len(analysis.points)} points done"]
+    parts += [f"{counts[status]} {said}" for status, said in _SAID.items() if counts[status]]
+    said = [", ".join(parts)]
+    total, flagged = disturbances(analysis)
+    if total:
+        preempted, throttled = flagged[SampleFlag.PREEMPTED], flagged[SampleFlag.THROTTLED]
+        said.append(
+            f"host preempted {percent_text(preempted / total)} of samples, reference kernel off its pace around {percent_text(throttled / total)}"
+            if preempted or throttled
+            else f"none of {total:,} samples disturbed"
+        )
+    fits = [one.fit for one in clock_qualities(analysis) if one.fit is not None]
+    if fits:
+        drifts = [abs(fit.drift_ppm) for fit in fits if math.isfinite(fit.drift_ppm)]
+        clock = f"clock deviation ≤ {bound_text(max(fit.deviation_ns for fit in fits))}"
+        said.append(clock + (f", drift {number_text(max(drifts), 2)} ppm" if drifts else ""))
+    elif total:
+        said.append("no device timestamps")
+    return "; ".join(said)
+
+
+def warnings(analysis: StudyAnalysis) -> list[str]:
+    """What a reader has to know before believing a number."""
+    found = []
+    for device in dict.fromkeys(one.device for one in analysis.results.devices):
+        record = [one for one in analysis.results.devices if one.device == device][-1]
+        if record.facts.get("type") == "CPU":
+            found.append(
+                f"{record.name} is the CPU itself: device times are CPU times, and measuring competes with what is measured for cores."
+            )
+    loose = [one for one in clock_qualities(analysis) if one.fit is not None and not one.fit.calibrated]
+    for device in dict.fromkeys(one.device for one in loose):
+        found.append(
+            f"The clocks of {device} and of the host are not calibrated: queue and wake are known within bounds only, which deviation says."
+        )
+    for device in dict.fromkeys(one.device for one in clock_qualities(analysis) if one.fit is None):
+        found.append(f"{device} has no timestamps: between submit and awake nothing is told apart.")
+    if not any(one.ended for one in analysis.results.runs) and analysis.results.runs:
+        found.append("No run of this study has ended yet: what follows is what there was when the report was made.")
+    overlapping = sum(1 for one in analysis.measured if one.overlapping)
+    if overlapping:
+        found.append(
+            f"Dispatches may overlap at {overlapping} points: a sample's time divided by its dispatches is what one more adds, and no dispatch's "
+            "own time. The table marks them."
+        )
+    all_used = sum(1 for one in analysis.points if one.total and one.keep is None)
+    total, _ = disturbances(analysis)
+    disturbed = sum(one.flagged(DISTURBED) for one in analysis.points)
+    if all_used:
+        measured = sum(1 for one in analysis.points if one.total)
+        where = "all points" if all_used == measured else f"{all_used} of {measured} points"
+        others = "" if all_used == measured else "; at the others disturbed ones are left out"
+        found.append(
+            f"{percent_text(disturbed / total)} of all samples are disturbed. At {where} these are more than half, and statistics there are "
+            f"of all samples, disturbed ones too{others}. A quieter machine would tell more."
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Points with the same status and reason."""
+
+    status: PointStatus
+    reason: str
+    points: tuple[str, ...]
+
+
+def problems(analysis: StudyAnalysis) -> list[Problem]:
+    """The points that are not done, by why."""
+    groups: dict[tuple[PointStatus, str], list[str]] = {}
+    for one in analysis.points:
+        if one.status is not PointStatus.DONE:
+            # The numbers of a noisy point are its own; the table has them.
+            reason = one.result.reason.split(":")[0] if one.status is PointStatus.NOISY else one.result.reason
+            groups.setdefault((one.status, reason), []).append(one.point.label)
+    return [Problem(status, reason, tuple(points)) for (status, reason), points in groups.items()]
+
+
+def facts(analysis: StudyAnalysis) -> list[tuple[str, str]]:
+    """The machine, the versions and the settings, by name."""
+    results = analysis.results
+    rows = [("Study", f"{results.name}, begun {results.created}")]
+    for record in {one.device: one for one in results.devices}.values():
+        name = record.name if record.device == record.name else f"{record.name} ({record.device})"
+        rows.append(("Device", f"{name}, {str(record.facts.get('type', 'type unknown')).replace('_', ' ')}"))
+        version = record.facts.get("api_version")
+        rows.append(("Driver", f"{record.driver}{f', Vulkan {version}' if version else ''}"))
+    for quality in clock_qualities(analysis):
+        rows.append(
+            (
+                "Clocks",
+                quality.text if len(results.devices) < 2 else f"{quality.device}, run {quality.run}: {quality.text}",
+            )
+        )
+    if results.runs:
+        run = results.runs[-1]
+        cpu = run.environment.get("cpu")
+        known: Mapping[str, object] = cpu if isinstance(cpu, Mapping) else {}
+        parts = [run.host, known.get("model"), f"{known['threads']} threads" if known.get("threads") else None]
+        governor = known.get("governor")
+        parts += [run.environment.get("os"), f"governor {governor}" if governor else None]
+        rows.append(("Host", ", ".join(str(part) for part in parts if part)))
+        packages = run.environment.get("packages")
+        versions = packages.items() if isinstance(packages, Mapping) else ()
+        python = str(run.environment.get("python") or f"Python {run.python}")
+        rows.append(
+            ("Versions", ", ".join([f"pumice {run.pumice}", python, *(f"{name} {each}" for name, each in versions)]))
+        )
+        rows.append(
+            ("Runs", "; ".join(f"{one.number}: {one.started}, {one.outcome or 'not ended'}" for one in results.runs))
+        )
+    sampling = analysis.study.sampling
+    rows.append(
+        (
+            "Sampling",
+            f"{sampling.min_samples} to {sampling.max_samples} samples a point, at most {plain_text(sampling.time_limit)} s; done at a relative "
+            f"{'standard error of the median' if sampling.criterion == 'error' else 'change of entropy'} of "
+            f"{plain_text(100 * sampling.relative_error)} %, too noisy above {plain_text(100 * sampling.noise_limit)} %; blocks of {sampling.block}, "
+            f"{sampling.interleave} points interleaved, {sampling.cache} caches",
+        )
+    )
+    counts = [one.total for one in analysis.points if one.total]
+    if counts:
+        rows.append(("Samples", f"{sum(counts):,} of {len(counts)} points, median {int(np.median(counts))} a point"))
+    return rows

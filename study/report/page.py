@@ -1,0 +1,281 @@
+"""The report as one HTML file: everything within, nothing loaded from anywhere, light or dark as the reader prefers.
+
+>>> from pumice.study.results import Results
+>>> with Results.open("results") as results:
+...     write_report(results, "report.html")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..analysis import StudyAnalysis, analyse
+from ..results import Results
+from ..whole_file import write_whole
+from .chart import Chart
+from .comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text
+from .distributions import histogram_charts, spread_charts
+from .overview import clock_qualities, facts, problems, verdict, warnings
+from .palette import DARK
+from .point_rows import Column, point_table
+from .roofline import roofline_charts
+from .scaling import headline_charts
+from .sequence import sequence_charts
+from .series import FittedLine, fit_rows, fitted_lines
+from .stacks import stack_charts
+from .units import number_text, plain_text
+
+__all__ = ["render_report", "write_report"]
+
+_TEMPLATES: Final = Path(__file__).with_name("templates")
+_MAX_NOTES: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Plot:
+    """A chart on the page; ``json`` is safe within a script element."""
+
+    id: str
+    title: str
+    caption: str
+    height: int
+    json: object
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    caption: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    id: str
+    title: str
+    text: str = ""
+    plots: Sequence[_Plot] = ()
+    tables: Sequence[_Table] = ()
+    small: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    title: str
+    text: str
+    open: bool = False
+
+
+def write_report(results: Results, path: str | os.PathLike[str], *, compare_with: Results | None = None) -> Path:
+    """Writes the report of a study to one HTML file, which is either whole or not there.
+
+    Args:
+        results: of the study; a study that still runs is reported as far as it is.
+        path: of the file; one that is there is replaced.
+        compare_with: an earlier run of the same study, whose points are compared with these.
+
+    Returns:
+        the path of the file.
+
+    Raises:
+        IncompatibleError: the study is of a newer version of the format.
+        NotFoundError, PermissionDeniedError, ResourceExhaustedError: there is no such folder, it cannot be written, the disk is full.
+    """
+    text = render_report(results, compare_with=compare_with)
+    # What is no text, such as half of a surrogate pair from a file's name, must not keep the rest from being read.
+    write_whole(path, lambda file: file.write(text.encode("utf-8", errors="replace")))
+    return Path(path)
+
+
+def render_report(results: Results, *, compare_with: Results | None = None) -> str:
+    """The report's HTML; see ``write_report``."""
+    import jinja2
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    analysis = analyse(results)
+    study = analysis.study
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    table = point_table(analysis)
+    page = environment.get_template("report.html.j2")
+    return page.render(
+        name=study.name,
+        title=study.title or study.name,
+        question=study.question,
+        reading=study.reading,
+        verdict=verdict(analysis),
+        warnings=warnings(analysis),
+        facts=facts(analysis),
+        sections=_sections(analysis, compare_with),
+        problems=problems(analysis),
+        table=table,
+        confidence=plain_text(100 * study.sampling.confidence),
+        raw=_raw_facts(analysis),
+        source=str(results.path),
+        version=_version(),
+        dark=_script_json(json.dumps(dict(DARK))),
+        # These three are the program's own.
+        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        script=Markup((_TEMPLATES / "report.js").read_text(encoding="utf-8")),
+        plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+    )
+
+
+def _version() -> str:
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version("pumice")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _script_json(text: str) -> object:
+    """JSON for a script element: no ``<`` of it can end the element or begin a comment."""
+    from markupsafe import Markup
+
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+
+
+class _Sections:
+    """Collects sections; plots are numbered through."""
+
+    def __init__(self) -> None:
+        self.found: list[_Section] = []
+        self._plots = 0
+
+    def add(
+        self, id: str, title: str, charts: Sequence[Chart], *, text: str = "", tables: Sequence[_Table] = ()
+    ) -> None:
+        """A section; none without charts and tables."""
+        if not charts and not tables:
+            return
+        plots = []
+        for chart in charts:
+            self._plots += 1
+            plots.append(
+                _Plot(
+                    f"plot-{self._plots}",
+                    chart.title,
+                    chart.caption,
+                    int(chart.figure.layout.height),
+                    _script_json(chart.figure.to_json()),
+                )
+            )
+        self.found.append(
+            _Section(id, title, text, plots, tables, bool(charts) and all(chart.small for chart in charts))
+        )
+
+
+def _sections(analysis: StudyAnalysis, compare_with: Results | None) -> list[_Section]:
+    sections = _Sections()
+    lines = fitted_lines(analysis)
+    sections.add("headline", "Headline", headline_charts(analysis), tables=[_fit_table(lines)] if lines else [])
+    _add_comparisons(sections, analysis, compare_with)
+    sections.add("stacks", "Latency stacks", stack_charts(analysis))
+    sections.add("roofline", "Roofline", roofline_charts(analysis))
+    sections.add("spread", "Distributions", spread_charts(analysis))
+    histograms = histogram_charts(analysis)
+    count = len(analysis.measured)
+    left = f" {len(histograms)} of {count} points are shown, evenly chosen." if len(histograms) < count else ""
+    sections.add(
+        "histograms",
+        "Each point",
+        histograms,
+        text="Bars count samples (left axis), the stepped line is their cumulative share (right axis); disturbed samples that statistics leave out are "
+        "grey. The upright line is the median, the band its interval; dotted lines are Tukey's fences, beyond which samples are mild and severe "
+        "outliers." + left,
+    )
+    sections.add("time", "Over time", sequence_charts(analysis))
+    return sections.found
+
+
+def _add_comparisons(sections: _Sections, analysis: StudyAnalysis, compare_with: Results | None) -> None:
+    found: list[tuple[str, list[ComparedPoints]]] = []
+    if analysis.study.compare is not None:
+        found.append((f"Across {analysis.study.compare}", compare_across(analysis)))
+    if compare_with is not None:
+        found.append((f"With the run of {compare_with.created}", compare_with_run(analysis, analyse(compare_with))))
+    found = [(title, rows) for title, rows in found if rows]
+    charts = [forest_chart(rows, title) for title, rows in found]
+    tables = [_comparison_table(title, rows) for title, rows in found]
+    sections.add("comparison", "Comparison", charts, tables=tables)
+
+
+def _comparison_table(title: str, rows: Sequence[ComparedPoints]) -> _Table:
+    columns = (
+        *(Column("point", numeric=False), Column("reference", numeric=False), Column("verdict", numeric=False)),
+        *(Column("ratio of medians"), Column("effect (Cliff's delta)"), Column("p"), Column("samples")),
+    )
+    cells = [
+        (
+            one.name,
+            one.reference,
+            str(one.comparison.verdict),
+            ratio_text(one.comparison),
+            number_text(one.comparison.effect, 2),
+            number_text(one.comparison.p_value, 2),
+            f"{one.comparison.count_a} and {one.comparison.count_b}",
+        )
+        for one in rows
+    ]
+    return _Table(f"{title}: verdicts", columns, cells)
+
+
+def _fit_table(lines: Sequence[FittedLine]) -> _Table:
+    columns = (
+        *(Column("axis", numeric=False), Column("line", numeric=False), Column("marginal cost"), Column("interval")),
+        *(Column("fixed cost"), Column("interval"), Column("R²"), Column("misfit")),
+    )
+    text = (
+        f"Fitted lines: the marginal cost is the slope, of one more on the axis; the fixed cost is the intercept. Intervals are at "
+        f"{plain_text(100 * lines[0].line.confidence)} %. A misfit well above 1 says that points are off the line by more than their errors; "
+        "intervals are widened by it."
+    )
+    return _Table(text, columns, fit_rows(lines))
+
+
+def _raw_facts(analysis: StudyAnalysis) -> list[_Fact]:
+    results = analysis.results
+    found = []
+    if results.text is not None:
+        found.append(_Fact("The study's TOML text", results.text))
+    found.append(_Fact("The study as JSON", _json(dict(results.study))))
+    for run in results.runs:
+        found.append(_Fact(f"Run {run.number}: command, environment", _json(dataclasses.asdict(run))))
+    for record in results.devices:
+        found.append(_Fact(f"Device {record.device} in run {record.run}", _json(dataclasses.asdict(record))))
+    clocks = "\n".join(f"run {one.run}, {one.device}: {one.text}" for one in clock_qualities(analysis))
+    if clocks:
+        found.append(_Fact("Clock fits", clocks))
+    if results.peaks:
+        found.append(_Fact("Measured peaks", _json([dataclasses.asdict(one) for one in results.peaks])))
+    notes = results.notes
+    if notes:
+        lines = [
+            f"{one.created} run {one.run}{'' if one.point is None else f' point {one.point}'} {one.kind}: {one.text}"
+            for one in notes[:_MAX_NOTES]
+        ]
+        if len(notes) > _MAX_NOTES:
+            lines.append(f"… and {len(notes) - _MAX_NOTES} more")
+        found.append(_Fact(f"Notes ({len(notes)})", "\n".join(lines), open=len(notes) <= 20))
+    failures = [f"{one.point.label}: {one.result.error}" for one in analysis.points if one.result.error]
+    if failures:
+        found.append(_Fact(f"Failures ({len(failures)})", "\n".join(failures)))
+    return found
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)

@@ -1,0 +1,107 @@
+"""The colours of reports: Okabe and Ito's, which people with any colour vision can tell apart, and their like for dark pages.
+
+Figures are made in the colours of the light page; the page puts in those of ``DARK`` where the reader prefers a dark one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..comparison import Verdict
+from ..point_status import PointStatus
+
+__all__ = [
+    "DARK",
+    "FAINT",
+    "FLAGS",
+    "INK",
+    "MUTED",
+    "SEGMENT_COLOURS",
+    "SERIES",
+    "STATUS",
+    "SYMBOLS",
+    "VERDICT",
+    "faded",
+]
+
+_BLUE: Final = "#0072b2"
+_VERMILLION: Final = "#d55e00"
+_GREEN: Final = "#009e73"
+_PURPLE: Final = "#cc79a7"
+_ORANGE: Final = "#e69f00"
+_SKY: Final = "#56b4e9"
+_OLIVE: Final = "#a89a10"
+_GREY: Final = "#7a7f87"
+
+INK: Final = "#1f2430"
+"""Text and lines that lead."""
+MUTED: Final = "#5d6470"
+"""Text and lines that accompany."""
+FAINT: Final = "#dfe3e8"
+"""Grids."""
+
+DARK: Final[Mapping[str, str]] = {
+    _BLUE: "#4aa5e0",
+    _VERMILLION: "#f08040",
+    _GREEN: "#2fbf95",
+    _PURPLE: "#e09cc4",
+    _ORANGE: "#f2b84b",
+    _SKY: "#9ad4f6",
+    _OLIVE: "#d8cb52",
+    _GREY: "#9298a2",
+    INK: "#e7eaf0",
+    MUTED: "#a6adb9",
+    FAINT: "#353b46",
+}
+"""What stands for a colour on a dark page."""
+
+SERIES: Final = (_BLUE, _VERMILLION, _GREEN, _PURPLE, _ORANGE, _SKY, _OLIVE, _GREY)
+"""The colours of lines, in order."""
+
+SYMBOLS: Final = ("circle", "square", "diamond", "triangle-up", "x", "cross", "pentagon", "star")
+"""The markers of lines, in order, so that lines can be told apart without colour too."""
+
+SEGMENT_COLOURS: Final[Mapping[str, str]] = {
+    "create": _GREY,
+    "update": _PURPLE,
+    "record": _ORANGE,
+    "submit": _VERMILLION,
+    "queue": _SKY,
+    "execute": _BLUE,
+    "wake": _GREEN,
+    "read": _OLIVE,
+}
+"""The colour of each segment, in every report."""
+
+FLAGS: Final[Mapping[str, str]] = {
+    "undisturbed": _BLUE,
+    "preempted": _VERMILLION,
+    "throttled": _ORANGE,
+    "clock unsure": _PURPLE,
+}
+"""The colour of a sample by what disturbed it."""
+
+VERDICT: Final[Mapping[Verdict, str]] = {
+    Verdict.SAME: _GREY,
+    Verdict.FASTER: _GREEN,
+    Verdict.SLOWER: _VERMILLION,
+    Verdict.UNCLEAR: _ORANGE,
+}
+"""The colour of a comparison's verdict."""
+
+STATUS: Final[Mapping[PointStatus, str]] = {
+    PointStatus.DONE: _GREEN,
+    PointStatus.NOISY: _ORANGE,
+    PointStatus.FAILED: _VERMILLION,
+    PointStatus.SKIPPED: _GREY,
+    PointStatus.SAMPLING: _SKY,
+    PointStatus.PENDING: _GREY,
+}
+"""The colour of a point's status."""
+
+
+def faded(colour: str, alpha: float) -> str:
+    """A colour of this module, translucent, in the form that the page can still find the dark one of."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha:g})"

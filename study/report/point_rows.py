@@ -1,0 +1,172 @@
+"""The table of points: a row a point, each cell with the number that it sorts by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..analysis import PointAnalysis, StudyAnalysis
+from .chart import point_label, value_text
+from .units import TimeUnit, number_text, percent_text, time_unit
+
+__all__ = ["Cell", "Column", "PointTable", "point_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its heading, what it is for people, and whether its cells are numbers."""
+
+    name: str
+    help: str = ""
+    numeric: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell: its text, what it sorts by (``None`` for the text), and what is said when a reader points at it."""
+
+    text: str
+    sort: float | None = None
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PointTable:
+    """The table.
+
+    Attributes:
+        unit: of all times in it.
+        columns: in order; the first is the point, the second its status.
+        rows: the cells of each point.
+        points: the points, in the order of the rows.
+    """
+
+    unit: TimeUnit
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    points: tuple[PointAnalysis, ...]
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether dispatches of any point may overlap."""
+        return any(one.overlapping for one in self.points)
+
+
+def point_table(analysis: StudyAnalysis, points: Sequence[PointAnalysis] | None = None) -> PointTable:
+    """The table of all points, or of some; times in one unit, figures in theirs."""
+    shown = tuple(analysis.points if points is None else points)
+    unit = _table_unit(one.median for one in shown)
+    axes = tuple(axis for axis in analysis.axes if any(axis in one.point.axes for one in shown))
+    several = len({one.point.device for one in shown}) > 1 and "device" not in axes
+    figures = tuple(dict.fromkeys(name for one in shown for name in one.figures))
+    baselines = any(one.baseline_median is not None for one in shown)
+    batches = any(one.dispatches > 1 for one in shown)
+    u = unit.name
+    columns = [
+        Column("target", "what was measured", numeric=False),
+        Column("status", "how sampling ended; see the reasons below", numeric=False),
+        *([Column("device", "its URI", numeric=False)] if several else []),
+        *(Column(axis, f"the axis {axis}", numeric=_is_numeric(shown, axis)) for axis in axes),
+        Column("measure", "the headline: all times of the row are of this segment", numeric=False),
+        Column(f"median, {u}", "of a sample, with all of its dispatches"),
+        Column("interval", "of the median, by bootstrap"),
+        *(
+            [Column(f"per dispatch, {u}", "median divided by the dispatches of a sample; ‖ where they may overlap")]
+            if batches
+            else []
+        ),
+        *([Column(f"baseline, {u}", "the same of the empty kernel in this setting")] if baselines else []),
+        Column("rel. error", "relative standard error of the median, by bootstrap"),
+        Column(f"IQR, {u}", "interquartile range"),
+        Column(f"min, {u}"),
+        Column(f"mean, {u}"),
+        Column(f"max, {u}"),
+        Column(f"st. dev., {u}", "standard deviation"),
+        Column(f"p99, {u}", "given where there are samples enough"),
+        Column("n", "samples in the statistics, of those measured"),
+        Column("outliers", "mild + severe, by Tukey's fences"),
+        Column(f"first call, {u}", "the headline of the very first call of the point"),
+        *(Column(name, "derived figure, of the median") for name in figures),
+    ]
+    layout = (several, axes, batches, baselines, figures)
+    return PointTable(unit, tuple(columns), tuple(_row(one, unit, *layout) for one in shown), shown)
+
+
+def _is_numeric(points: Sequence[PointAnalysis], axis: str) -> bool:
+    values = [one.point.axes[axis] for one in points if axis in one.point.axes and not one.point.is_baseline]
+    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+
+
+def _table_unit(medians: Iterable[float | None]) -> TimeUnit:
+    """The unit of the middle one, so that neither the small nor the large get too many digits."""
+    known = sorted(value for value in medians if value is not None)
+    return time_unit(known[len(known) // 2 : len(known) // 2 + 1])
+
+
+def _row(
+    one: PointAnalysis,
+    unit: TimeUnit,
+    several: bool,
+    axes: Sequence[str],
+    batches: bool,
+    baselines: bool,
+    figures: Sequence[str],
+) -> tuple[Cell, ...]:
+    point, summary = one.point, one.summary()
+    # The axes of a baseline are its settings, which are not the table's columns.
+    name = point_label(point) if point.is_baseline else point.target
+    cells = [Cell(name, hint=point.label), Cell(str(one.status), hint=one.result.reason)]
+    if several:
+        cells.append(Cell(point.device))
+    for axis in axes:
+        value = None if point.is_baseline else point.axes.get(axis)
+        number = float(value) if isinstance(value, (int, float)) else None
+        cells.append(Cell("" if value is None else value_text(value), number))
+    cells.append(Cell(point.measure))
+
+    def time(ns: float | None) -> Cell:
+        return Cell(unit.text(ns), ns if ns is not None and math.isfinite(ns) else None)
+
+    if summary is None:
+        blank = Cell("—")
+        cells += [blank] * (2 + batches + baselines + 7)
+        cells += [Cell(f"0 / {one.total}", 0.0), blank, time(one.first_call)]
+    else:
+        low, high = summary.median_interval
+        width = high - low
+        cells += [
+            time(summary.median),
+            Cell(f"[{unit.text(low)}, {unit.text(high)}]", width if math.isfinite(width) else None),
+        ]
+        if batches:
+            mark = " ‖" if one.overlapping else ""
+            cells.append(Cell(unit.text(one.per_dispatch) + mark, one.per_dispatch, f"{one.dispatches} dispatches"))
+        if baselines:
+            cells.append(time(one.baseline_median))
+        counts = summary.outliers
+        mild, severe = counts.low_mild + counts.high_mild, counts.low_severe + counts.high_severe
+        error = summary.relative_error
+        cells += [
+            Cell(percent_text(error), error if math.isfinite(error) else None),
+            time(summary.iqr),
+            time(summary.minimum),
+            time(summary.mean),
+            time(summary.maximum),
+            time(summary.standard_deviation),
+            time(summary.quantiles.get("p99")),
+            Cell(f"{one.kept} / {one.total}", float(one.kept), one.samples_used),
+            Cell(f"{mild} + {severe}", float(mild + severe)),
+            time(one.first_call),
+        ]
+    for figure in figures:
+        number = one.figures.get(figure)
+        cells.append(Cell(_figure_text(number), number if number is not None and math.isfinite(number) else None))
+    return tuple(cells)
+
+
+def _figure_text(value: float | None) -> str:
+    if value is None:
+        return "—"
+    # Counts such as bytes are exact.
+    return f"{int(value)}" if value.is_integer() and abs(value) < 1e12 else number_text(value)

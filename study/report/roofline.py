@@ -1,0 +1,122 @@
+"""The roofline: what points reach, against what the device's memory and arithmetic allow at their intensity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..analysis import PointAnalysis, StudyAnalysis
+from .captions import samples_text
+from .chart import Chart, label, new_figure, point_label, style_log_axis
+from .palette import INK, MUTED, SERIES, SYMBOLS
+from .units import number_text
+
+__all__ = ["roofline_charts"]
+
+
+def roofline_charts(analysis: StudyAnalysis) -> list[Chart]:
+    """A chart for each device whose peaks are known, if it has points of known bytes and flops."""
+    charts = []
+    for device in dict.fromkeys(one.point.device for one in analysis.measured):
+        # The latest run's stand where several runs measured them.
+        peaks = {peak.name: peak.value for peak in analysis.results.peaks if peak.device == device}
+        points = [one for one in analysis.measured if one.point.device == device and _placed(one)]
+        if points and peaks.get("GB/s", 0) > 0 and peaks.get("GFLOP/s", 0) > 0:
+            charts.append(_chart(device, points, peaks))
+    return charts
+
+
+def _placed(one: PointAnalysis) -> bool:
+    figures = (one.figures.get(name, math.nan) for name in ("bytes", "flops", "GFLOP/s"))
+    return all(math.isfinite(value) and value > 0 for value in figures)
+
+
+def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, float]) -> Chart:
+    from plotly import graph_objects as go
+
+    memory, arithmetic = peaks["GB/s"], peaks["GFLOP/s"]
+    ridge = arithmetic / memory
+    intensity = [one.figures["flops"] / one.figures["bytes"] for one in points]
+    reached = [one.figures["GFLOP/s"] for one in points]
+    left, right = min(*intensity, ridge) / 2, max(*intensity, ridge) * 2
+    x = np.unique([*np.geomspace(left, right, 60), ridge])
+    figure = go.Figure()
+    figure.add_trace(
+        go.Scatter(
+            x=x,
+            y=np.minimum(memory * x, arithmetic),
+            mode="lines",
+            name="roof: measured peaks",
+            line={"color": INK, "width": 2},
+            hovertemplate="at %{x:.3g} flop/byte: %{y:.4g} GFLOP/s<extra>roof</extra>",
+        )
+    )
+    groups: dict[str, list[int]] = {}
+    varied = list(dict.fromkeys(a for one in points for a in one.point.axes))
+    # One colour for each target and, where few, for each value of the axis with the fewest values.
+    counts = {axis: len({one.point.axes.get(axis) for one in points}) for axis in varied}
+    axis = min((a for a in varied if 1 < counts[a] <= len(SERIES)), key=lambda a: counts[a], default=None)
+    for place, one in enumerate(points):
+        name = one.point.target if axis is None else f"{one.point.target} {axis}={one.point.axes.get(axis)}"
+        groups.setdefault(name, []).append(place)
+    for style, (name, places) in enumerate(groups.items()):
+        style %= len(SERIES)
+        figure.add_trace(
+            go.Scatter(
+                x=[intensity[place] for place in places],
+                y=[reached[place] for place in places],
+                mode="markers",
+                name=label(name),
+                marker={"color": SERIES[style], "symbol": SYMBOLS[style], "size": 9},
+                text=[_hover(points[place], intensity[place], memory, arithmetic) for place in places],
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+    new_figure(figure, 440, left=72)
+    lowest = min(*reached, memory * left)
+    figure.update_xaxes(title_text="arithmetic intensity, flop/byte")
+    figure.update_xaxes(style_log_axis(left, right))
+    figure.update_yaxes(title_text="GFLOP/s")
+    figure.update_yaxes(style_log_axis(lowest / 1.3, arithmetic * 1.6))
+    note = {"xref": "x", "yref": "y", "showarrow": False, "font": {"size": 12, "color": MUTED}}
+    figure.add_annotation(
+        x=math.log10(right),
+        y=math.log10(arithmetic),
+        xanchor="right",
+        yanchor="bottom",
+        text=f"{number_text(arithmetic)} GFLOP/s",
+        **note,
+    )
+    low = math.sqrt(left * ridge)
+    figure.add_annotation(
+        x=math.log10(low),
+        y=math.log10(memory * low),
+        xanchor="right",
+        yanchor="bottom",
+        text=f"{number_text(memory)} GB/s&nbsp;&nbsp;",
+        **note,
+    )
+    best = max(
+        points,
+        key=lambda one: one.figures["GFLOP/s"] / min(memory * one.figures["flops"] / one.figures["bytes"], arithmetic),
+    )
+    share = best.figures["GFLOP/s"] / min(memory * best.figures["flops"] / best.figures["bytes"], arithmetic)
+    text = (
+        f"Peaks were measured on this device, in this run ({number_text(memory)} GB/s, {number_text(arithmetic)} GFLOP/s of 32-bit floats, "
+        f"ridge at {number_text(ridge, 3)} flop/byte): left of the ridge memory limits, right of it arithmetic. Points are medians; "
+        f"{samples_text(points)}. Closest to the roof: {point_label(best.point)}, {number_text(100 * share, 3)} % of it."
+    )
+    if share > 1:
+        text += " Points above the roof are served by caches, which the peaks leave aside, or their bytes are fewer than the figure says."
+    return Chart(f"Roofline of {device}", text, figure)
+
+
+def _hover(one: PointAnalysis, intensity: float, memory: float, arithmetic: float) -> str:
+    figures = one.figures
+    share = figures["GFLOP/s"] / min(memory * intensity, arithmetic)
+    return (
+        f"<b>{label(point_label(one.point))}</b><br>{number_text(intensity)} flop/byte, {number_text(figures['GFLOP/s'])} GFLOP/s"
+        f"<br>{number_text(figures.get('GB/s'))} GB/s<br>{number_text(100 * share, 3)} % of the roof"
+    )

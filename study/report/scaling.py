@@ -1,0 +1,246 @@
+"""The headline over each axis: curves with fitted lines over numbers, bars over names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+
+from ..analysis import PointAnalysis, StudyAnalysis
+from ..point import AxisValue
+from .bars import bar_chart
+from .captions import headline_caption, interval_in, point_hover
+from .chart import Chart, is_wide, label, new_figure, style_log_axis, style_value_axis
+from .palette import INK, MUTED, SERIES, SYMBOLS
+from .series import Key, axis_number, fit_series, key_text, numeric_axes, series_over
+from .units import TimeUnit, count_text, time_unit
+
+if TYPE_CHECKING:
+    from plotly.basedatatypes import BaseTraceType
+    from plotly.graph_objects import Figure
+
+__all__ = ["headline_charts"]
+
+_MAX_PANELS: Final = 9
+_COLUMNS: Final = 3
+_FARTHEST: Final = 3.0
+
+_Item = TypeVar("_Item")
+
+
+def headline_charts(analysis: StudyAnalysis) -> list[Chart]:
+    """A chart for each numeric axis with two values or more; bars where there is none, or names differ on nothing else."""
+    numeric = [
+        axis for axis in numeric_axes(analysis) if any(len(one) > 1 for one in series_over(analysis, axis).values())
+    ]
+    order = [
+        *(axis for axis in analysis.study.fit if axis in numeric),
+        *(a for a in numeric if a not in analysis.study.fit),
+    ]
+    charts = [chart for axis in order for chart in _curves(analysis, axis)]
+    alone = [one for one in analysis.measured if not any(axis in one.point.axes for axis in numeric)]
+    for measure in dict.fromkeys(one.point.measure for one in alone):
+        mine = [one for one in alone if one.point.measure == measure]
+        if len(mine) > 1 or not charts:
+            charts.append(bar_chart(mine, measure))
+    return charts
+
+
+def _varying(keys: Sequence[Key]) -> list[str]:
+    """The names that tell series apart, the one with the most values last."""
+    values: dict[str, set[AxisValue | None]] = {}
+    names = dict.fromkeys(name for key in keys for name, _ in key)
+    for name in names:
+        values[name] = {dict(key).get(name) for key in keys}
+    return sorted((name for name in names if len(values[name]) > 1), key=lambda name: len(values[name]))
+
+
+def _curves(analysis: StudyAnalysis, axis: str) -> Iterator[Chart]:
+    every = series_over(analysis, axis)
+    for measure in dict.fromkeys(points[0].point.measure for points in every.values()):
+        series = {key: points for key, points in every.items() if points[0].point.measure == measure}
+        yield _curve_chart(analysis, axis, measure, series)
+
+
+def _panels(series: Mapping[Key, list[PointAnalysis]]) -> tuple[dict[str, list[Key]], list[str], str]:
+    """Lines for each panel, the names that tell lines of a panel apart, and what is left out, for people."""
+    keys = list(series)
+    names = _varying(keys)
+    if len(names) == 1 and len(keys) > len(SERIES):
+        # Panels with one line each would show nothing that one panel does not.
+        return (
+            {"": _evenly(keys, len(SERIES))},
+            names,
+            f" {len(SERIES)} of {len(keys)} values of {names[0]} are shown, evenly chosen.",
+        )
+    # Names move from lines to panels, the one with the most values first, until no panel has more lines than there are colours.
+    facets: list[str] = []
+    while names and max(len(group) for group in _grouped(keys, facets).values()) > len(SERIES):
+        facets.append(names.pop())
+    groups = _grouped(keys, facets)
+    chosen = _evenly(list(groups), _MAX_PANELS)
+    left_out = f" {len(chosen)} of {len(groups)} panels are shown, evenly chosen." if len(chosen) < len(groups) else ""
+    return {name: groups[name] for name in chosen}, names, left_out
+
+
+def _evenly(items: Sequence[_Item], most: int) -> list[_Item]:
+    if len(items) <= most:
+        return list(items)
+    return [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
+
+
+def _grouped(keys: Sequence[Key], names: Sequence[str]) -> dict[str, list[Key]]:
+    groups: dict[str, list[Key]] = {}
+    for key in keys:
+        groups.setdefault(key_text(tuple(pair for pair in key if pair[0] in names)), []).append(key)
+    return groups
+
+
+def _curve_chart(analysis: StudyAnalysis, axis: str, measure: str, series: Mapping[Key, list[PointAnalysis]]) -> Chart:
+    from plotly.subplots import make_subplots
+
+    groups, names, left_out = _panels(series)
+    shown = [one for group in groups.values() for key in group for one in series[key]]
+    fits = axis in analysis.study.fit
+    unit = time_unit(one.median for one in shown)
+    columns = min(len(groups), _COLUMNS)
+    rows = math.ceil(len(groups) / columns)
+    figure = make_subplots(
+        rows=rows,
+        cols=columns,
+        shared_xaxes="all",
+        shared_yaxes="all",
+        horizontal_spacing=0.03,
+        vertical_spacing=min(0.2 / rows, 0.1),
+        subplot_titles=[label(name) for name in groups] if len(groups) > 1 else None,
+    )
+    colours: dict[str, int] = {}
+    for panel, group in enumerate(groups.values()):
+        place = {"row": panel // columns + 1, "col": panel % columns + 1}
+        for key in group:
+            name = key_text(tuple(pair for pair in key if pair[0] in names)) or series[key][0].point.target
+            new = name not in colours
+            style = colours.setdefault(name, len(colours)) % len(SERIES)
+            for trace in _line_traces(series[key], axis, unit, name, style, new, fits):
+                figure.add_trace(trace, **place)
+    baselines = any(one.baseline_median is not None for one in shown)
+    if baselines:
+        figure.add_trace(_legend_only("empty kernel", "dot", MUTED))
+    if fits:
+        figure.add_trace(_legend_only("fitted line", "dash", INK))
+    legend = len(figure.data) > sum(len(group) for group in groups.values()) or len(colours) > 1
+    new_figure(figure, 420 if rows == 1 and columns == 1 else 90 + 280 * rows, legend=legend)
+    _style_axes(figure, axis, measure, unit, shown, columns, len(groups))
+    if len(groups) > 1:
+        figure.update_layout(margin_t=68)
+    return Chart(f"{measure.capitalize()} over {axis}", headline_caption(shown, baselines, fits) + left_out, figure)
+
+
+def _line_traces(
+    points: Sequence[PointAnalysis],
+    axis: str,
+    unit: TimeUnit,
+    name: str,
+    style: int,
+    in_legend: bool,
+    fits: bool,
+) -> Iterator[BaseTraceType]:
+    from plotly import graph_objects as go
+
+    colour = SERIES[style]
+    x = [axis_number(one, axis) for one in points]
+    y = [(one.median or 0.0) / unit.ns for one in points]
+    low, high = zip(*(interval_in(one, unit) for one in points), strict=True)
+    line = fit_series(points, axis) if fits else None
+    if line is not None:
+        ends = np.geomspace(x[0], x[-1], 60) if x[0] > 0 else np.linspace(x[0], x[-1], 60)
+        fitted = (line.intercept + line.slope * ends) / unit.ns
+        yield go.Scatter(
+            x=ends.tolist(),
+            y=[value if value > 0 else None for value in fitted.tolist()],
+            mode="lines",
+            line={"color": colour, "width": 1.6, "dash": "dash"},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    base = [None if one.baseline_median is None else one.baseline_median / unit.ns for one in points]
+    if any(value is not None for value in base):
+        yield go.Scatter(
+            x=x,
+            y=base,
+            mode="lines",
+            line={"color": colour, "width": 1.4, "dash": "dot"},
+            opacity=0.75,
+            name=f"empty kernel, {label(name)}",
+            hovertemplate=f"{_axis_text(axis)} %{{x}}: %{{y:.4g}} {unit.name}",
+            showlegend=False,
+        )
+    yield go.Scatter(
+        x=x,
+        y=y,
+        mode="markers" if line is not None else "lines+markers",
+        name=label(name),
+        legendgroup=label(name),
+        showlegend=in_legend,
+        line={"color": colour, "width": 1.8},
+        marker={"color": colour, "size": 8, "symbol": SYMBOLS[style], "line": {"width": 0}},
+        error_y={
+            "type": "data",
+            "array": [top - middle for top, middle in zip(high, y, strict=True)],
+            "arrayminus": [middle - bottom for bottom, middle in zip(low, y, strict=True)],
+            "thickness": 1.3,
+            "width": 4,
+            "color": colour,
+        },
+        text=[point_hover(one) for one in points],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _axis_text(name: str) -> str:
+    """An axis's name inside of a hover template, where braces would be read."""
+    return label(name).replace("%", "%%").replace("{", "(").replace("}", ")")
+
+
+def _legend_only(name: str, dash: str, colour: str) -> BaseTraceType:
+    from plotly import graph_objects as go
+
+    return go.Scatter(x=[None], y=[None], mode="lines", name=name, line={"color": colour, "dash": dash, "width": 1.6})
+
+
+def _style_axes(
+    figure: Figure, axis: str, measure: str, unit: TimeUnit, shown: Sequence[PointAnalysis], columns: int, panels: int
+) -> None:
+    x = sorted({axis_number(one, axis) for one in shown})
+    if is_wide(x):
+        values = sorted({value for one in shown if isinstance(value := one.point.axes[axis], (int, float))})
+        most = 12 if columns == 1 else 7
+        figure.update_xaxes(
+            style_log_axis(x[0], x[-1], values if len(values) <= most else values[:: math.ceil(len(values) / most)])
+        )
+    else:
+        margin = 0.04 * (x[-1] - x[0])
+        ticks = {
+            "tickmode": "array",
+            "tickvals": x,
+            "ticktext": [count_text(int(v) if v.is_integer() else v) for v in x],
+        }
+        figure.update_xaxes(
+            range=[x[0] - margin, x[-1] + margin], **(ticks if len(x) <= (12 if columns == 1 else 6) else {})
+        )
+    medians = [(one.median or 0.0) / unit.ns for one in shown]
+    medians += [one.baseline_median / unit.ns for one in shown if one.baseline_median]
+    # An interval of few samples may be wider than any plot; it goes on beyond the edge.
+    low, high = min(medians) / _FARTHEST, max(medians) * _FARTHEST
+    ends = [min(max(end, low), high) for one in shown for end in interval_in(one, unit)]
+    figure.update_yaxes(style_value_axis([*medians, *ends]))
+    for place in range(panels):
+        row, column = place // columns + 1, place % columns + 1
+        # The lowest panel of each column has the name and the ticks.
+        lowest = place + columns >= panels
+        figure.update_xaxes(showticklabels=lowest, title_text=label(axis) if lowest else None, row=row, col=column)
+        if column == 1:
+            figure.update_yaxes(title_text=f"{measure}, {unit.name}", row=row, col=column)
+    figure.update_annotations(font={"size": 12.5, "color": INK}, yshift=2)

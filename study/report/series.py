@@ -1,0 +1,143 @@
+"""Series of points: those that differ on one axis only, and the lines that are fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...status import InvalidArgumentError
+from ..analysis import PointAnalysis, StudyAnalysis
+from ..fit import Line, fit_line
+from ..point import AxisValue
+from .chart import value_text
+from .units import number_text, time_text
+
+__all__ = [
+    "FittedLine",
+    "Key",
+    "axis_number",
+    "fit_rows",
+    "fit_series",
+    "fitted_lines",
+    "key_text",
+    "numeric_axes",
+    "series_over",
+]
+
+Key = tuple[tuple[str, AxisValue], ...]
+"""What the points of a line share: target, device, and the values of all other axes."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedLine:
+    """A fitted line and what it is of.
+
+    Attributes:
+        axis: over which.
+        series: what the points on it share.
+        measure: the duration.
+        line: the fit.
+    """
+
+    axis: str
+    series: str
+    measure: str
+    line: Line
+
+    @property
+    def text(self) -> str:
+        """For people, with intervals."""
+        line = self.line
+        slope, fixed = (
+            f"{time_text(value)} [{time_text(interval.low)}, {time_text(interval.high)}]"
+            for value, interval in ((line.slope, line.slope_interval), (line.intercept, line.intercept_interval))
+        )
+        return f"marginal cost per {self.axis} {slope}, fixed cost {fixed}"
+
+
+def fitted_lines(analysis: StudyAnalysis) -> list[FittedLine]:
+    """The lines that the study asks for (``Study.fit``), where there are two points or more."""
+    found = []
+    for axis in analysis.study.fit:
+        for key, points in series_over(analysis, axis).items():
+            line = fit_series(points, axis)
+            if line is not None:
+                found.append(FittedLine(axis, key_text(key), points[0].point.measure, line))
+    return found
+
+
+def fit_rows(lines: Sequence[FittedLine]) -> list[tuple[str, ...]]:
+    """The cells of a table of fitted lines."""
+    rows: list[tuple[str, ...]] = []
+    for one in lines:
+        line = one.line
+        rows.append(
+            (
+                one.axis,
+                one.series,
+                time_text(line.slope),
+                f"[{time_text(line.slope_interval.low)}, {time_text(line.slope_interval.high)}]",
+                time_text(line.intercept),
+                f"[{time_text(line.intercept_interval.low)}, {time_text(line.intercept_interval.high)}]",
+                number_text(line.r_squared, 3),
+                number_text(line.misfit, 2),
+            )
+        )
+    return rows
+
+
+def numeric_axes(analysis: StudyAnalysis) -> list[str]:
+    values: dict[str, set[AxisValue]] = {}
+    for one in analysis.measured:
+        for name, value in one.point.axes.items():
+            values.setdefault(name, set()).add(value)
+    return [
+        name
+        for name, found in values.items()
+        if len(found) > 1 and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in found)
+    ]
+
+
+def series_over(analysis: StudyAnalysis, axis: str) -> dict[Key, list[PointAnalysis]]:
+    """The points that differ on one axis only, by what they share, in ascending order of the axis."""
+    series: dict[Key, list[PointAnalysis]] = {}
+    for one in analysis.measured:
+        if axis in one.point.axes:
+            rest = ((name, value) for name, value in one.point.axes.items() if name != axis)
+            key = (("target", one.point.target), ("device", one.point.device), *rest)
+            series.setdefault(key, []).append(one)
+    for points in series.values():
+        points.sort(key=lambda one: axis_number(one, axis))
+    return series
+
+
+def axis_number(one: PointAnalysis, axis: str) -> float:
+    return float(one.point.axes[axis])
+
+
+def key_text(key: Key, without: Sequence[str] = ()) -> str:
+    parts = [
+        value_text(v) if name in ("target", "device") else f"{name} {value_text(v)}"
+        for name, v in key
+        if name not in without
+    ]
+    return ", ".join(parts)
+
+
+def fit_series(points: Sequence[PointAnalysis], axis: str) -> Line | None:
+    usable = [one for one in points if np.count_nonzero(np.isfinite(one.values())) >= 2]
+    if len(usable) < 2:
+        return None
+    sampling = usable[0].sampling
+    try:
+        return fit_line(
+            [axis_number(one, axis) for one in usable],
+            [one.values() for one in usable],
+            confidence=sampling.confidence,
+            blocks=[one.blocks for one in usable],
+            seed=sampling.seed,
+        )
+    except InvalidArgumentError:  # such as two points at one value, which no line goes through
+        return None

@@ -1,0 +1,320 @@
+"""The report for a terminal: Rich's renderables, which the caller prints.
+
+>>> from rich.console import Console
+>>> Console().print(*report_renderables(results))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ..analysis import PointAnalysis, StudyAnalysis, analyse
+from ..comparison import Verdict
+from ..flags import SampleFlag
+from ..point_status import PointStatus
+from ..results import Results
+from ..sample import SEGMENTS
+from .chart import point_label
+from .comparisons import ComparedPoints, compare_across, ratio_text
+from .overview import clock_qualities, facts, problems, verdict, warnings
+from .palette import SEGMENT_COLOURS
+from .point_rows import point_table
+from .series import fitted_lines
+from .units import number_text, percent_text, time_text, time_unit
+
+__all__ = ["point_renderables", "report_renderables", "stack_bar"]
+
+_STATUS: Final[Mapping[str, str]] = {
+    PointStatus.DONE: "green",
+    PointStatus.NOISY: "yellow",
+    PointStatus.FAILED: "red",
+    PointStatus.SKIPPED: "dim",
+}
+_VERDICTS: Final[Mapping[Verdict, str]] = {
+    Verdict.SAME: "dim",
+    Verdict.FASTER: "green",
+    Verdict.SLOWER: "red",
+    Verdict.UNCLEAR: "yellow",
+}
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
+_FEW: Final = 3
+_MAX_ROWS: Final = 200
+# What a terminal is wide enough for, by the first word of the heading; the page has all columns.
+_COLUMNS: Final = (
+    "status",
+    "device",
+    "median",
+    "interval",
+    "per",
+    "baseline",
+    "rel.",
+    "IQR",
+    "p99",
+    "n",
+    "outliers",
+    "first",
+)
+_FIGURES: Final = ("GB/s", "GFLOP/s")
+
+
+def report_renderables(results: Results, *, baselines: bool = False) -> list[RenderableType]:
+    """The report of a study; a study of one to three points has the summary of each in place of the table.
+
+    Args:
+        results: of the study.
+        baselines: whether the points of the empty kernel are in the tables too.
+    """
+    analysis = analyse(results)
+    study = analysis.study
+    parts: list[RenderableType] = [Text(_clean(study.title or study.name), style="bold")]
+    if study.question:
+        parts.append(Text(_clean(study.question), style="italic"))
+    parts.append(Text(_clean(f"{verdict(analysis)}.")))
+    parts += [Text.assemble(("! ", "bold yellow"), _clean(text)) for text in warnings(analysis)]
+    parts.append(_facts(facts(analysis)))
+    shown = [one for one in analysis.points if baselines or not one.point.is_baseline]
+    if 0 < len(shown) <= _FEW:
+        for one in shown:
+            parts += ["", *point_renderables(analysis, one)]
+    else:
+        parts += ["", _points(analysis, shown[:_MAX_ROWS])]
+        if len(shown) > _MAX_ROWS:
+            parts.append(
+                Text(
+                    f"{_MAX_ROWS} of {len(shown)} points are shown; an export or the HTML report has all.", style="dim"
+                )
+            )
+        parts += _stacks([one for one in shown if one.medians][:_MAX_ROWS])
+    parts += _fits(analysis)
+    parts += _comparisons(compare_across(analysis))
+    parts += _problems(analysis)
+    return parts
+
+
+def point_renderables(analysis: StudyAnalysis, one: PointAnalysis) -> list[RenderableType]:
+    """The summary of one point: its segments, what was left out, the baseline, the first call, noise and clocks.
+
+    Args:
+        analysis: of the study.
+        one: a point of it.
+    """
+    point = one.point
+    head = Text.assemble(
+        (_clean(point_label(point, device=True)), "bold"), "  ", (str(one.status), _STATUS.get(one.status, "cyan"))
+    )
+    parts: list[RenderableType] = [head]
+    if one.result.reason:
+        parts.append(Text(_clean(one.result.reason), style="dim"))
+    if not one.medians:
+        return parts
+    bar = stack_bar(one.medians, 60)
+    parts += [Padding(Group(bar, _legend([one])), (0, 0, 0, 2)), _segments(one)]
+    rows = [("samples", one.samples_used)]
+    flagged = {str(flag.name).lower().replace("_", " "): one.flagged(flag) for flag in SampleFlag}
+    said = ", ".join(f"{name} {percent_text(count / max(one.total, 1))}" for name, count in flagged.items() if count)
+    rows.append(("disturbance", said or "none"))
+    summary = one.summary()
+    if summary is not None:
+        counts = summary.outliers
+        mild, severe = counts.low_mild + counts.high_mild, counts.low_severe + counts.high_severe
+        rows.append(
+            (
+                "noise",
+                f"relative standard error of the median {percent_text(summary.relative_error)}; {mild} mild and {severe} severe outliers",
+            )
+        )
+    if one.dispatches > 1:
+        note = ", which may overlap: what one more adds, no dispatch's own time" if one.overlapping else ""
+        rows.append(("per dispatch", f"{time_text(one.per_dispatch)} of {one.dispatches} dispatches{note}"))
+    if one.baseline_median is not None and one.median is not None:
+        rows.append(
+            (
+                "empty kernel",
+                f"{time_text(one.baseline_median)} in the same setting; this point takes {time_text(one.median - one.baseline_median)} more",
+            )
+        )
+    if one.first_call is not None and one.median:
+        rows.append(
+            (
+                "first call",
+                f"{time_text(one.first_call)}, {number_text(one.first_call / one.median, 3)} times the median",
+            )
+        )
+    rows += [(name, number_text(value)) for name, value in one.figures.items()]
+    runs = set(one.result.runs.tolist())
+    clocks = [each.text for each in clock_qualities(analysis) if each.device == point.device and each.run in runs]
+    rows += [("clocks", text) for text in dict.fromkeys(clocks)]
+    parts.append(_facts(rows))
+    return parts
+
+
+def stack_bar(medians: Mapping[str, float], width: int, *, scale: float | None = None) -> Text:
+    """A latency stack of one line: each segment in its colour.
+
+    Args:
+        medians: nanoseconds by name; segments that are not there are left out.
+        width: columns for ``scale``.
+        scale: nanoseconds that fill the width; ``None`` takes the segments' sum.
+    """
+    scale = scale or sum(medians.get(name, 0.0) for name in SEGMENTS)
+    text = Text()
+    if not scale > 0:
+        return text
+    # Ends are rounded, not lengths, so that the whole is as long as it should be.
+    end, filled = 0.0, 0
+    for name in SEGMENTS:
+        end += medians.get(name, 0.0)
+        cells = round(width * end / scale) - filled
+        if cells > 0:
+            text.append("█" * cells, style=SEGMENT_COLOURS[name])
+            filled += cells
+    if not filled:
+        text.append(_EIGHTHS[max(1, round(8 * width * end / scale))], style=SEGMENT_COLOURS["execute"])
+    return text
+
+
+def _legend(points: Iterable[PointAnalysis]) -> Text:
+    found = {name for one in points for name in one.medians}
+    text = Text()
+    for name in SEGMENTS:
+        if name in found:
+            text.append("■ ", style=SEGMENT_COLOURS[name])
+            text.append(f"{name}  ")
+    return text
+
+
+def _segments(one: PointAnalysis) -> Table:
+    names = [name for name in (*SEGMENTS, "overlap", "device", "total") if name in one.medians]
+    if "execute" in names:
+        names.remove("device")  # an upper bound of what is told apart
+    unit = time_unit([one.medians[name] for name in names])
+    whole = one.medians.get("total") or sum(one.medians.get(name, 0.0) for name in SEGMENTS)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan")
+    table.add_column("segment")
+    headings = (f"median, {unit.name}", "interval", "IQR", "min", "mean", "max", "p99", "of total")
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name in names:
+        summary = one.summary(name)
+        if summary is None:
+            continue
+        low, high = summary.median_interval
+        values = (summary.iqr, summary.minimum, summary.mean, summary.maximum, summary.quantiles.get("p99"))
+        share = percent_text(summary.median / whole, 3) if whole else "—"
+        table.add_row(
+            Text(f"{name} ◂" if name == one.point.measure else name, style="bold" if name == one.point.measure else ""),
+            unit.text(summary.median),
+            f"{unit.text(low)} … {unit.text(high)}",
+            *(unit.text(value) for value in values),
+            share,
+        )
+    return table
+
+
+def _points(analysis: StudyAnalysis, shown: Sequence[PointAnalysis]) -> Table:
+    data = point_table(analysis, shown)
+    kept = [
+        place
+        for place, column in enumerate(data.columns)
+        if place == 0
+        or column.name.split(",")[0].split(" ")[0] in _COLUMNS
+        or column.name in analysis.axes
+        or column.name in _FIGURES
+    ]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan")
+    for place in kept:
+        column = data.columns[place]
+        table.add_column(_clean(column.name), justify="right" if column.numeric else "left", overflow="fold")
+    for row, one in zip(data.rows, data.points, strict=True):
+        cells = [Text(_clean(row[place].text)) for place in kept]
+        cells[1].stylize(_STATUS.get(one.status, "cyan"))
+        table.add_row(*cells)
+    return table
+
+
+def _stacks(shown: Sequence[PointAnalysis]) -> list[RenderableType]:
+    if not shown:
+        return []
+    scale = max(sum(one.medians.get(name, 0.0) for name in SEGMENTS) for one in shown)
+    if not scale > 0:
+        return []
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(justify="right", no_wrap=True)
+    for one in shown:
+        grid.add_row(
+            Text(_clean(point_label(one.point))),
+            stack_bar(one.medians, 48, scale=scale),
+            time_text(one.medians.get("total")),
+        )
+    return ["", Text("Where the time goes: medians of segments, and of the total", style="bold"), _legend(shown), grid]
+
+
+def _fits(analysis: StudyAnalysis) -> list[RenderableType]:
+    lines = fitted_lines(analysis)
+    if not lines:
+        return []
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan")
+    for name in ("over", "line", "fit", "misfit"):
+        table.add_column(name, overflow="fold")
+    for one in lines:
+        table.add_row(
+            Text(_clean(one.axis)), Text(_clean(one.series)), Text(_clean(one.text)), number_text(one.line.misfit, 2)
+        )
+    return ["", Text("Fitted lines", style="bold"), table]
+
+
+def _comparisons(rows: Sequence[ComparedPoints]) -> list[RenderableType]:
+    if not rows:
+        return []
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan")
+    for name in ("point", "against", "verdict", "ratio of medians", "effect"):
+        table.add_column(name, overflow="fold")
+    for one in rows:
+        found = one.comparison
+        table.add_row(
+            Text(_clean(one.name)),
+            Text(_clean(one.reference)),
+            Text(str(found.verdict), style=_VERDICTS[found.verdict]),
+            ratio_text(found),
+            number_text(found.effect, 2),
+        )
+    return ["", Text("Comparison", style="bold"), table]
+
+
+def _problems(analysis: StudyAnalysis) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for problem in problems(analysis):
+        names = "; ".join(problem.points[:4]) + (
+            f"; and {len(problem.points) - 4} more" if len(problem.points) > 4 else ""
+        )
+        parts.append(
+            Text.assemble(
+                (f"{problem.status} ", _STATUS.get(problem.status, "cyan")),
+                _clean(problem.reason or "no reason was given"),
+                (f"  {_clean(names)}", "dim"),
+            )
+        )
+    return ["", *parts] if parts else []
+
+
+def _facts(rows: Iterable[tuple[str, str]]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="cyan", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        grid.add_row(Text(f"  {_clean(name)}"), Text(_clean(text)))
+    return grid
+
+
+def _clean(text: str) -> str:
+    """A text from elsewhere without what would steer a terminal."""
+    return "".join(each if each.isprintable() else " " for each in text)
