@@ -114,11 +114,16 @@ def run_module(options: ModuleRun) -> None:
                 finally:
                     if profile is not None:
                         profile.stop()
-                        _report_profile(options, profile)
+                        _report_profile(options, profile, repeated=False)
                 for device in instance.devices:
                     note(f"ran on {device_text(device)}")
                 if options.timed:
                     _report_times(load_seconds, seconds, call)
+                    if profiled:
+                        profile = session.profile(most_slowdown=None)
+                        with profile:
+                            repeat(call.results)
+                        _report_profile(options, profile, repeated=True)
                 if options.statistics:
                     _report_statistics(instance.devices)
     finally:
@@ -318,10 +323,16 @@ def _report_times(load: float, first: float, call: _Call) -> None:
     )
 
 
-def _report_profile(options: ModuleRun, profile: Profile) -> None:
-    """The table to stderr, the files where they are wanted; of a call that failed too."""
+def _report_profile(options: ModuleRun, profile: Profile, *, repeated: bool) -> None:
+    """The table to stderr, the files where they are wanted; of a call that failed too.
+
+    The files are of the calls that are ``repeated`` where there are such, the first call's otherwise.
+    """
     if options.profile:
+        note("\ncalls after the first" if repeated else "the first call, with what is made and compiled then")
         note(profile.table())
+    if options.timed and not repeated and not any(call.error for call in profile.calls):
+        return
     if options.profile_json is not None:
         profile.write_json(options.profile_json)
     if options.profile_trace is not None:

@@ -44,6 +44,18 @@ def test_files(tmp_path: Path) -> None:
 
 
 @device
+def test_with_time_the_repeated_calls_are_profiled_apart_from_the_first(tmp_path: Path) -> None:
+    result = run(*ARGUMENTS, "--profile", "--time", "--profile-json", tmp_path / "p.json")
+    assert result.exit_code == 0, result.stderr
+    first, _, rest = result.stderr.partition("calls after the first")
+    assert "the first call" in first and "classify_dispatch_0" in first and "classify_dispatch_0" in rest
+    read = json.loads((tmp_path / "p.json").read_text())
+    repeated = len(read["calls"])
+    assert repeated > 1
+    assert len([one for one in read["dispatches"] if one["kind"] == "dispatch"]) == 5 * repeated
+
+
+@device
 def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     result = run(*ARGUMENTS, "--profile-json", tmp_path / "nowhere" / "p.json")
     assert result.exit_code != 0
