@@ -1,0 +1,214 @@
+"""The tool finds what was planted: k-fold work takes k times as long, and a sleep of the host is in the segment where it slept.
+
+Other work on the machine can spoil any single experiment, so each is repeated, up to three times in all, before it counts as failed. The
+intervals are at 99 %, and narrow enough, which is asked too, that a wrong factor would be outside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from pumice.hal_vulkan.driver import Driver
+from pumice.study.axis import Axis
+from pumice.study.comparison import Comparison, compare
+from pumice.study.device_pool import DevicePool
+from pumice.study.expansion import expand
+from pumice.study.fit import fit_line
+from pumice.study.flags import SampleFlag
+from pumice.study.runner import sample_points
+from pumice.study.sample import SEGMENTS, Sample
+from pumice.study.settings import Sampling
+from pumice.study.sink import SinkLog
+from pumice.study.study import Study, Target
+
+pytestmark = pytest.mark.vulkan
+
+ATTEMPTS = 3
+GROUPS = 1  # one thread of a device that is the CPU: how several share the cores is no part of the work
+FMA = {
+    "source": "builtin:timing/fma",
+    "bindings": [{"shape": [GROUPS * 64, 4], "init": "zeros"}],
+    "groups": GROUPS,
+}
+SLEEP_MS = 1.0
+
+
+@pytest.fixture
+def pool(driver: Driver) -> Iterator[DevicePool]:
+    with DevicePool() as pool:
+        if not pool.open("vulkan").hal.plan.timestamp_bits:
+            pytest.skip("the device writes no timestamps")
+        yield pool
+
+
+class Taken:
+    """The samples of each point of a study that was sampled now, with the blocks that they were taken in."""
+
+    def __init__(self, study: Study, pool: DevicePool) -> None:
+        self.points = expand(study, ("vulkan",))
+        log = SinkLog()
+        sample_points(study, self.points, pool, log)
+        self.samples: dict[int, list[Sample]] = defaultdict(list)
+        self.blocks: dict[int, list[int]] = defaultdict(list)
+        self.flags: dict[int, list[int]] = defaultdict(list)
+        for name, arguments, _ in log._calls:
+            if name == "add_samples" and arguments[2] == "sample":
+                point, block, _, samples, flags = arguments
+                self.samples[point] += samples
+                self.blocks[point] += [block] * len(samples)
+                self.flags[point] += [int(flag) for flag in flags]
+
+    def of(self, point: int, measure: str) -> NDArray[np.float64]:
+        return np.array([getattr(sample, measure) for sample in self.samples[point]])
+
+
+def repeated(experiment: Callable[[], Sequence[str]]) -> None:
+    """Fails if the experiment finds fault every time."""
+    faults: Sequence[str] = ()
+    for _ in range(ATTEMPTS):
+        faults = experiment()
+        if not faults:
+            return
+    pytest.fail(f"after {ATTEMPTS} attempts: {'; '.join(faults)}")
+
+
+def fixed_sampling(count: int, **given: Any) -> Sampling:
+    return Sampling(
+        warmup_time=0, min_samples=count, max_samples=count, block=5, noise_limit=1e9, reference=False, **given
+    )
+
+
+def test_a_kernel_with_k_fold_work_is_k_fold_slower(pool: DevicePool) -> None:
+    """Beyond what it takes with no work at all, which is measured as well and is the intercept of a line through the others."""
+    factors = (0, 1, 2, 4, 8)
+    study = Study(
+        "planted",
+        (Target("fma", "kernel", FMA | {"push": {"iterations": "$6000 * k", "factor": 1.0}}),),
+        (Axis("k", factors),),
+        sampling=fixed_sampling(150),
+    )
+
+    def experiment() -> list[str]:
+        taken = Taken(study, pool)
+        times = {int(point.axes["k"]): taken.of(point.index, "execute") for point in taken.points}
+        blocks = {int(point.axes["k"]): taken.blocks[point.index] for point in taken.points}
+        fixed = float(np.median(times[0]))
+        faults = []
+        for k in factors[2:]:
+            found = compare(times[1] - fixed, times[k] - fixed, confidence=0.99, blocks_a=blocks[1], blocks_b=blocks[k])
+            low, high = found.interval
+            if not low <= k <= high:
+                faults.append(f"{k}-fold work took {low:.3f} to {high:.3f} times as long")
+            if high - low > 0.3 * k:
+                faults.append(f"{k}-fold work took {low:.3f} to {high:.3f} times as long, which says too little")
+        line = fit_line(
+            factors[1:], [times[k] for k in factors[1:]], confidence=0.99, blocks=[blocks[k] for k in factors[1:]]
+        )
+        # The empty loop is the fixed cost to within a few percent of what one unit of work takes.
+        if (
+            not line.intercept_interval.low - 0.03 * line.slope
+            <= fixed
+            <= line.intercept_interval.high + 0.03 * line.slope
+        ):
+            faults.append(f"no work took {fixed:.0f} ns, the line says {line.intercept_interval}")
+        return faults
+
+    repeated(experiment)
+
+
+def test_a_batch_of_b_dispatches_costs_b_times_the_marginal(pool: DevicePool) -> None:
+    """The slope over the batch is the time of the work of one dispatch, to which a barrier comes: it is at least what the same work costs in one
+    dispatch more of it, and not half as much again."""
+    study = Study(
+        "batches",
+        (Target("fma", "kernel", FMA | {"push": {"iterations": "$10000 * work", "factor": 1.0}}),),
+        (Axis("work", (1, 2)), Axis("batch", (1, 2, 4))),
+        sampling=fixed_sampling(100),
+    )
+
+    def experiment() -> list[str]:
+        taken = Taken(study, pool)
+        times = {(p.axes["work"], p.axes["batch"]): taken.of(p.index, "execute") for p in taken.points}
+        line = fit_line((1, 2, 4), [times[1, batch] for batch in (1, 2, 4)], confidence=0.99)
+        marginal = float(np.median(times[2, 1]) - np.median(times[1, 1]))
+        low, high = line.slope_interval
+        if not (high >= 0.95 * marginal and low <= 1.5 * marginal):
+            return [f"a dispatch more took {low:.0f} to {high:.0f} ns, its work {marginal:.0f} ns"]
+        return []
+
+    repeated(experiment)
+
+
+def test_a_sleep_of_the_host_is_found_in_its_segment_and_only_there(pool: DevicePool) -> None:
+    """What follows a sleep finds colder caches and threads that have gone to sleep themselves, and really takes some microseconds longer: the others
+    are held to less than a tenth of the sleep, at the bound of their interval that is nearer."""
+    asleep = ("update", "record", "wake", "read")
+    everything = FMA | {"push": {"iterations": 100, "factor": 1.0}, "update": True, "record": "each", "read": True}
+    study = Study(
+        "sleeps",
+        (
+            Target("awake", "kernel", everything, measure="total"),
+            Target("asleep", "kernel", everything | {"host_sleep": SLEEP_MS / 1000}, measure="total"),
+        ),
+        (Axis("host_sleep_in", asleep),),
+        sampling=fixed_sampling(40),
+    )
+
+    def experiment() -> list[str]:
+        taken = Taken(study, pool)
+        faults = []
+        for segment in asleep:
+            plain, slept = (
+                next(p.index for p in taken.points if p.target == target and p.axes["host_sleep_in"] == segment)
+                for target in ("awake", "asleep")
+            )
+            for name in (*SEGMENTS, "overlap", "total"):
+                before, after = taken.of(plain, name), taken.of(slept, name)
+                if np.isnan(before).all() and np.isnan(after).all():
+                    continue
+                shift = float(np.median(after) - np.median(before)) / 1e6
+                if name in (segment, "total"):
+                    if not SLEEP_MS - 0.05 <= shift <= 1.5 * SLEEP_MS:
+                        faults.append(f"asleep in {segment}: {name} moved by {shift:.3f} ms")
+                elif (
+                    math.isfinite(shift) and abs(shift) > 0.1 * SLEEP_MS and moved(before, after, 0.1 * SLEEP_MS * 1e6)
+                ):
+                    faults.append(f"asleep in {segment}: {name} moved by {shift:.3f} ms")
+        return faults
+
+    repeated(experiment)
+
+
+def moved(before: NDArray[np.float64], after: NDArray[np.float64], least_ns: float) -> bool:
+    """Whether the median has moved by so much, for certain. A base of one sleep makes it a ratio, as all times may be 0."""
+    base = SLEEP_MS * 1e6
+    found: Comparison = compare(before + base, after + base, confidence=0.99)
+    low, high = found.interval
+    return low > 1 + least_ns / base or high < 1 - least_ns / base
+
+
+@pytest.mark.parametrize("wait", ["host", "poll", "thread"])
+def test_segments_sum_to_the_end_to_end_time(pool: DevicePool, wait: str) -> None:
+    """Within the deviation of the clocks; and no time is negative by more than that."""
+    settings = FMA | {"push": {"iterations": 500, "factor": 1.0}, "update": True, "record": "each", "read": True}
+    study = Study(
+        "sums",
+        (Target("fma", "kernel", settings | {"wait": wait}, measure="total"),),
+        (Axis("in_flight", (1, 4)),),
+        sampling=fixed_sampling(50),
+    )
+    taken = Taken(study, pool)
+    for point in taken.points:
+        for sample, flags in zip(taken.samples[point.index], taken.flags[point.index], strict=True):
+            parts = [getattr(sample, name) for name in SEGMENTS if not math.isnan(getattr(sample, name))]
+            assert len(parts) == 7
+            assert sum(parts) - sample.overlap == pytest.approx(sample.total, abs=max(1.0, sample.deviation))
+            assert sample.wake >= -sample.deviation - 1 and min(sample.queue, sample.overlap) == 0
+            assert flags & SampleFlag.CLOCK_UNSURE or sample.deviation <= 0.05 * sample.total
