@@ -1,4 +1,4 @@
-"""What is said about the points of a study: the one place that decides which samples count.
+"""What is said about the points of a study, of the samples that count (``PointResult.keep``).
 
 Disturbed samples, those during which the host was taken off its core or the device was throttled, are left out of statistics as long as at
 least half of a point's samples remain. Where fewer remain, being disturbed is what the machine was like, the rest would be a selection, and all
@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from .flags import SampleFlag
+from .flags import DISTURBED, SampleFlag
 from .point import Point
 from .point_result import PointResult
 from .point_status import PointStatus
@@ -22,20 +22,10 @@ from .results import Results
 from .settings import Sampling
 from .summary import Summary, summarize
 
-__all__ = ["DISTURBED", "PointAnalysis", "StudyAnalysis", "analyse", "keep_of"]
-
-DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.THROTTLED
-"""What leaves a sample out of statistics. A clock that is unsure does not: it says nothing against most segments."""
+__all__ = ["PointAnalysis", "StudyAnalysis", "analyse"]
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-
-def keep_of(result: PointResult) -> SampleFlag | None:
-    """Which samples of a point are in its statistics, as ``PointResult.values`` takes it; the rule is the module's."""
-    flags = result.flags
-    undisturbed = int(np.count_nonzero(flags & int(DISTURBED) == 0))
-    return ~DISTURBED if 2 * undisturbed >= flags.size else None
 
 
 class PointAnalysis:
@@ -68,7 +58,7 @@ class PointAnalysis:
     @cached_property
     def keep(self) -> SampleFlag | None:
         """Which samples the statistics are of; ``None`` for all."""
-        return keep_of(self.result)
+        return self.result.keep
 
     @cached_property
     def total(self) -> int:
@@ -84,6 +74,11 @@ class PointAnalysis:
         """How many measured samples have any bit of a flag."""
         return int(np.count_nonzero(self.result.flags & int(flag)))
 
+    @cached_property
+    def uses_disturbed(self) -> bool:
+        """Whether disturbed samples are in the statistics, as fewer than half are undisturbed."""
+        return self.keep is None and self.flagged(DISTURBED) > 0
+
     @property
     def samples_used(self) -> str:
         """For people: ``"undisturbed samples only: 970 of 1000"``, or that all were used and why."""
@@ -92,7 +87,7 @@ class PointAnalysis:
             return "no samples"
         if not disturbed:
             return f"all {self.total} samples, none disturbed"
-        if self.keep is None:
+        if self.uses_disturbed:
             return f"all {self.total} samples, {disturbed} disturbed: fewer than half were undisturbed"
         return f"undisturbed samples only: {self.kept} of {self.total}"
 
@@ -130,7 +125,7 @@ class PointAnalysis:
     def baseline_median(self) -> float | None:
         """The same duration of the empty kernel in this setting; ``None`` where it was not measured."""
         baseline = self.result.baseline
-        return None if baseline is None else baseline.medians(keep=keep_of(baseline)).get(self.point.measure)
+        return None if baseline is None else baseline.medians(keep=baseline.keep).get(self.point.measure)
 
     @cached_property
     def figures(self) -> Mapping[str, float]:

@@ -15,7 +15,7 @@ __all__ = ["headline_caption", "interval_in", "point_hover", "samples_text"]
 def samples_text(points: Sequence[PointAnalysis]) -> str:
     """Which samples of several points the statistics are of."""
     kept, total = sum(one.kept for one in points), sum(one.total for one in points)
-    mixed = sum(1 for one in points if one.keep is None)
+    mixed = sum(1 for one in points if one.uses_disturbed)
     if mixed == len(points):
         return f"all {total:,} samples, as more than half were disturbed" + (" at every point" if mixed > 1 else "")
     if mixed:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..analysis import PointAnalysis, StudyAnalysis
+from ..compare_results import compare_results
 from ..comparison import Comparison, Verdict, compare
 from ..point import AxisValue
+from ..results import Results
 from .chart import Chart, label, new_figure, point_label, value_text
 from .palette import INK, MUTED, VERDICT
 from .units import number_text, plain_text
@@ -28,14 +30,11 @@ class ComparedPoints:
     Attributes:
         name: the second one, for people.
         reference: what it is compared with.
-        first, second: the points.
-        comparison: of the second with the first.
+        comparison: of the second with it.
     """
 
     name: str
     reference: str
-    first: PointAnalysis
-    second: PointAnalysis
     comparison: Comparison
 
 
@@ -63,26 +62,23 @@ def compare_across(analysis: StudyAnalysis) -> list[ComparedPoints]:
                 without = () if name in ("target", "device") else (name,)
                 others = point_label(one.point, without, target=name != "target")
                 text = f"{others}: {against}" if others != against else against
-                found.append(ComparedPoints(text, f"{name} {value_text(reference)}", first, one, _compare(first, one)))
+                found.append(ComparedPoints(text, f"{name} {value_text(reference)}", _compare(first, one)))
     return found
 
 
-def compare_with_run(analysis: StudyAnalysis, earlier: StudyAnalysis) -> list[ComparedPoints]:
-    """Each point with the same point of an earlier run; points that only one has are left out."""
-    known: dict[tuple[str, str], PointAnalysis] = {}
-    by_key: dict[str, PointAnalysis] = {}
-    for one in earlier.measured:
-        known[one.point.key, one.point.device] = one
-        by_key.setdefault(one.point.key, one)
-    several = len({one.point.device for one in analysis.measured}) > 1
-    found = []
-    for one in analysis.measured:
-        key = one.point.key
-        first = known.get((key, one.point.device)) or (None if several else by_key.get(key))
-        if first is not None and first.point.measure == one.point.measure:
-            name = point_label(one.point, device=several)
-            found.append(ComparedPoints(name, "the earlier run", first, one, _compare(first, one)))
-    return found
+def compare_with_run(results: Results, earlier: Results) -> list[ComparedPoints]:
+    """Each point with the same point of an earlier run; see ``compare_results``.
+
+    Raises:
+        FailedPreconditionError: they have no point in common.
+        InvalidArgumentError: a point measures different things.
+    """
+    found = compare_results(earlier, results)
+    return [
+        ComparedPoints(point_label(one.b.point, device=found.by_device), "the earlier run", one.comparison)
+        for one in found.points
+        if one.comparison is not None
+    ]
 
 
 def _compare(first: PointAnalysis, second: PointAnalysis) -> Comparison:

@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 
 from ...hal_vulkan.timestamps import ClockCalibration
-from ..analysis import DISTURBED, StudyAnalysis
+from ..analysis import StudyAnalysis
 from ..clock import ClockFit, fit_clock
-from ..flags import SampleFlag
+from ..flags import DISTURBED, SampleFlag
 from ..point_status import PointStatus
 from .units import bound_text, number_text, percent_text, plain_text
 
@@ -136,7 +136,7 @@ def warnings(analysis: StudyAnalysis) -> list[str]:
             f"Dispatches may overlap at {overlapping} points: a sample's time divided by its dispatches is what one more adds, and no dispatch's "
             "own time. The table marks them."
         )
-    all_used = sum(1 for one in analysis.points if one.total and one.keep is None)
+    all_used = sum(1 for one in analysis.points if one.uses_disturbed)
     total, _ = disturbances(analysis)
     disturbed = sum(one.flagged(DISTURBED) for one in analysis.points)
     if all_used:

@@ -85,6 +85,7 @@ def write_report(results: Results, path: str | os.PathLike[str], *, compare_with
 
     Raises:
         IncompatibleError: the study is of a newer version of the format.
+        FailedPreconditionError: the runs have no point in common.
         NotFoundError, PermissionDeniedError, ResourceExhaustedError: there is no such folder, it cannot be written, the disk is full.
     """
     text = render_report(results, compare_with=compare_with)
@@ -207,7 +208,7 @@ def _add_comparisons(sections: _Sections, analysis: StudyAnalysis, compare_with:
     if analysis.study.compare is not None:
         found.append((f"Across {analysis.study.compare}", compare_across(analysis)))
     if compare_with is not None:
-        found.append((f"With the run of {compare_with.created}", compare_with_run(analysis, analyse(compare_with))))
+        found.append((f"With the run of {compare_with.created}", compare_with_run(analysis.results, compare_with)))
     found = [(title, rows) for title, rows in found if rows]
     charts = [forest_chart(rows, title) for title, rows in found]
     tables = [_comparison_table(title, rows) for title, rows in found]

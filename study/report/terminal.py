@@ -1,8 +1,4 @@
-"""The report for a terminal: Rich's renderables, which the caller prints.
-
->>> from rich.console import Console
->>> Console().print(*report_renderables(results))
-"""
+"""The report for a terminal: Rich's renderables, which the caller prints one below the other."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ from .point_rows import point_table
 from .series import fitted_lines
 from .units import number_text, percent_text, time_text, time_unit
 
-__all__ = ["point_renderables", "report_renderables", "stack_bar"]
+__all__ = ["stack_bar", "terminal_report", "terminal_summary"]
 
 _STATUS: Final[Mapping[str, str]] = {
     PointStatus.DONE: "green",
@@ -43,8 +39,20 @@ _VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.SLOWER: "red",
     Verdict.UNCLEAR: "yellow",
 }
+# Shades tell segments apart where there is no colour.
+_SHADES: Final[Mapping[str, str]] = {
+    "create": "░",
+    "update": "▒",
+    "record": "▓",
+    "submit": "▒",
+    "queue": "░",
+    "execute": "█",
+    "wake": "▓",
+    "read": "░",
+}
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _FEW: Final = 3
+_MANY: Final = 12
 _MAX_ROWS: Final = 200
 # What a terminal is wide enough for, by the first word of the heading; the page has all columns.
 _COLUMNS: Final = (
@@ -64,7 +72,7 @@ _COLUMNS: Final = (
 _FIGURES: Final = ("GB/s", "GFLOP/s")
 
 
-def report_renderables(results: Results, *, baselines: bool = False) -> list[RenderableType]:
+def terminal_report(results: Results, *, baselines: bool = False) -> list[RenderableType]:
     """The report of a study; a study of one to three points has the summary of each in place of the table.
 
     Args:
@@ -82,29 +90,33 @@ def report_renderables(results: Results, *, baselines: bool = False) -> list[Ren
     shown = [one for one in analysis.points if baselines or not one.point.is_baseline]
     if 0 < len(shown) <= _FEW:
         for one in shown:
-            parts += ["", *point_renderables(analysis, one)]
+            parts += ["", *_point(analysis, one)]
     else:
-        parts += ["", _points(analysis, shown[:_MAX_ROWS])]
-        if len(shown) > _MAX_ROWS:
-            parts.append(
-                Text(
-                    f"{_MAX_ROWS} of {len(shown)} points are shown; an export or the HTML report has all.", style="dim"
-                )
-            )
-        parts += _stacks([one for one in shown if one.medians][:_MAX_ROWS])
+        parts += ["", *_table_and_stacks(analysis, shown)]
     parts += _fits(analysis)
     parts += _comparisons(compare_across(analysis))
     parts += _problems(analysis)
     return parts
 
 
-def point_renderables(analysis: StudyAnalysis, one: PointAnalysis) -> list[RenderableType]:
-    """The summary of one point: its segments, what was left out, the baseline, the first call, noise and clocks.
+def terminal_summary(results: Results, *, subtract_baseline: bool = False) -> list[RenderableType]:
+    """A few points, each summarized: its segments, what was left out, the baseline, the first call, noise and clocks.
 
     Args:
-        analysis: of the study.
-        one: a point of it.
+        results: of the study; of more than a dozen points there is a line each, as in ``terminal_report``.
+        subtract_baseline: whether a row tells the headline less the median of the empty kernel.
     """
+    analysis = analyse(results)
+    shown = [one for one in analysis.points if not one.point.is_baseline]
+    parts: list[RenderableType] = [Text.assemble(("! ", "bold yellow"), _clean(text)) for text in warnings(analysis)]
+    if len(shown) > _MANY:
+        return [*parts, *_table_and_stacks(analysis, shown), *_fits(analysis), *_problems(analysis)]
+    for one in shown:
+        parts += [*_point(analysis, one, subtract_baseline), ""]
+    return [*parts[:-1], *_fits(analysis)]
+
+
+def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool = False) -> list[RenderableType]:
     point = one.point
     head = Text.assemble(
         (_clean(point_label(point, device=True)), "bold"), "  ", (str(one.status), _STATUS.get(one.status, "cyan"))
@@ -115,7 +127,7 @@ def point_renderables(analysis: StudyAnalysis, one: PointAnalysis) -> list[Rende
     if not one.medians:
         return parts
     bar = stack_bar(one.medians, 60)
-    parts += [Padding(Group(bar, _legend([one])), (0, 0, 0, 2)), _segments(one)]
+    parts += [Padding(Group(bar, _legend([one])), (0, 0, 0, 2)), _segments(one, subtract_baseline)]
     rows = [("samples", one.samples_used)]
     flagged = {str(flag.name).lower().replace("_", " "): one.flagged(flag) for flag in SampleFlag}
     said = ", ".join(f"{name} {percent_text(count / max(one.total, 1))}" for name, count in flagged.items() if count)
@@ -173,7 +185,7 @@ def stack_bar(medians: Mapping[str, float], width: int, *, scale: float | None =
         end += medians.get(name, 0.0)
         cells = round(width * end / scale) - filled
         if cells > 0:
-            text.append("█" * cells, style=SEGMENT_COLOURS[name])
+            text.append(_SHADES[name] * cells, style=SEGMENT_COLOURS[name])
             filled += cells
     if not filled:
         text.append(_EIGHTHS[max(1, round(8 * width * end / scale))], style=SEGMENT_COLOURS["execute"])
@@ -185,14 +197,14 @@ def _legend(points: Iterable[PointAnalysis]) -> Text:
     text = Text()
     for name in SEGMENTS:
         if name in found:
-            text.append("■ ", style=SEGMENT_COLOURS[name])
+            text.append(f"{_SHADES[name] * 2} ", style=SEGMENT_COLOURS[name])
             text.append(f"{name}  ")
     return text
 
 
-def _segments(one: PointAnalysis) -> Table:
+def _segments(one: PointAnalysis, subtract_baseline: bool) -> Table:
     names = [name for name in (*SEGMENTS, "overlap", "device", "total") if name in one.medians]
-    if "execute" in names:
+    if "execute" in names and "device" in names and one.point.measure != "device":
         names.remove("device")  # an upper bound of what is told apart
     unit = time_unit([one.medians[name] for name in names])
     whole = one.medians.get("total") or sum(one.medians.get(name, 0.0) for name in SEGMENTS)
@@ -214,6 +226,18 @@ def _segments(one: PointAnalysis) -> Table:
             f"{unit.text(low)} … {unit.text(high)}",
             *(unit.text(value) for value in values),
             share,
+        )
+    summary, base = one.summary(), one.baseline_median
+    if subtract_baseline and summary is not None and base is not None:
+        low, high = summary.median_interval
+        numbers = (summary.minimum, summary.mean, summary.maximum, summary.quantiles.get("p99"))
+        table.add_row(
+            Text(f"{one.point.measure} less the empty kernel's median", style="bold"),
+            unit.text(summary.median - base),
+            f"{unit.text(low - base)} … {unit.text(high - base)}",
+            unit.text(summary.iqr),
+            *(unit.text(None if number is None else number - base) for number in numbers),
+            "—",
         )
     return table
 
@@ -237,6 +261,16 @@ def _points(analysis: StudyAnalysis, shown: Sequence[PointAnalysis]) -> Table:
         cells[1].stylize(_STATUS.get(one.status, "cyan"))
         table.add_row(*cells)
     return table
+
+
+def _table_and_stacks(analysis: StudyAnalysis, points: Sequence[PointAnalysis]) -> list[RenderableType]:
+    shown = points[:_MAX_ROWS]
+    parts: list[RenderableType] = [_points(analysis, shown)]
+    if len(points) > len(shown):
+        parts.append(
+            Text(f"{len(shown)} of {len(points)} points are shown; an export or the HTML report has all.", style="dim")
+        )
+    return [*parts, *_stacks([one for one in shown if one.medians])]
 
 
 def _stacks(shown: Sequence[PointAnalysis]) -> list[RenderableType]:
