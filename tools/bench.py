@@ -37,7 +37,7 @@ _SETTINGS: Final = (
 )
 _KERNEL_OPTIONS: Final = ("bindings", "size", "pushes", "specs", "groups", "entry", "defines", "subgroup_size")
 _MODULE_OPTIONS: Final = ("function", "inputs", "parameters")
-_KERNEL_ONLY: Final = ("cold", "baseline", "subtract_baseline")
+_KERNEL_ONLY: Final = ("cold", "subtract_baseline")
 
 
 @click.command("bench", short_help="Time a kernel or a function of a compiled program.")
