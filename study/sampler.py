@@ -110,6 +110,8 @@ class Sampler:
         self._sink, self._watched = WatchedSink.around(sink)
         self._progress = progress
         self._random = random.Random(sampling.seed)
+        # How far the run was when the device was last lost: samples, and points that failed.
+        self._at_loss = (-1, -1)
 
     def run(self, points: Iterable[Point], priors: Mapping[int, Prior] | None = None) -> SampleRun:
         """Samples points, all of one device, until each is done, noisy or failed.
@@ -117,7 +119,7 @@ class Sampler:
         Raises:
             KeyboardInterrupt: by the user; what was sampled is with the sink.
             ResourceExhaustedError: the sink's disk is full.
-            PumiceError: the device cannot be opened, or was lost.
+            PumiceError: the device cannot be opened, or is lost again and again whatever is run.
         """
         began = time.monotonic_ns()
         waiting = list(points)
@@ -162,8 +164,10 @@ class Sampler:
                 if self._turn(run, throttled, result):
                     del active[place]
         except DeviceLostError as error:
-            if self._watched.failure is not None:
+            reached = (result.samples, len(result.failed))
+            if self._watched.failure is not None or reached == self._at_loss:
                 raise
+            self._at_loss = reached
             self._sink.add_note(f"the device was lost and opened again: {error.message}")
             for run, _ in active:
                 if run.point.index not in result.failed:
