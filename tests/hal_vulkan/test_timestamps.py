@@ -19,7 +19,7 @@ from pumice.hal_vulkan.live_objects import live_objects
 from pumice.hal_vulkan.memory_type import MemoryTypeFlags
 from pumice.hal_vulkan.pipeline import ComputePipeline
 from pumice.hal_vulkan.timestamps import ClockCalibration, elapsed_ticks, signed_ticks
-from pumice.status import ClosedError, FailedPreconditionError, UnimplementedError
+from pumice.status import ClosedError, FailedPreconditionError, InvalidArgumentError, UnimplementedError
 
 HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 
@@ -258,3 +258,117 @@ def test_a_queue_without_timestamps_says_so(device: Device) -> None:
             device.calibrate()
     finally:
         object.__setattr__(family, "timestamp_valid_bits", bits)
+
+
+# ---- spans ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("barriers", [True, False])
+def test_a_span_is_one_pair_around_all_commands(
+    saxpy: tuple[Device, ComputePipeline, list[Buffer]], barriers: bool
+) -> None:
+    device, pipeline, buffers = saxpy
+    with device.create_command_buffer(timing="span", name="many") as commands:
+        commands.begin()
+        for _ in range(300):  # more than a query pool holds, were each of them timed
+            commands.dispatch(pipeline, buffers, (64, 1, 1), PUSH)
+            if barriers:
+                commands.execution_barrier()
+        commands.fill(buffers[1], b"\0\0\0\0")
+        commands.end()
+        clock = device.calibrate()
+        before = time.monotonic_ns()
+        device.compute_queue.submit((commands,))
+        device.wait_idle(10)
+        after = time.monotonic_ns()
+        (timing,) = commands.timings()
+        assert timing.name == "many" and timing.groups is None and timing.stage == "TOP_OF_PIPE..BOTTOM_OF_PIPE"
+        assert 0 < timing.duration_ns <= after - before
+        if clock.host_clock == "clock_monotonic":
+            slack = clock.max_deviation_ns + 1_000_000
+            assert before - slack <= clock.host_time_ns(timing.begin_ticks)
+            assert clock.host_time_ns(timing.end_ticks) <= after + slack
+
+
+@pytest.mark.vulkan
+def test_a_span_of_nothing_and_one_that_is_run_again(saxpy: tuple[Device, ComputePipeline, list[Buffer]]) -> None:
+    device, pipeline, buffers = saxpy
+    with device.create_command_buffer(timing="span") as commands:
+        commands.begin().end()
+        device.compute_queue.submit((commands,))
+        device.wait_idle(10)
+        (empty,) = commands.timings()
+        assert empty.duration_ns >= 0
+        # Recorded anew, and run several times: each time the pair is written anew.
+        commands.begin().dispatch(pipeline, buffers, (4096, 1, 1), PUSH)
+        commands.end()
+        begins = []
+        for _ in range(5):
+            device.compute_queue.submit((commands,))
+            device.wait_idle(10)
+            (timing,) = commands.timings()
+            assert timing.duration_ns > 0
+            begins.append(timing.begin_ticks)
+        assert begins == sorted(set(begins)) and begins[0] > empty.end_ticks
+
+
+@pytest.mark.vulkan
+def test_a_span_holds_the_dispatches_within(saxpy: tuple[Device, ComputePipeline, list[Buffer]]) -> None:
+    """Two command buffers of a submission, the span around the first begins before what the second times, and ends before its end."""
+    device, pipeline, buffers = saxpy
+    with (
+        device.create_command_buffer(timing="span") as outer,
+        device.create_command_buffer(timing=True) as inner,
+    ):
+        outer.begin().dispatch(pipeline, buffers, (256, 1, 1), PUSH)
+        outer.end()
+        inner.begin().dispatch(pipeline, buffers, (256, 1, 1), PUSH)
+        inner.end()
+        device.compute_queue.submit((outer, inner))
+        device.wait_idle(10)
+        (span,), (dispatch,) = outer.timings(), inner.timings()
+        bits = device.plan.timestamp_bits
+        assert elapsed_ticks(span.begin_ticks, dispatch.end_ticks, bits) >= elapsed_ticks(
+            span.begin_ticks, span.end_ticks, bits
+        )
+        # Each command buffer ends in a full barrier: the dispatch of the second begins after the first is done.
+        assert signed_ticks(span.end_ticks, dispatch.end_ticks, bits) >= 0
+
+
+@pytest.mark.vulkan
+def test_a_span_before_it_has_run(saxpy: tuple[Device, ComputePipeline, list[Buffer]]) -> None:
+    device, pipeline, buffers = saxpy
+    with device.create_command_buffer(timing="span") as commands:
+        with pytest.raises(FailedPreconditionError):
+            commands.timings()
+        commands.begin().dispatch(pipeline, buffers, (1, 1, 1), PUSH)
+        commands.end()
+        with pytest.raises(FailedPreconditionError, match="wait for them first|wait first"):
+            commands.timings()
+
+
+@pytest.mark.vulkan
+def test_spans_give_their_query_pools_back(saxpy: tuple[Device, ComputePipeline, list[Buffer]]) -> None:
+    device, pipeline, buffers = saxpy
+
+    def once() -> None:
+        with device.create_command_buffer(timing="span") as commands:
+            for _ in range(3):
+                commands.begin().dispatch(pipeline, buffers, (1, 1, 1), PUSH)
+                device.compute_queue.submit((commands.end(),))
+                device.wait_idle(10)
+                assert len(commands.timings()) == 1
+
+    once()
+    device.retire()
+    pools = live_objects()["query pool"]
+    for _ in range(20):
+        once()
+    assert live_objects()["query pool"] == pools
+
+
+@pytest.mark.vulkan
+def test_timing_is_one_of_three(device: Device) -> None:
+    with pytest.raises(InvalidArgumentError, match="span"):
+        device.create_command_buffer(timing="each")  # type: ignore[arg-type]
