@@ -19,10 +19,14 @@ from .point import Point
 from .point_result import PointResult
 from .point_status import PointStatus
 from .results import Results
+from .sample import SEGMENTS
 from .settings import Sampling
 from .summary import Summary, summarize
 
-__all__ = ["PointAnalysis", "StudyAnalysis", "analyse"]
+__all__ = ["STACK", "PointAnalysis", "StudyAnalysis", "analyse"]
+
+STACK: Final = (*SEGMENTS[:-1], "device", SEGMENTS[-1])
+"""What a sample's time is stacked up of, in the order of time: ``device`` stands for queue, execute and wake where nothing tells them apart."""
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -115,6 +119,12 @@ class PointAnalysis:
     def medians(self) -> Mapping[str, float]:
         """The median of each duration that samples have."""
         return self.result.medians(keep=self.keep)
+
+    @cached_property
+    def stack(self) -> Mapping[str, float]:
+        """The medians of ``STACK`` that apply, in its order."""
+        apart = "execute" in self.medians
+        return {name: self.medians[name] for name in STACK if name in self.medians and not (apart and name == "device")}
 
     @property
     def median(self) -> float | None:

@@ -45,7 +45,7 @@ class _Plot:
     title: str
     caption: str
     height: int
-    json: object
+    json: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,6 @@ def write_report(results: Results, path: str | os.PathLike[str], *, compare_with
 def render_report(results: Results, *, compare_with: Results | None = None) -> str:
     """The report's HTML; see ``write_report``."""
     import jinja2
-    from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
     analysis = analyse(results)
@@ -127,10 +126,10 @@ def render_report(results: Results, *, compare_with: Results | None = None) -> s
         source=str(results.path),
         version=_version(),
         dark=_script_json(json.dumps(dict(DARK))),
-        # These three are the program's own.
-        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
-        script=Markup((_TEMPLATES / "report.js").read_text(encoding="utf-8")),
-        plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+        # These three are the program's own; the template takes them, and JSON, as they are.
+        style=(_TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        script=(_TEMPLATES / "report.js").read_text(encoding="utf-8"),
+        plotly=get_plotlyjs().replace("</script", "<\\/script"),
     )
 
 
@@ -143,11 +142,9 @@ def _version() -> str:
         return ""
 
 
-def _script_json(text: str) -> object:
+def _script_json(text: str) -> str:
     """JSON for a script element: no ``<`` of it can end the element or begin a comment."""
-    from markupsafe import Markup
-
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 class _Sections:

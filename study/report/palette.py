@@ -33,6 +33,7 @@ _ORANGE: Final = "#e69f00"
 _SKY: Final = "#56b4e9"
 _OLIVE: Final = "#a89a10"
 _GREY: Final = "#7a7f87"
+_SLATE: Final = "#5f7ba6"
 
 INK: Final = "#1f2430"
 """Text and lines that lead."""
@@ -50,6 +51,7 @@ DARK: Final[Mapping[str, str]] = {
     _SKY: "#9ad4f6",
     _OLIVE: "#d8cb52",
     _GREY: "#9298a2",
+    _SLATE: "#8ea9d2",
     INK: "#e7eaf0",
     MUTED: "#a6adb9",
     FAINT: "#353b46",
@@ -70,6 +72,7 @@ SEGMENT_COLOURS: Final[Mapping[str, str]] = {
     "queue": _SKY,
     "execute": _BLUE,
     "wake": _GREEN,
+    "device": _SLATE,
     "read": _OLIVE,
 }
 """The colour of each segment, in every report."""

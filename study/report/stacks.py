@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ..analysis import PointAnalysis, StudyAnalysis
-from ..sample import SEGMENTS
+from ..analysis import STACK, PointAnalysis, StudyAnalysis
 from .captions import samples_text
 from .chart import Chart, label, new_figure, point_label
 from .palette import INK, SEGMENT_COLOURS
@@ -18,6 +17,9 @@ MAX_ROWS: Final = 60
 """The most points that a chart has a row for."""
 
 
+_NAMES: Final = {"device": "queue, execute and wake"}
+
+
 def evenly(points: Sequence[PointAnalysis], most: int) -> list[PointAnalysis]:
     """At most so many points, taken evenly from all of them, the first and the last included."""
     if len(points) <= most:
@@ -27,7 +29,7 @@ def evenly(points: Sequence[PointAnalysis], most: int) -> list[PointAnalysis]:
 
 def stack_charts(analysis: StudyAnalysis) -> list[Chart]:
     """One chart of all points: bars in time, and in shares; none where samples have no segments."""
-    points = [one for one in analysis.points if any(one.medians.get(name) for name in SEGMENTS)]
+    points = [one for one in analysis.points if any(one.stack.values())]
     shown = evenly(points, MAX_ROWS)
     return [_chart(points, shown)] if shown else []
 
@@ -37,16 +39,16 @@ def _chart(points: Sequence[PointAnalysis], shown: Sequence[PointAnalysis]) -> C
     from plotly.subplots import make_subplots
 
     several = len({one.point.device for one in shown}) > 1
-    sums = [sum(one.medians.get(name, 0.0) for name in SEGMENTS) for one in shown]
+    sums = [sum(one.stack.values()) for one in shown]
     unit = time_unit([*sums, *(one.medians.get("total") for one in shown)])
     places = list(range(len(shown)))
     figure = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.03, column_widths=[0.58, 0.42])
-    for name in SEGMENTS:
-        times = [one.medians.get(name, 0.0) for one in shown]
+    for name in STACK:
+        times = [one.stack.get(name, 0.0) for one in shown]
         if not any(times):
             continue
         hover = [
-            f"<b>{label(point_label(one.point, device=several))}</b><br>{name} {time_text(time)}, {100 * time / whole if whole else 0:.3g} % "
+            f"<b>{label(point_label(one.point, device=several))}</b><br>{_NAMES.get(name, name)} {time_text(time)}, {100 * time / whole if whole else 0:.3g} % "
             f"of the segments' sum<br>total {time_text(one.medians.get('total'))}"
             + (f"<br>overlap {time_text(one.medians['overlap'])}" if one.medians.get("overlap") else "")
             for one, time, whole in zip(shown, times, sums, strict=True)
@@ -54,7 +56,7 @@ def _chart(points: Sequence[PointAnalysis], shown: Sequence[PointAnalysis]) -> C
         common = {
             "y": places,
             "orientation": "h",
-            "name": name,
+            "name": _NAMES.get(name, name),
             "legendgroup": name,
             "width": 0.72,
             "marker": {"color": SEGMENT_COLOURS[name], "line": {"width": 0}},
@@ -102,9 +104,9 @@ def _caption(points: Sequence[PointAnalysis], shown: Sequence[PointAnalysis]) ->
             f"up to {time_text(max(overlaps))}): there the segments add up to more than the total. "
         )
     text += "The bar marks the median total. Medians do not add up exactly."
-    bounded = [one for one in shown if "device" in one.medians and "execute" not in one.medians]
+    bounded = [one for one in shown if "device" in one.stack]
     if bounded:
-        text += f" {len(bounded)} points have no device timestamps: queue, execute and wake are not told apart and not shown."
+        text += f" {len(bounded)} of {len(shown)} points have no device timestamps: nothing tells their queue, execute and wake apart."
     if len(shown) < len(points):
         text += f" {len(shown)} of {len(points)} points are shown, evenly chosen."
     return text

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..analysis import PointAnalysis, StudyAnalysis, analyse
+from ..analysis import STACK, PointAnalysis, StudyAnalysis, analyse
 from ..comparison import Verdict
 from ..flags import SampleFlag
 from ..point_status import PointStatus
@@ -48,6 +48,7 @@ _SHADES: Final[Mapping[str, str]] = {
     "queue": "░",
     "execute": "█",
     "wake": "▓",
+    "device": "█",
     "read": "░",
 }
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
@@ -126,7 +127,7 @@ def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool 
         parts.append(Text(_clean(one.result.reason), style="dim"))
     if not one.medians:
         return parts
-    bar = stack_bar(one.medians, 60)
+    bar = stack_bar(one.stack, 60)
     parts += [Padding(Group(bar, _legend([one])), (0, 0, 0, 2)), _segments(one, subtract_baseline)]
     rows = [("samples", one.samples_used)]
     flagged = {str(flag.name).lower().replace("_", " "): one.flagged(flag) for flag in SampleFlag}
@@ -171,17 +172,17 @@ def stack_bar(medians: Mapping[str, float], width: int, *, scale: float | None =
     """A latency stack of one line: each segment in its colour.
 
     Args:
-        medians: nanoseconds by name; segments that are not there are left out.
+        medians: nanoseconds by name, such as ``PointAnalysis.stack``.
         width: columns for ``scale``.
         scale: nanoseconds that fill the width; ``None`` takes the segments' sum.
     """
-    scale = scale or sum(medians.get(name, 0.0) for name in SEGMENTS)
+    scale = scale or sum(medians.get(name, 0.0) for name in STACK)
     text = Text()
     if not scale > 0:
         return text
     # Ends are rounded, not lengths, so that the whole is as long as it should be.
     end, filled = 0.0, 0
-    for name in SEGMENTS:
+    for name in STACK:
         end += medians.get(name, 0.0)
         cells = round(width * end / scale) - filled
         if cells > 0:
@@ -193,12 +194,12 @@ def stack_bar(medians: Mapping[str, float], width: int, *, scale: float | None =
 
 
 def _legend(points: Iterable[PointAnalysis]) -> Text:
-    found = {name for one in points for name in one.medians}
+    found = {name for one in points for name in one.stack}
     text = Text()
-    for name in SEGMENTS:
+    for name in STACK:
         if name in found:
             text.append(f"{_SHADES[name] * 2} ", style=SEGMENT_COLOURS[name])
-            text.append(f"{name}  ")
+            text.append("queue, execute and wake  " if name == "device" else f"{name}  ")
     return text
 
 
@@ -276,7 +277,7 @@ def _table_and_stacks(analysis: StudyAnalysis, points: Sequence[PointAnalysis]) 
 def _stacks(shown: Sequence[PointAnalysis]) -> list[RenderableType]:
     if not shown:
         return []
-    scale = max(sum(one.medians.get(name, 0.0) for name in SEGMENTS) for one in shown)
+    scale = max(sum(one.stack.values()) for one in shown)
     if not scale > 0:
         return []
     grid = Table.grid(padding=(0, 2))
@@ -286,7 +287,7 @@ def _stacks(shown: Sequence[PointAnalysis]) -> list[RenderableType]:
     for one in shown:
         grid.add_row(
             Text(_clean(point_label(one.point))),
-            stack_bar(one.medians, 48, scale=scale),
+            stack_bar(one.stack, 48, scale=scale),
             time_text(one.medians.get("total")),
         )
     return ["", Text("Where the time goes: medians of segments, and of the total", style="bold"), _legend(shown), grid]
