@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import errno
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import BinaryIO, Final
 
-from ..status import (
-    InvalidArgumentError,
-    NotFoundError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnavailableError,
-)
-from .flags import SampleFlag
+from ..status import InvalidArgumentError
 from .results import Results
-from .tables import points_table, sample_batches, sample_schema
+from .tables import Keep, points_table, sample_batches, sample_schema
+from .whole_file import write_whole
 
 __all__ = ["EXPORTS", "export_results", "export_to"]
 
@@ -38,7 +28,7 @@ def export_results(
     path: str | os.PathLike[str],
     *,
     raw: bool = False,
-    keep: SampleFlag | None = None,
+    keep: Keep = "kept",
 ) -> None:
     """Writes results to a file, which is either whole or not there: it takes its name when all of it is on the disk.
 
@@ -47,52 +37,24 @@ def export_results(
         kind: one of ``EXPORTS``. ``"markdown"`` has the columns that people look at, the others have all.
         path: of the file; one that is there is replaced.
         raw: one row a sample, of all phases, instead of one a point.
-        keep: which samples are in the statistics of points, as in ``PointResult.values``; raw rows are always all.
+        keep: which samples are in the statistics of points: ``"kept"`` for those of ``PointResult.keep``, or as in
+            ``PointResult.values``; raw rows are always all.
 
     Raises:
         InvalidArgumentError: no such kind.
         NotFoundError, PermissionDeniedError, ResourceExhaustedError: there is no such folder, it cannot be written, the
             disk is full.
     """
-    target = Path(path)
     _writer(kind)
-    with _file_errors(target):
-        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-        try:
-            with part.open("xb") as file:
-                export_to(results, kind, file, raw=raw, keep=keep)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(target)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+    write_whole(path, lambda file: export_to(results, kind, file, raw=raw, keep=keep))
 
 
-def export_to(
-    results: Results, kind: str, file: BinaryIO, *, raw: bool = False, keep: SampleFlag | None = None
-) -> None:
+def export_to(results: Results, kind: str, file: BinaryIO, *, raw: bool = False, keep: Keep = "kept") -> None:
     """``export_results`` to an open binary file, such as ``sys.stdout.buffer``."""
     _writer(kind)(results, file, raw, keep)
 
 
-@contextlib.contextmanager
-def _file_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path} cannot be written: there is no folder {path.parent}") from error
-    except (PermissionError, IsADirectoryError, NotADirectoryError) as error:
-        raise PermissionDeniedError(f"{path} cannot be written: {error.strerror}") from error
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise ResourceExhaustedError(
-                f"{path} cannot be written: {error.strerror}; nothing of it was kept"
-            ) from error
-        raise UnavailableError(f"{path} cannot be written: {error}") from error
-
-
-def _csv(results: Results, file: BinaryIO, raw: bool, keep: SampleFlag | None) -> None:
+def _csv(results: Results, file: BinaryIO, raw: bool, keep: Keep) -> None:
     from pyarrow import csv
 
     if not raw:
@@ -103,7 +65,7 @@ def _csv(results: Results, file: BinaryIO, raw: bool, keep: SampleFlag | None) -
             writer.write_batch(batch)
 
 
-def _parquet(results: Results, file: BinaryIO, raw: bool, keep: SampleFlag | None) -> None:
+def _parquet(results: Results, file: BinaryIO, raw: bool, keep: Keep) -> None:
     from pyarrow import parquet
 
     if not raw:
@@ -114,7 +76,7 @@ def _parquet(results: Results, file: BinaryIO, raw: bool, keep: SampleFlag | Non
             writer.write_batch(batch)
 
 
-def _json(results: Results, file: BinaryIO, raw: bool, keep: SampleFlag | None) -> None:
+def _json(results: Results, file: BinaryIO, raw: bool, keep: Keep) -> None:
     """An object of the study, its runs, devices, peaks and notes, and a list of points or samples."""
     head: dict[str, object] = {
         "study": dict(results.study),
@@ -134,7 +96,7 @@ def _json(results: Results, file: BinaryIO, raw: bool, keep: SampleFlag | None) 
     file.write(b"\n ]\n}\n")
 
 
-def _json_rows(results: Results, raw: bool, keep: SampleFlag | None) -> Iterator[Mapping[str, object]]:
+def _json_rows(results: Results, raw: bool, keep: Keep) -> Iterator[Mapping[str, object]]:
     if raw:
         for batch in sample_batches(results):
             yield from batch.to_pylist()
@@ -144,7 +106,7 @@ def _json_rows(results: Results, raw: bool, keep: SampleFlag | None) -> Iterator
             yield row
 
 
-def _markdown(results: Results, file: BinaryIO, raw: bool, keep: SampleFlag | None) -> None:
+def _markdown(results: Results, file: BinaryIO, raw: bool, keep: Keep) -> None:
     import pyarrow as pa
     from tabulate import tabulate
 
@@ -167,7 +129,7 @@ def _cell(value: object) -> object:
     return " ".join(value.replace("|", "\\|").split()) if isinstance(value, str) else value
 
 
-_WRITERS: Final[Mapping[str, Callable[[Results, BinaryIO, bool, SampleFlag | None], None]]] = {
+_WRITERS: Final[Mapping[str, Callable[[Results, BinaryIO, bool, Keep], None]]] = {
     "csv": _csv,
     "json": _json,
     "markdown": _markdown,
@@ -178,7 +140,7 @@ EXPORTS: Final = tuple(_WRITERS)
 """The kinds of exports."""
 
 
-def _writer(kind: str) -> Callable[[Results, BinaryIO, bool, SampleFlag | None], None]:
+def _writer(kind: str) -> Callable[[Results, BinaryIO, bool, Keep], None]:
     if kind not in _WRITERS:
         raise InvalidArgumentError(f"results are exported as {', '.join(EXPORTS)}; got {kind!r}")
     return _WRITERS[kind]

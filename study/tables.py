@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -22,20 +22,23 @@ from .rows import DURATIONS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["points_table", "sample_batches", "sample_schema"]
+__all__ = ["Keep", "points_table", "sample_batches", "sample_schema"]
 
 _POINT_COLUMNS: Final = ("point", "key", "target", "device", "device_name", "driver")
 _INT64: Final = 1 << 63
 
 Value = str | int | float | bool | None
+Keep = SampleFlag | Literal["kept"] | None
+"""Which samples are in statistics: ``"kept"`` for those of ``PointResult.keep``, or as in ``PointResult.values``."""
 
 
-def points_table(results: Results, *, keep: SampleFlag | None = None) -> pa.Table:
+def points_table(results: Results, *, keep: Keep = "kept") -> pa.Table:
     """One row a point, baselines too.
 
     Args:
         results: of the study.
-        keep: which samples are in the statistics, as in ``PointResult.values``.
+        keep: which samples are in the statistics: ``"kept"`` for those of ``PointResult.keep``, or as in
+            ``PointResult.values``.
 
     Returns:
         Who the point is (``point``, ``key``, ``target``, ``device``, ``device_name``, ``driver``), its axes, what was
@@ -53,8 +56,9 @@ def points_table(results: Results, *, keep: SampleFlag | None = None) -> pa.Tabl
         row = _who(result, devices)
         row.update((column, result.point.axes.get(axis)) for axis, column in axes.items())
         row.update(_sampled(result))
-        row.update(_statistics(results, result, keep))
-        row.update((f"{name}_median_ns", value) for name, value in result.medians(keep=keep).items())
+        chosen = _chosen(result, keep)
+        row.update(_statistics(results, result, chosen))
+        row.update((f"{name}_median_ns", value) for name, value in result.medians(keep=chosen).items())
         row["settings"] = json.dumps(dict(result.point.settings), ensure_ascii=False)
         rows.append(row)
     _add_figures(results, rows, keep)
@@ -63,6 +67,10 @@ def points_table(results: Results, *, keep: SampleFlag | None = None) -> pa.Tabl
     return pa.table({name: _array(values) for name, values in columns.items()}).replace_schema_metadata(
         _metadata(results)
     )
+
+
+def _chosen(result: PointResult, keep: Keep) -> SampleFlag | None:
+    return keep if keep is None or isinstance(keep, SampleFlag) else result.keep
 
 
 def _who(result: PointResult, devices: Mapping[str, DeviceRecord]) -> dict[str, Value]:
@@ -141,12 +149,12 @@ def _sampling(results: Results) -> tuple[float, int]:
     return float(confidence), int(seed)
 
 
-def _add_figures(results: Results, rows: Sequence[dict[str, Value]], keep: SampleFlag | None) -> None:
+def _add_figures(results: Results, rows: Sequence[dict[str, Value]], keep: Keep) -> None:
     """Figures that were known before measuring, and those of the medians, after all other columns but the settings."""
     taken = set(_in_order(rows))
     for row, result in zip(rows, results.points, strict=True):
         settings = row.pop("settings")
-        figures = {**result.point.derived, **results.figures(result, keep=keep)}
+        figures = {**result.point.derived, **results.figures(result, keep=_chosen(result, keep))}
         row.update((f"figure.{name}" if name in taken else name, value) for name, value in figures.items())
         row["settings"] = settings
 
