@@ -129,9 +129,9 @@ def _histogram(one: PointAnalysis) -> Chart:
     found = classify(values)
     unit = time_unit([float(np.median(values))])
     # The right end leaves out what would squeeze the body into one bar: severe outliers, unless they are many.
-    high = max(float(np.quantile(values, 0.97)), min(found.fences[3], float(values[-1])))
+    high = max(float(np.quantile(values, 0.9)), min(found.fences[3], float(values[-1])))
     high = min(high, float(values[-1]))
-    low = max(float(values[0]), min(found.fences[0], float(np.quantile(values, 0.03))))
+    low = max(float(values[0]), min(found.fences[0], float(np.quantile(values, 0.1))))
     margin = 0.03 * (high - low) or max(0.01 * high, 1.0)
     low, high = low - margin, high + margin
     inside = values[(values >= low) & (values <= high)]
