@@ -92,9 +92,11 @@ class ClusterClient:
         """
         try:
             found = self._client.scheduler_info(n_workers=-1)["workers"]
-            return {str(address): str(facts["local_directory"]) for address, facts in found.items()}
         except Exception as error:  # of several types, depending on where the connection broke
-            raise UnavailableError(f"the Dask scheduler does not answer any more: {error}") from error
+            raise UnavailableError(
+                "the Dask scheduler was lost; what was gathered is kept: run the study again to go on"
+            ) from error
+        return {str(address): str(facts["local_directory"]) for address, facts in found.items()}
 
     def submit(self, function: Callable[..., Result], *arguments: object, key: str, worker: str) -> ClusterTask[Result]:
         """Calls a function on a worker and on no other; what ``send`` gave may be an argument.

@@ -226,6 +226,7 @@ class Gathering:
         try:
             result = running.task.result()
         except UnavailableError as error:  # it ended, and its result went with its worker
+            self.client.workers()  # raises where it is the scheduler that was lost
             self._lost(running, f"brought no result: {error.message}")
             return
         except Exception as error:

@@ -94,7 +94,7 @@ class ClusterWorkers:
             if address in self._asked:
                 self._forget(self._asked.pop(address))
         lost = {address for address in gone if self.usable.pop(address, None) is not None}
-        for address in self._there.keys() - self.usable.keys() - self.refused.keys() - self._asked.keys():
+        for address in sorted(self._there.keys() - self.usable.keys() - self.refused.keys() - self._asked.keys()):
             self._asked[address] = self._ask(address)
         for address in [*self._asked]:
             if all(task.is_done for task in self._asked[address]):
