@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from .errors import usage, usage_error
+from .errors import printable, usage, usage_error
 from .streams import note
 from .study_extra import needs_study_extra
 
@@ -184,7 +184,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
             if options["html"] is not None:
                 from ..study.report import write_report
 
-                note(f"report: {write_report(results, options['html'])}")
+                note(printable(f"report: {write_report(results, options['html'])}"))
     ctx.exit(status)
 
 

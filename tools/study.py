@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from .errors import usage, usage_error
+from .errors import printable, usage, usage_error
 from .streams import note, put
 from .study_extra import needs_study_extra
 
@@ -133,6 +133,8 @@ def with_axes(described: Study, texts: tuple[str, ...]) -> Study:
     with usage("--axis"):
         axes = [parse_axis(text) for text in texts]
         for axis in axes:
+            if sum(axis.name == other.name for other in axes) > 1:
+                raise usage_error(f"--axis {axis.name} is given twice")
             if axis.name == described.compare and described.reference not in (None, *axis.values):
                 # What the others are compared with is not measured: the first of those that are stands in.
                 described = dataclasses.replace(described, reference=None)
@@ -201,7 +203,7 @@ def measure(
     with usage():
         points = expand(described, devices or described.devices or default_devices())
     waiting = _waiting(described, points, folder)
-    where = f"{folder}: " if kept else ""
+    where = f"{printable(str(folder))}: " if kept else ""
     if len(waiting) < len(points) and not quiet:
         left = f"the other {len(waiting)} are measured" if waiting else "nothing is left to measure"
         note(f"{where}{len(points) - len(waiting)} of {len(points)} points are done already; {left}")
@@ -217,7 +219,8 @@ def measure(
                 outcome = run_study(described, folder, devices=devices, progress=progress, validation=validation)
         except KeyboardInterrupt:
             if kept:
-                note(f"interrupted; what was measured is in {folder}, and the same command goes on from there")
+                kept_in = printable(str(folder))
+                note(f"interrupted; what was measured is in {kept_in}, and the same command goes on from there")
             raise
     # Of all runs: a point that was too noisy in an earlier one still is.
     counts = _statuses(folder)

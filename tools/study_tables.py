@@ -15,7 +15,7 @@ from ..study.export import export_to
 from ..study.results import Results
 from ..study.study import Study
 from ..study.study_file import load_study, study_as_dict
-from .errors import describe
+from .errors import describe, printable, usage
 from .streams import note, put
 from .tables import heading, print_facts, print_json, print_table
 
@@ -101,7 +101,13 @@ def print_result_list(folder: Path, as_json: bool) -> None:
 
 
 def print_study(study: Study, as_json: bool) -> None:
-    """What a study measures, and how its results are read."""
+    """What a study measures, and how its results are read.
+
+    Raises:
+        click.UsageError: its settings are wrong at a point.
+    """
+    with usage():
+        count = len(expand(study, study.devices or ("vulkan",)))
     if as_json:
         print_json(study_as_dict(study))
         return
@@ -110,7 +116,6 @@ def print_study(study: Study, as_json: bool) -> None:
         if paragraph.strip():
             put("\n" + " ".join(paragraph.split()))
     put()
-    count = len(expand(study, study.devices or ("vulkan",)))
     print_facts(
         [
             *(("target", f"{one.name} ({one.kind})") for one in study.targets),
@@ -212,9 +217,9 @@ def print_comparison(found: ResultsComparison) -> None:
     print_table(("point", "verdict", "ratio", "interval", "effect (Cliff's delta)", "samples"), rows)
     for name, labels in (("first", found.only_a), ("second", found.only_b)):
         if labels:
-            note(f"only in the {name}: {', '.join(labels)}")
+            note(printable(f"only in the {name}: {', '.join(labels)}"))
     for text in found.notes:
-        note(f"they differ in {text}" if ":" in text else text)
+        note(printable(f"they differ in {text}" if ":" in text else text))
 
 
 def print_comparison_json(found: ResultsComparison) -> None:
