@@ -224,6 +224,7 @@ def _marks(
                 {
                     **_line(left / ns, SERIES[1], "solid", 0),
                     "type": "rect",
+                    "layer": "below",
                     "x1": right / ns,
                     "fillcolor": faded(SERIES[1], 0.22),
                 }
