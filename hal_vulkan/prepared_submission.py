@@ -1,8 +1,8 @@
 """Submissions prepared for timing: between the two readings of the clock there is nothing but the native call.
 
 ``Queue.submit`` checks, locks and keeps books, which is part of what pumice costs. Who wants to know what Vulkan costs makes the structures
-of vkQueueSubmit beforehand: calling sequence ``PreparedSubmission(queue, command_buffers)`` → ``submit`` → ``wait`` …, any number of
-times. It signals the queue's own timeline and nothing else, as a program on plain Vulkan would.
+of vkQueueSubmit beforehand: calling sequence ``PreparedSubmission(queue, command_buffers)`` → ``submit`` → ``wait`` …, or ``run``, any
+number of times. It signals the queue's own timeline and nothing else, as a program on plain Vulkan would.
 
 Thread rule: one thread at a time. The command buffers must stay open; an interrupt (Ctrl-C) is served within a tenth of a second.
 """
@@ -33,6 +33,7 @@ class PreparedSubmission:
         queue: where it goes.
         clock: gives the host's time in nanoseconds.
         info, values: the VkSubmitInfo and the payload that it signals. For ``Queue``.
+        wait_info, wait_values: the VkSemaphoreWaitInfo and the payload that is waited for. For ``Queue``.
     """
 
     def __init__(
@@ -74,9 +75,9 @@ class PreparedSubmission:
             signalSemaphoreCount=1,
             pSignalSemaphores=self._semaphores,
         )
-        self._wait_values = ffi.new("uint64_t[1]")
-        self._wait_info = new(
-            "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self._semaphores, pValues=self._wait_values
+        self.wait_values: CData = ffi.new("uint64_t[1]")
+        self.wait_info: CData = new(
+            "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self._semaphores, pValues=self.wait_values
         )
         self._counter = ffi.new("uint64_t *")
 
@@ -97,7 +98,17 @@ class PreparedSubmission:
             ClosedError: something used was closed.
             DeviceLostError: the device is lost.
         """
-        return self.queue.submit_prepared(self)
+        number, before, after, _, _ = self.queue.submit_prepared(self)
+        return number, before, after
+
+    def run(self, timeout: float | None = None) -> tuple[int, int, int]:
+        """``submit`` and ``wait`` with less between the two native calls: what is there is Python's time in the samples.
+
+        Returns:
+            the host's time before and after vkQueueSubmit, and right after the wait.
+        """
+        _, before, after, awake, result = self.queue.submit_prepared(self, _SLICE_NS)
+        return before, after, self._wait_on(result, timeout) if result else awake
 
     def wait(self, number: int, timeout: float | None = None) -> int:
         """Sleeps in vkWaitSemaphores until a submission of the queue is done; returns the host's time right after.
@@ -106,18 +117,25 @@ class PreparedSubmission:
             DeadlineExceededError: the time (in seconds) passed first.
             DeviceLostError: the device is lost.
         """
+        # As short as can be, see ``run``: the deadline is looked at once it is late.
         device, clock = self._device, self.clock
-        self._wait_values[0] = number
-        wait, handle, info = device.fn.vkWaitSemaphores, device.handle, self._wait_info
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            result = wait(handle, info, _SLICE_NS)
-            awake = clock()
-            if not result:
-                return awake
+        self.wait_values[0] = number
+        result = device.fn.vkWaitSemaphores(device.handle, self.wait_info, _SLICE_NS)
+        awake = clock()
+        return awake if not result else self._wait_on(result, timeout)
+
+    def _wait_on(self, result: int, timeout: float | None) -> int:
+        """Goes on with a wait that took its first slice, or failed."""
+        device, clock = self._device, self.clock
+        wait, handle, info = device.fn.vkWaitSemaphores, device.handle, self.wait_info
+        deadline = None if timeout is None else time.monotonic() - _SLICE_NS / 1e9 + timeout
+        while result:
             if result != VK_TIMEOUT:
                 device.check(result, f"waiting for {self.queue.name}")
             _check_deadline(deadline, timeout)
+            result = wait(handle, info, _SLICE_NS)
+            awake = clock()
+        return awake
 
     def poll(self, number: int, timeout: float | None = None) -> int:
         """As ``wait``, by asking for the counter again and again: wakes soonest, and keeps a core busy."""

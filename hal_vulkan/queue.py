@@ -206,15 +206,20 @@ class Queue:
             self.retire()
         return number
 
-    def submit_prepared(self, prepared: PreparedSubmission) -> tuple[int, int, int]:
-        """For ``PreparedSubmission``: its number, and the host's time before and after vkQueueSubmit."""
+    def submit_prepared(self, prepared: PreparedSubmission, wait_ns: int = 0) -> tuple[int, int, int, int, int]:
+        """For ``PreparedSubmission``: its number, and the host's time before and after vkQueueSubmit.
+
+        With ``wait_ns`` it waits for so long at once, with nothing between that can be had before: then also the host's time
+        after vkWaitSemaphores, and what that returned; else 0 and 0.
+        """
         device, clock = self.device, prepared.clock
+        wait, device_handle, wait_info = device.fn.vkWaitSemaphores, device.handle, prepared.wait_info
         with self._lock:
             if device.lost is not None or device._closed:
                 device.check_usable()
             used = prepared.prepare()
             self._preparing = number = self._submitted + 1
-            prepared.values[0] = number
+            prepared.values[0] = prepared.wait_values[0] = number
             submit, handle, info = device.fn.vkQueueSubmit, self.handle, prepared.info
             try:
                 for _, recording in used:
@@ -232,7 +237,10 @@ class Queue:
                 self._preparing = 0
             if result or device.validation:
                 self._check_submitted(result, used, ())
-        return number, before, after
+        if not wait_ns:
+            return number, before, after, 0, 0
+        result = wait(device_handle, wait_info, wait_ns)
+        return number, before, after, clock(), result
 
     def _hold(
         self,

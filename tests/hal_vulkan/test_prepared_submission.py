@@ -31,6 +31,7 @@ HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 N = 64
 ONE = struct.pack("<f", 1.0)
 LOST = -4
+TIMEOUT = 2
 
 
 @pytest.fixture
@@ -75,9 +76,13 @@ def test_it_runs_each_time_it_is_submitted(device: Device, saxpy: ComputePipelin
             last = number
         assert count(arrays) == 100
         # Several at a time: the queue's order holds, and one wait is for all before it.
+        for _ in range(10):
+            called, returned, awake = prepared.run(10)
+            assert called <= returned <= awake
+        assert count(arrays) == 120
         numbers = [prepared.submit()[0] for _ in range(20)]
         prepared.wait(numbers[-1], 10)
-        assert numbers == sorted(numbers) and count(arrays) == 140
+        assert numbers == sorted(numbers) and count(arrays) == 160
 
 
 def test_it_has_its_place_among_ordinary_submissions(
@@ -181,6 +186,29 @@ def test_a_wait_ends_in_time(device: Device, how: str) -> None:
     assert time.monotonic() - began < 5
 
 
+def test_a_run_ends_in_time_and_goes_on_over_the_slices_of_a_wait(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wait is in slices of a tenth of a second, so that an interrupt is served; here the first ones all run out."""
+    prepared = PreparedSubmission(device.compute_queue, ())
+    real, left = device.fn.vkWaitSemaphores, 0
+
+    def slow(*arguments: object) -> int:
+        nonlocal left
+        left -= 1
+        return TIMEOUT if left >= 0 else int(real(*arguments))
+
+    monkeypatch.setattr(device.fn, "vkWaitSemaphores", slow)
+    left = 3
+    called, returned, awake = prepared.run(10)
+    assert called <= returned <= awake and left == -1
+    left = 10**9
+    with pytest.raises(DeadlineExceededError, match=r"not done within 0\.05 s"):
+        prepared.run(0.05)
+    monkeypatch.undo()
+    device.compute_queue.wait_idle(10)
+
+
 @pytest.mark.parametrize("function", ["vkQueueSubmit", "vkWaitSemaphores", "vkGetSemaphoreCounterValue"])
 def test_a_lost_device_is_said_and_sticks(driver: Driver, monkeypatch: pytest.MonkeyPatch, function: str) -> None:
     before = live_objects()
@@ -190,8 +218,9 @@ def test_a_lost_device_is_said_and_sticks(driver: Driver, monkeypatch: pytest.Mo
         with monkeypatch.context() as patch:
             patch.setattr(device.fn, function, lambda *arguments: LOST)
             with pytest.raises(DeviceLostError):
-                number, _, _ = prepared.submit()
-                prepared.poll(number, 10) if function == "vkGetSemaphoreCounterValue" else prepared.wait(number, 10)
+                if function == "vkGetSemaphoreCounterValue":
+                    prepared.poll(prepared.submit()[0], 10)
+                prepared.run(10)
         assert device.lost is not None
         with pytest.raises(DeviceLostError):
             prepared.submit()
