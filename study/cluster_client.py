@@ -6,6 +6,7 @@ Needs the ``cluster`` extra: ``pip install 'pumice[cluster]'``.
 from __future__ import annotations
 
 import contextlib
+import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -98,16 +99,33 @@ class ClusterClient:
             ) from error
         return {str(address): str(facts["local_directory"]) for address, facts in found.items()}
 
-    def submit(self, function: Callable[..., Result], *arguments: object, key: str, worker: str) -> ClusterTask[Result]:
-        """Calls a function on a worker and on no other; what ``send`` gave may be an argument.
+    def submit(
+        self, function: Callable[..., Result], *arguments: object, key: str, worker: str, sent: object = None
+    ) -> ClusterTask[Result]:
+        """Calls a function on a worker and on no other.
 
         A task whose worker is lost does not end: it waits for a worker of the same address until it is cancelled.
+
+        Args:
+            function: of a module that the worker can import.
+            arguments: they are pickled.
+            key: of the task, another one for each.
+            worker: its address.
+            sent: what ``send`` gave for this worker: one more argument.
         """
-        return ClusterTask(
-            self._client.submit(
-                function, *arguments, key=key, workers=[worker], allow_other_workers=False, pure=False, retries=0
-            )
-        )
+
+        # Schedulers unpickle tasks, of which they run none. What they get is this function, by value, and bytes: a scheduler need not have
+        # pumice, and where a worker lacks it that is the task's error and not the end of the worker.
+        def call(payload: bytes, *more: Any) -> Any:
+            import pickle
+
+            wanted, given = pickle.loads(payload)
+            return wanted(*given, *more)
+
+        more = () if sent is None else (sent,)
+        options = {"workers": [worker], "allow_other_workers": False, "pure": False, "retries": 0}
+        payload = pickle.dumps((function, arguments))
+        return ClusterTask(self._client.submit(call, payload, *more, key=key, **options))
 
     def send(self, data: object, worker: str) -> object:
         """Sends data to a worker, to be an argument of several tasks there.

@@ -196,7 +196,7 @@ class Gathering:
             return False
         work = self.work
         task = self.client.submit(
-            measure_chunk, work.study, chunk, files, work.validation, key, key=key, worker=address
+            measure_chunk, work.study, chunk, work.validation, key, key=key, worker=address, sent=files
         )
         self._running[key] = _Running(chunk, address, place, task)
         task.on_end(lambda: self._ended_tasks.put(key))
@@ -205,7 +205,7 @@ class Gathering:
     def _files_on(self, address: str) -> object:
         """The files, sent to a worker once."""
         if not self.work.files:
-            return {}
+            return None
         if address not in self._files:
             self._files[address] = self.client.send(self.work.files, address)
         return self._files[address]

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from ..hal_vulkan import shared_driver
@@ -110,16 +111,20 @@ def describe_worker(validation: bool | None) -> WorkerFacts:
 
 
 def measure_chunk(
-    study: Mapping[str, object], chunk: Chunk, files: Mapping[str, bytes], validation: bool | None, key: str
+    study: Mapping[str, object],
+    chunk: Chunk,
+    validation: bool | None,
+    key: str,
+    files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> ChunkResult:
     """Measures a chunk on the worker that runs this, for as long as somebody waits for the task.
 
     Args:
         study: as ``study_as_dict`` gives it.
         chunk: of it.
-        files: what the points name; see ``StudyFiles``.
         validation: turn the validation layers on; ``None`` asks ``PUMICE_VALIDATION``.
         key: the task's.
+        files: what the points name; see ``StudyFiles``.
     """
     watch = _Watch(key)
     device, measured = SinkLog(), SinkLog()

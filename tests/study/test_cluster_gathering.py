@@ -105,7 +105,9 @@ class FakeClient:
             raise UnavailableError("no such worker")
         return data
 
-    def submit(self, function: Callable[..., object], *arguments: Any, key: str, worker: str) -> Task:
+    def submit(
+        self, function: Callable[..., object], *arguments: Any, key: str, worker: str, sent: object = None
+    ) -> Task:
         task = Task(key, worker, arguments)
         if function.__name__ == "version":
             task.outcome = installed_version()
