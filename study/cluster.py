@@ -123,12 +123,10 @@ def run_on_cluster(
                         chunks.add_peaks(uri)
                 _note_sharing(workers.usable, having, alone, store)
                 work = Work(described, files.contents, validation, token)
-                total = (
-                    failed
-                    + Gathering(
-                        client, workers, work, chunks, having, store, points, progress, alone, worker_timeout
-                    ).run()
+                gathering = Gathering(
+                    client, workers, work, chunks, having, store, points, progress, alone, worker_timeout
                 )
+                total = failed + gathering.run()
                 outcome = "complete"
             finally:
                 store.end_run(outcome)
