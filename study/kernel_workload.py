@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any, Final
 
 import numpy as np
 
 from .. import shaders
 from ..hal_vulkan import Buffer, CommandBuffer, PlanOptions
+from ..hal_vulkan.pipeline import BoundSets
 from ..hal_vulkan.prepared_submission import PreparedSubmission
 from ..hal_vulkan.timestamps import TimestampRecorder, elapsed_ticks
 from ..runtime.array import DeviceArray
@@ -196,16 +198,19 @@ class KernelWorkload:
         turns = self._turns
         commands.begin()
         barrier = self._settings["barrier"] == "between"
-        for index in range(self._batch):
-            if index and barrier:
-                commands.execution_barrier()
-            if turns:
-                self._turn += 1
-                buffers, push = turns[self._turn % len(turns)]
-            if indirect is None:
-                commands.dispatch(pipeline, buffers, groups, push)
-            else:
-                commands.dispatch_indirect(pipeline, buffers, indirect, 0, push)
+        # Bound once, as by any program: descriptors bound anew for each dispatch would be part of what a dispatch more costs.
+        with closing(pipeline.bind(buffers)) as bound:
+            bindings: BoundSets | Sequence[Buffer] = bound
+            for index in range(self._batch):
+                if index and barrier:
+                    commands.execution_barrier()
+                if turns:
+                    self._turn += 1
+                    bindings, push = turns[self._turn % len(turns)]
+                if indirect is None:
+                    commands.dispatch(pipeline, bindings, groups, push)
+                else:
+                    commands.dispatch_indirect(pipeline, bindings, indirect, 0, push)
         commands.end()
 
     # -- running -------------------------------------------------------------------------------------
