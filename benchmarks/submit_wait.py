@@ -15,78 +15,36 @@ To add a case, write a method of ``PumiceCases`` that returns a ``Measure``, and
 from __future__ import annotations
 
 import json
-import os
 import random
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 import click
 import numpy as np
 import numpy.typing as npt
+from c_program import MUL, SAXPY, SETS, CProgram, Shader, build, check_output, stay_on_core
 from rich.console import Console
 from rich.table import Table
 
 import pumice
 from pumice import shaders
 from pumice.hal_vulkan import Buffer, CommandBuffer, ComputePipeline, MemoryTypeFlags
-from pumice.hal_vulkan.remedies import detect_platform
 from pumice.status import PumiceError
 
-Floats = npt.NDArray[np.float32]
 Times = npt.NDArray[np.float64]
 Measure = Callable[[int], list[int]]
 """Takes a number of repetitions; returns the nanoseconds of each."""
 
-_FOLDER: Final = Path(__file__).parent
-_SOURCE: Final = _FOLDER / "submit_wait.c"
-_PROGRAM: Final = _FOLDER / "build" / "submit_wait"
-_PACKAGES: Final = {
-    "debian": "apt-get install gcc libc6-dev libvulkan-dev",
-    "fedora": "dnf install gcc vulkan-loader-devel",
-    "arch": "pacman -S gcc vulkan-headers vulkan-icd-loader",
-    "linux": "install gcc, and the headers and the loader of Vulkan",
-}
-_FLOATS: Final = 4
-_SETS: Final = 4
 _NEW_SETS: Final = 100
 _MANY: Final = 1000
 # Pumice lets go of finished submissions every eighth time, so one call alone says too little.
 _GROUP: Final = 8
 _WARM_UP: Final = 4
 _RESAMPLES: Final = 2000
-
-
-@dataclass(frozen=True)
-class Shader:
-    """A kernel that both sides run over buffers of four floats.
-
-    Attributes:
-        name: in pumice.shaders.
-        buffers: how many it takes.
-        push_bytes: the size of its push constants.
-        expected: the last buffer after one dispatch, from what the buffers held; the push constants are all 0.
-    """
-
-    name: str
-    buffers: int
-    push_bytes: int
-    expected: Callable[[Sequence[Floats]], Floats]
-
-    def inputs(self, descriptor_set: int) -> list[Floats]:
-        """What the buffers of a descriptor set hold at first; submit_wait.c fills its own the same."""
-        first = 1 + np.arange(_FLOATS) + 100 * descriptor_set
-        return [(first + 10 * n).astype(np.float32) for n in range(self.buffers)]
-
-
-MUL: Final = Shader("mul", 3, 0, lambda inputs: inputs[0] * inputs[1])
-SAXPY: Final = Shader("examples/saxpy", 2, 4, lambda inputs: inputs[1])
 
 
 @dataclass(frozen=True)
@@ -182,7 +140,7 @@ class PumiceCases:
         return [
             Case("prerecorded", MUL, self.prerecorded(), "prerecorded", _GROUP, most_ratio=1.25),
             Case("re-recorded, other buffers", MUL, self.rerecorded(), "rerecorded", _GROUP),
-            Case("kernel call, other arrays", MUL, self.kernel_call(_SETS), "rerecorded", _GROUP, most_ratio=1.6),
+            Case("kernel call, other arrays", MUL, self.kernel_call(SETS), "rerecorded", _GROUP, most_ratio=1.6),
             Case("kernel call, new arrays", MUL, self.kernel_call(_NEW_SETS), "rerecorded", _GROUP, most_ratio=1.6),
             Case("record: same set", MUL, self.record_same_set(), "record", 1, _MANY, most_ns=1500, share=0.2),
             Case("record: alternating sets", MUL, self.record_other_sets(), "record-sets", 1, _MANY, share=0.2),
@@ -211,7 +169,7 @@ class PumiceCases:
                 payload += 1
                 commands = hal.create_command_buffer(one_shot=True)
                 commands.begin()
-                commands.dispatch(pipeline, self.mul_sets[i % _SETS], (1, 1, 1))
+                commands.dispatch(pipeline, self.mul_sets[i % SETS], (1, 1, 1))
                 commands.end()
                 queue.submit((commands,), signals=((semaphore, payload),))
                 semaphore.wait(payload)
@@ -319,7 +277,7 @@ class PumiceCases:
     def _make_sets(self, shader: Shader, pipeline: ComputePipeline) -> list[list[Buffer]]:
         """Buffers for each set, and one dispatch over them, which is checked."""
         sets = []
-        for number in range(_SETS):
+        for number in range(SETS):
             buffers = []
             for data in shader.inputs(number):
                 buffer = self.hal.create_buffer(
@@ -335,79 +293,6 @@ class PumiceCases:
             check_output("pumice", shader, number, np.frombuffer(buffers[-1].read(), np.float32))
             sets.append(buffers)
         return sets
-
-
-def check_output(who: str, shader: Shader, descriptor_set: int, got: npt.NDArray[np.generic]) -> None:
-    """Raises if a dispatch did not compute what NumPy does."""
-    expected = shader.expected(shader.inputs(descriptor_set))
-    if not np.array_equal(got, expected):
-        raise click.ClickException(f"{who}: {shader.name} over set {descriptor_set} gave {got}, not {expected}")
-
-
-class CProgram:
-    """A running submit_wait for one shader; talks with it by lines. Use it as a context manager."""
-
-    def __init__(self, device: pumice.Device, shader: Shader) -> None:
-        self._process = subprocess.Popen(
-            [
-                str(_PROGRAM),
-                device.profile.device_uuid.replace("-", ""),
-                str(device.hal.compute_queue.family),
-                str(shaders.path(shader.name)),
-                str(shader.buffers),
-                str(shader.push_bytes),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            if self._read() != "ready":
-                raise click.ClickException("the C program did not say that it is ready")
-            for number in range(_SETS):
-                check_output("the C program", shader, number, np.array(self.ask("output", number), np.float32))
-        except BaseException:
-            self.close()
-            raise
-
-    def ask(self, command: str, number: int) -> list[float]:
-        """Sends a command; returns the numbers that it is answered with."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{command} {number}\n")
-        self._process.stdin.flush()
-        return [float(word) for word in self._read().split()]
-
-    def _read(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise click.ClickException(f"the C program ended with status {self._process.wait()}; its error is above")
-        return line.strip()
-
-    def close(self) -> None:
-        """Ends the program by ending its input."""
-        self._process.communicate()
-
-    def __enter__(self) -> CProgram:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def build() -> None:
-    """Compiles submit_wait.c; where that fails, says what to install."""
-    remedy = f"To get what it needs: {_PACKAGES.get(detect_platform(), _PACKAGES['linux'])}"
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        raise click.ClickException(f"the C program to compare with needs a C compiler, and there is none. {remedy}")
-    _PROGRAM.parent.mkdir(exist_ok=True)
-    command = [compiler, "-O2", "-std=c11", "-Wall", "-Wextra", str(_SOURCE), "-o", str(_PROGRAM), "-lvulkan"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise click.ClickException(f"{' '.join(command)} failed:\n{done.stderr.strip()}\n{remedy}")
 
 
 def run(cases: Sequence[Case], programs: dict[str, CProgram], samples: int, rounds: int) -> list[Result]:
@@ -481,12 +366,7 @@ def main(
 ) -> None:
     """Times pumice beside a C program that does the same: submit and wait, record, run."""
     console = Console()
-    if cpu is not None:
-        try:
-            # Before the device is opened: threads of the driver, and the C program, inherit it.
-            os.sched_setaffinity(0, {cpu})
-        except (AttributeError, OSError) as error:
-            raise click.ClickException(f"this process cannot be kept on core {cpu}: {error}") from error
+    stay_on_core(cpu)
     build()
     try:
         device = pumice.open_device(uri)

@@ -1,0 +1,147 @@
+"""The C program on plain Vulkan (submit_wait.c) that pumice is compared with: how it is built, and how one talks with it.
+
+``build()`` → ``with CProgram(device, MUL) as program`` → ``program.ask("prerecorded", 100)``, any number of times.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+import pumice
+from pumice import shaders
+from pumice.hal_vulkan.remedies import detect_platform
+
+Floats = npt.NDArray[np.float32]
+
+_FOLDER: Final = Path(__file__).parent
+_SOURCE: Final = _FOLDER / "submit_wait.c"
+_PROGRAM: Final = _FOLDER / "build" / "submit_wait"
+_PACKAGES: Final = {
+    "debian": "apt-get install gcc libc6-dev libvulkan-dev",
+    "fedora": "dnf install gcc vulkan-loader-devel",
+    "arch": "pacman -S gcc vulkan-headers vulkan-icd-loader",
+    "linux": "install gcc, and the headers and the loader of Vulkan",
+}
+FLOATS: Final = 4
+"""Elements of each buffer."""
+SETS: Final = 4
+"""Descriptor sets, each with buffers of its own."""
+
+
+@dataclass(frozen=True)
+class Shader:
+    """A kernel that both sides run over buffers of four floats.
+
+    Attributes:
+        name: in pumice.shaders.
+        buffers: how many it takes.
+        push_bytes: the size of its push constants.
+        expected: the last buffer after one dispatch, from what the buffers held; the push constants are all 0.
+    """
+
+    name: str
+    buffers: int
+    push_bytes: int
+    expected: Callable[[Sequence[Floats]], Floats]
+
+    def inputs(self, descriptor_set: int) -> list[Floats]:
+        """What the buffers of a descriptor set hold at first; submit_wait.c fills its own the same."""
+        first = 1 + np.arange(FLOATS) + 100 * descriptor_set
+        return [(first + 10 * n).astype(np.float32) for n in range(self.buffers)]
+
+
+MUL: Final = Shader("mul", 3, 0, lambda inputs: inputs[0] * inputs[1])
+SAXPY: Final = Shader("examples/saxpy", 2, 4, lambda inputs: inputs[1])
+
+
+def check_output(who: str, shader: Shader, descriptor_set: int, got: npt.NDArray[np.generic]) -> None:
+    """Raises if a dispatch did not compute what NumPy does."""
+    expected = shader.expected(shader.inputs(descriptor_set))
+    if not np.array_equal(got, expected):
+        raise click.ClickException(f"{who}: {shader.name} over set {descriptor_set} gave {got}, not {expected}")
+
+
+class CProgram:
+    """A running submit_wait for one shader; talks with it by lines. Use it as a context manager."""
+
+    def __init__(self, device: pumice.Device, shader: Shader) -> None:
+        self._process = subprocess.Popen(
+            [
+                str(_PROGRAM),
+                device.profile.device_uuid.replace("-", ""),
+                str(device.hal.compute_queue.family),
+                str(shaders.path(shader.name)),
+                str(shader.buffers),
+                str(shader.push_bytes),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            if self._read() != "ready":
+                raise click.ClickException("the C program did not say that it is ready")
+            for number in range(SETS):
+                check_output("the C program", shader, number, np.array(self.ask("output", number), np.float32))
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, command: str, number: int) -> list[float]:
+        """Sends a command; returns the numbers that it is answered with."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{command} {number}\n")
+        self._process.stdin.flush()
+        return [float(word) for word in self._read().split()]
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise click.ClickException(f"the C program ended with status {self._process.wait()}; its error is above")
+        return line.strip()
+
+    def close(self) -> None:
+        """Ends the program by ending its input."""
+        self._process.communicate()
+
+    def __enter__(self) -> CProgram:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def build() -> None:
+    """Compiles submit_wait.c; where that fails, says what to install."""
+    remedy = f"To get what it needs: {_PACKAGES.get(detect_platform(), _PACKAGES['linux'])}"
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise click.ClickException(f"the C program to compare with needs a C compiler, and there is none. {remedy}")
+    _PROGRAM.parent.mkdir(exist_ok=True)
+    command = [compiler, "-O2", "-std=c11", "-Wall", "-Wextra", str(_SOURCE), "-o", str(_PROGRAM), "-lvulkan"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise click.ClickException(f"{' '.join(command)} failed:\n{done.stderr.strip()}\n{remedy}")
+
+
+def stay_on_core(cpu: int | None) -> None:
+    """Keeps this process on one core (Linux), and the driver's threads and the C program, which inherit it from before they are started."""
+    if cpu is not None:
+        try:
+            os.sched_setaffinity(0, {cpu})
+        except (AttributeError, OSError) as error:
+            raise click.ClickException(f"this process cannot be kept on core {cpu}: {error}") from error
