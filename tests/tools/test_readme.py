@@ -20,12 +20,49 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDER = ".venv/bin/"
 
 
-def commands() -> list[str]:
-    """The lines of the shell block under "Command line"."""
-    section = README.partition("\n### Command line\n")[2]
+def commands(heading: str) -> list[str]:
+    """The lines of the shell block under a heading."""
+    section = README.partition(f"\n### {heading}\n")[2]
     block = re.match(r"\s*```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert block is not None
     return block[1].splitlines()
+
+
+def run_line(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        line,
+        shell=True,
+        cwd=folder,
+        env={k: v for k, v in os.environ.items() if k != "PUMICE_DEVICE"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.vulkan
+@pytest.mark.usefixtures("driver")
+@pytest.mark.skipif(sys.platform == "win32", reason="the page is written for a POSIX shell")
+def test_the_commands_about_timing(tmp_path: Path) -> None:
+    try:
+        find_compiler()
+    except UnavailableError as error:
+        pytest.skip(error.message)
+    for folder in ("shaders", "examples"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    installed = Path(sys.executable).parent
+    lines = [line.partition("  #")[0].strip() for line in commands("Timing")]
+    assert lines[0] == f"{FOLDER}pip install -e '.[study]'"  # which the environment of the tests has
+    for line in lines[1:]:
+        assert line.startswith(f"{FOLDER}pumice ")
+        done = run_line(shlex.quote(str(installed / "pumice")) + line.removeprefix(f"{FOLDER}pumice"), tmp_path)
+        # What is too noisy, slower or not depends on the machine; all else does not.
+        noisy = (0, 3, 4) if " compare " in line else (0, 3) if " run batch" in line or " bench " in line else (0,)
+        assert done.returncode in noisy, f"{line}: {done.returncode} {done.stderr}"
+        assert "internal error" not in done.stderr
+    assert (tmp_path / "after" / "report.html").stat().st_size > 1e6
+    assert (tmp_path / "after.csv").read_text().count("\n") > 10
 
 
 @pytest.mark.vulkan
@@ -41,22 +78,13 @@ def test_the_commands(tmp_path: Path) -> None:
     # The environment that runs the tests stands for the one that `make demo` makes.
     installed = Path(sys.executable).parent
     printed = []
-    for line in commands():
+    for line in commands("Command line"):
         command = line.partition("#")[0].strip()
         words = shlex.split(command)
         assert command.startswith(FOLDER) and words[0] in (f"{FOLDER}pumice", f"{FOLDER}python")
         program = words[0].removeprefix(FOLDER)
         script = shlex.quote(str(installed / program if program == "pumice" else sys.executable))
-        done = subprocess.run(
-            script + command.removeprefix(words[0]),
-            shell=True,
-            cwd=tmp_path,
-            env={k: v for k, v in os.environ.items() if k != "PUMICE_DEVICE"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = run_line(script + command.removeprefix(words[0]), tmp_path)
         assert done.returncode == 0, f"{command}: {done.stderr}"
         if " run " in command:
             printed.append(done.stdout)
