@@ -418,6 +418,42 @@ def test_a_device_without_timestamps(untimed: None) -> None:
     assert math.isfinite(json.loads(asked.stdout)["points"][0]["median_ns"])
 
 
+# -- what is printed ---------------------------------------------------------------------------------
+
+
+def test_the_summary() -> None:
+    result = run(MUL, "--size", 16, "--batch", 4, "--quiet", *FAST)
+    assert result.exit_code == 0, result.stderr
+    assert "\x1b" not in result.output
+    for text in ("mul", "submit", "execute", "wake", "total", "empty kernel", "mul without timestamps"):
+        assert text in result.stdout
+    assert "less the empty kernel" not in result.stdout and "overlap at" not in result.stdout
+
+
+def test_the_summary_flags_overlap_and_subtracts() -> None:
+    result = run(MUL, "--size", 16, "--batch", 4, "--barrier", "none", "--subtract-baseline", "--quiet", *FAST)
+    assert result.exit_code == 0, result.stderr
+    assert "may overlap" in result.stdout and "no dispatch's own time" in result.stdout
+    assert "less the empty kernel's median" in result.stdout
+
+
+def test_the_summary_of_a_program() -> None:
+    result = run(MODULE, "--input", SEVEN, "--quiet", *FAST)
+    assert result.exit_code == 0, result.stderr
+    assert "digits" in result.stdout and "total" in result.stdout
+
+
+def test_a_report(tmp_path: Path) -> None:
+    path = tmp_path / "a <b>.html"
+    result = run(MUL, "--size", 16, "--html", path, "--json", *ALONE)
+    assert result.exit_code == 0, result.stderr
+    assert f"report: {path}" in result.stderr
+    text = path.read_text(encoding="utf-8")
+    assert text.lstrip().lower().startswith("<!doctype html>") and "mul.spv" in text
+    nowhere = run(MUL, "--size", 16, "--html", tmp_path / "nosuch" / "x.html", "--json", *ALONE)
+    assert nowhere.exit_code == 1 and "there is no folder" in nowhere.stderr
+
+
 # -- results -----------------------------------------------------------------------------------------
 
 

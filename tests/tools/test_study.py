@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
+import os
 import re
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -264,6 +268,28 @@ def test_exports_that_cannot_be_written(tmp_path: Path) -> None:
     assert "holds no results" in failed(1, "export", tmp_path / "nosuch", "--csv", "-")
 
 
+def test_reports(tmp_path: Path) -> None:
+    folder = make(tmp_path / "a", [1000, 0])
+    printed = good("report", folder)
+    assert "sizes" in printed and "done" in printed and "no such queue" in printed
+    assert good("report", folder, "--html") == f"{folder / 'report.html'}\n"
+    assert good("report", folder, "--out", tmp_path / "x y.html") == f"{tmp_path / 'x y.html'}\n"
+    for path in (folder / "report.html", tmp_path / "x y.html"):
+        text = path.read_text(encoding="utf-8")
+        assert text.lstrip().lower().startswith("<!doctype html>")
+        assert not re.search(r"<(script|img|link)\b[^>]*\b(src|href)=.https?:", text), "it needs nothing else"
+    assert "there is no folder" in failed(1, "report", folder, "--out", tmp_path / "nosuch" / "x.html")
+    assert "holds no results" in failed(1, "report", tmp_path / "nosuch")
+
+
+def test_a_report_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("click.launch", opened.append)
+    folder = make(tmp_path / "a", [1000])
+    good("report", folder, "--open")
+    assert opened == [(folder / "report.html").resolve().as_uri()]
+
+
 def test_hostile_names_do_not_steer_the_terminal(tmp_path: Path) -> None:
     name = "a\x1b[31m\n'b'"
     folder = tmp_path / name
@@ -274,7 +300,7 @@ def test_hostile_names_do_not_steer_the_terminal(tmp_path: Path) -> None:
         store.add_device("lava\x1bpipe", name="\x1b[5mGPU", driver="\x1b", facts={})
         store.add_note("\x1b[7mnote")
         store.set_status(0, "failed", "\x1b[1mreason\nnext")
-    for arguments in (("list", tmp_path), ("show", folder), ("compare", folder, folder)):
+    for arguments in (("list", tmp_path), ("show", folder), ("compare", folder, folder), ("report", folder)):
         result = study(*arguments)
         assert "\x1b" not in result.output and "internal error" not in result.stderr, arguments
     for arguments in (("show", f"{folder}x"), ("run", f"{folder}.toml"), ("report", f"{folder}x")):
@@ -444,6 +470,29 @@ class TestRun:
     def test_a_reference_that_is_not_measured(self, toml: Path, tmp_path: Path) -> None:
         changed(toml, "[sampling]", 'compare = "batch"\nreference = 1\n[sampling]')
         assert study("run", toml, "--out", tmp_path / "r", "--axis", "batch=2", "--axis", "n=4").exit_code == 0
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="terminals as POSIX has them")
+    def test_a_terminal_gets_a_bar_with_the_time_left(self, toml: Path, tmp_path: Path) -> None:
+        master, terminal = os.openpty()
+        program = "from pumice.tools.cli import main; main(prog_name='pumice')"
+        done = subprocess.run(
+            [sys.executable, "-c", program, "study", "run", str(toml), "--out", str(tmp_path / "r")],
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+            timeout=60,
+            check=False,
+        )
+        os.close(terminal)
+        said = b""
+        with contextlib.suppress(OSError):  # how the end of a terminal's output is told
+            while part := os.read(master, 65536):
+                said += part
+        os.close(master)
+        text = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", said).decode()
+        assert (done.returncode, done.stdout) == (0, b""), text
+        assert re.search(r"\d/4 points .*left", text) and "4 points done" in text
+        assert "] done" not in text
 
     def test_push_constants_as_texts(self, toml: Path, tmp_path: Path) -> None:
         changed(toml, "builtin:mul", "builtin:examples/saxpy")
