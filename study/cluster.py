@@ -73,7 +73,7 @@ def run_on_cluster(
         validation: turn the workers' validation layers on; ``None`` asks ``PUMICE_VALIDATION`` here, and then each worker's.
         alone: what measures one chunk at a time: ``"machine"``, whatever workers and devices it has; ``"device"``, for several devices of a machine
             at once, which share its processors; ``"worker"``, for workers that have a device and processors of their own each.
-        worker_timeout: seconds to wait for a worker: for the first one, and for one with a device that all workers with it were lost of. Points
+        worker_timeout: seconds to wait for a worker to come: for the first one, and for one with a device that all workers with it were lost of. Points
             that none came for fail, and the others go on.
 
     Returns:

@@ -14,6 +14,7 @@ from .cluster_worker import WorkerFacts, describe_worker
 __all__ = ["ClusterWorkers", "installed_version"]
 
 _LOOK_S: Final = 0.5
+_ANSWER_S: Final = 30.0
 
 
 class _Asked(NamedTuple):
@@ -57,16 +58,17 @@ class ClusterWorkers:
         """Waits until there is a worker, and until each that is there has said what it is.
 
         Args:
-            timeout: seconds; those that were too busy until then may come later.
+            timeout: seconds for the first one to come. Those that are there have half a minute at least to answer; one that is too busy
+                may come later.
 
         Raises:
             UnavailableError: no worker came or answered, or the scheduler is gone.
             IncompatibleError: a worker has another version of pumice; the message has both.
         """
-        deadline = time.monotonic() + timeout
+        began = time.monotonic()
         self.look()
         while self._asked or not (self.usable or self.refused):
-            left = deadline - time.monotonic()
+            left = began + (max(timeout, _ANSWER_S) if self._asked else timeout) - time.monotonic()
             if left <= 0:
                 break
             self._answered.wait(min(left, _LOOK_S))

@@ -54,7 +54,7 @@ Answer = TypeVar("Answer")
 
 def until(found: Callable[[], Answer | None]) -> Answer:
     """Asks until there is an answer."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 40
     while time.monotonic() < deadline:
         answer = found()
         if answer is not None:
