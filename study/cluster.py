@@ -34,7 +34,7 @@ from .expansion import expand
 from .point import Point
 from .point_status import PointStatus
 from .results import Results
-from .runner import pending_points, prior_samples
+from .runner import default_devices, pending_points, prior_samples
 from .sampler import Progress, SampleRun
 from .store import Store
 from .study import Study
@@ -93,7 +93,7 @@ def run_on_cluster(
     everywhere = ALL_DEVICES in devices
     if everywhere and len(devices) > 1:
         raise InvalidArgumentError(f"{ALL_DEVICES!r} is each device of the cluster; got {', '.join(devices)}")
-    points = () if everywhere else expand(study, devices)
+    points = () if everywhere else expand(study, devices or study.devices or default_devices())
     # The workers' own variable counts where nobody says anything here.
     validation = True if validation is None and validation_requested(None) else validation
     began = time.monotonic_ns()
@@ -104,7 +104,10 @@ def run_on_cluster(
             points = expand(study, distinct_devices(workers.usable))
         having = match_devices(dict.fromkeys(point.device for point in points), workers.usable)
         path, described = Path(folder), study_as_dict(study)
-        store = Store.open(path, described, points) if Store.exists(path) else Store.create(path, described, points)
+        if Store.exists(path):
+            store = Store.open(path, described, points)
+        else:
+            store = Store.create(path, described, points, text=study.text)
         with store:
             priors = prior_samples(path)
             waiting = pending_points(points, store.statuses())

@@ -11,6 +11,7 @@ Exit statuses of its own, besides those of every command (cli.py):
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections import Counter
@@ -265,20 +266,29 @@ def _statuses(folder: Path) -> Counter[str]:
 @click.option("--html", is_flag=True, help="Write DIR/report.html: one file, which needs nothing else.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the HTML there.")
 @click.option("--open", "show", is_flag=True, help="And open it in the browser.")
+@click.option(
+    "--compare-with",
+    "earlier",
+    type=click.Path(path_type=Path),
+    metavar="DIR_A",
+    help="Earlier results to compare with, in the HTML.",
+)
 @needs_study_extra()
-def report(folder: Path, html: bool, out: Path | None, show: bool) -> None:
+def report(folder: Path, html: bool, out: Path | None, show: bool, earlier: Path | None) -> None:
     """Show the results in DIR: on the terminal, or as a page with plots."""
     from ..study.results import Results
 
-    with Results.open(folder) as results:
-        if not (html or out or show):
+    with contextlib.ExitStack() as stack:
+        results = stack.enter_context(Results.open(folder))
+        if not (html or out or show or earlier):
             from .study_tables import print_results
 
             print_results(results)
             return
         from ..study.report import write_report
 
-        path = write_report(results, out or folder / "report.html")
+        before = None if earlier is None else stack.enter_context(Results.open(earlier))
+        path = write_report(results, out or folder / "report.html", compare_with=before)
     put(str(path))
     if show:
         click.launch(path.resolve().as_uri())

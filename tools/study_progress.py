@@ -55,6 +55,10 @@ class StudyProgress:
         """See ``sampler.Progress``."""
         self._fractions.pop(point.index, None)
         self._finished += 1
+        if self._finished > self._total:  # a cluster may have more devices than was known
+            self._total = self._finished
+            if self._bar is not None:
+                self._bar.update(self._task, total=self._total)
         text = f"[{self._finished}/{self._total}] {status:7} {point.label}: {reason}"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._finished + sum(self._fractions.values()))
