@@ -9,14 +9,15 @@ Between the turns the reference kernel is run, and the clocks are read.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from ..status import DeviceLostError, PumiceError, UnavailableError, UnimplementedError
+from ..status import DeviceLostError, PumiceError, ResourceExhaustedError, UnavailableError, UnimplementedError
 from .device_clocks import clock_reader
 from .device_pool import DevicePool
 from .point import Point
@@ -185,7 +186,8 @@ class Sampler:
         )
         self._sink.set_status(point.index, PointStatus.SAMPLING)
         try:
-            run.start()
+            with _memory_errors():
+                run.start()
         except PumiceError as error:
             self._fail(run, error, result)
             return None
@@ -198,7 +200,8 @@ class Sampler:
         count, preempted, late = run.count, run.preempted, run.throttled
         began = time.monotonic_ns()
         try:
-            decision = run.take_block(throttled=throttled)
+            with _memory_errors():
+                decision = run.take_block(throttled=throttled)
         except PumiceError as error:
             self._fail(run, error, result)
             return True
@@ -243,3 +246,12 @@ class Sampler:
             self._progress.finished(run.point, status, reason)
         if isinstance(error, DeviceLostError):
             raise error
+
+
+@contextlib.contextmanager
+def _memory_errors() -> Iterator[None]:
+    """Within it, a host without memory for one point is an error like a device without: the other points go on."""
+    try:
+        yield
+    except MemoryError as error:
+        raise ResourceExhaustedError(f"the host is out of memory: {error}; make the point smaller") from error

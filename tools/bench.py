@@ -153,6 +153,8 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
             f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or GLSL"
         )
     _reject(ctx, file, kind)
+    if options["defines"] and kind is FileKind.SPIRV:
+        raise usage_error(f"--define is for GLSL; {file} is a {kind.value}")
     if options["subtract_baseline"] and not options["baseline"]:
         raise usage_error("--subtract-baseline needs the baseline; leave --no-baseline out")
     with usage("--axis"):

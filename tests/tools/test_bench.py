@@ -289,6 +289,7 @@ def test_what_a_program_does_not_take(words: list[str], message: str) -> None:
     [
         (["--size", "0"], "--size"),
         (["--batch", "0"], "--batch"),
+        (["--define", "A=1"], "--define is for GLSL"),
         (["--function", "x"], "--function is of modules"),
         (["--input", "x"], "--input is of modules"),
         (["--path", "async"], "--path is of modules"),
@@ -365,6 +366,14 @@ def test_a_point_that_fails_leaves_the_others() -> None:
     assert [point["status"] for point in points] == ["done", "failed"] * 2
     assert "RESOURCE_EXHAUSTED: mul: (99999999, 1, 1) workgroups are more than" in points[1]["reason"]
     assert len(re.findall(r"^\[\d/4\] failed  mul", result.stderr, re.MULTILINE)) == 2
+
+
+def test_a_point_that_the_host_has_no_memory_for_leaves_the_others() -> None:
+    result = run(MUL, "--axis", "size=4,1000000000000000", "--timestamps", "span", "--json", *ALONE)
+    assert result.exit_code == 1
+    points = json.loads(result.stdout)["points"]
+    assert [point["status"] for point in points] == ["done", "failed"]
+    assert points[1]["reason"].startswith("RESOURCE_EXHAUSTED: ")
 
 
 def test_more_queues_than_the_device_has_are_skipped() -> None:
