@@ -201,7 +201,7 @@ def test_a_run_ends_in_time_and_goes_on_over_the_slices_of_a_wait(
     monkeypatch.setattr(device.fn, "vkWaitSemaphores", slow)
     left = 3
     called, returned, awake = prepared.run(10)
-    assert called <= returned <= awake and left == -1
+    assert called <= returned <= awake and left < 0
     left = 10**9
     with pytest.raises(DeadlineExceededError, match=r"not done within 0\.05 s"):
         prepared.run(0.05)
