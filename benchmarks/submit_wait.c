@@ -10,6 +10,9 @@
  *     prerecorded N       N times: submit and wait for one dispatch that was recorded beforehand
  *     rerecorded N        N times: reset, record one dispatch of other buffers than the last, submit and wait
  *     thousand N          N times: submit and wait for a thousand dispatches that were recorded beforehand
+ *     timed N             N times: as `prerecorded`, between timestamps at the top and the bottom of the pipe; answers
+ *                         with the nanoseconds between these, on the device (if the queue family has timestamps)
+ *     timed-thousand N    the same with a thousand dispatches
  *     record N            N times: record a thousand dispatches, all of one descriptor set
  *     record-sets N       the same, with another descriptor set for each dispatch
  *     record-push N       the same as `record`, with other push constants for each dispatch (if the shader takes any)
@@ -47,12 +50,15 @@ enum { SETS = 4, MOST_BUFFERS = 8, MOST_PUSH_BYTES = 128, FLOATS = 4, MANY = 100
     F(vkCmdDispatch)                                                                                                   \
     F(vkCmdPipelineBarrier)                                                                                            \
     F(vkCmdPushConstants)                                                                                              \
+    F(vkCmdResetQueryPool)                                                                                             \
+    F(vkCmdWriteTimestamp)                                                                                             \
     F(vkCreateBuffer)                                                                                                  \
     F(vkCreateCommandPool)                                                                                             \
     F(vkCreateComputePipelines)                                                                                        \
     F(vkCreateDescriptorPool)                                                                                          \
     F(vkCreateDescriptorSetLayout)                                                                                     \
     F(vkCreatePipelineLayout)                                                                                          \
+    F(vkCreateQueryPool)                                                                                               \
     F(vkCreateSemaphore)                                                                                               \
     F(vkCreateShaderModule)                                                                                            \
     F(vkDestroyBuffer)                                                                                                 \
@@ -62,6 +68,7 @@ enum { SETS = 4, MOST_BUFFERS = 8, MOST_PUSH_BYTES = 128, FLOATS = 4, MANY = 100
     F(vkDestroyDevice)                                                                                                 \
     F(vkDestroyPipeline)                                                                                               \
     F(vkDestroyPipelineLayout)                                                                                         \
+    F(vkDestroyQueryPool)                                                                                              \
     F(vkDestroySemaphore)                                                                                              \
     F(vkDestroyShaderModule)                                                                                           \
     F(vkDeviceWaitIdle)                                                                                                \
@@ -69,6 +76,7 @@ enum { SETS = 4, MOST_BUFFERS = 8, MOST_PUSH_BYTES = 128, FLOATS = 4, MANY = 100
     F(vkFreeMemory)                                                                                                    \
     F(vkGetBufferMemoryRequirements)                                                                                   \
     F(vkGetDeviceQueue)                                                                                                \
+    F(vkGetQueryPoolResults)                                                                                           \
     F(vkMapMemory)                                                                                                     \
     F(vkQueueSubmit)                                                                                                   \
     F(vkResetCommandPool)                                                                                              \
@@ -126,6 +134,9 @@ struct bench {
     struct commands rerecorded;
     struct commands thousand;
     struct commands recording;
+    struct commands timed[2]; /* of one dispatch, and of a thousand */
+    VkQueryPool queries;
+    double ns_per_tick;
     uint32_t turn; /* which set the next re-recorded dispatch takes */
 };
 
@@ -197,6 +208,7 @@ static void open_device(struct bench *b, const uint8_t uuid[VK_UUID_SIZE])
     if (!b->physical)
         fail("none of the %u Vulkan device(s) has the UUID asked for", (unsigned)count);
     b->stride = properties.properties.limits.minStorageBufferOffsetAlignment;
+    b->ns_per_tick = properties.properties.limits.timestampPeriod;
     if (b->stride < FLOATS * sizeof(float))
         b->stride = FLOATS * sizeof(float);
 
@@ -497,6 +509,54 @@ static int64_t time_thousand(struct bench *b)
     return now() - start;
 }
 
+static void record_timed(const struct bench *b, VkCommandBuffer commands, uint32_t dispatches)
+{
+    begin(commands, 0);
+    fn.vkCmdResetQueryPool(commands, b->queries, 0, 2);
+    fn.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, b->queries, 0);
+    bind_all(b, commands, 0);
+    for (uint32_t i = 0; i < dispatches; i++)
+        fn.vkCmdDispatch(commands, 1, 1, 1);
+    fn.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, b->queries, 1);
+    end(commands);
+}
+
+static void make_timed(struct bench *b)
+{
+    VkQueryPoolCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+        .queryType = VK_QUERY_TYPE_TIMESTAMP,
+        .queryCount = 2,
+    };
+    check(fn.vkCreateQueryPool(b->device, &info, NULL, &b->queries), "creating a query pool");
+    for (int i = 0; i < 2; i++) {
+        make_commands(b, &b->timed[i]);
+        record_timed(b, b->timed[i].handle, i ? MANY : 1);
+    }
+}
+
+static int64_t time_device(struct bench *b, int which)
+{
+    if (!b->queries)
+        make_timed(b);
+    submit_and_wait(b, &b->timed[which]);
+    uint64_t ticks[2];
+    check(fn.vkGetQueryPoolResults(b->device, b->queries, 0, 2, sizeof ticks, ticks, sizeof ticks[0],
+                                   VK_QUERY_RESULT_64_BIT),
+          "reading timestamps");
+    return (int64_t)((double)(ticks[1] - ticks[0]) * b->ns_per_tick);
+}
+
+static int64_t time_timed(struct bench *b)
+{
+    return time_device(b, 0);
+}
+
+static int64_t time_timed_thousand(struct bench *b)
+{
+    return time_device(b, 1);
+}
+
 /* Recording is timed without its begin, end and reset: the question is what one more dispatch costs. */
 static VkCommandBuffer begin_recording(struct bench *b)
 {
@@ -551,6 +611,7 @@ static const struct {
     int pushes;
 } measurements[] = {
     {"prerecorded", time_prerecorded, 0}, {"rerecorded", time_rerecorded, 0}, {"thousand", time_thousand, 0},
+    {"timed", time_timed, 0},             {"timed-thousand", time_timed_thousand, 0},
     {"record", time_record, 0},           {"record-sets", time_record_sets, 0}, {"record-push", time_record_push, 1},
 };
 
@@ -603,6 +664,11 @@ static void close_all(struct bench *b)
     fn.vkDeviceWaitIdle(b->device);
     for (int i = 0; i < 4; i++)
         fn.vkDestroyCommandPool(b->device, all[i]->pool, NULL);
+    if (b->queries) {
+        fn.vkDestroyCommandPool(b->device, b->timed[0].pool, NULL);
+        fn.vkDestroyCommandPool(b->device, b->timed[1].pool, NULL);
+        fn.vkDestroyQueryPool(b->device, b->queries, NULL);
+    }
     fn.vkDestroySemaphore(b->device, b->timeline, NULL);
     fn.vkDestroyPipeline(b->device, b->pipeline, NULL);
     fn.vkDestroyShaderModule(b->device, b->shader, NULL);

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..status import FailedPreconditionError, InvalidArgumentError
 from .comparison import Comparison, compare
 from .point_result import PointResult
@@ -112,9 +114,13 @@ def _compare(
         if not one.count:
             return PointComparison(key, a, b, None, f"no samples in the {name} results ({one.status}: {one.reason})")
     keep_a, keep_b = a.keep, b.keep
+    first, second = a.values(measure, keep=keep_a), b.values(measure, keep=keep_b)
+    for name, values in (("first", first), ("second", second)):
+        if np.all(np.isnan(values)):
+            return PointComparison(key, a, b, None, f"no {measure} in the {name} results")
     comparison = compare(
-        a.values(measure, keep=keep_a),
-        b.values(measure, keep=keep_b),
+        first,
+        second,
         confidence=confidence,
         resolution=resolution,
         threshold=threshold,

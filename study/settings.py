@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -85,6 +86,8 @@ def _check(sampling: Sampling, name: str, kind: type[int] | type[float], least: 
     accepted = (int,) if kind is int else (int, float)
     if isinstance(value, bool) or not isinstance(value, accepted):
         raise InvalidArgumentError(f"{name} is {'an int' if kind is int else 'a number'}, got {value!r}")
+    if not math.isfinite(value):
+        raise InvalidArgumentError(f"{name} is finite, got {value!r}; for ever is 1e9")
     if not value >= least or (most is not None and value > most):
         bound = f"at least {least:g}" if most is None else f"from {least:g} to {most:g}"
         raise InvalidArgumentError(f"{name} is {bound}, got {value!r}")
