@@ -13,8 +13,8 @@ second at the bottom, when all its commands are done. It disturbs nothing betwee
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..status import FailedPreconditionError, UnimplementedError
@@ -23,7 +23,7 @@ from .native import VK_NOT_READY, CData, check, ffi, new
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["ClockCalibration", "DispatchTiming", "TimestampRecorder", "calibrate"]
+__all__ = ["ClockCalibration", "DispatchTiming", "TimestampRecorder", "calibrate", "calibrate_monotonic"]
 
 _STAGE_COMPUTE: Final = 0x800
 _STAGE_TOP: Final = 0x1
@@ -253,6 +253,40 @@ def calibrate(device: Device, *, samples: int = 8) -> ClockCalibration:
         for _ in range(samples)
     ]
     return min(readings, key=lambda reading: reading.max_deviation_ns)
+
+
+def calibrate_monotonic(device: Device, *, samples: int = 8) -> ClockCalibration:
+    """``calibrate`` with ``time.monotonic_ns`` as the host's clock, whatever clock the driver reads.
+
+    Where that is another one, its offset is read between two readings of the monotonic clock, and the deviation is larger by their distance.
+
+    Raises:
+        UnimplementedError: the device has no timestamps.
+    """
+    reading = calibrate(device, samples=samples)
+    read_other = _OTHER_CLOCKS.get(reading.host_clock)
+    if read_other is None:
+        return reading
+    best: tuple[int, int] | None = None
+    for _ in range(samples):
+        before = time.monotonic_ns()
+        other = read_other()
+        after = time.monotonic_ns()
+        found = (after - before, (before + after) // 2 - other)
+        best = found if best is None or found < best else best
+    assert best is not None
+    return replace(
+        reading,
+        host_ns=reading.host_ns + best[1],
+        max_deviation_ns=reading.max_deviation_ns + best[0],
+        host_clock="clock_monotonic",
+    )
+
+
+_OTHER_CLOCKS: Final[dict[str, Callable[[], int]]] = {
+    "clock_monotonic_raw": lambda: time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW),
+    "query_performance_counter": time.perf_counter_ns,
+}
 
 
 def _read_calibrated(device: Device) -> ClockCalibration:

@@ -24,13 +24,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..hal_vulkan import ClockCalibration
+from ..hal_vulkan.timestamps import calibrate_monotonic
 from ..status import FailedPreconditionError, PumiceError, UnavailableError, UnimplementedError
 from ..vm.bytecode_module import ModuleState
 from .modules.hal import HalState
 from .modules.hal_device import DeviceLane
 from .modules.hal_timed_recordings import TimedSubmission
 from .profile_call import CallRecord, SynchronousCall, now, profiled_async_call
-from .profile_clock import ClockRelation, read_clock
+from .profile_clock import ClockRelation
 from .profile_device import busy_ns, dispatches_of, exports_of
 from .profile_entry import ProfiledCall, ProfiledDispatch, ProfiledExport, ProfiledNative, ProfiledWait
 from .profile_native import NativeTimes
@@ -59,7 +60,7 @@ class _ProfiledLane:
     def __init__(self, lane: DeviceLane, most_slowdown: float | None) -> None:
         self.lane = lane
         self.name = lane.device.profile.name
-        self.readings: list[ClockCalibration] = [read_clock(lane.device)]
+        self.readings: list[ClockCalibration] = [calibrate_monotonic(lane.device)]
         self.timed = lane.begin_profile(most_slowdown)
         # What is bracketed by a submission would wait for the device.
         if self.readings[0].calibrated:
@@ -67,7 +68,7 @@ class _ProfiledLane:
 
     def read(self) -> None:
         """One reading more."""
-        self.readings.append(read_clock(self.lane.device))
+        self.readings.append(calibrate_monotonic(self.lane.device))
 
 
 class Profile:

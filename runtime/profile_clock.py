@@ -3,40 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..hal_vulkan import ClockCalibration
-from ..hal_vulkan.device import Device
 
-__all__ = ["ClockRelation", "read_clock"]
-
-
-def read_clock(device: Device) -> ClockCalibration:
-    """One reading of both clocks, the host's being ``time.monotonic_ns`` whatever clock the driver reads.
-
-    Raises:
-        UnimplementedError: the device writes no timestamps.
-    """
-    reading = device.calibrate()
-    if reading.host_clock != "clock_monotonic_raw":
-        return reading
-    best: tuple[int, int] | None = None
-    for _ in range(8):
-        before = time.monotonic_ns()
-        raw = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
-        after = time.monotonic_ns()
-        found = (after - before, (before + after) // 2 - raw)
-        best = found if best is None or found < best else best
-    assert best is not None
-    return replace(
-        reading,
-        host_ns=reading.host_ns + best[1],
-        max_deviation_ns=reading.max_deviation_ns + best[0],
-        host_clock="clock_monotonic",
-    )
+__all__ = ["ClockRelation"]
 
 
 @dataclass(frozen=True, slots=True)

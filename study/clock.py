@@ -9,26 +9,15 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..hal_vulkan import ClockCalibration, Device
+from ..hal_vulkan import ClockCalibration
 from ..hal_vulkan.timestamps import elapsed_ticks, signed_ticks
 from .sample import Sample
 
-__all__ = ["ClockFit", "ClockRelation", "RawSample", "fit_clock", "host_clock", "resolve"]
-
-
-def host_clock(device: Device) -> Callable[[], int]:
-    """Reads the host's clock that device timestamps are calibrated against, in nanoseconds."""
-    domain = device.plan.host_time_domain
-    if domain == "clock_monotonic_raw":
-        return lambda: time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
-    if domain == "query_performance_counter":
-        return time.perf_counter_ns
-    return time.monotonic_ns
+__all__ = ["ClockFit", "ClockRelation", "RawSample", "fit_clock", "resolve"]
 
 
 class RawSample(NamedTuple):

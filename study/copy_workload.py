@@ -31,7 +31,7 @@ class CopyWorkload:
     def __init__(self, settings: Mapping[str, Any], around: Surroundings) -> None:
         self.device: Device = around.pool.open(around.uri)
         self._around = around
-        self._clock = around.clock(self.device)
+        self._clock = around.clock
         self._direction: str = settings["direction"]
         self._commands: CommandBuffer | None = None
         self._buffers: list[Buffer] = []

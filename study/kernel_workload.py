@@ -60,7 +60,7 @@ class KernelWorkload:
         self._settings = settings
         self._around = around
         self.device: Device = around.pool.open(around.uri, _plan(settings))
-        self._clock = around.clock(self.device)
+        self._clock = around.clock
         self._addresses = settings["descriptors"] == "address"
         if self._addresses and not self.device.hal.allocator.device_addresses:
             raise UnavailableError(

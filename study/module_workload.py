@@ -33,7 +33,7 @@ class ModuleWorkload:
         self._settings = settings
         self._around = around
         self.device: Device = around.pool.open(around.uri)
-        self._clock = around.clock(self.device)
+        self._clock = around.clock
         self._depth: int = settings["in_flight"]
         if self._depth > 1 and settings["path"] != "async":
             raise InvalidArgumentError(f'in_flight is {self._depth}: calls overlap with path "async" alone')

@@ -26,7 +26,7 @@ class PipelineWorkload:
         self._around = around
         self._cache: str = settings["cache"]
         self.device: Device = around.pool.open(around.uri)
-        self._clock = around.clock(self.device)
+        self._clock = around.clock
         self._code, self._name = kernel_code(settings, around, self.device.profile.api_version[1])
         self.device.hal.create_executable(self._code).close()  # spirv-val, once
         if self._cache == "disk":

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from ..hal_vulkan import ClockCalibration
-from ..hal_vulkan.timestamps import calibrate
+from ..hal_vulkan.timestamps import calibrate_monotonic
 from ..status import InvalidArgumentError, UnimplementedError
 from .clock import ClockRelation, RawSample, resolve
 from .flags import DISTURBED, SampleFlag, kept
@@ -208,7 +208,7 @@ class PointRun:
             return None
         hal = workload.device.hal
         try:
-            return calibrate(hal, samples=_READINGS if hal.plan.calibrated_timestamps else 1)
+            return calibrate_monotonic(hal, samples=_READINGS if hal.plan.calibrated_timestamps else 1)
         except UnimplementedError:
             self._timestamps = False
             return None

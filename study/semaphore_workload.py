@@ -27,7 +27,7 @@ class SemaphoreWorkload:
     def __init__(self, settings: Mapping[str, Any], around: Surroundings) -> None:
         self.device: Device = around.pool.open(around.uri)
         self._around = around
-        self._clock = around.clock(self.device)
+        self._clock = around.clock
         self._semaphore: TimelineSemaphore = self.device.hal.create_semaphore(0, "study")
         self._value = 0
         self._ready = threading.Semaphore(0)

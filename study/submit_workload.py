@@ -22,7 +22,7 @@ class SubmitWorkload:
     def __init__(self, settings: Mapping[str, Any], around: Surroundings) -> None:
         self.device: Device = around.pool.open(around.uri)
         self._around = around
-        self._clock = around.clock(self.device)
+        self._clock = around.clock
         hal = self.device.hal
         self._commands: list[CommandBuffer] = []
         self._depth: int = settings["in_flight"]

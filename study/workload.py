@@ -1,20 +1,21 @@
 """Workloads: what is run for one sample of a point.
 
 Calling sequence: made by ``workloads.open_workload`` → ``first`` once → ``sample`` any number of times → ``close``. A sample's host times are of
-the device's host clock (``clock.host_clock``), and everything that it submitted is done when it returns.
+``Surroundings.clock``, and everything that it submitted is done when it returns.
 
 Thread rule: one thread at a time.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from ..runtime.device import Device
-from .clock import RawSample, host_clock
+from .clock import RawSample
 from .device_pool import DevicePool
 from .preemption import preemption_counter
 
@@ -53,6 +54,7 @@ class Surroundings:
         seed: of random inputs.
         timeout: seconds after which a sample that is not done is an error.
         preemptions: see ``preemption_counter``.
+        clock: the host's time in nanoseconds, which device times are related to.
     """
 
     pool: DevicePool
@@ -61,11 +63,8 @@ class Surroundings:
     seed: int = 0
     timeout: float = 60.0
     preemptions: Callable[[], int] | None = field(default_factory=preemption_counter)
+    clock: Callable[[], int] = time.monotonic_ns
 
     def count_preemptions(self) -> int:
         """The count so far, or -1."""
         return -1 if self.preemptions is None else self.preemptions()
-
-    def clock(self, device: Device) -> Callable[[], int]:
-        """The host's clock that samples on a device are in."""
-        return host_clock(device.hal)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice import shaders
+from pumice.hal_vulkan import timestamps
 from pumice.hal_vulkan.buffer import Buffer
 from pumice.hal_vulkan.command_buffer import BindingSlot
 from pumice.hal_vulkan.device import Device
@@ -372,3 +373,17 @@ def test_spans_give_their_query_pools_back(saxpy: tuple[Device, ComputePipeline,
 def test_timing_is_one_of_three(device: Device) -> None:
     with pytest.raises(InvalidArgumentError, match="span"):
         device.create_command_buffer(timing="each")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("domain", ["clock_monotonic_raw", "query_performance_counter"])
+def test_other_host_clocks_are_put_on_the_monotonic_one(monkeypatch: pytest.MonkeyPatch, domain: str) -> None:
+    """A driver that reads another clock, which is a second ahead here: the reading is moved, and is as much less sure."""
+    ahead = 1_000_000_000
+    monkeypatch.setitem(timestamps._OTHER_CLOCKS, domain, lambda: time.monotonic_ns() + ahead)
+    reading = ClockCalibration(7, time.monotonic_ns() + ahead, 5, 1.0, 64, domain, True)
+    monkeypatch.setattr(timestamps, "calibrate", lambda device, *, samples: reading)
+    found = timestamps.calibrate_monotonic(None)  # type: ignore[arg-type]  # no device is asked
+    assert found.host_clock == "clock_monotonic"
+    assert found.device_ticks == 7
+    assert found.max_deviation_ns >= 5
+    assert abs(found.host_ns - (reading.host_ns - ahead)) <= found.max_deviation_ns
