@@ -224,7 +224,7 @@ class Sampler:
         told = f"{error:.2%}" if math.isfinite(error) else "that cannot be told"
         reason = f"{decision.reason}: {run.count} samples, relative standard error of the median {told}"
         if run.throttled:
-            reason += f"; {run.throttled} samples taken while the device was throttled"
+            reason += f"; {run.throttled} samples while the reference kernel ran at another speed"
         if run.preempted:
             reason += f"; {run.preempted} samples preempted"
         self._sink.set_status(point.index, status, reason)

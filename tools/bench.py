@@ -117,6 +117,14 @@ _KERNEL_ONLY: Final = ("cold", "subtract_baseline")
 @click.option(
     "--set", "sampling", multiple=True, metavar="NAME=VALUE", help="A sampling setting, such as time_limit=1."
 )
+@click.option(
+    "--figure",
+    "figures",
+    multiple=True,
+    metavar="NAME=EXPRESSION",
+    help="A figure from what is measured: bytes=12*size and flops=2*size give GB/s and GFLOP/s by themselves.",
+)
+@click.option("--peaks", is_flag=True, help="Measure the device's peaks too, and give those as shares of them.")
 @click.option("--baseline/--no-baseline", default=True, help="Measure the empty kernel beside.")
 @click.option("--subtract-baseline", is_flag=True, help="And subtract its median from the kernel's figures.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the results there.")
@@ -173,6 +181,8 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
             sampling=sampling,
             measure=options["measure"],
             baseline=options["baseline"],
+            figures=options["figures"],
+            peaks=options["peaks"],
             **{name: options[name] for name in (*_KERNEL_OPTIONS, *_MODULE_OPTIONS)},
         )
     )

@@ -10,6 +10,7 @@ from typing import Final
 
 from ..runtime.values import parse_values
 from ..study.axis import Axis
+from ..study.expression import Expression
 from ..study.settings import Sampling
 from ..study.study import Study, Target
 from .bench_kernel import kernel_settings
@@ -46,6 +47,8 @@ class BenchOptions:
     axes: Sequence[Axis] = ()
     sampling: Sampling = field(default_factory=Sampling)
     baseline: bool = True
+    figures: Sequence[str] = ()
+    peaks: bool = False
 
 
 def bench_study(options: BenchOptions) -> Study:
@@ -63,15 +66,28 @@ def bench_study(options: BenchOptions) -> Study:
         if not is_module and targets[0].headline == "execute" and not _varies(options, "timestamps"):
             # What the timestamps themselves cost shows beside.
             targets.append(Target(name + _UNTIMED, "kernel", {**settings, "timestamps": "none"}, "device"))
+        derived = dict(_figure(text) for text in options.figures)
+        axes = tuple(options.axes)
+        if any("size" in Expression(text).names for text in derived.values()) and not _varies(options, "size"):
+            axes = (*axes, Axis("size", (options.size,)))
         return Study(
             name,
             tuple(targets),
-            axes=tuple(options.axes),
+            axes=axes,
+            derived=derived,
+            peaks=options.peaks,
             title=options.file.name,
             sampling=options.sampling,
             baseline=options.baseline and not is_module,
             folder=Path.cwd(),
         )
+
+
+def _figure(text: str) -> tuple[str, str]:
+    name, equals, expression = (part.strip() for part in text.partition("="))
+    if not equals or not name or not expression:
+        raise usage_error(f"--figure {text!r}: expected NAME=EXPRESSION, such as bytes=12*size")
+    return name, expression
 
 
 def _varies(options: BenchOptions, name: str) -> bool:

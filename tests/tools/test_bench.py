@@ -20,7 +20,9 @@ from pumice.runtime.device import Device
 from pumice.runtime.push import pack_push
 from pumice.runtime.shader_source import load_shader
 from pumice.status import UnavailableError
+from pumice.study import runner
 from pumice.study.device_pool import DevicePool
+from pumice.study.peaks import Peaks
 from pumice.study.results import Results
 from pumice.tools.cli import main
 from pumice.tools.kernel_arguments import push_bytes
@@ -485,3 +487,21 @@ def test_hostile_file_names(name: str, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     assert settings(json.loads(result.stdout))["source"] == str(path)
     assert "\x1b" not in result.stdout + result.stderr
+
+
+def test_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = measured(
+        MUL, "--size", 100, "--figure", "bytes=12*size", "--figure", "flops = size", "--figure", "us=time*1e6"
+    )
+    point = found["points"][0]
+    assert point["bytes"] == 1200 and point["flops"] == 100
+    assert point["us"] == pytest.approx(point["median_ns"] / 1e3)
+    assert point["GB/s"] == pytest.approx(1200 / point["median_ns"])
+    swept = measured(MUL, "--axis", "size=64,128", "--figure", "bytes=12*size")
+    assert [one["bytes"] for one in swept["points"][:2]] == [768, 1536]
+    assert "expected NAME=EXPRESSION" in wrong(MUL, "--figure", "bytes")
+    assert "nothing is named 'foo'" in wrong(MUL, "--figure", "bytes=foo")
+    peaks = Peaks({"GB/s": 2.0, "GFLOP/s": 4.0}, {})
+    monkeypatch.setattr(runner, "measure_peaks", lambda device: peaks)
+    shares = measured(MUL, "--size", 100, "--figure", "bytes=12*size", "--peaks")["points"][0]
+    assert shares["% of peak GB/s"] == pytest.approx(50 * shares["GB/s"])
