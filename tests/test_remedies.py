@@ -95,7 +95,7 @@ def test_platform_is_detected_from_the_system_and_os_release(
 @pytest.mark.parametrize(
     ("what", "pattern"),
     [
-        ("loader", "lib/*/libvulkan.so.1"),
+        ("loader", "lib/*-linux-*/libvulkan.so.1"),
         ("driver", "share/vulkan/icd.d/lvp_icd*.json"),
         ("validation", "share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json"),
         ("glslang", "bin/glslangValidator"),

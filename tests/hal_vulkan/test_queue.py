@@ -199,7 +199,8 @@ def test_a_chain_of_thousands_on_one_timeline(device: Device) -> None:
         semaphore.signal(2 * index)
         semaphore.wait(2 * index + 1, 5)
     assert semaphore.query() == 2 * CHAIN - 1 and device.held == 0
-    assert time.monotonic() - start < 6
+    # Some two seconds; a step that looked at all the others would make minutes of it.
+    assert time.monotonic() - start < 30
 
 
 def test_a_wide_fan_out(device: Device) -> None:
