@@ -24,7 +24,6 @@ from pumice.study.device_pool import DevicePool
 from pumice.study.expansion import expand
 from pumice.study.fit import fit_line
 from pumice.study.flags import SampleFlag
-from pumice.study.point_status import PointStatus
 from pumice.study.runner import sample_points
 from pumice.study.sample import SEGMENTS, Sample
 from pumice.study.settings import Sampling
@@ -61,9 +60,7 @@ class Taken:
         self.samples: dict[int, list[Sample]] = defaultdict(list)
         self.blocks: dict[int, list[int]] = defaultdict(list)
         self.flags: dict[int, list[int]] = defaultdict(list)
-        self.is_noisy = False
         for name, arguments, _ in log._calls:
-            self.is_noisy |= name == "set_status" and arguments[1] == PointStatus.NOISY
             if name == "add_samples" and arguments[2] == "sample":
                 point, block, _, samples, flags = arguments
                 self.samples[point] += samples
@@ -79,13 +76,12 @@ class Unclear(Exception):
 
 
 def repeated(study: Study, pool: DevicePool, find_faults: Callable[[Taken], Sequence[str]]) -> None:
-    """Fails if the experiment finds fault every time that the machine was quiet enough for one; skips if it never was."""
+    """Fails if the experiment finds fault every time that it can tell, with twice the samples each time; skips if it never can."""
     faults: Sequence[str] | None = None
-    unclear = "points were too noisy"
-    for _ in range(ATTEMPTS):
-        taken = Taken(study, pool)
-        if taken.is_noisy:
-            continue
+    unclear = ""
+    for attempt in range(ATTEMPTS):
+        count = study.sampling.min_samples << attempt
+        taken = Taken(study.with_sampling(min_samples=count, max_samples=count), pool)
         try:
             faults = find_faults(taken)
         except Unclear as error:
@@ -109,7 +105,7 @@ def test_a_kernel_with_k_fold_work_is_k_fold_slower(pool: DevicePool) -> None:
         "planted",
         (Target("fma", "kernel", FMA | {"push": {"iterations": "$3000 * k", "factor": 1.0}}),),
         (Axis("k", factors),),
-        sampling=fixed_sampling(150),
+        sampling=fixed_sampling(150, time_limit=30.0),
     )
 
     def find_faults(taken: Taken) -> list[str]:
@@ -154,7 +150,7 @@ def test_a_batch_of_b_dispatches_costs_b_times_the_marginal(pool: DevicePool) ->
         "batches",
         (Target("fma", "kernel", FMA | {"push": {"iterations": "$10000 * work", "factor": 1.0}}),),
         (Axis("work", (1, 2)), Axis("batch", (1, 2, 4))),
-        sampling=fixed_sampling(100),
+        sampling=fixed_sampling(100, time_limit=30.0),
     )
 
     def find_faults(taken: Taken) -> list[str]:
