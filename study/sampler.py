@@ -4,7 +4,7 @@ Several points are open at a time (``Sampling.interleave``); each turn takes a b
 have had the fewest turns. So a slow change of the machine falls on all points alike instead of on the last ones, and the blocks of a
 point lie apart, which is what makes differences between them visible.
 
-Between the turns the reference kernel is run, and the clocks are read.
+Between the turns the reference kernel is run, for a tenth of the time at most, and the clocks are read.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from .workload import Surroundings
 __all__ = ["Progress", "SampleRun", "Sampler"]
 
 _CLOCKS_EVERY_S: Final = 0.5
+_WATCHING: Final = 0.1  # of the time at most goes to the reference kernel
 
 
 class Progress(Protocol):
@@ -142,6 +143,7 @@ class Sampler:
         next_clocks = 0.0
         reference = ReferenceKernel(device, self._sampling.reference_limit) if self._sampling.reference else None
         active: list[tuple[PointRun, int]] = []  # with its turns
+        throttled, watched_ns, began = False, 0, time.monotonic_ns()
         try:
             while active or waiting:
                 while waiting and len(active) < self._sampling.interleave:
@@ -154,10 +156,11 @@ class Sampler:
                     next_clocks = time.monotonic() + _CLOCKS_EVERY_S
                     if clocks := read_clocks():
                         self._sink.add_clock(uri, host_ns=time.monotonic_ns(), **clocks)
-                throttled = False
-                if reference is not None:
+                now = time.monotonic_ns()
+                if reference is not None and watched_ns <= _WATCHING * (now - began):
                     started, taken, throttled = reference.read()
                     self._sink.add_reference(uri, started_ns=started, duration_ns=taken)
+                    watched_ns += time.monotonic_ns() - now
                 fewest = min(turns for _, turns in active)
                 place = self._random.choice([i for i, (_, turns) in enumerate(active) if turns == fewest])
                 run, turns = active[place]

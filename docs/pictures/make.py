@@ -24,7 +24,7 @@ from plotly import graph_objects as go
 
 from pumice.study import Axis, Results, Sampling, Study, Target, run_study
 from pumice.study.analysis import analyse
-from pumice.study.report.chart import new_figure
+from pumice.study.report.chart import new_figure, style_log_axis
 from pumice.study.report.palette import MUTED, SERIES
 from pumice.study.report.scaling import headline_charts
 from pumice.study.report.sequence import sequence_charts
@@ -128,7 +128,8 @@ def _sequence_figure(results: Results) -> go.Figure:
             marker={"size": 11 if phase == "first" else 5, "color": colour},
         )
         start += len(values)
-    figure.update_yaxes(type="log", title_text="total, µs")
+    everything = np.concatenate([point.values("total", phase) for phase in ("first", "warmup", "sample")]) / 1e3
+    figure.update_yaxes(**style_log_axis(float(everything.min()), float(everything.max())), title_text="total, µs")
     figure.update_xaxes(title_text="samples in the order they were taken")
     return figure
 
@@ -136,7 +137,7 @@ def _sequence_figure(results: Results) -> go.Figure:
 def _timestamps_figure(results: Results) -> go.Figure:
     figure = new_figure(go.Figure(), 360)
     values = {one.point.target: one.values("device", keep=one.keep) / 1e3 for one in results.points}
-    most = float(np.quantile(np.concatenate(list(values.values())), 0.985))
+    most = float(np.quantile(np.concatenate(list(values.values())), 0.93))
     for index, (name, times) in enumerate(values.items()):
         figure.add_histogram(
             x=times[times <= most],
