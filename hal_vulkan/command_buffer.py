@@ -748,6 +748,12 @@ class CommandBuffer:
                 raise ClosedError(f"{self.name} cannot run: {what} that it uses was closed; record it again")
         self._checked_epoch = self.device.close_epoch
 
+    @property
+    def timestamps(self) -> TimestampRecorder | None:
+        """What writes and reads the timestamps of its latest recording; ``None`` without."""
+        recording = self._recording or next(reversed(self._recordings.values()), None)
+        return None if recording is None else recording.timestamps
+
     def timings(self) -> tuple[DispatchTiming, ...]:
         """Device time of each dispatch, in recording order, of the last run; call it once that run has finished.
 

@@ -17,7 +17,7 @@ from .. import shaders
 from ..hal_vulkan import Buffer, CommandBuffer, PlanOptions
 from ..hal_vulkan.pipeline import BoundSets
 from ..hal_vulkan.prepared_submission import PreparedSubmission
-from ..hal_vulkan.timestamps import TimestampRecorder, elapsed_ticks
+from ..hal_vulkan.timestamps import elapsed_ticks
 from ..runtime.array import DeviceArray
 from ..runtime.device import Device
 from ..runtime.kernel import Kernel, PreparedDispatch
@@ -339,7 +339,7 @@ class KernelWorkload:
         bits = self.device.profile.queue_families[self._queues[0].family].timestamp_valid_bits
         half = 1 << (bits - 1)
         for commands in self._commands:
-            recorder = _recorder(commands)
+            recorder = commands.timestamps
             if recorder is None:
                 continue
             self._stage = recorder.stage
@@ -402,11 +402,6 @@ def _plan(settings: Mapping[str, Any]) -> PlanOptions:
     # More than may be asked for are more than any device has: that is said once the device is known.
     queues = min(settings["queues"], _MAX_QUEUES)
     return PlanOptions(robust_buffer_access=settings["robust"], push_descriptors=push, max_compute_queues=queues)
-
-
-def _recorder(commands: CommandBuffer) -> TimestampRecorder | None:
-    recording = commands._recording
-    return None if recording is None else recording.timestamps
 
 
 def _specialization(values: Mapping[str, Any]) -> dict[int | str, Any]:

@@ -70,7 +70,7 @@ class ReferenceKernel:
     def _run(self) -> float:
         number, called, _ = self._submission.submit()
         awake = self._submission.wait(number)
-        timings = self._commands.timings() if self._commands._timing else ()
+        timings = self._commands.timings() if self._commands.timestamps is not None else ()
         return timings[0].duration_ns if timings else float(awake - called)
 
     def read(self) -> tuple[int, float, bool]:

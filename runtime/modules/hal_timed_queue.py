@@ -175,7 +175,7 @@ class _Mark(_Stand):
             self.owner.give_back_marks(self.marks)
 
     def _read(self) -> bytes:
-        first, last = (mark.timestamps() for mark in self.marks)
+        first, last = (mark.recorder() for mark in self.marks)
         return first.read_raw()[8:] + last.read_raw()[:8]
 
 
@@ -185,12 +185,12 @@ class _MarkCommands(CommandBuffer):
     def __init__(self, device: Device) -> None:
         super().__init__(device, timing=True, name="profile mark")
         self.begin()
-        timestamps = self.timestamps()
+        timestamps = self.recorder()
         timestamps.begin("mark", None)
         timestamps.end()
         self.end()
 
-    def timestamps(self) -> TimestampRecorder:
+    def recorder(self) -> TimestampRecorder:
         """What writes and reads them."""
         assert self._recording is not None and self._recording.timestamps is not None
         return self._recording.timestamps
