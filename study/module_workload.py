@@ -10,6 +10,7 @@ import numpy as np
 from ..runtime.array import DeviceArray
 from ..runtime.device import Device
 from ..runtime.modules.hal_fence import HalFence
+from ..runtime.profile import Profile
 from ..runtime.session import Session
 from ..runtime.session_function import SessionFunction
 from ..runtime.session_options import SessionOptions
@@ -121,6 +122,13 @@ class ModuleWorkload:
         results = function.call_direct((*values, None, done), timeout=timeout)
         await_source(done, None)
         return results
+
+    def profile(self, count: int) -> Profile:
+        """Samples of its own with every dispatch timed, which disturbs them: for where the time goes, not for how much it is."""
+        with self._session.profile(most_slowdown=None) as profile:
+            for _ in range(count):
+                self.sample()
+        return profile
 
     def close(self) -> None:
         """Closes the session; idempotent."""

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from .errors import printable, usage, usage_error
-from .streams import note
+from .streams import note, put
 from .study_extra import needs_study_extra
 
 if TYPE_CHECKING:
+    from ..study.point import Point
     from ..study.results import Results
+    from ..study.study import Study
     from .kernel_files import FileKind
 
 __all__ = ["bench"]
@@ -37,6 +39,8 @@ _SETTINGS: Final = (
 )
 _KERNEL_OPTIONS: Final = ("bindings", "size", "pushes", "specs", "groups", "entry", "defines", "subgroup_size")
 _MODULE_OPTIONS: Final = ("function", "inputs", "parameters")
+_MODULE_ONLY: Final = ("profile",)
+_PROFILED: Final = 20
 _KERNEL_ONLY: Final = ("cold", "subtract_baseline")
 
 
@@ -109,6 +113,11 @@ _KERNEL_ONLY: Final = ("cold", "subtract_baseline")
 )
 @click.option("--robust", is_flag=True, default=None, help="Accesses checked by the device.")
 @click.option("--path", type=click.Choice(["session", "direct", "async"]), help="Of a program: how it is called.")
+@click.option(
+    "--profile",
+    is_flag=True,
+    help="Of a program: time its dispatches too, and the host's shares, in calls of their own.",
+)
 @click.option("--cold", is_flag=True, help="Sweep the caches before each sample.")
 @click.option("--measure", metavar="NAME", help="The headline: a segment, device or total.")
 @click.option(
@@ -193,11 +202,35 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         with Results.open(folder) as results:
             _check_usage(results)
             print_bench(results, options["as_json"], options["subtract_baseline"])
+            if options["profile"] and not options["as_json"]:
+                for one in results.points:
+                    if one.count:
+                        _profile(described, one.point, options["validation"])
             if options["html"] is not None:
                 from ..study.report import write_report
 
                 note(printable(f"report: {write_report(results, options['html'])}"))
     ctx.exit(status)
+
+
+def _profile(described: Study, point: Point, validation: bool | None) -> None:
+    """Prints where the time of a program's calls goes."""
+    from ..study.device_pool import DevicePool
+    from ..study.module_workload import ModuleWorkload
+    from ..study.workload import Surroundings
+
+    with DevicePool(validation=validation) as pool:
+        around = Surroundings(pool, point.device, described.folder, described.sampling.seed)
+        workload = ModuleWorkload(point.settings, around)
+        try:
+            workload.first()
+            for _ in range(described.sampling.warmup_count):
+                workload.sample()
+            profile = workload.profile(_PROFILED)
+        finally:
+            workload.close()
+    put(f"\n{printable(point.label)}: {_PROFILED} samples more, with every dispatch timed")
+    put(profile.table())
 
 
 def _reject(ctx: click.Context, file: Path, kind: FileKind) -> None:
@@ -207,7 +240,7 @@ def _reject(ctx: click.Context, file: Path, kind: FileKind) -> None:
 
     mine, others = ("module", "kernel") if kind is FileKind.MODULE else ("kernel", "module")
     refused = {*_SETTINGS}.difference(KINDS[mine].names)
-    refused.update((*_KERNEL_OPTIONS, *_KERNEL_ONLY) if mine == "module" else _MODULE_OPTIONS)
+    refused.update((*_KERNEL_OPTIONS, *_KERNEL_ONLY) if mine == "module" else (*_MODULE_OPTIONS, *_MODULE_ONLY))
     for parameter in ctx.command.params:
         if (
             parameter.name in refused

@@ -505,3 +505,14 @@ def test_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "measure_peaks", lambda device: peaks)
     shares = measured(MUL, "--size", 100, "--figure", "bytes=12*size", "--peaks")["points"][0]
     assert shares["% of peak GB/s"] == pytest.approx(50 * shares["GB/s"])
+
+
+def test_a_program_s_dispatches_are_profiled_in_calls_of_their_own() -> None:
+    arguments = (MODULE, "--function", "classify", "--input", SEVEN, *FAST, "--quiet")
+    result = run(*arguments, "--profile")
+    assert result.exit_code == 0, result.stderr
+    summary, heading, tables = result.stdout.partition("20 samples more, with every dispatch timed")
+    assert "total" in summary and heading
+    assert re.search(r"classify_dispatch_1\S*\s+20 ", tables) and "hal.fence.await" in tables
+    assert heading not in run(*arguments).stdout
+    assert "--profile is of modules" in wrong(MUL, "--profile")
