@@ -8,6 +8,7 @@ narrow enough, which is asked too, that a wrong factor would be outside.
 from __future__ import annotations
 
 import math
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -91,7 +92,26 @@ def repeated(study: Study, pool: DevicePool, find_faults: Callable[[Taken], Sequ
             return
     if faults is None:
         pytest.skip(f"the machine is too busy, in all of {ATTEMPTS} attempts: {unclear}")
+    if unsteady := unsteadiness():
+        pytest.skip(f"the machine is too busy: {unsteady}; found: {'; '.join(faults)}")
     pytest.fail(f"after {ATTEMPTS} attempts: {'; '.join(faults)}")
+
+
+def unsteadiness() -> str:
+    """What a sleep and a loop of the host's say of the machine, without anything of what is tested; empty where they say it is steady."""
+    sleeps, loops = [], []
+    for _ in range(100):
+        begin = time.monotonic_ns()
+        time.sleep(SLEEP_MS / 1000)
+        slept = time.monotonic_ns()
+        sum(range(20_000))
+        sleeps.append((slept - begin) / 1e6)
+        loops.append(time.monotonic_ns() - slept)
+    late = float(np.quantile(sleeps, 0.9))
+    first, median, third = np.quantile(loops, [0.25, 0.5, 0.75])
+    if late > 1.25 * SLEEP_MS:
+        return f"a tenth of its sleeps of {SLEEP_MS:g} ms take more than {late:.2f} ms"
+    return f"equal loops differ by {(third - first) / median:.0%}" if third - first > 0.15 * median else ""
 
 
 def fixed_sampling(count: int, **given: Any) -> Sampling:
