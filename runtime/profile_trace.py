@@ -14,10 +14,19 @@ from ..status import UnavailableError
 if TYPE_CHECKING:
     from .profile import Profile
 
-__all__ = ["perfetto_trace"]
+__all__ = ["check_perfetto", "perfetto_trace"]
 
 _MONOTONIC: Final = 3  # BUILTIN_CLOCK_MONOTONIC
 _SEQUENCE: Final = 1
+
+
+def check_perfetto() -> None:
+    """Returns if traces can be written.
+
+    Raises:
+        UnavailableError: the ``perfetto`` package is not installed.
+    """
+    _Trace()
 
 
 class _Trace:

@@ -22,6 +22,7 @@ from ..runtime.device import Device
 from ..runtime.instance import Instance
 from ..runtime.modules.hal_fence import HalFence
 from ..runtime.profile import Profile
+from ..runtime.profile_trace import check_perfetto
 from ..runtime.session import Session
 from ..runtime.session_function import SessionFunction
 from ..runtime.session_options import SessionOptions
@@ -81,6 +82,8 @@ def run_module(options: ModuleRun) -> None:
     """
     if options.modules.count(_STDIN) > 1:
         raise usage_error("only one module can be read from stdin (-)")
+    if options.profile_trace is not None:
+        check_perfetto()  # not after a long run
     start = time.perf_counter()
     modules: list[BytecodeModule] = []
     try:

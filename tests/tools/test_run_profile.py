@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,13 @@ def test_kernels_are_refused(tmp_path: Path) -> None:
     result = run(kernel, "--profile")
     assert result.exit_code == 2
     assert "--profile is for compiled programs" in result.stderr
+
+
+def test_a_trace_that_cannot_be_written_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "perfetto.trace_builder.proto_builder", None)
+    result = run(*ARGUMENTS, "--profile-trace", tmp_path / "p.pftrace")
+    assert result.exit_code == 1 and result.stdout == ""
+    assert "pip install 'pumice[study]'" in result.stderr
+    assert not (tmp_path / "p.pftrace").exists()
