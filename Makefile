@@ -28,7 +28,7 @@ demo: vulkan ## set up, list the devices, multiply two vectors, and classify a p
 	$(BIN)/python examples/classify_digits.py
 
 test: $(VENV)/.dev ## set up with validation layers and run the whole suite
-	$(BIN)/python -m pumice.tools.setup_vulkan --validation
+	$(BIN)/python -m pumice.tools.setup.vulkan --validation
 	PUMICE_VALIDATION=1 $(BIN)/python -m pytest $(ARGS)
 
 lint: $(VENV)/.dev ## ruff and mypy, as CI runs them
@@ -55,7 +55,7 @@ clean: ## remove the environment and everything built
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 vulkan: $(VENV)/.core
-	$(BIN)/python -m pumice.tools.setup_vulkan
+	$(BIN)/python -m pumice.tools.setup.vulkan
 
 $(VENV)/.core: pyproject.toml $(VENV)/.made
 	@echo 'make: installing pumice and its dependencies into $(VENV)'

@@ -11,7 +11,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .hal_vulkan import Fence, TimelineSemaphore, live_objects
+    from .hal_vulkan import Fence, TimelineSemaphore
+    from .hal_vulkan.vulkan import live_objects
     from .runtime import (
         ArraySpec,
         Device,
@@ -118,31 +119,31 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AllOf": ".vm.wait_sources",
-    "AnyOf": ".vm.wait_sources",
-    "ArraySpec": ".runtime.array",
-    "AsyncioSource": ".vm.future_sources",
-    "Delay": ".vm.wait_sources",
+    "AllOf": ".vm.wait.sources",
+    "AnyOf": ".vm.wait.sources",
+    "ArraySpec": ".runtime.arrays.array",
+    "AsyncioSource": ".vm.wait.futures",
+    "Delay": ".vm.wait.sources",
     "Device": ".runtime.device",
-    "DeviceArray": ".runtime.array",
-    "Event": ".vm.wait_sources",
+    "DeviceArray": ".runtime.arrays.array",
+    "Event": ".vm.wait.sources",
     "Fence": ".hal_vulkan",
-    "FileReady": ".vm.wait_sources",
-    "FutureSource": ".vm.future_sources",
-    "Instance": ".runtime.instance",
-    "Invocation": ".vm.stateful_invocation",
-    "InvocationPolicy": ".vm.policy",
-    "Kernel": ".runtime.kernel",
-    "NativeModule": ".vm.native_module",
-    "ParameterIndex": ".runtime.parameter_index",
-    "Session": ".runtime.session",
-    "SessionFunction": ".runtime.session_function",
-    "SessionOptions": ".runtime.session_options",
+    "FileReady": ".vm.wait.sources",
+    "FutureSource": ".vm.wait.futures",
+    "Instance": ".runtime.sessions.instance",
+    "Invocation": ".vm.invocation.invocation",
+    "InvocationPolicy": ".vm.execution.policy",
+    "Kernel": ".runtime.kernels.kernel",
+    "NativeModule": ".vm.native.module",
+    "ParameterIndex": ".runtime.parameters.index",
+    "Session": ".runtime.sessions.session",
+    "SessionFunction": ".runtime.sessions.session_function",
+    "SessionOptions": ".runtime.sessions.session_options",
     "TimelineSemaphore": ".hal_vulkan",
-    "Wait": ".vm.wait_frame",
-    "WaitSource": ".vm.wait_source",
-    "empty": ".runtime.array",
-    "export": ".vm.native_module",
+    "Wait": ".vm.wait.frame",
+    "WaitSource": ".vm.wait.source",
+    "empty": ".runtime.arrays.array",
+    "export": ".vm.native.module",
     "list_devices": ".runtime.device",
     "live_objects": ".hal_vulkan",
     "open_device": ".runtime.device",

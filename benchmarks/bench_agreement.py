@@ -32,18 +32,18 @@ from c_program import FLOATS, MUL, CProgram, build, stay_on_core
 from rich.console import Console
 from rich.table import Table
 
-from pumice.hal_vulkan.native import NULL
+from pumice.hal_vulkan.vulkan.functions import NULL
 from pumice.status import PumiceError
-from pumice.study.bootstrap import Interval, bootstrap
-from pumice.study.device_pool import DevicePool
-from pumice.study.kernel_workload import KernelWorkload
-from pumice.study.point import Point
-from pumice.study.point_run import PointRun
-from pumice.study.sample import Sample
-from pumice.study.settings import Sampling
-from pumice.study.sink import SinkLog
-from pumice.study.target_settings import KINDS
-from pumice.study.workload import Surroundings
+from pumice.study.definition.point import Point
+from pumice.study.definition.sample import Sample
+from pumice.study.definition.settings import Sampling
+from pumice.study.definition.target_settings import KINDS
+from pumice.study.sampling.point_run import PointRun
+from pumice.study.sampling.sink import SinkLog
+from pumice.study.statistics.bootstrap import Interval, bootstrap
+from pumice.study.workloads.device_pool import DevicePool
+from pumice.study.workloads.kernel import KernelWorkload
+from pumice.study.workloads.workload import Surroundings
 
 Times = npt.NDArray[np.float64]
 Side = Callable[[], Times]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 import pumice
 from pumice import shaders
-from pumice.hal_vulkan.remedies import detect_platform
+from pumice.install_hints import detect_platform
 
 Floats = npt.NDArray[np.float32]
 

@@ -30,19 +30,19 @@ from rich.console import Console
 from rich.table import Table
 
 from pumice.status import PumiceError
-from pumice.study import point_run
-from pumice.study.bootstrap import bootstrap
-from pumice.study.device_pool import DevicePool
-from pumice.study.environment import environment_facts
-from pumice.study.expansion import expand
-from pumice.study.kernel_workload import KernelWorkload
-from pumice.study.point_run import PointRun
-from pumice.study.settings import Sampling
-from pumice.study.stopping import StopRule
-from pumice.study.store import Store
-from pumice.study.study import Study, Target
-from pumice.study.study_file import study_as_dict
-from pumice.study.workload import Surroundings
+from pumice.study.definition.expansion import expand
+from pumice.study.definition.settings import Sampling
+from pumice.study.definition.study import Study, Target
+from pumice.study.definition.study_file import study_as_dict
+from pumice.study.results.store import Store
+from pumice.study.sampling import point_run
+from pumice.study.sampling.environment import environment_facts
+from pumice.study.sampling.point_run import PointRun
+from pumice.study.sampling.stopping import StopRule
+from pumice.study.statistics.bootstrap import bootstrap
+from pumice.study.workloads.device_pool import DevicePool
+from pumice.study.workloads.kernel import KernelWorkload
+from pumice.study.workloads.workload import Surroundings
 
 _CONFIDENCE: Final = 0.95
 _PARTS: Final = {

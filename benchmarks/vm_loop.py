@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pumice.vm import BytecodeModule, Context, write_module
-from pumice.vm.assembler import assemble
+from pumice.vm.assembly.assembler import assemble
 
 LOOPS = {
     # name: registers set before, body, value carried, what Python does

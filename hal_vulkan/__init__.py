@@ -1,25 +1,32 @@
 """Vulkan compute and nothing else: devices, memory, executables, command buffers, semaphores, queues, timestamps."""
 
-from .buffer import Buffer
-from .buffer_view import BufferView
-from .command_buffer import BindingSlot, CommandBuffer, CommandBufferState
-from .descriptors import SetPins
+from ..formats.element_type import ElementType, EncodingType
+from ..spirv.glsl import compile_glsl
+from ..spirv.reflection_types import (
+    Binding,
+    BlockMember,
+    ElementLayout,
+    EntryPoint,
+    PushConstantBlock,
+    ShaderModuleReflection,
+)
+from ..spirv.words import reflect
+from .commands.command_buffer import BindingSlot, CommandBuffer, CommandBufferState
+from .commands.descriptors import SetPins
+from .commands.executable import Executable
+from .commands.pipeline import ComputePipeline, SpecializationValue, check_groups
+from .commands.timestamps import ClockCalibration, DispatchTiming
 from .device import Device
-from .device_plan import DevicePlan, PlanOptions
-from .device_profile import DeviceLimits, DeviceProfile, DeviceType
-from .driver import Driver, shared_driver
-from .element_type import ElementType, EncodingType
-from .executable import Executable
-from .fence import Fence
-from .glsl import compile_glsl
-from .live_objects import live_objects
-from .memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
-from .pipeline import ComputePipeline, SpecializationValue, check_groups
-from .queue import Queue
-from .semaphore import TimelineSemaphore, Timepoint, wait_all, wait_any
-from .spirv import reflect
-from .spirv_types import Binding, BlockMember, ElementLayout, EntryPoint, PushConstantBlock, ShaderModuleReflection
-from .timestamps import ClockCalibration, DispatchTiming
+from .instance.driver import Driver, shared_driver
+from .instance.plan import DevicePlan, PlanOptions
+from .instance.profile import DeviceLimits, DeviceProfile, DeviceType
+from .memory.buffer import Buffer
+from .memory.buffer_view import BufferView
+from .memory.memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
+from .submit.queue import Queue
+from .sync.fence import Fence
+from .sync.semaphore import TimelineSemaphore, Timepoint, wait_all, wait_any
+from .vulkan.live_objects import live_objects
 
 __all__ = [
     "Binding",

@@ -31,18 +31,26 @@ from ..status import (
     UnavailableError,
     UnimplementedError,
 )
-from . import fork, live_objects
-from .buffer import Buffer, check_size, contiguous
-from .builtins import Builtins
-from .command_buffer import CommandBuffer, CommandBufferState
-from .descriptors import DescriptorSetLayout, LayoutKey
-from .device_plan import DevicePlan, PlanOptions, plan_device
-from .device_profile import DeviceProfile
-from .driver import Driver, shared_driver
-from .executable import Executable
-from .memory import Allocation, Allocator, Block
-from .memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
-from .native import (
+from .commands.builtins import Builtins
+from .commands.command_buffer import CommandBuffer, CommandBufferState
+from .commands.descriptors import DescriptorSetLayout, LayoutKey
+from .commands.executable import Executable
+from .commands.pipeline import ComputePipeline, SpecializationValue
+from .commands.pipeline_cache import PipelineCache
+from .commands.recording import Barriers, NativeCommands, Recording
+from .commands.timestamps import ClockCalibration, calibrate, create_query_pool
+from .instance.driver import Driver, shared_driver
+from .instance.physical_device import feature_structures
+from .instance.plan import DevicePlan, PlanOptions, plan_device
+from .instance.profile import DeviceProfile
+from .memory.allocator import Allocation, Allocator, Block
+from .memory.buffer import Buffer, check_size, contiguous
+from .memory.memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
+from .submit.queue import Queue
+from .sync.notifier import Notifier
+from .sync.semaphore import _SLICE_NS, TimelineSemaphore, _nanoseconds, _WaitInfo, deadline_after
+from .vulkan import fork, live_objects
+from .vulkan.functions import (
     VK_ERROR_DEVICE_LOST,
     VK_SUCCESS,
     VK_TIMEOUT,
@@ -59,14 +67,6 @@ from .native import (
     raise_pending_validation,
     string_array,
 )
-from .notifier import Notifier
-from .physical_device import feature_structures
-from .pipeline import ComputePipeline, SpecializationValue
-from .pipeline_cache import PipelineCache
-from .queue import Queue
-from .recording import Barriers, NativeCommands, Recording
-from .semaphore import _SLICE_NS, TimelineSemaphore, _nanoseconds, _WaitInfo, deadline_after
-from .timestamps import ClockCalibration, calibrate, create_query_pool
 
 if TYPE_CHECKING:
     pass

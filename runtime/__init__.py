@@ -1,13 +1,13 @@
 """Where the HAL and the VM meet: devices, arrays, kernels, instances and sessions as users see them."""
 
-from .array import ArraySpec, DeviceArray, empty
+from .arrays.array import ArraySpec, DeviceArray, empty
 from .device import Device, list_devices, open_device
-from .instance import Instance
-from .kernel import Kernel
-from .parameter_index import ParameterIndex
-from .session import Session
-from .session_function import SessionFunction
-from .session_options import SessionOptions
+from .kernels.kernel import Kernel
+from .parameters.index import ParameterIndex
+from .sessions.instance import Instance
+from .sessions.session import Session
+from .sessions.session_function import SessionFunction
+from .sessions.session_options import SessionOptions
 
 __all__ = [
     "ArraySpec",

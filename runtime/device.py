@@ -19,9 +19,9 @@ import numpy.typing as npt
 from .. import hal_vulkan as hal
 from ..hal_vulkan import CommandBuffer, DeviceProfile, DeviceType, MemoryTypeFlags, PlanOptions, SpecializationValue
 from ..status import InvalidArgumentError
-from .array import ArrayLike, DeviceArray, check_dtype, check_shape, check_timeout, raw_bytes
-from .kernel import Kernel
-from .shader_source import load_shader
+from .arrays.array import ArrayLike, DeviceArray, check_dtype, check_shape, check_timeout, raw_bytes
+from .kernels.kernel import Kernel
+from .kernels.shader_source import load_shader
 
 __all__ = ["Device", "list_devices", "open_device"]
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from ..hal_vulkan import glsl
+from ..spirv import glsl
 from ..status import PumiceError, UnavailableError
 from . import names, path, source_path
 

@@ -17,27 +17,27 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from .axis import Axis
-    from .cluster import run_on_cluster
-    from .compare_results import PointComparison, ResultsComparison, compare_results
-    from .comparison import Comparison, Verdict, compare
-    from .expansion import derive, expand
-    from .export import export_results
-    from .fit import Line, fit_line
-    from .flags import SampleFlag
-    from .peaks import Peaks, measure_peaks
-    from .point import Point
-    from .point_result import PointResult
-    from .point_status import PointStatus
+    from .cluster.run import run_on_cluster
+    from .definition.axis import Axis
+    from .definition.expansion import derive, expand
+    from .definition.point import Point
+    from .definition.sample import MEASURES, SEGMENTS, Sample
+    from .definition.settings import Sampling
+    from .definition.study import Study, Target
+    from .definition.study_file import load_study, parse_study
     from .report import write_report
-    from .results import Results
-    from .runner import run_study
-    from .sample import MEASURES, SEGMENTS, Sample
-    from .sampler import Progress, SampleRun
-    from .settings import Sampling
-    from .study import Study, Target
-    from .study_file import load_study, parse_study
-    from .summary import Summary, summarize
+    from .results.compare_results import PointComparison, ResultsComparison, compare_results
+    from .results.export import export_results
+    from .results.flags import SampleFlag
+    from .results.point_result import PointResult
+    from .results.point_status import PointStatus
+    from .results.results import Results
+    from .sampling.runner import run_study
+    from .sampling.sampler import Progress, SampleRun
+    from .statistics.comparison import Comparison, Verdict, compare
+    from .statistics.fit import Line, fit_line
+    from .statistics.summary import Summary, summarize
+    from .workloads.peaks import Peaks, measure_peaks
 
 __all__ = [
     "MEASURES",
@@ -77,27 +77,27 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    ".axis": ("Axis",),
-    ".cluster": ("run_on_cluster",),
-    ".compare_results": ("PointComparison", "ResultsComparison", "compare_results"),
-    ".comparison": ("Comparison", "Verdict", "compare"),
-    ".expansion": ("derive", "expand"),
-    ".export": ("export_results",),
-    ".fit": ("Line", "fit_line"),
-    ".flags": ("SampleFlag",),
-    ".peaks": ("Peaks", "measure_peaks"),
-    ".point": ("Point",),
-    ".point_result": ("PointResult",),
-    ".point_status": ("PointStatus",),
+    ".definition.axis": ("Axis",),
+    ".cluster.run": ("run_on_cluster",),
+    ".results.compare_results": ("PointComparison", "ResultsComparison", "compare_results"),
+    ".statistics.comparison": ("Comparison", "Verdict", "compare"),
+    ".definition.expansion": ("derive", "expand"),
+    ".results.export": ("export_results",),
+    ".statistics.fit": ("Line", "fit_line"),
+    ".results.flags": ("SampleFlag",),
+    ".workloads.peaks": ("Peaks", "measure_peaks"),
+    ".definition.point": ("Point",),
+    ".results.point_result": ("PointResult",),
+    ".results.point_status": ("PointStatus",),
     ".report": ("write_report",),
-    ".results": ("Results",),
-    ".runner": ("run_study",),
-    ".sample": ("MEASURES", "SEGMENTS", "Sample"),
-    ".sampler": ("Progress", "SampleRun"),
-    ".settings": ("Sampling",),
-    ".study": ("Study", "Target"),
-    ".study_file": ("load_study", "parse_study"),
-    ".summary": ("Summary", "summarize"),
+    ".results.results": ("Results",),
+    ".sampling.runner": ("run_study",),
+    ".definition.sample": ("MEASURES", "SEGMENTS", "Sample"),
+    ".sampling.sampler": ("Progress", "SampleRun"),
+    ".definition.settings": ("Sampling",),
+    ".definition.study": ("Study", "Target"),
+    ".definition.study_file": ("load_study", "parse_study"),
+    ".statistics.summary": ("Summary", "summarize"),
 }
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from pumice.hal_vulkan.device import Device
-from pumice.hal_vulkan.driver import Driver, shared_driver
-from pumice.hal_vulkan.live_objects import live_objects
-from pumice.hal_vulkan.native import take_validation_errors
+from pumice.hal_vulkan.instance.driver import Driver, shared_driver
+from pumice.hal_vulkan.vulkan.functions import take_validation_errors
+from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import UnavailableError
 
 
@@ -83,7 +83,7 @@ def device(driver: Driver) -> Iterator[Device]:
 @pytest.fixture(params=["mapped", "staging"])
 def any_device(driver: Driver, request: pytest.FixtureRequest) -> Iterator[Device]:
     """A device twice: as it is, and on the path that discrete GPUs take."""
-    from pumice.hal_vulkan.device_plan import PlanOptions
+    from pumice.hal_vulkan.instance.plan import PlanOptions
 
     with Device(driver, options=PlanOptions(staging=request.param == "staging")) as fresh:
         yield fresh

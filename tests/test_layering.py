@@ -11,111 +11,60 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
+from support.import_graph import ROOT, Module, cycles, file_graph, imports_of, modules_of, room_graph
 
 # A unit is a module or a folder directly under the root; "" is the root's own __init__.py. A module of its own entry
 # goes by that one.
-_FORMATS = {"status", "flatbuffer", "awaiting"}
+_GROUND = {"status", "awaiting", "install_hints", "files"}
+_FORMATS = {*_GROUND, "formats", "spirv"}
 ALLOWED: Mapping[str, set[str]] = {
-    "": {"status", "vm", "hal_vulkan", "runtime", "compiler", "shaders"},
+    "": {"status", "vm", "hal_vulkan", "runtime", "compiler", "jit", "shaders"},
     "status": set(),
-    "flatbuffer": {"status"},
     "awaiting": {"status"},
-    "vm": {*_FORMATS, "vm"},
+    "install_hints": {"status"},
+    "files": {"status"},
+    "formats": {*_GROUND, "formats"},
+    "spirv": _FORMATS,
+    "vm": {*_GROUND, "formats", "vm"},
     "hal_vulkan": {*_FORMATS, "hal_vulkan", "shaders"},
-    "shaders": {*_FORMATS, "shaders"},
+    "hal_reference": {*_FORMATS, "hal_reference", "shaders"},
+    "shaders": {*_GROUND, "shaders"},
     # The folder is data and its lookup; only its build program compiles.
-    "shaders.build": {*_FORMATS, "shaders", "hal_vulkan"},
-    "compiler": {*_FORMATS, "compiler", "vm", "hal_vulkan"},
-    "runtime": {*_FORMATS, "runtime", "vm", "hal_vulkan", "shaders"},
+    "shaders.build": {*_FORMATS, "shaders"},
+    "compiler": {*_FORMATS, "compiler", "vm.bytecode", "vm.assembly"},
+    "runtime": {*_FORMATS, "runtime", "vm", "hal_vulkan", "hal_reference", "shaders"},
+    "jit": {*_FORMATS, "jit", "compiler", "runtime", "vm", "hal_vulkan", "shaders"},
     "study": {*_FORMATS, "study", "runtime", "vm", "hal_vulkan", "shaders"},
-    "tools": {"", *_FORMATS, "tools", "study", "runtime", "vm", "hal_vulkan", "compiler", "shaders"},
+    "tools": {"", *_FORMATS, "tools", "study", "jit", "runtime", "vm", "hal_vulkan", "compiler", "shaders"},
 }
-NATIVE = "hal_vulkan.native"
+# Inside a folder: the rooms of the same folder that a room may import.
+ROOMS: Mapping[str, set[str]] = {
+    "vm.bytecode": set(),
+    "vm.wait": set(),
+    "vm.assembly": {"bytecode"},
+    "vm.translation": {"bytecode"},
+    "vm.types": {"translation"},
+    "vm.native": {"bytecode", "translation", "wait"},
+    "vm.execution": {"bytecode", "native", "translation", "types", "wait"},
+    "vm.invocation": {"bytecode", "execution", "translation", "types", "wait"},
+    "study.definition": set(),
+    "study.statistics": set(),
+    "study.workloads": {"definition"},
+    "study.results": {"definition", "statistics"},
+    "study.sampling": {"definition", "results", "statistics", "workloads"},
+    "study.cluster": {"definition", "results", "sampling", "workloads"},
+    "study.report": {"definition", "results", "statistics", "workloads"},
+}
+# Folders without an import cycle between files, imports for type checking included.
+ACYCLIC = ("formats", "spirv", "study", "tools")
+NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
 # Extras that the product itself may use; the others are for tests and benchmarks.
 PRODUCT_EXTRAS = ("view", "study", "cluster", "compiler")
-
-
-@dataclass(frozen=True)
-class Import:
-    """One imported module: dotted and relative to the package where it is the package's own, absolute otherwise."""
-
-    module: str
-    own: bool
-    relative: bool
-    line: int
-
-
-@dataclass(frozen=True)
-class Module:
-    """One file of the package; ``name`` is dotted and relative to the package, ``""`` for the root."""
-
-    name: str
-    path: Path
-    tree: ast.Module
-    is_package: bool
-
-    @property
-    def unit(self) -> str:
-        return self.name.split(".")[0]
-
-    def at(self, line: int) -> str:
-        return f"{self.path}:{line}"
-
-
-def modules_of(root: Path) -> dict[str, Module]:
-    """Every module of the package: the root's files, and all below folders with an ``__init__.py``."""
-    folders = [path.parent for path in sorted(root.glob("*/__init__.py"))]
-    paths = [*sorted(root.glob("*.py")), *(path for folder in folders for path in sorted(folder.rglob("*.py")))]
-    modules = {}
-    for path in paths:
-        parts = path.relative_to(root).with_suffix("").parts
-        is_package = parts[-1] == "__init__"
-        name = ".".join(parts[:-1] if is_package else parts)
-        modules[name] = Module(name, path, ast.parse(path.read_text(encoding="utf-8"), str(path)), is_package)
-    return modules
-
-
-def imports_of(module: Module, modules: Mapping[str, Module]) -> Iterator[Import]:
-    """The imports of a module, of which ``from . import x`` counts as one of the module ``x`` where it is one."""
-    parts = module.name.split(".") if module.name else []
-    package = parts if module.is_package else parts[:-1]
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield _absolute(alias.name, node.lineno)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield _absolute(node.module or "", node.lineno)
-        elif isinstance(node, ast.ImportFrom):
-            up = node.level - 1
-            base = [*package[: len(package) - up], *(node.module.split(".") if node.module else [])]
-            assert up <= len(package), f"{module.at(node.lineno)} imports from above the package"
-            for alias in node.names:
-                inner = ".".join([*base, alias.name])
-                yield Import(inner if inner in modules else ".".join(base), True, True, node.lineno)
-        elif isinstance(node, ast.Call) and node.args and _called(node) in ("import_module", "find_spec", "__import__"):
-            # Importing by a name in a string is importing.
-            argument = node.args[0]
-            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                yield _absolute(argument.value, node.lineno)
-
-
-def _absolute(name: str, line: int) -> Import:
-    top, _, rest = name.partition(".")
-    return Import(rest, True, False, line) if top == "pumice" else Import(name, False, False, line)
-
-
-def _called(node: ast.Call) -> str:
-    if isinstance(node.func, ast.Attribute):
-        return node.func.attr
-    return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
 # -- the rules ---------------------------------------------------------------------------------------
@@ -132,8 +81,30 @@ def wrong_arrows(root: Path) -> list[str]:
         allowed = ALLOWED.get(module.name, ALLOWED[module.unit])
         for found in imports_of(module, modules):
             unit = found.module.split(".")[0]
-            if found.own and unit not in allowed:
+            if found.own and not {unit, ".".join(found.module.split(".")[:2])} & allowed:
                 complaints.append(f"{module.at(found.line)}: {module.unit or 'the root'} imports {unit or 'the root'}")
+    return complaints
+
+
+def wrong_rooms(root: Path) -> list[str]:
+    """Imports between rooms of one folder that no arrow allows."""
+    return [
+        f"{room} imports {target}: {', '.join(sorted(set(found)))}"
+        for room, targets in room_graph(modules_of(root)).items()
+        for target, found in targets.items()
+        if room in ROOMS and target.split(".")[0] == room.split(".")[0] and target.partition(".")[2] not in ROOMS[room]
+    ]
+
+
+def import_cycles(root: Path) -> list[str]:
+    """Cycles of imports inside the folders that have none, and any at run time."""
+    modules = modules_of(root)
+    whole = file_graph(modules, typing=True)
+    complaints = []
+    for folder in ACYCLIC:
+        inside = {name for name, module in modules.items() if module.unit == folder}
+        found = cycles({name: whole[name] & inside for name in inside})
+        complaints.extend(f"{folder}: {' '.join(cycle)} import each other" for cycle in found)
     return complaints
 
 
@@ -296,6 +267,8 @@ def declared_dependencies() -> set[str]:
 
 RULES: Mapping[str, Callable[[Path], list[str]]] = {
     "wrong_arrows": wrong_arrows,
+    "wrong_rooms": wrong_rooms,
+    "import_cycles": import_cycles,
     "absolute_imports": absolute_imports,
     "wrong_bindings": wrong_bindings,
     "undeclared_imports": lambda root: undeclared_imports(root, declared_dependencies()),
@@ -321,19 +294,25 @@ def test_every_folder_of_the_package_is_read() -> None:
 GOOD: Mapping[str, str] = {
     "__init__.py": "from .status import Oops\n__all__ = ['Oops']\n",
     "status.py": "__all__ = ['Oops']\nclass Oops(Exception): ...\n",
-    "flatbuffer.py": "from .status import Oops\n",
-    "vm/__init__.py": "from .frame import Frame\n__all__ = ['Frame']\n",
-    "vm/face.py": "from .frame import Frame\n__all__ = ['Frame']\n",
-    "vm/frame.py": "from ..status import Oops\n__all__ = ['Frame']\nclass Frame: ...\n",
+    "formats/__init__.py": "",
+    "formats/flatbuffer.py": "from ..status import Oops\n",
+    "vm/__init__.py": "from .execution.frame import Frame\n__all__ = ['Frame']\n",
+    "vm/face.py": "from .execution.frame import Frame\n__all__ = ['Frame']\n",
+    "vm/wait/__init__.py": "",
+    "vm/execution/__init__.py": "",
+    "vm/execution/frame.py": "from ...status import Oops\n__all__ = ['Frame']\nclass Frame: ...\n",
     "hal_vulkan/__init__.py": "",
-    "hal_vulkan/native.py": "import importlib.util\nspec = importlib.util.find_spec('vulkan')\n",
-    "hal_vulkan/format.py": "from .. import flatbuffer\n",
-    "compiler/__init__.py": "from ..hal_vulkan.format import flatbuffer\n",
-    "runtime/__init__.py": "from ..vm import frame\nfrom ..hal_vulkan import native\n",
-    "shaders/build.py": "from ..hal_vulkan import format\n",
+    "hal_vulkan/vulkan/functions.py": "import importlib.util\nspec = importlib.util.find_spec('vulkan')\n",
+    "hal_vulkan/vulkan/__init__.py": "",
+    "spirv/__init__.py": "",
+    "spirv/format.py": "from ..formats import flatbuffer\n",
+    "spirv/words.py": "from . import format\n",
+    "compiler/__init__.py": "from ..spirv.format import flatbuffer\n",
+    "runtime/__init__.py": "from ..vm.execution import frame\nfrom ..hal_vulkan.vulkan import functions\n",
+    "shaders/build.py": "from ..spirv import format\n",
     "tools/__init__.py": "",
-    "tools/cli.py": "from .. import __version__\nfrom ..runtime import frame\ndef main(): ...\n__all__ = ['main']\n",
-    "tools/dump.py": "import numpy.typing as npt\ndef main(): ...\n__all__ = ['main']\n",
+    "tools/cli.py": "from .. import __version__\nfrom ..vm.execution import frame\ndef main(): ...\n__all__ = ['main']\n",
+    "tools/inspect/dump.py": "import numpy.typing as npt\ndef main(): ...\n__all__ = ['main']\n",
     "tests/test_x.py": "import pumice, iree.runtime\n",
 }
 
@@ -354,41 +333,61 @@ def test_a_good_tree_has_no_complaints(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "path", "text", "complaint"),
     [
-        ("wrong_arrows", "vm/frame.py", "from ..hal_vulkan import native", "vm imports hal_vulkan"),
-        ("wrong_arrows", "vm/frame.py", "from .. import hal_vulkan", "vm imports hal_vulkan"),
+        (
+            "wrong_arrows",
+            "vm/execution/frame.py",
+            "from ...hal_vulkan.vulkan import functions",
+            "vm imports hal_vulkan",
+        ),
+        ("wrong_arrows", "vm/execution/frame.py", "from ... import hal_vulkan", "vm imports hal_vulkan"),
         ("wrong_arrows", "vm/sub/deep.py", "from ...runtime import x", "vm imports runtime"),
         ("wrong_arrows", "hal_vulkan/x.py", "def f():\n    from ..vm.frame import Frame", "hal_vulkan imports vm"),
         ("wrong_arrows", "hal_vulkan/x.py", "if TYPE_CHECKING:\n    from ..runtime import y", "imports runtime"),
-        ("wrong_arrows", "hal_vulkan/x.py", "import pumice.vm.frame", "hal_vulkan imports vm"),
+        ("wrong_arrows", "hal_vulkan/x.py", "import pumice.vm.execution.frame", "hal_vulkan imports vm"),
         ("wrong_arrows", "hal_vulkan/x.py", "import_module('pumice.vm')", "hal_vulkan imports vm"),
         ("wrong_arrows", "runtime/x.py", "from ..compiler import y", "runtime imports compiler"),
         ("wrong_arrows", "runtime/x.py", "from .. import __version__", "runtime imports the root"),
         ("wrong_arrows", "shaders/__init__.py", "from ..hal_vulkan import glsl", "shaders imports hal_vulkan"),
-        ("wrong_arrows", "status.py", "from . import flatbuffer", "status imports flatbuffer"),
-        ("wrong_arrows", "flatbuffer.py", "from .vm import frame", "flatbuffer imports vm"),
+        ("wrong_arrows", "status.py", "from .formats import flatbuffer", "status imports formats"),
+        ("wrong_arrows", "formats/flatbuffer.py", "from ..vm.execution import frame", "formats imports vm"),
         ("wrong_arrows", "__init__.py", "from .tools.cli import main", "the root imports tools"),
         ("wrong_arrows", "utils.py", "", "'utils' is no unit"),
-        ("absolute_imports", "vm/frame.py", "from pumice.status import Oops", "write a relative import"),
-        ("absolute_imports", "vm/frame.py", "import pumice", "write a relative import"),
+        ("wrong_arrows", "spirv/x.py", "from ..hal_vulkan import x", "spirv imports hal_vulkan"),
+        ("wrong_arrows", "compiler/x.py", "from ..vm.execution import frame", "compiler imports vm"),
+        ("wrong_rooms", "vm/wait/x.py", "from ..execution.frame import Frame", "vm.wait imports vm.execution"),
+        ("wrong_rooms", "vm/wait/x.py", "if TYPE_CHECKING:\n    from ..execution import frame", "vm.wait imports"),
+        ("import_cycles", "spirv/format.py", "def f():\n    from . import words", "spirv.format spirv.words"),
+        ("absolute_imports", "vm/execution/frame.py", "from pumice.status import Oops", "write a relative import"),
+        ("absolute_imports", "vm/execution/frame.py", "import pumice", "write a relative import"),
         ("wrong_bindings", "runtime/x.py", "import vulkan as vk", "imports vulkan"),
         ("wrong_bindings", "hal_vulkan/x.py", "from cffi import FFI", "imports cffi"),
         ("wrong_bindings", "hal_vulkan/x.py", "importlib.import_module('vulkan')", "imports vulkan"),
         ("wrong_bindings", "tools/cli.py", "import iree.compiler", "imports iree.compiler"),
-        ("wrong_bindings", "hal_vulkan/native.py", "import iree", "imports iree"),
-        ("undeclared_imports", "vm/frame.py", "import torch.nn", "torch.nn is not declared"),
+        ("wrong_bindings", "hal_vulkan/vulkan/functions.py", "import iree", "imports iree"),
+        ("undeclared_imports", "vm/execution/frame.py", "import torch.nn", "torch.nn is not declared"),
         (
             "compiler_reaches_native",
-            "hal_vulkan/format.py",
-            "from . import native",
-            "hal_vulkan.format -> hal_vulkan.native",
+            "spirv/format.py",
+            "from ..hal_vulkan.vulkan import functions",
+            "spirv.format -> hal_vulkan.vulkan.functions",
         ),
-        ("compiler_reaches_native", "compiler/x.py", "from ..hal_vulkan.native import ffi", "compiler.x -> hal_vulkan"),
+        (
+            "compiler_reaches_native",
+            "compiler/x.py",
+            "from ..hal_vulkan.vulkan.functions import ffi",
+            "compiler.x -> hal_vulkan",
+        ),
         ("wrong_exports", "vm/x.py", "__all__ = ['gone']", "names gone, which is not there"),
         ("wrong_exports", "vm/x.py", "a = 1\n__all__ = ['a', 'a']", "names a twice"),
         ("wrong_exports", "vm/x.py", "__all__ = [n for n in dir()]", "one literal list"),
         ("wrong_exports", "vm/x.py", "__all__ = []\n__all__ += ['x']", "one literal list"),
-        ("wrong_exports", "vm/x.py", "from .frame import Frame\na = 1\n__all__ = ['Frame']", "defined elsewhere"),
-        ("wrong_exports", "vm/x.py", "class Frame: ...\n__all__ = ['Frame']", "exported by vm.frame too"),
+        (
+            "wrong_exports",
+            "vm/x.py",
+            "from .execution.frame import Frame\na = 1\n__all__ = ['Frame']",
+            "defined elsewhere",
+        ),
+        ("wrong_exports", "vm/x.py", "class Frame: ...\n__all__ = ['Frame']", "exported by vm.execution.frame too"),
         ("wrong_exports", "vm/__init__.py", "__all__ = ['Frame']", "names Frame, which is not there"),
         ("root_definitions", "__init__.py", "def helper(): ...", "defines helper()"),
         ("root_definitions", "__init__.py", "class Thing: ...", "defines class Thing"),

@@ -49,31 +49,31 @@ class _Program(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         match cmd_name:
             case "bench":
-                from .bench import bench
+                from .bench.command import bench
 
                 return bench
             case "devices":
-                from .devices import devices
+                from .inspect.devices import devices
 
                 return devices
             case "dump":
-                from .dump import dump
+                from .inspect.dump import dump
 
                 return dump
             case "info":
-                from .info import info
+                from .inspect.info import info
 
                 return info
             case "run":
-                from .run import run
+                from .run.command import run
 
                 return run
             case "run-checks":
-                from .run_checks import run_checks
+                from .run.checks import run_checks
 
                 return run_checks
             case "study":
-                from .study import study
+                from .study.command import study
 
                 return study
         return None

@@ -3,15 +3,20 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from .archive import ModuleArchive
-from .async_invocation import AsyncInvocation, async_invoke
-from .buffer import VmBuffer
-from .bytecode_module import BytecodeModule
-from .calling_convention import CallingConvention
-from .context import Context
-from .frame import Frame, NativeFrame
-from .function import Function
-from .invocation import (
+from .bytecode.archive import ModuleArchive
+from .bytecode.calling_convention import CallingConvention
+from .bytecode.module_def import ModuleDef
+from .bytecode.reader import read_module
+from .bytecode.writer import write_module
+from .execution.bytecode_module import BytecodeModule
+from .execution.context import Context
+from .execution.frame import Frame, NativeFrame
+from .execution.function import Function
+from .execution.loop import InlineLoop, Loop, ThreadLoop
+from .execution.policy import CONCURRENT, FIFO, REFUSE, InvocationPolicy
+from .invocation.background import AsyncInvocation, async_invoke
+from .invocation.invocation import Invocation
+from .invocation.stages import (
     abort_invoke,
     begin_invoke,
     end_invoke,
@@ -20,22 +25,17 @@ from .invocation import (
     wait_invoke,
     wait_invoke_async,
 )
-from .invoke_state import InvokeResult, InvokeState
-from .list import VmList
-from .loop import InlineLoop, Loop, ThreadLoop
-from .module_def import ModuleDef
-from .module_reader import read_module
-from .module_writer import write_module
-from .native_module import NativeModule, export
-from .policy import CONCURRENT, FIFO, REFUSE, InvocationPolicy
-from .stateful_invocation import Invocation
-from .wait_frame import Wait, WaitFrame
-from .wait_source import Cancellable, Waitable, WaitSource, WhenReady
+from .invocation.state import InvokeResult, InvokeState
+from .native.module import NativeModule, export
+from .types.buffer import VmBuffer
+from .types.list import VmList
+from .wait.frame import Wait, WaitFrame
+from .wait.source import Cancellable, Waitable, WaitSource, WhenReady
 
 if TYPE_CHECKING:
-    from .asyncio_loop import AsyncioLoop
-    from .future_sources import AsyncioSource, FutureSource, WhenReadySource, as_wait_source
-    from .wait_sources import AllOf, AnyOf, Delay, Event, FileReady
+    from .invocation.asyncio_loop import AsyncioLoop
+    from .wait.futures import AsyncioSource, FutureSource, WhenReadySource, as_wait_source
+    from .wait.sources import AllOf, AnyOf, Delay, Event, FileReady
 
 __all__ = [
     "CONCURRENT",
@@ -91,16 +91,16 @@ __all__ = [
 
 # Looked up when first asked for: programs that use none of it start sooner without asyncio and selectors.
 _LAZY = {
-    "AllOf": "wait_sources",
-    "AnyOf": "wait_sources",
-    "AsyncioLoop": "asyncio_loop",
-    "AsyncioSource": "future_sources",
-    "Delay": "wait_sources",
-    "Event": "wait_sources",
-    "FileReady": "wait_sources",
-    "FutureSource": "future_sources",
-    "WhenReadySource": "future_sources",
-    "as_wait_source": "future_sources",
+    "AllOf": "wait.sources",
+    "AnyOf": "wait.sources",
+    "AsyncioLoop": "invocation.asyncio_loop",
+    "AsyncioSource": "wait.futures",
+    "Delay": "wait.sources",
+    "Event": "wait.sources",
+    "FileReady": "wait.sources",
+    "FutureSource": "wait.futures",
+    "WhenReadySource": "wait.futures",
+    "as_wait_source": "wait.futures",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..analysis import PointAnalysis
+from ..results.analysis import PointAnalysis
 from .captions import headline_caption, interval_in, point_hover
 from .chart import Chart, label, new_figure, point_label
 from .palette import INK, SERIES

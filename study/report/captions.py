@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..analysis import PointAnalysis
+from ..results.analysis import PointAnalysis
 from .chart import label, point_label
 from .units import TimeUnit, plain_text, time_text
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ..point import AxisValue, Point
+from ..definition.point import AxisValue, Point
 from .palette import FAINT, INK, MUTED
 from .units import TimeUnit, count_text, number_text
 

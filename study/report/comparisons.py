@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..analysis import PointAnalysis, StudyAnalysis
-from ..compare_results import compare_results
-from ..comparison import Comparison, Verdict, compare
-from ..point import AxisValue
-from ..results import Results
+from ..definition.point import AxisValue
+from ..results.analysis import PointAnalysis, StudyAnalysis
+from ..results.compare_results import compare_results
+from ..results.results import Results
+from ..statistics.comparison import Comparison, Verdict, compare
 from .chart import Chart, label, new_figure, point_label, value_text
 from .palette import INK, MUTED, VERDICT
 from .units import number_text, plain_text

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from ..analysis import PointAnalysis, StudyAnalysis
-from ..outliers import classify
+from ..results.analysis import PointAnalysis, StudyAnalysis
+from ..statistics.outliers import classify
 from .captions import samples_text
 from .chart import Chart, label, new_figure, point_label, style_value_axis
 from .palette import FLAGS, INK, MUTED, SERIES, faded

@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from ...hal_vulkan.timestamps import ClockCalibration
-from ..analysis import StudyAnalysis
-from ..clock import ClockFit, fit_clock
-from ..flags import DISTURBED, SampleFlag
-from ..point_status import PointStatus
+from ...hal_vulkan.commands.timestamps import ClockCalibration
+from ..results.analysis import StudyAnalysis
+from ..results.flags import DISTURBED, SampleFlag
+from ..results.point_status import PointStatus
+from ..workloads.clock import ClockFit, fit_clock
 from .units import bound_text, number_text, percent_text, plain_text
 
 __all__ = ["ClockQuality", "Problem", "clock_qualities", "facts", "problems", "verdict", "warnings"]

@@ -1,6 +1,6 @@
 """The report as one HTML file: everything within, nothing loaded from anywhere, light or dark as the reader prefers.
 
->>> from pumice.study.results import Results
+>>> from pumice.study.results.results import Results
 >>> with Results.open("results") as results:
 ...     write_report(results, "report.html")
 """
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..analysis import StudyAnalysis, analyse
-from ..results import Results
-from ..whole_file import write_whole
+from ..results.analysis import StudyAnalysis, analyse
+from ..results.atomic_write import write_whole
+from ..results.results import Results
 from .chart import Chart
 from .comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text
 from .distributions import histogram_charts, spread_charts

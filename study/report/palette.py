@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..comparison import Verdict
-from ..point_status import PointStatus
+from ..results.point_status import PointStatus
+from ..statistics.comparison import Verdict
 
 __all__ = [
     "DARK",

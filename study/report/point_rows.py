@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..analysis import PointAnalysis, StudyAnalysis
+from ..results.analysis import PointAnalysis, StudyAnalysis
 from .chart import point_label, value_text
 from .units import TimeUnit, number_text, percent_text, time_unit
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..analysis import PointAnalysis, StudyAnalysis
+from ..results.analysis import PointAnalysis, StudyAnalysis
 from .captions import samples_text
 from .chart import Chart, label, new_figure, point_label, style_log_axis
 from .palette import INK, MUTED, SERIES, SYMBOLS

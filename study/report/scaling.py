@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from ..analysis import PointAnalysis, StudyAnalysis
-from ..point import AxisValue
+from ..definition.point import AxisValue
+from ..results.analysis import PointAnalysis, StudyAnalysis
 from .bars import bar_chart
 from .captions import headline_caption, interval_in, point_hover
 from .chart import Chart, is_wide, label, new_figure, style_log_axis, style_value_axis

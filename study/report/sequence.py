@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..analysis import PointAnalysis, StudyAnalysis
-from ..flags import SampleFlag
-from ..records import ClockRecord, ReferenceRecord
+from ..results.analysis import PointAnalysis, StudyAnalysis
+from ..results.flags import SampleFlag
+from ..results.records import ClockRecord, ReferenceRecord
 from .chart import Chart, label, new_figure, point_label, style_log_axis
 from .palette import FLAGS, INK, MUTED
 from .units import time_unit

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...status import InvalidArgumentError
-from ..analysis import PointAnalysis, StudyAnalysis
-from ..fit import Line, fit_line
-from ..point import AxisValue
+from ..definition.point import AxisValue
+from ..results.analysis import PointAnalysis, StudyAnalysis
+from ..statistics.fit import Line, fit_line
 from .chart import value_text
 from .units import number_text, time_text
 

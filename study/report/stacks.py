@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ..analysis import STACK, PointAnalysis, StudyAnalysis
+from ..results.analysis import STACK, PointAnalysis, StudyAnalysis
 from .captions import samples_text
 from .chart import Chart, label, new_figure, point_label
 from .palette import INK, SEGMENT_COLOURS

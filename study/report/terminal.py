@@ -11,12 +11,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..analysis import STACK, PointAnalysis, StudyAnalysis, analyse
-from ..comparison import Verdict
-from ..flags import SampleFlag
-from ..point_status import PointStatus
-from ..results import Results
-from ..sample import SEGMENTS
+from ..definition.sample import SEGMENTS
+from ..results.analysis import STACK, PointAnalysis, StudyAnalysis, analyse
+from ..results.flags import SampleFlag
+from ..results.point_status import PointStatus
+from ..results.results import Results
+from ..statistics.comparison import Verdict
 from .chart import point_label
 from .comparisons import ComparedPoints, compare_across, ratio_text
 from .overview import clock_qualities, facts, problems, verdict, warnings

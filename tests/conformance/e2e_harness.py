@@ -18,11 +18,11 @@ from e2e_tree import E2ESource, expected_failure
 from iree_releases import CompileError, Compiler
 
 from pumice.hal_vulkan import BufferView, Device, ElementType
-from pumice.runtime.check_report import CheckResult, Outcome
-from pumice.runtime.checks import run_checks
+from pumice.runtime.modules.check.checks import run_checks
+from pumice.runtime.modules.check.report import CheckResult, Outcome
 from pumice.status import FailedPreconditionError
-from pumice.vm.bytecode_module import BytecodeModule
-from pumice.vm.native_module import NativeModule
+from pumice.vm.execution.bytecode_module import BytecodeModule
+from pumice.vm.native.module import NativeModule
 
 __all__ = ["CompiledSource", "compile_sources", "failures_of", "run_source"]
 

@@ -13,9 +13,9 @@ from functools import cache
 from typing import Final, TypeVar
 
 from pumice.status import PumiceError
-from pumice.vm.decoder import Instruction, decode_function
-from pumice.vm.isa import Isa, Operation
-from pumice.vm.module_def import FunctionDescriptor, ImportDef, ModuleDef, Signature
+from pumice.vm.bytecode.decoder import Instruction, decode_function
+from pumice.vm.bytecode.isa import Isa, Operation
+from pumice.vm.bytecode.module_def import FunctionDescriptor, ImportDef, ModuleDef, Signature
 
 __all__ = ["ALTERATIONS", "Alteration"]
 

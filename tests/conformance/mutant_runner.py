@@ -22,17 +22,17 @@ from typing import Final
 from mutations import Mutant
 
 from pumice.hal_vulkan import BufferView, Device, ElementType
-from pumice.hal_vulkan.device_plan import PlanOptions
-from pumice.hal_vulkan.driver import shared_driver
-from pumice.hal_vulkan.native import take_validation_errors
-from pumice.runtime.modules.hal import hal_module
-from pumice.runtime.modules.hal_fence import HalFence
+from pumice.hal_vulkan.instance.driver import shared_driver
+from pumice.hal_vulkan.instance.plan import PlanOptions
+from pumice.hal_vulkan.vulkan.functions import take_validation_errors
+from pumice.runtime.modules.hal.fence import HalFence
+from pumice.runtime.modules.hal.module import hal_module
 from pumice.status import DeadlineExceededError, DeviceLostError, InternalError, PumiceError
-from pumice.vm.buffer import VmBuffer
-from pumice.vm.bytecode_module import BytecodeModule
-from pumice.vm.context import Context
-from pumice.vm.function import Function
-from pumice.vm.list import VmList
+from pumice.vm.execution.bytecode_module import BytecodeModule
+from pumice.vm.execution.context import Context
+from pumice.vm.execution.function import Function
+from pumice.vm.types.buffer import VmBuffer
+from pumice.vm.types.list import VmList
 
 __all__ = ["Outcome", "Runner"]
 

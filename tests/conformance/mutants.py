@@ -35,9 +35,9 @@ from iree_releases import CompileError, available_compilers
 from mutant_pool import HANG_S, MEMORY, WRONG, Tally, limit_address_space, run_mutants
 from mutations import Base, Mutant, load_base, mutate
 
-from pumice.vm.assembler import assemble
-from pumice.vm.module_writer import write_module
-from pumice.vm.reflection import declaration_of
+from pumice.vm.assembly.assembler import assemble
+from pumice.vm.bytecode.declaration import declaration_of
+from pumice.vm.bytecode.writer import write_module
 
 __all__ = ["ASSEMBLED", "COMPILED", "assembled_bases", "compiled_bases"]
 

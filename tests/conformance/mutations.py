@@ -19,10 +19,10 @@ from typing import Final
 import numpy as np
 from module_alterations import ALTERATIONS
 
-from pumice.vm.archive import ModuleArchive
-from pumice.vm.module_def import ModuleDef
-from pumice.vm.module_reader import read_module
-from pumice.vm.module_writer import write_module
+from pumice.vm.bytecode.archive import ModuleArchive
+from pumice.vm.bytecode.module_def import ModuleDef
+from pumice.vm.bytecode.reader import read_module
+from pumice.vm.bytecode.writer import write_module
 
 __all__ = ["Base", "Mutant", "load_base", "mutate"]
 

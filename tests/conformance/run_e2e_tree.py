@@ -16,7 +16,7 @@ from e2e_harness import CompiledSource, compile_sources, failures_of, run_source
 from e2e_tree import LIT_TESTS, SLOW_ON_CPU, e2e_sources, expected_failure, named_tree, opened_tree
 from iree_releases import available_compilers
 
-from pumice.runtime.check_report import Outcome
+from pumice.runtime.modules.check.report import Outcome
 
 
 def main() -> int:

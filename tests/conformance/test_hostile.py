@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 
 from pumice import shaders
-from pumice.hal_vulkan import spirv, spirv_validation
-from pumice.hal_vulkan.device import Device
-from pumice.hal_vulkan.executable_format import (
+from pumice.formats.vke1 import (
     STAGE_COMPUTE,
     DescriptorBindingDef,
     DescriptorSetLayoutDef,
@@ -25,13 +23,16 @@ from pumice.hal_vulkan.executable_format import (
     PipelineLayoutDef,
     PushConstantRange,
 )
-from pumice.hal_vulkan.executable_writer import build_executable
+from pumice.formats.vke1_writer import build_executable
+from pumice.hal_vulkan.device import Device
+from pumice.spirv import validation as spirv_validation
+from pumice.spirv import words as spirv
 from pumice.status import InvalidArgumentError, PumiceError, UnavailableError, UnimplementedError
-from pumice.vm.assembler import assemble
-from pumice.vm.bytecode_module import BytecodeModule
-from pumice.vm.context import Context
-from pumice.vm.module_def import ExportDef, ModuleDef
-from pumice.vm.module_writer import write_module
+from pumice.vm.assembly.assembler import assemble
+from pumice.vm.bytecode.module_def import ExportDef, ModuleDef
+from pumice.vm.bytecode.writer import write_module
+from pumice.vm.execution.bytecode_module import BytecodeModule
+from pumice.vm.execution.context import Context
 
 # ---- modules -------------------------------------------------------------------------------------------------------
 
@@ -222,7 +223,7 @@ def test_an_input_that_is_no_built_in_is_refused() -> None:
 
 
 def test_a_set_number_past_every_device_is_refused() -> None:
-    from pumice.hal_vulkan.pipeline import PipelineInterface
+    from pumice.hal_vulkan.commands.pipeline import PipelineInterface
 
     entry = spirv.reflect(shaders.spirv("mul")).entry_points[0]
     forged = replace(entry, bindings=(replace(entry.bindings[0], set=0xFFFFFFFF),))

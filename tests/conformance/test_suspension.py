@@ -14,7 +14,7 @@ from program_corpus import compile_all, load_corpus
 
 import pumice
 from pumice.hal_vulkan import ElementType
-from pumice.runtime.modules.hal_command_buffer import HalCommandBuffer
+from pumice.runtime.modules.hal.command_buffer import HalCommandBuffer
 from pumice.status import CancelledError, StatusCode
 from pumice.vm import (
     Frame,

@@ -16,12 +16,12 @@ from e2e_tree import VM_FOLDER, named_tree, opened_tree
 from iree_peer import runtime_tool
 
 from pumice.status import PumiceError
-from pumice.vm.assembler import assemble
-from pumice.vm.bytecode_module import BytecodeModule
-from pumice.vm.context import Context
-from pumice.vm.module_writer import write_module
-from pumice.vm.native_module import NativeModule
-from pumice.vm.wait_frame import Wait
+from pumice.vm.assembly.assembler import assemble
+from pumice.vm.bytecode.writer import write_module
+from pumice.vm.execution.bytecode_module import BytecodeModule
+from pumice.vm.execution.context import Context
+from pumice.vm.native.module import NativeModule
+from pumice.vm.wait.frame import Wait
 
 NO_TREE = "PUMICE_IREE_TREE names no tree of IREE: a checkout or a git directory"
 

@@ -13,10 +13,10 @@ import pytest
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
-from pumice.hal_vulkan.device_plan import PlanOptions
-from pumice.hal_vulkan.driver import Driver
-from pumice.hal_vulkan.live_objects import live_objects
-from pumice.hal_vulkan.memory_type import MemoryTypeFlags
+from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.instance.plan import PlanOptions
+from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
+from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     CancelledError,
     ClosedError,

@@ -12,12 +12,12 @@ import psutil
 import pytest
 
 from pumice import shaders
-from pumice.hal_vulkan.command_buffer import BindingSlot
+from pumice.hal_vulkan.commands.command_buffer import BindingSlot
 from pumice.hal_vulkan.device import Device
-from pumice.hal_vulkan.driver import Driver
-from pumice.hal_vulkan.live_objects import live_objects
-from pumice.hal_vulkan.memory_type import MemoryTypeFlags
-from pumice.hal_vulkan.semaphore import wait_any
+from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
+from pumice.hal_vulkan.sync.semaphore import wait_any
+from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import DataLossError
 
 pytestmark = pytest.mark.vulkan

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
-
 import pytest
+from support import shader_references as references
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
-from pumice.hal_vulkan.memory_type import MemoryTypeFlags
+from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
 
 pytestmark = pytest.mark.vulkan
 HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 
 
-def _load_references() -> ModuleType:
-    name = "pumice_shader_references"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("references.py"))
-        assert spec is not None and spec.loader is not None
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-references = _load_references()
 by_shader: dict[str, list[object]] = {}
 for _case in references.CASES:
     by_shader.setdefault(_case.shader, []).append(_case)

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from support import shader_references as references
 
 from pumice import shaders
-from pumice.hal_vulkan import glsl, spirv_tools
 from pumice.shaders import build
+from pumice.spirv import glsl
+from pumice.spirv import tools as spirv_tools
 from pumice.status import InvalidArgumentError, NotFoundError, OutOfRangeError, UnavailableError
-
-
-def _load_references() -> ModuleType:
-    name = "pumice_shader_references"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("references.py"))
-        assert spec is not None
-        assert spec.loader is not None
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-references = _load_references()
 
 
 def _available(*checks: str) -> bool:

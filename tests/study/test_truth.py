@@ -17,19 +17,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pumice.hal_vulkan.driver import Driver
-from pumice.study.axis import Axis
-from pumice.study.bootstrap import bootstrap
-from pumice.study.comparison import Comparison, compare
-from pumice.study.device_pool import DevicePool
-from pumice.study.expansion import expand
-from pumice.study.fit import fit_line
-from pumice.study.flags import SampleFlag
-from pumice.study.runner import sample_points
-from pumice.study.sample import SEGMENTS, Sample
-from pumice.study.settings import Sampling
-from pumice.study.sink import SinkLog
-from pumice.study.study import Study, Target
+from pumice.hal_vulkan.instance.driver import Driver
+from pumice.study.definition.axis import Axis
+from pumice.study.definition.expansion import expand
+from pumice.study.definition.sample import SEGMENTS, Sample
+from pumice.study.definition.settings import Sampling
+from pumice.study.definition.study import Study, Target
+from pumice.study.results.flags import SampleFlag
+from pumice.study.sampling.runner import sample_points
+from pumice.study.sampling.sink import SinkLog
+from pumice.study.statistics.bootstrap import bootstrap
+from pumice.study.statistics.comparison import Comparison, compare
+from pumice.study.statistics.fit import fit_line
+from pumice.study.workloads.device_pool import DevicePool
 
 pytestmark = pytest.mark.vulkan
 

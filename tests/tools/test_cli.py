@@ -18,8 +18,9 @@ import pytest
 from click.testing import CliRunner
 
 import pumice
-from pumice.tools import cli, devices
+from pumice.tools import cli
 from pumice.tools.errors import printable
+from pumice.tools.inspect import devices
 
 PROGRAM = "from pumice.tools.cli import main; main(prog_name='pumice')"
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes as POSIX has them")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pumice.hal_vulkan.glsl import find_compiler
+from pumice.spirv.glsl import find_compiler
 from pumice.status import UnavailableError
 
 ROOT = Path(__file__).resolve().parents[2]

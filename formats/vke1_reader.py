@@ -1,0 +1,160 @@
+"""Reads Vulkan executables: from a blob in the format of :mod:`.executable_format` to its definition, checked."""
+
+from __future__ import annotations
+
+import enum
+from typing import TypeVar
+
+from ..status import IncompatibleError, InvalidArgumentError
+from .flatbuffer import FlatBuffer, Table
+from .vke1 import (
+    BDA_ROOT_BYTES,
+    FILE_IDENTIFIER,
+    FORMAT_VERSION,
+    HEADER,
+    PUSH_CONSTANT_RANGE,
+    BdaBindingDef,
+    BdaDispatchLayoutDef,
+    BdaEntryType,
+    DescriptorBindingDef,
+    DescriptorSetLayoutDef,
+    DescriptorType,
+    DispatchAbi,
+    ExecutableDef,
+    ExportDebugInfo,
+    FileLocation,
+    PipelineDef,
+    PipelineLayoutDef,
+    PushConstantRange,
+    SourceFile,
+    StageLocation,
+    validate_executable,
+)
+
+__all__ = ["parse_executable"]
+
+_Enum = TypeVar("_Enum", bound=enum.IntEnum)
+
+
+def parse_executable(data: bytes | bytearray | memoryview) -> ExecutableDef:
+    """The executable in ``data``, all cross-references checked. Shader code and source files stay views of ``data``.
+
+    Bytes past the header's content size are padding and are ignored.
+
+    Raises:
+        IncompatibleError: the header's version or the BDA ABI version is not one this build knows.
+        InvalidArgumentError: anything else about the bytes is wrong; the message names the field and the byte offset
+            (from the end of the 64-byte header) or the rule that is broken.
+    """
+    view = memoryview(data).toreadonly()
+    if not view.c_contiguous:
+        raise InvalidArgumentError("executable: expected contiguous bytes, got a strided view; copy it first")
+    if view.nbytes < HEADER.size:
+        raise InvalidArgumentError(f"executable: expected a header of {HEADER.size} bytes, got {view.nbytes}")
+    view = view.cast("B")
+    magic, version, size = HEADER.unpack_from(view)
+    if magic != FILE_IDENTIFIER:
+        raise InvalidArgumentError(f"executable: expected a blob that starts with {FILE_IDENTIFIER!r}, got {magic!r}")
+    if version != FORMAT_VERSION:
+        raise IncompatibleError(
+            f"executable: found format version {version}, known is {FORMAT_VERSION}; recompile the module for this runtime"
+        )
+    room = view.nbytes - HEADER.size
+    if not 0 < size <= room:
+        raise InvalidArgumentError(f"executable: expected a content size of 1 to {room} bytes, got {size}; truncated?")
+    buffer = FlatBuffer(view[HEADER.size : HEADER.size + size], identifier=FILE_IDENTIFIER, name="executable")
+    root = buffer.root()
+    executable = ExecutableDef(
+        pipelines=tuple(_read_pipeline(table) for table in root.tables(0, "pipelines")),
+        descriptor_set_layouts=tuple(_read_set_layout(table) for table in root.tables(1, "descriptor_set_layouts")),
+        pipeline_layouts=tuple(_read_pipeline_layout(table) for table in root.tables(2, "pipeline_layouts")),
+        shader_modules=tuple(
+            table.vector_bytes(0, "spirv_code", 4) or memoryview(b"") for table in root.tables(3, "shader_modules")
+        ),
+        source_files=tuple(
+            SourceFile(table.string(0, "path") or "", table.u8s(1, "content"))
+            for table in root.tables(4, "source_files")
+        ),
+    )
+    validate_executable(executable)
+    return executable
+
+
+def _read_enum(kind: type[_Enum], value: int, table: Table, slot: int, name: str) -> _Enum:
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(f"{member.value} ({member.name})" for member in kind)
+        raise table.error(slot, name, f"expected one of {known}, got {value}") from None
+
+
+def _read_location(table: Table | None) -> FileLocation | None:
+    return None if table is None else FileLocation(table.string(0, "filename") or "", table.i32(1, "line"))
+
+
+def _read_debug_info(table: Table | None) -> ExportDebugInfo | None:
+    if table is None:
+        return None
+    return ExportDebugInfo(
+        name=table.string(0, "name") or "",
+        location=_read_location(table.table(1, "location")),
+        stage_locations=tuple(
+            StageLocation(stage.string(0, "stage") or "", _read_location(stage.table(1, "location")))
+            for stage in table.tables(2, "stage_locations")
+        ),
+    )
+
+
+def _read_pipeline(table: Table) -> PipelineDef:
+    return PipelineDef(
+        shader_module=table.u32(0, "shader_module_ordinal"),
+        entry_point=table.require_string(1, "entry_point"),
+        pipeline_layout=table.u32(2, "pipeline_layout_ordinal"),
+        subgroup_size=table.u32(3, "subgroup_size"),
+        dispatch_abi=_read_enum(DispatchAbi, table.u8(5, "dispatch_abi"), table, 5, "dispatch_abi"),
+        bda_layout=_read_bda_layout(table.table(6, "bda_dispatch_layout")),
+        debug_info=_read_debug_info(table.table(4, "debug_info")),
+    )
+
+
+def _read_bda_layout(table: Table | None) -> BdaDispatchLayoutDef | None:
+    if table is None:
+        return None
+    entry_type = table.u8(5, "binding_table_entry_type")
+    return BdaDispatchLayoutDef(
+        abi_version=table.u32(0, "abi_version", 1),
+        root_offset=table.u32(1, "root_push_constant_offset"),
+        root_length=table.u32(2, "root_push_constant_length", BDA_ROOT_BYTES),
+        constant_offset=table.u32(3, "constant_push_constant_offset", BDA_ROOT_BYTES),
+        constant_count=table.u32(4, "constant_count"),
+        entry_type=_read_enum(BdaEntryType, entry_type, table, 5, "binding_table_entry_type"),
+        binding_count=table.u32(6, "binding_count"),
+        bindings=tuple(
+            BdaBindingDef(binding.u32(0, "minimum_alignment", 1), binding.u64(1, "minimum_length"))
+            for binding in table.tables(7, "bindings")
+        ),
+    )
+
+
+def _read_set_layout(table: Table) -> DescriptorSetLayoutDef:
+    return DescriptorSetLayoutDef(
+        tuple(
+            DescriptorBindingDef(
+                binding=binding.u32(0, "binding"),
+                descriptor_type=_read_enum(
+                    DescriptorType, binding.u32(1, "descriptor_type"), binding, 1, "descriptor_type"
+                ),
+                count=binding.u32(2, "descriptor_count"),
+                stage_flags=binding.u32(3, "stage_flags"),
+            )
+            for binding in table.tables(0, "bindings")
+        )
+    )
+
+
+def _read_pipeline_layout(table: Table) -> PipelineLayoutDef:
+    ranges = table.structs(1, "push_constant_ranges", PUSH_CONSTANT_RANGE)
+    return PipelineLayoutDef(
+        set_layouts=table.u32s(0, "descriptor_set_layout_ordinals"),
+        push_constant_ranges=tuple(PushConstantRange(*values) for values in ranges),
+    )

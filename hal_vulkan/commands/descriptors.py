@@ -1,0 +1,232 @@
+"""Descriptor set layouts, and descriptor sets cached by the ranges they bind.
+
+A kernel called again with the same buffers finds its set by one dictionary look-up; nothing is allocated or
+written. Sets that a recorded command buffer names are pinned and never rewritten under it. When a memory block
+is freed, the sets that name it go back to the free list.
+
+Thread rule: the cache locks; a ``DescriptorSet`` is immutable while pinned.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ..vulkan.functions import NULL, CData, ffi, new
+from ..vulkan.live_objects import created, destroyed
+
+if TYPE_CHECKING:
+    from ..device import Device
+    from ..memory.buffer import Buffer
+
+__all__ = ["DescriptorSet", "DescriptorSetLayout", "LayoutKey", "SetPins"]
+
+_COMPUTE_STAGE: Final = 0x20
+_PUSH_DESCRIPTOR_BIT: Final = 0x1
+_BIND_POINT_COMPUTE: Final = 1
+_INFO_SIZE: Final = 32  # of Buffer.descriptor
+
+# (binding, VkDescriptorType, count)
+LayoutKey: TypeAlias = tuple[tuple[int, int, int], ...]
+# Pinned sets with the layouts to give them back to.
+SetPins: TypeAlias = "tuple[tuple[DescriptorSetLayout, DescriptorSet], ...]"
+
+
+class DescriptorSet:
+    """A VkDescriptorSet and the ranges written into it. ``pins`` counts recorded command buffers that name it."""
+
+    __slots__ = ("array", "dropped", "handle", "key", "pins")
+
+    def __init__(self, handle: CData, key: bytes) -> None:
+        self.handle = handle
+        self.array = ffi.new("VkDescriptorSet[1]", [handle])
+        self.key = key
+        self.pins = 0
+        self.dropped = False
+
+
+class DescriptorSetLayout:
+    """A VkDescriptorSetLayout with the cache of its sets.
+
+    Attributes:
+        handle: the VkDescriptorSetLayout.
+        bindings: (binding, VkDescriptorType, count), sorted by binding.
+        descriptor_count: buffers a set of it takes.
+        push: whether it was made for push descriptors, and then has no sets.
+    """
+
+    def __init__(self, device: Device, bindings: LayoutKey, *, push: bool) -> None:
+        self.device = device
+        self.bindings = bindings
+        self.push = push
+        self.descriptor_count = sum(count for _, _, count in bindings)
+        self._lock = threading.Lock()
+        self._sets: dict[bytes, DescriptorSet] = {}
+        self._free: list[DescriptorSet] = []
+        self._pools: list[CData] = []
+        self._capacity = device.plan.descriptor_pool_size * 4
+        fn = device.fn
+        native = [
+            new(
+                "VkDescriptorSetLayoutBinding",
+                binding=binding,
+                descriptorType=kind,
+                descriptorCount=count,
+                stageFlags=_COMPUTE_STAGE,
+            )
+            for binding, kind, count in bindings
+        ]
+        info = new(
+            "VkDescriptorSetLayoutCreateInfo",
+            flags=_PUSH_DESCRIPTOR_BIT if push else 0,
+            bindingCount=len(native),
+            pBindings=native or None,
+        )
+        handle = ffi.new("VkDescriptorSetLayout *")
+        device.check(
+            fn.vkCreateDescriptorSetLayout(device.handle, info, ffi.NULL, handle), "creating a descriptor set layout"
+        )
+        created("descriptor set layout")
+        self.handle: CData = handle[0]
+        self._template: CData = ffi.NULL
+        if bindings and not push:
+            self._template = self.make_template()
+            device.own("descriptor update template", self._template)
+
+    def make_template(self, pipeline_layout: CData = NULL) -> CData:
+        """A VkDescriptorUpdateTemplate from ``new_infos``: for sets, or with a pipeline layout for push descriptors."""
+        device = self.device
+        entries, index = [], 0
+        for binding, kind, count in self.bindings:
+            entries.append(
+                new(
+                    "VkDescriptorUpdateTemplateEntry",
+                    dstBinding=binding,
+                    descriptorCount=count,
+                    descriptorType=kind,
+                    offset=index * _INFO_SIZE,
+                    stride=_INFO_SIZE,
+                )
+            )
+            index += count
+        info = new(
+            "VkDescriptorUpdateTemplateCreateInfo",
+            descriptorUpdateEntryCount=len(entries),
+            pDescriptorUpdateEntries=entries,
+            templateType=0 if pipeline_layout == NULL else 1,
+            descriptorSetLayout=self.handle,
+            pipelineBindPoint=_BIND_POINT_COMPUTE,
+            pipelineLayout=pipeline_layout,
+        )
+        template = ffi.new("VkDescriptorUpdateTemplate *")
+        device.check(
+            device.fn.vkCreateDescriptorUpdateTemplate(device.handle, info, ffi.NULL, template),
+            "creating a descriptor update template",
+        )
+        return template[0]
+
+    def get(self, buffers: Sequence[Buffer], key: bytes | None = None) -> DescriptorSet:
+        """The pinned set that binds these buffers, one a descriptor in binding order; unpin it when done.
+
+        The ranges are the caller's to check (alignment, limits, openness), who may have made the ``key`` already: block
+        serial, offset and size of each.
+        """
+        if key is None:
+            key = b"".join([buffer.descriptor for buffer in buffers])
+        with self._lock:
+            found = self._sets.get(key)
+            if found is None:
+                found = self._write(key, buffers)
+            found.pins += 1
+            return found
+
+    def pin(self, descriptor_set: DescriptorSet) -> None:
+        """Begins another use of a pinned set."""
+        with self._lock:
+            descriptor_set.pins += 1
+
+    def unpin(self, descriptor_set: DescriptorSet) -> None:
+        """Ends a use; the set stays cached until its place is needed."""
+        with self._lock:
+            descriptor_set.pins -= 1
+            if descriptor_set.dropped and not descriptor_set.pins:
+                descriptor_set.dropped = False
+                self._free.append(descriptor_set)
+
+    def _write(self, key: bytes, buffers: Sequence[Buffer]) -> DescriptorSet:
+        target = self._take()
+        if buffers:
+            self.device.fn.vkUpdateDescriptorSetWithTemplate(
+                self.device.handle, target.handle, self._template, ffi.from_buffer(key)
+            )
+        target.key = key
+        self._sets[key] = target
+        return target
+
+    def _take(self) -> DescriptorSet:
+        if not self._free and len(self._sets) >= self._capacity:
+            # Dictionaries keep insertion order: the first unpinned entry is the oldest.
+            for key, candidate in self._sets.items():
+                if candidate.pins == 0:
+                    del self._sets[key]
+                    return candidate
+        if not self._free:
+            self._grow()
+        return self._free.pop()
+
+    def _grow(self) -> None:
+        device, count = self.device, self.device.plan.descriptor_pool_size
+        by_kind: dict[int, int] = {}
+        for _, kind, descriptors in self.bindings:
+            by_kind[kind] = by_kind.get(kind, 0) + descriptors * count
+        sizes = [new("VkDescriptorPoolSize", type=kind, descriptorCount=n) for kind, n in by_kind.items()]
+        # A pool for a layout without bindings still needs one size entry to be valid.
+        sizes = sizes or [new("VkDescriptorPoolSize", type=7, descriptorCount=1)]
+        info = new("VkDescriptorPoolCreateInfo", maxSets=count, poolSizeCount=len(sizes), pPoolSizes=sizes)
+        pool = ffi.new("VkDescriptorPool *")
+        device.check(
+            device.fn.vkCreateDescriptorPool(device.handle, info, ffi.NULL, pool),
+            f"creating a pool of {count} descriptor sets",
+        )
+        created("descriptor pool")
+        self._pools.append(pool[0])
+        layouts = ffi.new("VkDescriptorSetLayout[]", [self.handle] * count)
+        allocate = new(
+            "VkDescriptorSetAllocateInfo", descriptorPool=pool[0], descriptorSetCount=count, pSetLayouts=layouts
+        )
+        handles = ffi.new("VkDescriptorSet[]", count)
+        device.check(
+            device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles),
+            f"allocating {count} descriptor sets",
+        )
+        self._free.extend(DescriptorSet(handles[i], b"") for i in range(count))
+
+    def drop_block(self, serial: int) -> None:
+        """Forgets the sets that bind ranges of a memory block which is being freed."""
+        with self._lock:
+            for key in [key for key in self._sets if serial in memoryview(key).cast("Q").tolist()[3::4]]:
+                found = self._sets.pop(key)
+                if found.pins:
+                    found.dropped = True
+                else:
+                    self._free.append(found)
+
+    @property
+    def cached(self) -> int:
+        """Sets in the cache."""
+        return len(self._sets)
+
+    def close(self) -> None:
+        """Destroys the pools and the layout; called by ``Device.close``."""
+        device, fn = self.device, self.device.fn
+        for pool in self._pools:
+            fn.vkDestroyDescriptorPool(device.handle, pool, ffi.NULL)
+            destroyed("descriptor pool")
+        self._pools.clear()
+        self._sets.clear()
+        self._free.clear()
+        if self._template != ffi.NULL:
+            device.destroy("descriptor update template", self._template)
+        fn.vkDestroyDescriptorSetLayout(device.handle, self.handle, ffi.NULL)
+        destroyed("descriptor set layout")

@@ -1,0 +1,331 @@
+"""Executables: the shader modules and pipelines of one compiled unit.
+
+From raw SPIR-V, one pipeline an entry point, made when asked for; or from a ``VKE1`` FlatBuffer, as the IREE
+compiler writes it, with all its pipelines (both dispatch ABIs: descriptors and buffer device addresses).
+
+Thread rule: an executable may be used from any thread.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from ...formats.vke1 import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
+from ...formats.vke1_reader import parse_executable
+from ...spirv.grid import part_of_grid
+from ...spirv.reflection_types import EntryPoint, ShaderModuleReflection
+from ...spirv.repair import repair
+from ...spirv.specialize import specialize
+from ...spirv.subgroups import least_subgroup_size
+from ...spirv.validation import ensure_valid
+from ...spirv.words import reflect
+from ...status import ClosedError, OutOfRangeError, PumiceError, UnimplementedError
+from ..vulkan.functions import CData, ffi, new
+from .pipeline import ComputePipeline, PipelineInterface, SpecializationValue, pack_constant
+
+if TYPE_CHECKING:
+    from ..device import Device
+
+__all__ = ["Executable", "ShaderModule"]
+
+_STORAGE_BUFFER: Final = 7
+_TABLE_SET: Final = 3
+
+
+class ShaderModule:
+    """A VkShaderModule with its reflection and its SPIR-V."""
+
+    def __init__(self, device: Device, code: bytes | memoryview, *, validate: bool = True) -> None:
+        self.reflection: ShaderModuleReflection = reflect(code)
+        if validate:
+            ensure_valid(bytes(code), f"vulkan1.{min(device.profile.api_version[1], 3)}")
+        self._device = device
+        self.code = bytes(code)
+        words = ffi.new("uint32_t[]", len(code) // 4)
+        ffi.memmove(words, code, len(code))
+        info = new("VkShaderModuleCreateInfo", codeSize=len(code), pCode=words)
+        handle = ffi.new("VkShaderModule *")
+        device.check(device.fn.vkCreateShaderModule(device.handle, info, ffi.NULL, handle), "creating a shader module")
+        device.own("shader module", handle[0])
+        self.handle: CData = handle[0]
+
+    def specialised(self, values: Mapping[int, SpecializationValue] | None) -> ShaderModuleReflection:
+        """What the module declares with its specialization constants set: other sizes, lengths, shared memory."""
+        if not values:
+            return self.reflection
+        packed = {
+            constant.constant_id: pack_constant(constant, values[constant.constant_id])
+            for constant in self.reflection.specialization_constants
+            if constant.constant_id in values
+        }
+        return reflect(specialize(self.code, packed))
+
+    def close(self) -> None:
+        """Destroys the module; pipelines made from it stay. Idempotent."""
+        if self.handle != ffi.NULL:
+            self._device.destroy("shader module", self.handle)
+            self.handle = ffi.NULL
+
+
+class Executable:
+    """Shader modules and the pipelines made from them.
+
+    Attributes:
+        reflections: one a shader module.
+        source: the VKE1 definition, or ``None`` for raw SPIR-V.
+    """
+
+    def __init__(self, device: Device, modules: list[ShaderModule], source: ExecutableDef | None) -> None:
+        self.device = device
+        self.source = source
+        self._modules = modules
+        self._pipelines: dict[tuple[object, ...], ComputePipeline] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @classmethod
+    def from_spirv(cls, device: Device, code: bytes | memoryview, *, validate: bool = True) -> Executable:
+        """An executable of one SPIR-V module.
+
+        Raises:
+            InvalidArgumentError: not SPIR-V, or a damaged module.
+        """
+        return cls(device, [ShaderModule(device, code, validate=validate)], None)
+
+    @classmethod
+    def from_vke1(cls, device: Device, data: bytes | memoryview, *, validate: bool = True) -> Executable:
+        """An executable from a VKE1 blob; its pipelines are made at once, as a program will use them all.
+
+        Raises:
+            InvalidArgumentError: a damaged blob.
+            IncompatibleError: a version of the format that is not known.
+            UnimplementedError: a capability that the device lacks, by name.
+        """
+        source = parse_executable(data)
+        modules: list[ShaderModule] = []
+        executable = cls(device, modules, source)
+        try:
+            for code in source.shader_modules:
+                modules.append(ShaderModule(device, repair(code), validate=validate))
+            for ordinal in range(len(source.pipelines)):
+                executable.pipeline_at(ordinal)
+        except PumiceError:
+            executable.close()
+            raise
+        return executable
+
+    @property
+    def reflections(self) -> tuple[ShaderModuleReflection, ...]:
+        """Reflection of each shader module."""
+        return tuple(module.reflection for module in self._modules)
+
+    def pipeline(
+        self,
+        entry_point: str | None = None,
+        *,
+        specialization: Mapping[int, SpecializationValue] | None = None,
+        subgroup_size: int | None = None,
+    ) -> ComputePipeline:
+        """The pipeline of an entry point of raw SPIR-V, made on first use and then kept.
+
+        Args:
+            entry_point: its name; ``None`` takes the only one.
+            specialization: values by constant id.
+            subgroup_size: ask the driver for this size.
+
+        Raises:
+            NotFoundError: no such entry point or constant; the message lists those that exist.
+            UnimplementedError: a capability that the device lacks, by name.
+            InvalidArgumentError: more than the device's limits.
+        """
+        key = (entry_point, tuple(sorted((specialization or {}).items())), subgroup_size)
+        with self._lock:
+            self._check_open()
+            found = self._pipelines.get(key)
+            if found is None or found.is_closed:
+                module = self._module(0)
+                found = self._pipelines[key] = ComputePipeline(
+                    self.device,
+                    module.handle,
+                    module.specialised(specialization),
+                    entry_point=entry_point,
+                    specialization=specialization,
+                    subgroup_size=subgroup_size,
+                )
+            return found
+
+    def pipeline_at(
+        self, ordinal: int, *, specialization: Mapping[int, SpecializationValue] | None = None
+    ) -> ComputePipeline:
+        """The pipeline of a VKE1 executable by its ordinal, which is the order of its exports."""
+        if self.source is None or not 0 <= ordinal < len(self.source.pipelines):
+            count = len(self.source.pipelines) if self.source else 0
+            raise OutOfRangeError(f"this executable has {count} pipeline(s) by ordinal; {ordinal} was asked for")
+        definition = self.source.pipelines[ordinal]
+        key = (ordinal, tuple(sorted((specialization or {}).items())))
+        with self._lock:
+            self._check_open()
+            found = self._pipelines.get(key)
+            if found is None or found.is_closed:
+                found = self._pipelines[key] = self._make(
+                    definition, self._module(definition.shader_module), specialization
+                )
+            return found
+
+    def part_at(
+        self,
+        ordinal: int,
+        base: tuple[int, int, int],
+        groups: tuple[int, int, int],
+        *,
+        specialization: Mapping[int, SpecializationValue] | None = None,
+    ) -> ComputePipeline:
+        """``pipeline_at`` for workgroups from number ``base`` of a grid of ``groups``, which the device cannot dispatch at once.
+
+        Raises:
+            UnimplementedError: a kernel that cannot be told where it begins.
+        """
+        whole = self.pipeline_at(ordinal, specialization=specialization)
+        assert self.source is not None
+        definition = self.source.pipelines[ordinal]
+        key = (ordinal, tuple(sorted((specialization or {}).items())), base, groups)
+        with self._lock:
+            self._check_open()
+            found = self._pipelines.get(key)
+            if found is None or found.is_closed:
+                code = part_of_grid(self._modules[definition.shader_module].code, base, groups, whole.local_size)
+                module = ShaderModule(self.device, code, validate=False)
+                try:
+                    found = self._pipelines[key] = self._make(definition, module, specialization)
+                finally:
+                    module.close()
+            return found
+
+    def _make(
+        self, definition: PipelineDef, module: ShaderModule, specialization: Mapping[int, SpecializationValue] | None
+    ) -> ComputePipeline:
+        reflection = module.specialised(specialization)
+        entry = reflection.entry_point(definition.entry_point)
+        return ComputePipeline(
+            self.device,
+            module.handle,
+            reflection,
+            entry_point=definition.entry_point,
+            specialization=specialization,
+            interface=self._interface(definition, entry),
+            subgroup_size=definition.subgroup_size or self._subgroup_size(module, entry),
+            name=definition.debug_info.name if definition.debug_info else None,
+        )
+
+    def _interface(self, definition: PipelineDef, entry: EntryPoint) -> PipelineInterface:
+        source = self.source
+        assert source is not None
+        layout = source.pipeline_layouts[definition.pipeline_layout]
+        push = max((r.offset + r.size for r in layout.push_constant_ranges), default=0)
+        if definition.dispatch_abi is DispatchAbi.BDA_V1:
+            bda = definition.bda_layout
+            self._check_addresses(definition)
+            assert bda is not None
+            if bda.entry_type is not BdaEntryType.ADDRESS64 or bda.root_offset or bda.constant_offset < bda.root_length:
+                raise UnimplementedError(
+                    f"{definition.entry_point}: its address table or root is laid out in a way that no compiler release "
+                    "writes (entries with lengths, or a root that is not at offset 0); compile it again"
+                )
+            return PipelineInterface(
+                set_layouts=(),
+                push_constant_bytes=push,
+                buffer_device_addresses=True,
+                constant_offset=bda.constant_offset,
+                binding_count=bda.binding_count,
+            )
+        keys = tuple(
+            tuple(
+                sorted(
+                    (b.binding, int(b.descriptor_type), b.count)
+                    for b in source.descriptor_set_layouts[ordinal].bindings
+                )
+            )
+            for ordinal in layout.set_layouts
+        )
+        count = sum(count for key in keys for _, _, count in key)
+        if len(keys) <= _TABLE_SET and any((b.set, b.binding) == (_TABLE_SET, 0) for b in entry.bindings):
+            # Format vulkan-spirv-fb-ptr as compilers up to 3.11 write it: the layout tells the bindings, and the shader finds
+            # their addresses in a table (kIndirectBindingsSetIndex in IREE's ConvertToSPIRVPass.cpp).
+            self._check_addresses(definition)
+            return PipelineInterface(
+                ((),) * _TABLE_SET + (((0, _STORAGE_BUFFER, 1),),),
+                push,
+                buffer_device_addresses=True,
+                table_set=_TABLE_SET,
+                binding_count=count,
+            )
+        return PipelineInterface(keys, push, binding_count=count, whole_words=True)
+
+    def _subgroup_size(self, module: ShaderModule, entry: EntryPoint) -> int | None:
+        """What to ask the driver for where a kernel counts on larger subgroups than the device runs by itself."""
+        least = least_subgroup_size(module.code, math.prod(entry.local_size))
+        profile = self.device.profile
+        if least <= profile.subgroup.size:
+            return None
+        if least > profile.subgroup.max_size or not self.device.plan.required_subgroup_size:
+            raise UnimplementedError(
+                f"{entry.name} was compiled for subgroups of {least} invocations or more; {profile.name} runs "
+                f"{profile.subgroup.size}, with which its results would be wrong. Compile it for another target: the default one "
+                "of --iree-vulkan-target uses no subgroups"
+            )
+        return least
+
+    def _check_addresses(self, definition: PipelineDef) -> None:
+        if not self.device.allocator.device_addresses:
+            raise UnimplementedError(
+                f"{definition.entry_point} wants buffer device addresses, which {self.device.profile.name} does not have "
+                "(feature bufferDeviceAddress); compile with the descriptor ABI"
+            )
+
+    def _module(self, index: int) -> ShaderModule:
+        module = self._modules[index]
+        if module.handle == ffi.NULL:
+            raise ClosedError("the shader modules of this executable were closed; it makes no more pipelines")
+        return module
+
+    def _check_open(self) -> None:
+        self.device.check_usable()
+        if self._closed:
+            raise ClosedError("this executable was closed")
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
+
+    def close_modules(self) -> None:
+        """Destroys the shader modules; the pipelines made stay, and no more can be made."""
+        for module in self._modules:
+            module.close()
+
+    def close(self) -> None:
+        """Closes its pipelines and modules; idempotent. Work in flight keeps what it uses."""
+        if self._closed:
+            return
+        self._closed = True
+        for pipeline in self._pipelines.values():
+            pipeline.close()
+        self._pipelines.clear()
+        for module in self._modules:
+            module.close()
+
+    def __enter__(self) -> Executable:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed " if self._closed else ""
+        return f"<{state}Executable {'VKE1' if self.source else 'SPIR-V'}, {len(self._pipelines)} pipelines>"

@@ -1,0 +1,554 @@
+"""Compute pipelines: one entry point of a shader, specialised, with its layout.
+
+Calling sequence: ``Device.create_pipeline`` (raw SPIR-V) or ``Executable`` (VKE1) → ``bind`` →
+``CommandBuffer.dispatch`` → ``close``. A pipeline is immutable and may be used from any thread.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from ...spirv.capabilities import missing_requirements
+from ...spirv.reflection_types import Binding, EntryPoint, ShaderModuleReflection, SpecializationConstant
+from ...status import (
+    ClosedError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
+from ..memory.buffer import Buffer
+from ..vulkan.functions import CData, ffi, new
+from .descriptors import DescriptorSet, DescriptorSetLayout, LayoutKey, SetPins
+
+if TYPE_CHECKING:
+    from ..device import Device
+
+__all__ = ["BoundSets", "ComputePipeline", "PipelineInterface", "SpecializationValue", "check_groups", "pack_constant"]
+
+SpecializationValue = int | float | bool
+
+_UNIFORM_BUFFER: Final = 6
+_STORAGE_BUFFER: Final = 7
+_COMPUTE_STAGE: Final = 0x20
+_REQUIRE_FULL_SUBGROUPS: Final = 0x2
+# Drivers make tables as long as the highest number: one that is forged would take all memory. Compilers number from 0.
+_LAST_SET: Final = 0x3FF
+_LAST_BINDING: Final = 0xFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineInterface:
+    """What a pipeline takes.
+
+    Attributes:
+        set_layouts: for each descriptor set, (binding, VkDescriptorType, count) sorted by binding; a set that the
+            shader skips is empty.
+        push_constant_bytes: size of the push-constant range, from offset 0.
+        buffer_device_addresses: the dispatch ABI: bindings come as a table of device addresses, not as descriptors.
+        table_set: the set whose binding 0 is that table; ``None`` where a root in the push constants names it.
+        constant_offset: where HAL constants start in the push-constant range.
+        binding_count: buffers a dispatch takes.
+        whole_words: whether bound ranges are rounded up to whole 32-bit words. Compilers emulate narrow types in words,
+            so their kernels touch all of the last one, and devices that check bounds would drop that.
+    """
+
+    set_layouts: tuple[LayoutKey, ...]
+    push_constant_bytes: int
+    buffer_device_addresses: bool = False
+    table_set: int | None = None
+    constant_offset: int = 0
+    binding_count: int = 0
+    whole_words: bool = False
+
+    @classmethod
+    def from_reflection(cls, entry: EntryPoint) -> PipelineInterface:
+        """The interface that a shader declares.
+
+        Raises:
+            UnimplementedError: it binds images, samplers or unsized descriptor arrays; pumice computes on buffers.
+        """
+        sets: dict[int, list[tuple[int, int, int]]] = {}
+        for binding in entry.bindings:
+            if binding.set > _LAST_SET:
+                raise InvalidArgumentError(
+                    f"{entry.name}: set {binding.set} is past {_LAST_SET}, and more than any device binds; number the sets from 0"
+                )
+            if binding.descriptor_type not in (_UNIFORM_BUFFER, _STORAGE_BUFFER) or binding.count < 1:
+                what = "an unsized descriptor array" if binding.count < 1 else binding.descriptor_type_name
+                raise UnimplementedError(
+                    f"set {binding.set} binding {binding.binding} ({binding.name or 'unnamed'}) is {what}; "
+                    "pumice binds storage and uniform buffers: pass the data in a buffer"
+                )
+            sets.setdefault(binding.set, []).append((binding.binding, binding.descriptor_type, binding.count))
+        count = max(sets, default=-1) + 1
+        return cls(
+            set_layouts=tuple(tuple(sorted(sets.get(i, ()))) for i in range(count)),
+            push_constant_bytes=entry.push_constants.size if entry.push_constants else 0,
+            binding_count=sum(binding.count for binding in entry.bindings),
+        )
+
+    def check_covers(self, entry: EntryPoint) -> None:
+        """Returns if a shader uses nothing but what is laid out here; drivers may crash on one that uses more.
+
+        Source: VUID-VkComputePipelineCreateInfo-layout-07987 (push constants), -07988 (bindings), -07990 (types) and
+        -07991 (counts).
+
+        Raises:
+            InvalidArgumentError: a binding or push constants that the layout lacks.
+        """
+        laid_out = {
+            (index, binding): (kind, count)
+            for index, key in enumerate(self.set_layouts)
+            for binding, kind, count in key
+        }
+        for used in entry.bindings:
+            kind, count = laid_out.get((used.set, used.binding), (None, 0))
+            if kind != used.descriptor_type or not 1 <= used.count <= count:
+                found = "none" if kind is None else f"{count} of descriptor type {kind}"
+                raise InvalidArgumentError(
+                    f"{entry.name} uses {used.count or 'any number'} of {used.descriptor_type_name} "
+                    f"(descriptor type {used.descriptor_type}) at set {used.set} binding {used.binding}, where its pipeline "
+                    f"layout has {found}; the executable is damaged"
+                )
+        if entry.push_constants is not None and entry.push_constants.size > self.push_constant_bytes:
+            raise InvalidArgumentError(
+                f"{entry.name} reads {entry.push_constants.size} bytes of push constants, its pipeline layout has "
+                f"{self.push_constant_bytes}; the executable is damaged"
+            )
+
+
+class BoundSets:
+    """Buffers bound to a pipeline: its pinned descriptor sets, what is pushed, or for the address ABI just the buffers.
+
+    Made by ``ComputePipeline.bind``; use it in any number of dispatches of pipelines with the same layout, and
+    ``close`` it, or leave that to the command buffer that was given plain buffers.
+    """
+
+    __slots__ = ("_epoch", "_open", "buffers", "infos", "pipeline", "sets")
+
+    def __init__(
+        self,
+        pipeline: ComputePipeline,
+        buffers: tuple[Buffer, ...],
+        sets: tuple[DescriptorSet, ...],
+        infos: CData | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.buffers = buffers
+        self.sets = sets
+        # With push descriptors: what is pushed, in place of sets.
+        self.infos: CData | None = infos
+        self._open = True
+        self._epoch = pipeline.device.close_epoch
+
+    def check_open(self) -> None:
+        """Raises ClosedError if this, or a buffer that it binds, was closed."""
+        if not self._open:
+            raise ClosedError(f"these sets of {self.pipeline.name} were closed; bind again")
+        epoch = self.pipeline.device.close_epoch
+        if epoch != self._epoch:
+            if any(buffer.is_closed for buffer in self.buffers):
+                raise ClosedError(f"{self.pipeline.name}: a buffer of these sets was closed; bind again")
+            self._epoch = epoch
+
+    def retain(self) -> BoundSets:
+        """Pins the sets for a recording, which lets go of them by ``release``."""
+        for layout, descriptor_set in zip(self.pipeline.set_layouts, self.sets, strict=False):
+            layout.pin(descriptor_set)
+        return self
+
+    def release(self) -> None:
+        """Takes one ``retain``, or the binding itself, back."""
+        for layout, descriptor_set in zip(self.pipeline.set_layouts, self.sets, strict=False):
+            layout.unpin(descriptor_set)
+
+    def close(self) -> None:
+        """Ends its use; recordings that name the sets keep them. Idempotent."""
+        if self._open:
+            self._open = False
+            self.release()
+
+
+class ComputePipeline:
+    """A VkPipeline with its layout.
+
+    Attributes:
+        device, handle, layout: the device, VkPipeline and VkPipelineLayout.
+        name: entry point or debug name, for messages and profiles.
+        entry: reflection of the entry point.
+        interface: bindings and push constants.
+        local_size: workgroup size after specialisation (x, y, z).
+        set_layouts: one layout a descriptor set.
+        offset_alignment: every binding's offset in its block is a multiple of it.
+        push_template: the VkDescriptorUpdateTemplate that pushes its descriptors, or ``None`` where it takes sets.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        shader_module: CData,
+        reflection: ShaderModuleReflection,
+        *,
+        entry_point: str | None,
+        specialization: Mapping[int, SpecializationValue] | None = None,
+        interface: PipelineInterface | None = None,
+        subgroup_size: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.device = device
+        self.entry = reflection.entry_point(entry_point)
+        if self.entry.execution_model != "GLCompute":
+            raise InvalidArgumentError(
+                f"entry point {self.entry.name!r} is a {self.entry.execution_model} shader; pumice runs compute shaders (GLCompute)"
+            )
+        self.name = name or self.entry.name
+        specialization = dict(specialization or {})
+        _check_capabilities(device, reflection)
+        constants, data = _specialization(reflection.specialization_constants, specialization)
+        self.local_size = _specialised_local_size(self.entry, specialization)
+        if interface is None:
+            interface = PipelineInterface.from_reflection(self.entry)
+        else:
+            interface.check_covers(self.entry)
+        self.interface = interface
+        self._check_limits()
+        self._descriptor_order = self._order()
+        limits = device.profile.limits
+        self.offset_alignment = max(
+            limits.min_storage_buffer_offset_alignment,
+            limits.min_uniform_buffer_offset_alignment
+            if any(kind == _UNIFORM_BUFFER for _, _, kind in self._descriptor_order)
+            else 1,
+        )
+        count = sum(descriptors for key in self.interface.set_layouts for _, _, descriptors in key)
+        push = (
+            device.plan.push_descriptors
+            and len(self.interface.set_layouts) == 1
+            and 0 < count <= limits.max_push_descriptors
+        )
+        self.set_layouts: tuple[DescriptorSetLayout, ...] = tuple(
+            device.descriptor_set_layout(key, push=push) for key in self.interface.set_layouts
+        )
+        self.layout: CData = device.pipeline_layout(self.set_layouts, self.interface.push_constant_bytes)
+        self.push_template: CData | None = device.push_template(self.layout, self.set_layouts[0]) if push else None
+        self.handle: CData = self._create(shader_module, constants, data, subgroup_size)
+        self._closed = False
+        device.own("pipeline", self.handle)
+        device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
+
+    # -- creation ------------------------------------------------------------------------------------
+
+    def _check_limits(self) -> None:
+        limits = self.device.profile.limits
+        size, name = self.local_size, self.entry.name
+        invocations = size[0] * size[1] * size[2]
+        if any(s > m for s, m in zip(size, limits.max_compute_work_group_size, strict=True)) or (
+            invocations > limits.max_compute_work_group_invocations
+        ):
+            raise InvalidArgumentError(
+                f"{name}: workgroup size {size} ({invocations} invocations) is more than {self.device.profile.name} allows: "
+                f"{tuple(limits.max_compute_work_group_size)} and {limits.max_compute_work_group_invocations} invocations. "
+                "Specialise a smaller local size"
+            )
+        if 0 in size:
+            raise InvalidArgumentError(f"{name}: workgroup size {size} has a zero; every dimension is at least 1")
+        push = self.interface.push_constant_bytes
+        if push > limits.max_push_constants_size:
+            raise InvalidArgumentError(
+                f"{name}: {push} bytes of push constants are more than {self.device.profile.name} allows "
+                f"({limits.max_push_constants_size}); pass them in a uniform or storage buffer"
+            )
+        shared = self.entry.workgroup_memory_bytes
+        if shared is not None and shared > limits.max_compute_shared_memory_size:
+            raise InvalidArgumentError(
+                f"{name}: {shared} bytes of shared memory are more than {self.device.profile.name} allows "
+                f"({limits.max_compute_shared_memory_size})"
+            )
+        if len(self.interface.set_layouts) > limits.max_bound_descriptor_sets:
+            raise InvalidArgumentError(
+                f"{name}: {len(self.interface.set_layouts)} descriptor sets are more than the device binds "
+                f"({limits.max_bound_descriptor_sets})"
+            )
+        for index, key in enumerate(self.interface.set_layouts):
+            for binding, kind, _ in key:
+                if kind not in (_UNIFORM_BUFFER, _STORAGE_BUFFER):
+                    raise UnimplementedError(
+                        f"{name}: set {index} binding {binding} is of descriptor type {kind}; pumice binds storage and uniform "
+                        "buffers: pass the data in a buffer"
+                    )
+        highest = max((binding for key in self.interface.set_layouts for binding, _, _ in key), default=0)
+        if highest > _LAST_BINDING:
+            raise InvalidArgumentError(
+                f"{name}: binding number {highest} is past {_LAST_BINDING}, the highest that pumice passes to a driver; number "
+                "bindings from 0"
+            )
+        storage_most = min(limits.max_per_stage_descriptor_storage_buffers, limits.max_descriptor_set_storage_buffers)
+        uniform_most = min(limits.max_per_stage_descriptor_uniform_buffers, limits.max_descriptor_set_uniform_buffers)
+        for what, kind, most in (
+            ("storage", _STORAGE_BUFFER, storage_most),
+            ("uniform", _UNIFORM_BUFFER, uniform_most),
+        ):
+            used = sum(count for key in self.interface.set_layouts for _, of, count in key if of == kind)
+            if used > most:
+                raise InvalidArgumentError(f"{name}: {used} {what} buffers are more than the device binds ({most})")
+
+    def _order(self) -> tuple[tuple[int, int, int], ...]:
+        """(set, binding, VkDescriptorType) of each buffer that a dispatch takes, in order."""
+        return tuple(
+            (index, binding, kind)
+            for index, key in enumerate(self.interface.set_layouts)
+            for binding, kind, count in key
+            for _ in range(count)
+        )
+
+    def _create(
+        self,
+        shader_module: CData,
+        constants: Sequence[CData],
+        data: bytes,
+        subgroup_size: int | None,
+    ) -> CData:
+        device = self.device
+        specialization = new(
+            "VkSpecializationInfo",
+            mapEntryCount=len(constants),
+            pMapEntries=list(constants) or None,
+            dataSize=len(data),
+            pData=data or None,
+        )
+        entry_name = ffi.new("char[]", self.entry.name.encode())
+        stage = new(
+            "VkPipelineShaderStageCreateInfo",
+            stage=_COMPUTE_STAGE,
+            module=shader_module,
+            pName=entry_name,
+            pSpecializationInfo=specialization if constants else None,
+        )
+        required = None
+        if subgroup_size:
+            profile = device.profile.subgroup
+            if not device.plan.required_subgroup_size or not profile.min_size <= subgroup_size <= profile.max_size:
+                if profile.size != subgroup_size:
+                    raise UnimplementedError(
+                        f"{self.name}: subgroup size {subgroup_size} was asked for; {device.profile.name} runs "
+                        f"{profile.min_size} to {profile.max_size}"
+                        + ("" if device.plan.required_subgroup_size else " and cannot be told which")
+                    )
+            else:
+                most = profile.max_compute_workgroup_subgroups
+                invocations = math.prod(self.local_size)
+                if subgroup_size & (subgroup_size - 1) or (most and invocations > subgroup_size * most):
+                    raise InvalidArgumentError(
+                        f"{self.name}: subgroup size {subgroup_size} must be a power of two, and workgroups of "
+                        f"{invocations} invocations be at most {most} such subgroups"
+                    )
+                required = new(
+                    "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo", requiredSubgroupSize=subgroup_size
+                )
+                stage.pNext = required
+        info = new("VkComputePipelineCreateInfo", stage=stage, layout=self.layout, basePipelineIndex=-1)
+        handle = ffi.new("VkPipeline *")
+        cache = device.pipeline_cache.handle
+        device.check(
+            device.fn.vkCreateComputePipelines(device.handle, cache, 1, info, ffi.NULL, handle),
+            f"creating the pipeline of {self.name}",
+        )
+        return handle[0]
+
+    # -- use -----------------------------------------------------------------------------------------
+
+    def bind(self, buffers: Sequence[Buffer]) -> BoundSets:
+        """Binds buffers, in order of (set, binding, array element).
+
+        Raises:
+            InvalidArgumentError: a wrong number of buffers, or an offset that is not aligned as the device wants.
+            OutOfRangeError: a range larger than the device can bind.
+            ClosedError: a buffer, or this pipeline, was closed.
+        """
+        if self._closed or self.device._closed:
+            self.device.check_usable()
+            raise ClosedError(f"pipeline {self.name} was closed")
+        expected = self.interface.binding_count
+        if len(buffers) != expected:
+            raise InvalidArgumentError(f"{self.name} takes {expected} buffer(s), got {len(buffers)}")
+        if self.interface.buffer_device_addresses:
+            for index, buffer in enumerate(buffers):
+                self._check_buffer(buffer, f"binding {index}")
+            return BoundSets(self, tuple(buffers), ())
+        device, limits = self.device, self.device.profile.limits
+        for buffer, (set_index, binding, kind) in zip(buffers, self._descriptor_order, strict=True):
+            if buffer.bindable and not buffer._closed and buffer.parent is None and buffer.device is device:
+                continue
+            if buffer._closed or buffer.is_closed or buffer.device is not self.device:
+                self._check_buffer(buffer, f"set {set_index} binding {binding}")
+            if kind == _STORAGE_BUFFER:
+                alignment, most = limits.min_storage_buffer_offset_alignment, limits.max_storage_buffer_range
+            else:
+                alignment, most = limits.min_uniform_buffer_offset_alignment, limits.max_uniform_buffer_range
+            if buffer.offset % alignment:
+                raise InvalidArgumentError(
+                    f"{self.name}: the buffer for set {set_index} binding {binding} starts at byte {buffer.offset} of its "
+                    f"block; {self.device.profile.name} binds multiples of {alignment}. Copy it to a buffer of its own"
+                )
+            if buffer.size > most or not buffer.size:
+                limit = "maxStorageBufferRange" if kind == _STORAGE_BUFFER else "maxUniformBufferRange"
+                raise OutOfRangeError(
+                    f"{self.name}: the buffer for set {set_index} binding {binding} has {buffer.size:,} bytes; this device "
+                    f"binds 1 to {most:,} ({limit}). "
+                    + ("Allocate at least one element" if not buffer.size else "Bind parts of it")
+                )
+        if self.interface.whole_words:
+            key = b"".join([b.word_descriptor() if b.size & 3 else b.descriptor for b in buffers])
+        else:
+            key = b"".join([b.descriptor for b in buffers])
+        if self.push_template is not None:
+            return BoundSets(self, tuple(buffers), (), ffi.from_buffer(key))
+        return BoundSets(self, tuple(buffers), tuple([one for _, one in self.pin_sets(buffers, key)]))
+
+    def bind_table(self, table: Buffer) -> BoundSets:
+        """Binds the table of addresses that a pipeline with a ``table_set`` takes."""
+        set_index = self.interface.table_set
+        assert set_index is not None
+        empty = tuple([layout.get(()) for layout in self.set_layouts[:set_index]])
+        return BoundSets(self, (), (*empty, self.set_layouts[set_index].get((table,))))
+
+    def _check_buffer(self, buffer: Buffer, where: str) -> None:
+        if buffer.device is not self.device:
+            raise InvalidArgumentError(f"{self.name}: the buffer for {where} belongs to another device; copy it over")
+        if buffer.is_closed:
+            raise ClosedError(f"{self.name}: the buffer for {where} was closed")
+
+    def pin_sets(self, buffers: Sequence[Buffer], key: bytes) -> SetPins:
+        """``bind`` for a caller that has checked the buffers and made their key (``DescriptorSetLayout.get``).
+
+        Not for pipelines with push descriptors, which have no sets.
+        """
+        layouts = self.set_layouts
+        if len(layouts) == 1:
+            return ((layouts[0], layouts[0].get(buffers, key)),)
+        sets, start = [], 0
+        for layout in layouts:
+            end = start + layout.descriptor_count
+            sets.append((layout, layout.get(buffers[start:end], key[32 * start : 32 * end])))
+            start = end
+        return tuple(sets)
+
+    @property
+    def writes(self) -> tuple[bool, ...]:
+        """Whether it may write each of its buffers; empty where that is not known, as with device addresses."""
+        if self.interface.buffer_device_addresses:
+            return ()
+        writable = {(binding.set, binding.binding) for binding in self.entry.bindings if binding.writable}
+        return tuple((index, binding) in writable for index, binding, _ in self._descriptor_order)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
+
+    def binding(self, set_index: int, binding: int) -> Binding:
+        """Reflection of one binding; NotFoundError lists those that exist."""
+        for candidate in self.entry.bindings:
+            if (candidate.set, candidate.binding) == (set_index, binding):
+                return candidate
+        known = ", ".join(f"({b.set}, {b.binding})" for b in self.entry.bindings) or "none"
+        raise NotFoundError(f"{self.name} has no binding {binding} in set {set_index}; it has (set, binding): {known}")
+
+    def close(self) -> None:
+        """Destroys the pipeline once no queue uses it; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        device, handle = self.device, self.handle
+        device.close_epoch += 1
+        device.defer(lambda: device.destroy("pipeline", handle))
+
+    def __enter__(self) -> ComputePipeline:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed " if self._closed else ""
+        return f"<{state}ComputePipeline {self.name}, local size {self.local_size}, {self.interface.binding_count} buffers>"
+
+
+def _check_capabilities(device: Device, reflection: ShaderModuleReflection) -> None:
+    profile = device.profile
+    missing = missing_requirements(
+        reflection,
+        api_version=profile.api_version[:2],
+        features=device.plan.features,
+        extensions=frozenset(device.plan.extensions),
+        subgroup_operations=profile.subgroup.supported_operations,
+    )
+    if missing:
+        raise UnimplementedError(f"{profile.name} cannot run this shader: {'; '.join(missing)}")
+
+
+def _specialised_local_size(
+    entry: EntryPoint, specialization: Mapping[int, SpecializationValue]
+) -> tuple[int, int, int]:
+    sizes = []
+    for size, constant_id in zip(entry.local_size, entry.local_size_spec_ids, strict=True):
+        sizes.append(int(specialization.get(constant_id, size)) if constant_id is not None else size)
+    return sizes[0], sizes[1], sizes[2]
+
+
+def _specialization(
+    declared: Sequence[SpecializationConstant], values: Mapping[int, SpecializationValue]
+) -> tuple[list[CData], bytes]:
+    """Map entries and data for the values given, each in the type its constant has."""
+    by_id = {constant.constant_id: constant for constant in declared}
+    entries, data = [], b""
+    for constant_id, value in values.items():
+        constant = by_id.get(constant_id)
+        if constant is None:
+            known = ", ".join(f"{c.constant_id} ({c.name or 'unnamed'})" for c in declared) or "none"
+            raise NotFoundError(f"the shader has no specialization constant {constant_id}; it has: {known}")
+        packed = pack_constant(constant, value)
+        entries.append(new("VkSpecializationMapEntry", constantID=constant_id, offset=len(data), size=len(packed)))
+        data += packed
+    return entries, data
+
+
+def pack_constant(constant: SpecializationConstant, value: SpecializationValue) -> bytes:
+    scalar = constant.scalar
+    what = f"specialization constant {constant.constant_id} ({constant.name or 'unnamed'})"
+    if not isinstance(value, (bool, int, float)):
+        raise InvalidArgumentError(f"{what} takes a number, got {type(value).__name__}")
+    try:
+        if scalar.kind == "bool":
+            return struct.pack("<I", bool(value))
+        if scalar.kind == "float":
+            return struct.pack({16: "<e", 32: "<f", 64: "<d"}[scalar.bits], float(value))
+        if int(value) != value:
+            raise InvalidArgumentError(f"{what} is a {scalar.bits}-bit {scalar.kind}, got {value!r}")
+        code = {8: "b", 16: "h", 32: "i", 64: "q"}[scalar.bits]
+        return struct.pack("<" + (code if scalar.kind == "int" else code.upper()), int(value))
+    except (struct.error, OverflowError, ValueError) as error:
+        if isinstance(error, InvalidArgumentError):
+            raise
+        raise InvalidArgumentError(f"{what} is a {scalar.bits}-bit {scalar.kind}; {value!r} does not fit") from None
+
+
+def check_groups(pipeline: ComputePipeline, groups: tuple[int, int, int]) -> None:
+    """Raises for workgroup counts that the device cannot dispatch."""
+    most = pipeline.device.profile.limits.max_compute_work_group_count
+    if any(count < 0 for count in groups):
+        raise InvalidArgumentError(f"{pipeline.name}: workgroup counts must not be negative, got {groups}")
+    if any(count > limit for count, limit in zip(groups, most, strict=True)):
+        raise ResourceExhaustedError(
+            f"{pipeline.name}: {groups} workgroups are more than {pipeline.device.profile.name} dispatches at once "
+            f"({tuple(most)}); use more dimensions or a larger local size"
+        )

@@ -1,0 +1,103 @@
+"""What a command buffer is natively: pools and their command buffers, barriers, and a recording with all it names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..memory.buffer import Buffer
+from ..vulkan.functions import NULL, CData, ffi, new
+from .pipeline import BoundSets, ComputePipeline
+from .timestamps import TimestampRecorder
+
+if TYPE_CHECKING:
+    from ..device import Device
+    from ..submit.queue import Queue
+    from .descriptors import SetPins
+
+__all__ = ["Barriers", "NativeCommands", "Recording"]
+
+_STAGE_INDIRECT: Final = 0x2
+_STAGE_COMPUTE: Final = 0x800
+_STAGE_TRANSFER: Final = 0x1000
+_STAGE_HOST: Final = 0x4000
+_ACCESS_INDIRECT_READ: Final = 0x1
+_ACCESS_SHADER: Final = 0x8 | 0x20 | 0x40
+_ACCESS_SHADER_WRITE: Final = 0x40
+_ACCESS_TRANSFER: Final = 0x800 | 0x1000
+_ACCESS_TRANSFER_WRITE: Final = 0x1000
+_ACCESS_HOST: Final = 0x2000 | 0x4000
+_QUEUE_COMPUTE: Final = 0x2
+
+
+class NativeCommands:
+    """A VkCommandPool with its one VkCommandBuffer: reset together, recycled by the device."""
+
+    __slots__ = ("array", "family", "handle", "pool")
+
+    def __init__(self, pool: CData, handle: CData, family: int) -> None:
+        self.pool = pool
+        self.handle = handle
+        self.family = family
+        self.array = ffi.new("VkCommandBuffer[1]", [handle])
+
+
+class Barriers:
+    """The two barriers of a queue family: ``record(handle, *between)`` and ``record(handle, *at_end)``.
+
+    With synchronization2 a barrier is two arguments instead of ten, and a native call costs by the argument.
+    """
+
+    __slots__ = ("at_end", "between", "record")
+
+    def __init__(self, device: Device, family: int) -> None:
+        compute = bool(device.profile.queue_families[family].flags & _QUEUE_COMPUTE)
+        work = _STAGE_TRANSFER | (_STAGE_COMPUTE if compute else 0)
+        after = work | (_STAGE_INDIRECT if compute else 0)
+        writes = _ACCESS_TRANSFER_WRITE | (_ACCESS_SHADER_WRITE if compute else 0)
+        reads = _ACCESS_TRANSFER | (_ACCESS_SHADER | _ACCESS_INDIRECT_READ if compute else 0)
+        between = (work, after, writes, reads)
+        at_end = (work, after | _STAGE_HOST, writes, reads | _ACCESS_HOST)
+        self.between: tuple[object, ...]
+        self.at_end: tuple[object, ...]
+        if "synchronization2" in device.plan.features:
+            core = device.profile.api_version[:2] >= (1, 3)
+            self.record = device.fn.vkCmdPipelineBarrier2 if core else device.fn.vkCmdPipelineBarrier2KHR
+            self.between, self.at_end = _dependency(*between), _dependency(*at_end)
+        else:
+            self.record = device.fn.vkCmdPipelineBarrier
+            self.between, self.at_end = _legacy_barrier(*between), _legacy_barrier(*at_end)
+
+
+def _dependency(work: int, after: int, writes: int, reads: int) -> tuple[object, ...]:
+    # The stages and accesses used here have the same bits in both generations.
+    barrier = new("VkMemoryBarrier2", srcStageMask=work, srcAccessMask=writes, dstStageMask=after, dstAccessMask=reads)
+    return (new("VkDependencyInfo", memoryBarrierCount=1, pMemoryBarriers=barrier),)
+
+
+def _legacy_barrier(work: int, after: int, writes: int, reads: int) -> tuple[object, ...]:
+    barrier = new("VkMemoryBarrier", srcAccessMask=writes, dstAccessMask=reads)
+    return (work, after, 0, 1, barrier, 0, NULL, 0, NULL)
+
+
+class Recording:
+    """Native commands with everything they name; what a queue holds until they have retired."""
+
+    __slots__ = ("_owned", "bound", "native", "number", "pinned", "queue", "resources", "scratch", "timestamps")
+
+    def __init__(self, native: NativeCommands) -> None:
+        self.native = native
+        self.bound: set[BoundSets] = set()  # retained until this is recycled
+        self.resources: list[Buffer | ComputePipeline] = []
+        self.scratch: list[Buffer] = []
+        self.timestamps: TimestampRecorder | None = None
+        self.pinned: SetPins = ()
+        self.queue: Queue | None = None  # that it was submitted to last, and its number there
+        self.number = 0
+        self._owned = [True]
+
+    def take(self) -> bool:
+        """True for the first who asks: retirement and ``close`` may come at the same time, and one of them recycles it."""
+        try:
+            return self._owned.pop()
+        except IndexError:
+            return False

@@ -1,0 +1,217 @@
+"""The Vulkan instance: which devices there are and what each can do.
+
+Calling sequence: ``Driver()`` → ``profiles`` → ``select(uri)`` → ``Device(driver, index)`` (device.py) →
+``close()``. A driver is immutable after construction and may be shared between threads. Devices hold a
+reference to it; closing it with devices open is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+
+from ...install_hints import remedy
+from ...status import ClosedError, FailedPreconditionError, UnavailableError
+from ..vulkan.functions import (
+    VK_ERROR_INCOMPATIBLE_DRIVER,
+    CData,
+    GlobalFunctions,
+    InstanceFunctions,
+    chain,
+    check,
+    ffi,
+    new,
+    string_array,
+    text,
+)
+from ..vulkan.live_objects import created, destroyed
+from ..vulkan.validation import LAYER, DebugMessenger, validation_requested
+from .physical_device import read_profile
+from .profile import DeviceProfile
+from .uri import parse_device_uri, select_device
+
+__all__ = ["Driver"]
+
+_PORTABILITY_ENUMERATION = "VK_KHR_portability_enumeration"
+_DEBUG_UTILS = "VK_EXT_debug_utils"
+_ENUMERATE_PORTABILITY_BIT = 0x1
+_API_VERSION = (1 << 22) | (3 << 12)
+
+
+class Driver:
+    """A VkInstance with the profiles of all its physical devices."""
+
+    def __init__(self, *, validation: bool | None = None) -> None:
+        """Loads the Vulkan library and enumerates.
+
+        Args:
+            validation: turn the Khronos validation layers on; ``None`` asks ``PUMICE_VALIDATION``.
+
+        Raises:
+            UnavailableError: no Vulkan loader, or validation asked for and no layers installed; the message says
+                what to install.
+        """
+        self.validation = validation_requested(validation)
+        self._lock = threading.Lock()
+        self._device_count = 0
+        self._instance: CData | None = None
+        functions = GlobalFunctions()
+        available = _extension_names(functions)
+        extensions: list[str] = []
+        flags = 0
+        if _PORTABILITY_ENUMERATION in available:
+            extensions.append(_PORTABILITY_ENUMERATION)
+            flags |= _ENUMERATE_PORTABILITY_BIT
+        layers: list[str] = []
+        self._messenger: DebugMessenger | None = None
+        if self.validation:
+            if LAYER not in _layer_names(functions):
+                raise UnavailableError(
+                    f"validation was asked for, but the layer {LAYER} is not installed. " + remedy("validation")
+                )
+            layers.append(LAYER)
+            self._messenger = DebugMessenger()
+        self.debug_utils = _DEBUG_UTILS in available or self.validation
+        if self.debug_utils:
+            extensions.append(_DEBUG_UTILS)
+        layer_names, extension_names = string_array(layers), string_array(extensions)
+        application = new("VkApplicationInfo", pApplicationName="pumice", pEngineName="pumice", apiVersion=_API_VERSION)
+        info = chain(
+            new(
+                "VkInstanceCreateInfo",
+                flags=flags,
+                pApplicationInfo=application,
+                enabledLayerCount=len(layers),
+                ppEnabledLayerNames=layer_names or None,
+                enabledExtensionCount=len(extensions),
+                ppEnabledExtensionNames=extension_names or None,
+            ),
+            self._messenger.create_info() if self._messenger else None,
+        )
+        instance = ffi.new("VkInstance *")
+        result = functions.vkCreateInstance(info, ffi.NULL, instance)
+        if result == VK_ERROR_INCOMPATIBLE_DRIVER:  # the loader's way to say that it found no driver at all
+            raise UnavailableError(
+                "a Vulkan loader is installed, but it finds no Vulkan driver. " + remedy("driver"),
+                vk_result="VK_ERROR_INCOMPATIBLE_DRIVER",
+            )
+        check(result, "creating a Vulkan instance")
+        created("instance")
+        self._instance = instance[0]
+        self.functions = InstanceFunctions(functions, self._instance)
+        if self._messenger:
+            self._messenger.attach(self.functions, self._instance)
+        self.physical_devices: tuple[CData, ...] = self._enumerate()
+        self.profiles: tuple[DeviceProfile, ...] = tuple(
+            read_profile(self.functions, physical) for physical in self.physical_devices
+        )
+
+    def _enumerate(self) -> tuple[CData, ...]:
+        count = ffi.new("uint32_t *")
+        enumerate_devices = self.functions.vkEnumeratePhysicalDevices
+        check(enumerate_devices(self._instance, count, ffi.NULL), "counting Vulkan devices")
+        devices = ffi.new("VkPhysicalDevice[]", max(count[0], 1))
+        check(enumerate_devices(self._instance, count, devices), "enumerating Vulkan devices")
+        return tuple(devices[i] for i in range(count[0]))
+
+    def select(self, uri: str | None = None, *, environ: Mapping[str, str] | None = None) -> int:
+        """The index of the device that a URI names; ``None`` asks ``PUMICE_DEVICE``, then takes the best.
+
+        Raises:
+            NotFoundError: no such device; the message lists those that exist.
+            InvalidArgumentError: not a device URI, or one that fits several devices.
+        """
+        if self._instance is None:
+            raise ClosedError("this driver was closed; make a new Driver()")
+        if not self.profiles:
+            raise UnavailableError("a Vulkan loader is installed, but no Vulkan driver. " + remedy("driver"))
+        return select_device(parse_device_uri(uri, os.environ if environ is None else environ), self.profiles)
+
+    def retain(self) -> None:
+        """Counts a device made from this driver."""
+        with self._lock:
+            if self._instance is None:
+                raise ClosedError("this driver was closed; make a new Driver()")
+            self._device_count += 1
+
+    def release(self) -> None:
+        """Counts a device closed."""
+        with self._lock:
+            self._device_count -= 1
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._instance is None
+
+    def close(self) -> None:
+        """Destroys the instance; idempotent.
+
+        Raises:
+            FailedPreconditionError: devices made from it are still open.
+        """
+        with self._lock:
+            if self._instance is None:
+                return
+            if self._device_count:
+                raise FailedPreconditionError(
+                    f"{self._device_count} device(s) of this driver are open; close them first"
+                )
+            instance, self._instance = self._instance, None
+        if self._messenger:
+            self._messenger.close()
+        self.functions.vkDestroyInstance(instance, ffi.NULL)
+        destroyed("instance")
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else f"{len(self.profiles)} devices"
+        return f"<Driver vulkan, {state}, validation {'on' if self.validation else 'off'}>"
+
+
+_shared: dict[bool, Driver] = {}
+_shared_lock = threading.Lock()
+
+
+def shared_driver(*, validation: bool | None = None) -> Driver:
+    """The process-wide driver, made on first use: enumerating takes tens of milliseconds, and its answer rarely changes."""
+    key = validation_requested(validation)
+    with _shared_lock:
+        driver = _shared.get(key)
+        if driver is None or driver.is_closed:
+            driver = _shared[key] = Driver(validation=key)
+        return driver
+
+
+def reset_after_fork() -> None:
+    """In a forked child: the parent's drivers are not ours."""
+    global _shared_lock
+    _shared_lock = threading.Lock()
+    _shared.clear()
+
+
+def _extension_names(functions: GlobalFunctions) -> frozenset[str]:
+    count = ffi.new("uint32_t *")
+    check(functions.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, ffi.NULL), "counting instance extensions")
+    properties = ffi.new("VkExtensionProperties[]", max(count[0], 1))
+    check(
+        functions.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, properties), "enumerating instance extensions"
+    )
+    return frozenset(text(properties[i].extensionName) for i in range(count[0]))
+
+
+def _layer_names(functions: GlobalFunctions) -> frozenset[str]:
+    count = ffi.new("uint32_t *")
+    check(functions.vkEnumerateInstanceLayerProperties(count, ffi.NULL), "counting layers")
+    properties = ffi.new("VkLayerProperties[]", max(count[0], 1))
+    check(functions.vkEnumerateInstanceLayerProperties(count, properties), "enumerating layers")
+    return frozenset(text(properties[i].layerName) for i in range(count[0]))

@@ -1,0 +1,408 @@
+"""What to do with a device: which queues, extensions, features and ways round, decided before anything is created.
+
+``plan_device`` is a function from one ``DeviceProfile`` and one ``PlanOptions`` to a ``DevicePlan``; all three are
+plain data. The module that creates the device follows the plan and decides nothing, so every decision can be tested
+against recorded profiles of devices that are not at hand, and each is argued in ``DevicePlan.why``.
+
+The rules that the plan keeps whatever the profile says: it enables no extension and no feature that the profile does
+not list, and every extension that an enabled feature needs is enabled with it (or is core in the device's version).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ...status import InvalidArgumentError, UnavailableError
+from .profile import DeviceProfile, DeviceType, HeapFlag, QueueFamily, QueueFlag
+
+__all__ = ["DevicePlan", "PlanOptions", "plan_device"]
+
+_NO_CORE: Final = (99, 0)
+_MIN_PUSH_DESCRIPTORS: Final = 8
+_NVIDIA_PROPRIETARY: Final = 4  # VK_DRIVER_ID_NVIDIA_PROPRIETARY
+_NVIDIA_PUSH_DESCRIPTOR_FIX: Final = 527
+_MAX_BLOCK: Final = 128 << 20
+_MIN_BLOCK: Final = 1 << 20
+_MIN_ASKED_BLOCK: Final = 64 << 10
+_MAX_QUEUES: Final = 64
+# What time.monotonic_ns and time.perf_counter_ns read comes first, so that host and device times need no third clock.
+_HOST_DOMAINS: Final = ("clock_monotonic", "query_performance_counter", "clock_monotonic_raw")
+_CALIBRATED: Final = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
+_SPECIAL_QUEUES: Final = QueueFlag.VIDEO_DECODE | QueueFlag.VIDEO_ENCODE | QueueFlag.OPTICAL_FLOW_NV
+
+
+class _Feature(NamedTuple):
+    """Where one feature comes from: core since ``core``, before that by ``extension``; ``needs`` another feature."""
+
+    core: tuple[int, int] = _NO_CORE
+    extension: str = ""
+    needs: str = ""
+
+
+_LAYOUT = "VK_KHR_workgroup_memory_explicit_layout"
+_FLOAT = "VK_EXT_shader_atomic_float"
+_FLOAT2 = "VK_EXT_shader_atomic_float2"
+
+# An order in which each feature comes after the one it needs.
+_FEATURES: Final[dict[str, _Feature]] = {
+    "shaderInt16": _Feature((1, 0)),
+    "shaderInt64": _Feature((1, 0)),
+    "shaderFloat64": _Feature((1, 0)),
+    "shaderStorageBufferArrayDynamicIndexing": _Feature((1, 0)),
+    "storageBuffer16BitAccess": _Feature((1, 1)),
+    "uniformAndStorageBuffer16BitAccess": _Feature((1, 1)),
+    "storagePushConstant16": _Feature((1, 1)),
+    "variablePointersStorageBuffer": _Feature((1, 1)),
+    "variablePointers": _Feature((1, 1), needs="variablePointersStorageBuffer"),
+    "storageBuffer8BitAccess": _Feature((1, 2)),
+    "uniformAndStorageBuffer8BitAccess": _Feature((1, 2)),
+    "storagePushConstant8": _Feature((1, 2)),
+    "shaderBufferInt64Atomics": _Feature((1, 2)),
+    "shaderSharedInt64Atomics": _Feature((1, 2)),
+    "shaderFloat16": _Feature((1, 2)),
+    "shaderInt8": _Feature((1, 2)),
+    "scalarBlockLayout": _Feature((1, 2)),
+    "uniformBufferStandardLayout": _Feature((1, 2)),
+    "shaderSubgroupExtendedTypes": _Feature((1, 2)),
+    "hostQueryReset": _Feature((1, 2)),
+    "timelineSemaphore": _Feature((1, 2)),
+    "bufferDeviceAddress": _Feature((1, 2)),
+    "vulkanMemoryModel": _Feature((1, 2)),
+    "vulkanMemoryModelDeviceScope": _Feature((1, 2), needs="vulkanMemoryModel"),
+    "vulkanMemoryModelAvailabilityVisibilityChains": _Feature((1, 2), needs="vulkanMemoryModel"),
+    "subgroupSizeControl": _Feature((1, 3), "VK_EXT_subgroup_size_control"),
+    "computeFullSubgroups": _Feature((1, 3), "VK_EXT_subgroup_size_control", "subgroupSizeControl"),
+    "synchronization2": _Feature((1, 3), "VK_KHR_synchronization2"),
+    "maintenance4": _Feature((1, 3), "VK_KHR_maintenance4"),
+    "shaderIntegerDotProduct": _Feature((1, 3), "VK_KHR_shader_integer_dot_product"),
+    "shaderZeroInitializeWorkgroupMemory": _Feature((1, 3), "VK_KHR_zero_initialize_workgroup_memory"),
+    "pipelineCreationCacheControl": _Feature((1, 3), "VK_EXT_pipeline_creation_cache_control"),
+    "shaderSubgroupUniformControlFlow": _Feature(extension="VK_KHR_shader_subgroup_uniform_control_flow"),
+    "workgroupMemoryExplicitLayout": _Feature(extension=_LAYOUT),
+    "workgroupMemoryExplicitLayoutScalarBlockLayout": _Feature(
+        extension=_LAYOUT, needs="workgroupMemoryExplicitLayout"
+    ),
+    "workgroupMemoryExplicitLayout8BitAccess": _Feature(extension=_LAYOUT, needs="workgroupMemoryExplicitLayout"),
+    "workgroupMemoryExplicitLayout16BitAccess": _Feature(extension=_LAYOUT, needs="workgroupMemoryExplicitLayout"),
+    "shaderSubgroupClock": _Feature(extension="VK_KHR_shader_clock"),
+    "shaderDeviceClock": _Feature(extension="VK_KHR_shader_clock"),
+    "cooperativeMatrix": _Feature(extension="VK_KHR_cooperative_matrix"),
+    "deviceFault": _Feature(extension="VK_EXT_device_fault"),
+    **{
+        f"shader{where}Float{bits}{what}": _Feature(extension=_FLOAT)
+        for where in ("Buffer", "Shared")
+        for bits in (32, 64)
+        for what in ("Atomics", "AtomicAdd")
+    },
+    **{
+        f"shader{where}Float{bits}{what}": _Feature(extension=_FLOAT2)
+        for where in ("Buffer", "Shared")
+        for bits, what in ((16, "Atomics"), (16, "AtomicAdd"), *((bits, "AtomicMinMax") for bits in (16, 32, 64)))
+    },
+}
+# "Extension and Version Dependencies" in each extension's appendix, as far as Vulkan 1.2 does not settle them.
+_EXTENSION_NEEDS: Final = {_FLOAT2: (_FLOAT,)}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What a user may ask of the plan; ``None`` leaves the choice to the plan.
+
+    Attributes:
+        robust_buffer_access: bounds-checked buffer accesses. Costs speed, so off unless asked for.
+        staging: upload and read back by copies through host-visible buffers. Off forces mappable memory.
+        push_descriptors: write descriptors into the command buffer instead of allocating sets.
+        prefer_dedicated_compute: take a family with COMPUTE and no GRAPHICS where there is one.
+        transfer_queue: use a second family for copies where there is one.
+        max_compute_queues, max_transfer_queues: 1 to 64 queues to create of each family.
+        block_size: bytes of device memory to allocate at a time; a power of two from 64 KiB.
+    """
+
+    robust_buffer_access: bool = False
+    staging: bool | None = None
+    push_descriptors: bool | None = None
+    prefer_dedicated_compute: bool = True
+    transfer_queue: bool = True
+    max_compute_queues: int = 1
+    max_transfer_queues: int = 1
+    block_size: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_compute_queues", "max_transfer_queues"):
+            if not 1 <= getattr(self, name) <= _MAX_QUEUES:
+                raise InvalidArgumentError(f"{name}: expected 1 to {_MAX_QUEUES}, got {getattr(self, name)}")
+        size = self.block_size
+        if size is not None and (size < _MIN_ASKED_BLOCK or size & (size - 1)):
+            raise InvalidArgumentError(f"block_size: expected a power of two from {_MIN_ASKED_BLOCK} bytes, got {size}")
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePlan:
+    """Every decision about one device.
+
+    Attributes:
+        compute_family, compute_queue_count: where dispatches go.
+        transfer_family, transfer_queue_count: another family for copies, or ``None`` and 0.
+        extensions: device extensions to enable, sorted.
+        features: names of the feature booleans to enable.
+        unified_memory: host and device share one memory.
+        staging: uploads and read-backs go through a host-visible buffer and a copy.
+        push_descriptors: bind by ``vkCmdPushDescriptorSetKHR``.
+        host_import_alignment: bytes to which imported host memory is aligned, ``None`` where it cannot be imported.
+        calibrated_timestamps: extension that relates device and host clocks, ``None`` where none can.
+        host_time_domain: the host clock that is related, named as in ``DeviceProfile.time_domains``.
+        memory_budget: ``VK_EXT_memory_budget`` tells how much memory is left.
+        portability_subset: the device lacks parts of Vulkan (specification, ``VK_KHR_portability_subset``).
+        device_fault: a lost device can say what it did last.
+        timestamp_bits: meaningful bits of a timestamp on the compute family; 0 where there are none.
+        required_subgroup_size: a compute pipeline may fix its subgroup size.
+        descriptor_pool_size: descriptor sets to a pool.
+        block_size: bytes of device memory to allocate at a time and hand out in parts.
+        dedicated_threshold: buffers above this many bytes get memory of their own.
+        why: one sentence a choice.
+    """
+
+    compute_family: int
+    compute_queue_count: int
+    transfer_family: int | None
+    transfer_queue_count: int
+    extensions: tuple[str, ...]
+    features: frozenset[str]
+    unified_memory: bool
+    staging: bool
+    push_descriptors: bool
+    host_import_alignment: int | None
+    calibrated_timestamps: str | None
+    host_time_domain: str | None
+    memory_budget: bool
+    portability_subset: bool
+    device_fault: bool
+    timestamp_bits: int
+    required_subgroup_size: bool
+    descriptor_pool_size: int
+    block_size: int
+    dedicated_threshold: int
+    why: tuple[str, ...]
+
+
+_DEFAULT_OPTIONS: Final = PlanOptions()
+
+
+def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS) -> DevicePlan:
+    """The plan for one device.
+
+    Raises:
+        UnavailableError: pumice cannot run on the device, or an option asks for what it lacks; the message names it.
+        InvalidArgumentError: ``options.block_size`` is more than the device allocates at once.
+    """
+    if problems := profile.problems():
+        raise UnavailableError(f"pumice cannot run on {profile.name!r}: {'; '.join(problems)}")
+    why: list[str] = []
+    extensions: set[str] = set()
+
+    def enable(extension: str) -> bool:
+        if extension in profile.extensions:
+            extensions.add(extension)
+            return True
+        return False
+
+    compute = _compute_family(profile, options, why)
+    transfer = _transfer_family(profile, options, compute, why)
+    features = _features(profile, options, extensions, why)
+    unified = _unified_memory(profile, why)
+    staging = _staging(profile, options, unified, why)
+    push_descriptors = _push_descriptors(profile, options, why)
+    if push_descriptors:
+        enable("VK_KHR_push_descriptor")
+    if profile.api_version[:2] < (1, 3):
+        enable("VK_KHR_shader_non_semantic_info")
+
+    host_import = None
+    if profile.limits.min_imported_host_pointer_alignment and enable("VK_EXT_external_memory_host"):
+        host_import = profile.limits.min_imported_host_pointer_alignment
+        why.append(f"host memory aligned to {host_import} bytes is imported rather than copied")
+    calibrated, domain = _clocks(profile, why)
+    if calibrated:
+        enable(calibrated)
+    portability = enable("VK_KHR_portability_subset")
+    if portability:
+        why.append("VK_KHR_portability_subset is enabled because it has to be wherever it is offered")
+    block_size = _block_size(profile, options, why)
+    families = profile.queue_families
+
+    return DevicePlan(
+        compute_family=compute,
+        compute_queue_count=min(options.max_compute_queues, families[compute].count),
+        transfer_family=transfer,
+        transfer_queue_count=0 if transfer is None else min(options.max_transfer_queues, families[transfer].count),
+        features=features,
+        unified_memory=unified,
+        staging=staging,
+        push_descriptors=push_descriptors,
+        host_import_alignment=host_import,
+        calibrated_timestamps=calibrated,
+        host_time_domain=domain,
+        memory_budget=enable("VK_EXT_memory_budget"),
+        portability_subset=portability,
+        device_fault="deviceFault" in features,
+        timestamp_bits=families[compute].timestamp_valid_bits,
+        required_subgroup_size="subgroupSizeControl" in features and profile.subgroup.required_size_for_compute,
+        # Pushed sets need no pool; the pool then serves only what is bound in the ordinary way.
+        descriptor_pool_size=64 if push_descriptors else 512,
+        block_size=block_size,
+        dedicated_threshold=block_size // 2,
+        extensions=tuple(sorted(extensions)),
+        why=tuple(why),
+    )
+
+
+def _compute_family(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> int:
+    """Timestamps first: a family without them cannot be measured. Then a family that draws nothing.
+
+    A dispatch that runs for seconds on the graphics family holds up the desktop's compositor, and drivers reset a
+    graphics queue sooner than a compute queue; the shader cores behind both are the same, so nothing is lost.
+    """
+
+    def cost(index: int) -> tuple[bool, bool, bool, int]:
+        family = profile.queue_families[index]
+        draws = bool(family.flags & QueueFlag.GRAPHICS)
+        return (
+            not family.timestamp_valid_bits,
+            bool(family.flags & _SPECIAL_QUEUES),
+            draws and options.prefer_dedicated_compute,
+            index,
+        )
+
+    chosen = min((i for i, f in enumerate(profile.queue_families) if f.has_compute and f.count), key=cost)
+    family = profile.queue_families[chosen]
+    kind = "draws too, as no compute-only family is better" if family.flags & QueueFlag.GRAPHICS else "draws nothing"
+    stamps = f"{family.timestamp_valid_bits}-bit timestamps" if family.timestamp_valid_bits else "no timestamps"
+    why.append(f"dispatches go to queue family {chosen}, which {kind} and has {stamps}")
+    return chosen
+
+
+def _transfer_family(profile: DeviceProfile, options: PlanOptions, compute: int, why: list[str]) -> int | None:
+    """A DMA family (TRANSFER alone) copies while the shader cores work; a second general family at least overlaps.
+
+    Video and optical-flow families report TRANSFER for their own surfaces and are left alone.
+    """
+    if not options.transfer_queue:
+        why.append("copies share the compute family, as asked")
+        return None
+
+    def general(family: QueueFamily) -> bool:
+        return bool(family.flags & (QueueFlag.COMPUTE | QueueFlag.GRAPHICS))
+
+    candidates = [
+        (general(family), not family.timestamp_valid_bits, index)
+        for index, family in enumerate(profile.queue_families)
+        if index != compute and family.count and family.has_transfer and not family.flags & _SPECIAL_QUEUES
+    ]
+    if not candidates:
+        why.append("copies share the compute family, there being no other that transfers")
+        return None
+    shared, _, chosen = min(candidates)
+    why.append(f"copies go to queue family {chosen}, " + ("a second general family" if shared else "a DMA engine"))
+    return chosen
+
+
+def _features(profile: DeviceProfile, options: PlanOptions, extensions: set[str], why: list[str]) -> frozenset[str]:
+    """Every compute-relevant feature that is there: kernels come from elsewhere and may use any of them."""
+    enabled: set[str] = set()
+    for name, feature in _FEATURES.items():
+        if name not in profile.features or (feature.needs and feature.needs not in enabled):
+            continue
+        if profile.api_version[:2] < feature.core:
+            wanted = {feature.extension, *_EXTENSION_NEEDS.get(feature.extension, ())}
+            if not wanted <= profile.extensions:
+                continue
+            extensions |= wanted
+        enabled.add(name)
+    if options.robust_buffer_access:
+        if "robustBufferAccess" not in profile.features:
+            raise UnavailableError(f"{profile.name!r} lacks robustBufferAccess; plan without robust_buffer_access")
+        enabled.add("robustBufferAccess")
+    why.append(
+        f"{len(enabled)} features are enabled, "
+        + ("robustBufferAccess as asked" if options.robust_buffer_access else "robustBufferAccess not, for its cost")
+    )
+    return frozenset(enabled)
+
+
+def _unified_memory(profile: DeviceProfile, why: list[str]) -> bool:
+    if profile.device_type in (DeviceType.INTEGRATED, DeviceType.CPU):
+        why.append(f"memory is unified, the device being of type {profile.device_type.name}")
+        return True
+    unified = bool(profile.memory_heaps) and all(h.flags & HeapFlag.DEVICE_LOCAL for h in profile.memory_heaps)
+    why.append("memory is unified, every heap being device-local" if unified else "host and device memory are apart")
+    return unified
+
+
+def _staging(profile: DeviceProfile, options: PlanOptions, unified: bool, why: list[str]) -> bool:
+    if options.staging is not None:
+        why.append(f"staging is {'on' if options.staging else 'off'}, as asked")
+        return options.staging
+    why.append("buffers are mapped" if unified else "data is staged, for dispatches run best from device-local memory")
+    return not unified
+
+
+def _push_descriptors(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> bool:
+    """Push descriptors skip the pool, the allocation and the update of a set for each dispatch.
+
+    Drivers write them straight into the command buffer, so they are faster wherever they work; a kernel with more
+    bindings than ``maxPushDescriptors`` takes the ordinary way, and below eight that would be most kernels. NVIDIA's
+    drivers before 527 are known to get them wrong on Volta and older (emulators turn them off there); the profile
+    does not tell architectures apart, so older drivers go without altogether.
+    """
+    most = profile.limits.max_push_descriptors
+    lack = ""
+    if "VK_KHR_push_descriptor" not in profile.extensions:
+        lack = "VK_KHR_push_descriptor is missing"
+    elif most < _MIN_PUSH_DESCRIPTORS:
+        lack = f"maxPushDescriptors is {most}, below {_MIN_PUSH_DESCRIPTORS}"
+    if options.push_descriptors and lack:
+        raise UnavailableError(f"{profile.name!r} cannot push descriptors: {lack}; plan without push_descriptors")
+    if options.push_descriptors is not None:
+        why.append(f"push descriptors are {'on' if options.push_descriptors else 'off'}, as asked")
+        return options.push_descriptors
+    nvidia_major = profile.driver_version >> 22
+    if not lack and profile.driver_id == _NVIDIA_PROPRIETARY and nvidia_major < _NVIDIA_PUSH_DESCRIPTOR_FIX:
+        lack = f"NVIDIA drivers before {_NVIDIA_PUSH_DESCRIPTOR_FIX} are not trusted with them, this is {nvidia_major}"
+    why.append(
+        f"descriptor sets are allocated: {lack}" if lack else f"up to {most} descriptors are pushed, not allocated"
+    )
+    return not lack
+
+
+def _clocks(profile: DeviceProfile, why: list[str]) -> tuple[str | None, str | None]:
+    extension = next((name for name in _CALIBRATED if name in profile.extensions), None)
+    domain = next((name for name in _HOST_DOMAINS if name in profile.time_domains), None)
+    if extension is None or domain is None or "device" not in profile.time_domains:
+        lack = "no extension does it" if extension is None else "the device offers no pair of clocks"
+        why.append(f"device and host clocks are not related: {lack}")
+        return None, None
+    why.append(f"device time is related to {domain} by {extension}")
+    return extension, domain
+
+
+def _block_size(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> int:
+    """A 64th of the main heap, within 1 MiB to 128 MiB and what the device allocates at once.
+
+    Allocations are slow and limited in number (``maxMemoryAllocationCount`` may be 4096), so blocks are large; an
+    unused block should still be a small part of the heap. Buffers above half a block would waste the rest of it.
+    """
+    most = profile.limits.max_memory_allocation_size
+    if options.block_size is not None:
+        if options.block_size > most:
+            raise InvalidArgumentError(
+                f"block_size: {profile.name!r} allocates at most {most} bytes at once, got {options.block_size}"
+            )
+        why.append(f"memory is allocated {options.block_size} bytes at a time, as asked")
+        return options.block_size
+    local = [heap.size for heap in profile.memory_heaps if heap.flags & HeapFlag.DEVICE_LOCAL]
+    heap = max(local or [heap.size for heap in profile.memory_heaps], default=0)
+    target = min(max(heap // 64, _MIN_BLOCK), _MAX_BLOCK, most)
+    size = 1 << (target.bit_length() - 1)
+    why.append(f"memory is allocated {size} bytes at a time, for a heap of {heap}")
+    return size

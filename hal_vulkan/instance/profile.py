@@ -1,0 +1,446 @@
+"""What pumice reads from one physical device, as plain data that can be saved, compared and made up in a test.
+
+A profile is taken once a physical device (by the module that talks to the driver) and every decision after that
+is a function of it: which device to open (``device_uri``), what to enable on it (``device_plan``) and where to put
+memory (``memory_type``). Nothing here calls Vulkan.
+
+Names are those of the Vulkan specification, in snake case. Limits that a profile lacks take the value that every
+implementation has to offer (Vulkan 1.3 specification, section "Required Limits"), so a partial record is safe to
+plan with.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+from ...status import InvalidArgumentError
+
+__all__ = [
+    "DeviceLimits",
+    "DeviceProfile",
+    "DeviceType",
+    "HeapFlag",
+    "MemoryHeap",
+    "MemoryProperty",
+    "MemoryType",
+    "QueueFamily",
+    "QueueFlag",
+    "SubgroupProperties",
+]
+
+# Keys of a recorded profile that say where it comes from; they are no part of the device.
+_RECORD_KEYS: Final = frozenset({"source", "assumed", "note"})
+_MAX_MEMORY_TYPES: Final = 32  # VK_MAX_MEMORY_TYPES
+_MAX_MEMORY_HEAPS: Final = 16  # VK_MAX_MEMORY_HEAPS
+_MAX_QUEUE_FAMILIES: Final = 64
+_MAX_NAMES: Final = 4096
+_MAX_TEXT: Final = 1024
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_MAX_U32: Final = (1 << 32) - 1
+_MAX_U64: Final = (1 << 64) - 1
+
+
+class DeviceType(enum.IntEnum):
+    """``VkPhysicalDeviceType``."""
+
+    OTHER = 0
+    INTEGRATED = 1
+    DISCRETE = 2
+    VIRTUAL = 3
+    CPU = 4
+
+
+class MemoryProperty(enum.IntFlag):
+    """``VkMemoryPropertyFlagBits``, with the vendors' bits."""
+
+    DEVICE_LOCAL = 0x1
+    HOST_VISIBLE = 0x2
+    HOST_COHERENT = 0x4
+    HOST_CACHED = 0x8
+    LAZILY_ALLOCATED = 0x10
+    PROTECTED = 0x20
+    DEVICE_COHERENT_AMD = 0x40
+    DEVICE_UNCACHED_AMD = 0x80
+    RDMA_CAPABLE_NV = 0x100
+
+
+class HeapFlag(enum.IntFlag):
+    """``VkMemoryHeapFlagBits``."""
+
+    DEVICE_LOCAL = 0x1
+    MULTI_INSTANCE = 0x2
+
+
+class QueueFlag(enum.IntFlag):
+    """``VkQueueFlagBits``."""
+
+    GRAPHICS = 0x1
+    COMPUTE = 0x2
+    TRANSFER = 0x4
+    SPARSE_BINDING = 0x8
+    PROTECTED = 0x10
+    VIDEO_DECODE = 0x20
+    VIDEO_ENCODE = 0x40
+    OPTICAL_FLOW_NV = 0x100
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryType:
+    """One entry of ``VkPhysicalDeviceMemoryProperties::memoryTypes``."""
+
+    property_flags: int
+    heap_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHeap:
+    """One entry of ``VkPhysicalDeviceMemoryProperties::memoryHeaps``; ``size`` in bytes."""
+
+    size: int
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFamily:
+    """What compute needs of ``VkQueueFamilyProperties``."""
+
+    flags: int
+    count: int
+    timestamp_valid_bits: int
+
+    @property
+    def has_compute(self) -> bool:
+        return bool(self.flags & QueueFlag.COMPUTE)
+
+    @property
+    def has_transfer(self) -> bool:
+        """Compute and graphics families transfer too, whether or not they report the bit (``VkQueueFlagBits``)."""
+        return bool(self.flags & (QueueFlag.TRANSFER | QueueFlag.COMPUTE | QueueFlag.GRAPHICS))
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLimits:
+    """The compute-relevant limits; sizes, ranges and alignments in bytes.
+
+    The defaults are the values that the specification requires of every implementation.
+    """
+
+    max_storage_buffer_range: int = 1 << 27
+    max_uniform_buffer_range: int = 16384
+    max_push_constants_size: int = 128
+    max_memory_allocation_count: int = 4096
+    max_bound_descriptor_sets: int = 4
+    max_per_stage_descriptor_storage_buffers: int = 4
+    max_descriptor_set_storage_buffers: int = 24
+    max_per_stage_descriptor_uniform_buffers: int = 12
+    max_descriptor_set_uniform_buffers: int = 72
+    max_compute_shared_memory_size: int = 16384
+    max_compute_work_group_count: tuple[int, int, int] = (65535, 65535, 65535)
+    max_compute_work_group_invocations: int = 128
+    max_compute_work_group_size: tuple[int, int, int] = (128, 128, 64)
+    min_storage_buffer_offset_alignment: int = 256
+    min_uniform_buffer_offset_alignment: int = 256
+    min_memory_map_alignment: int = 64
+    non_coherent_atom_size: int = 256
+    timestamp_period: float = 1.0
+    """Nanoseconds a timestamp tick; the specification requires no value, so 1.0 stands for "not recorded"."""
+    timestamp_compute_and_graphics: bool = False
+    max_memory_allocation_size: int = 1 << 30
+    max_buffer_size: int = 1 << 30
+    """Without ``maintenance4`` no driver reports it; the required value then stands in for the unknown one."""
+    max_push_descriptors: int = 0
+    """0 without ``VK_KHR_push_descriptor``."""
+    min_imported_host_pointer_alignment: int = 0
+    """0 without ``VK_EXT_external_memory_host``."""
+    max_timeline_semaphore_value_difference: int = (1 << 31) - 1
+    buffer_image_granularity: int = 131072
+
+
+@dataclass(frozen=True, slots=True)
+class SubgroupProperties:
+    """``VkPhysicalDeviceSubgroupProperties`` and ``VkPhysicalDeviceSubgroupSizeControlProperties``.
+
+    ``size``, ``min_size`` and ``max_size`` are invocations a subgroup. Without size control ``min_size`` and
+    ``max_size`` equal ``size`` and ``max_compute_workgroup_subgroups`` is 0. ``supported_operations`` holds the
+    lower-case stems of ``VkSubgroupFeatureFlagBits``: ``"basic"``, ``"vote"``, ``"shuffle_relative"``, …
+    """
+
+    size: int = 1
+    min_size: int = 1
+    max_size: int = 1
+    max_compute_workgroup_subgroups: int = 0
+    required_size_for_compute: bool = False
+    supported_operations: frozenset[str] = frozenset({"basic"})
+    compute_stage: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceProfile:
+    """Everything pumice reads from a ``VkPhysicalDevice``.
+
+    ``device_uuid`` and ``driver_uuid`` are lower-case hexadecimal with dashes, or empty where not recorded.
+    ``driver_version`` is the vendor's packed 32-bit number. ``features`` holds the flat names of the feature
+    booleans that are *supported*, whatever structure they come from. ``time_domains`` holds ``"device"``,
+    ``"clock_monotonic"``, ``"clock_monotonic_raw"`` and ``"query_performance_counter"``.
+    """
+
+    name: str
+    device_type: DeviceType
+    api_version: tuple[int, int, int]
+    memory_types: tuple[MemoryType, ...]
+    memory_heaps: tuple[MemoryHeap, ...]
+    queue_families: tuple[QueueFamily, ...]
+    vendor_id: int = 0
+    device_id: int = 0
+    device_uuid: str = ""
+    driver_uuid: str = ""
+    driver_id: int = 0
+    driver_id_name: str = ""
+    driver_name: str = ""
+    driver_info: str = ""
+    driver_version: int = 0
+    limits: DeviceLimits = field(default_factory=DeviceLimits)
+    subgroup: SubgroupProperties = field(default_factory=SubgroupProperties)
+    extensions: frozenset[str] = frozenset()
+    features: frozenset[str] = frozenset()
+    time_domains: frozenset[str] = frozenset()
+
+    def problems(self) -> list[str]:
+        """Why pumice cannot run on this device: one sentence a lack, empty when it can.
+
+        Needed: Vulkan 1.2, timeline semaphores, a compute queue family and memory that the host can map without
+        flushes. Everything else has a slower way round.
+        """
+        found = []
+        if self.api_version[:2] < (1, 2):
+            version = ".".join(map(str, self.api_version))
+            found.append(f"pumice needs Vulkan 1.2, the driver offers {version}; a newer driver may offer more")
+        if "timelineSemaphore" not in self.features:
+            found.append("the timelineSemaphore feature is missing; queues cannot be ordered without it")
+        if not any(family.has_compute and family.count for family in self.queue_families):
+            found.append("no queue family has COMPUTE")
+        mappable = MemoryProperty.HOST_VISIBLE | MemoryProperty.HOST_COHERENT
+        refused = MemoryProperty.PROTECTED | MemoryProperty.LAZILY_ALLOCATED
+        if not any(t.property_flags & (mappable | refused) == mappable for t in self.memory_types):
+            found.append("no memory type is HOST_VISIBLE and HOST_COHERENT")
+        return found
+
+    def to_json(self) -> dict[str, object]:
+        """The profile as JSON values, one key a field; ``from_json`` gives back an equal profile."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, object]) -> DeviceProfile:
+        """A profile from JSON values, checked.
+
+        Only the name, type, API version, memory and queue families have to be there; what is left out takes its
+        default. The keys ``source``, ``assumed`` and ``note`` of a recorded profile are passed over.
+
+        Raises:
+            InvalidArgumentError: a key is unknown or missing, or a value is of the wrong type or out of range.
+        """
+        rest = {key: value for key, value in _mapping(data, "profile").items() if key not in _RECORD_KEYS}
+        values = _read(rest, "profile", _PROFILE_READERS, frozenset(_REQUIRED_KEYS))
+        profile = cls(**values)  # type: ignore[arg-type]  # each reader returns its field's type
+        for index, memory_type in enumerate(profile.memory_types):
+            if memory_type.heap_index >= len(profile.memory_heaps):
+                raise InvalidArgumentError(
+                    f"profile.memory_types[{index}].heap_index: expected an index below the number of memory heaps "
+                    f"({len(profile.memory_heaps)}), got {memory_type.heap_index}"
+                )
+        return profile
+
+
+def _plain(value: object) -> object:
+    """JSON values for a field's value; sets are sorted so that records compare as text."""
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, enum.IntEnum):
+        return value.name
+    if isinstance(value, (MemoryType, MemoryHeap, QueueFamily, DeviceLimits, SubgroupProperties)):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    return value
+
+
+_Reader = Callable[[object, str], object]
+
+
+def _wrong(where: str, expected: str, value: object) -> InvalidArgumentError:
+    text = repr(value)
+    shown = text if len(text) <= 80 else text[:77] + "..."
+    return InvalidArgumentError(f"{where}: expected {expected}, got {shown}")
+
+
+def _mapping(value: object, where: str) -> dict[str, object]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise _wrong(where, "an object with text keys", value)
+    return dict(value)
+
+
+def _read(value: object, where: str, readers: Mapping[str, _Reader], required: frozenset[str]) -> dict[str, object]:
+    data = _mapping(value, where)
+    if unknown := sorted(set(data) - set(readers)):
+        raise InvalidArgumentError(
+            f"{where}: unknown key(s) {', '.join(unknown[:8])}; known are {', '.join(sorted(readers))}"
+        )
+    if missing := sorted(required - set(data)):
+        raise InvalidArgumentError(f"{where}: expected the key(s) {', '.join(missing)}, which are missing")
+    return {key: readers[key](item, f"{where}.{key}") for key, item in data.items()}
+
+
+def _integer(low: int, high: int) -> _Reader:
+    def read(value: object, where: str) -> object:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise _wrong(where, f"an integer from {low} to {high}", value)
+        return value
+
+    return read
+
+
+def _power_of_two(value: object, where: str) -> object:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 1 << 63 or value & (value - 1):
+        raise _wrong(where, "a power of two", value)
+    return value
+
+
+def _alignment_or_zero(value: object, where: str) -> object:
+    return value if value == 0 and not isinstance(value, bool) else _power_of_two(value, where)
+
+
+def _flag(value: object, where: str) -> object:
+    if not isinstance(value, bool):
+        raise _wrong(where, "true or false", value)
+    return value
+
+
+def _period(value: object, where: str) -> object:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value < 1e12:
+        raise _wrong(where, "a positive number of nanoseconds", value)
+    return float(value)
+
+
+def _text(value: object, where: str) -> object:
+    if not isinstance(value, str) or len(value) > _MAX_TEXT:
+        raise _wrong(where, f"text of at most {_MAX_TEXT} characters", value)
+    return value
+
+
+def _uuid(value: object, where: str) -> object:
+    if not isinstance(value, str) or (value and not _UUID.fullmatch(value.lower())):
+        raise _wrong(where, "a UUID as 8-4-4-4-12 hexadecimal digits, or an empty text", value)
+    return value.lower()
+
+
+def _device_type(value: object, where: str) -> object:
+    if not isinstance(value, str) or value not in DeviceType.__members__:
+        raise _wrong(where, f"one of {', '.join(DeviceType.__members__)}", value)
+    return DeviceType[value]
+
+
+def _names(value: object, where: str) -> object:
+    if not isinstance(value, (list, tuple)) or len(value) > _MAX_NAMES:
+        raise _wrong(where, f"a list of at most {_MAX_NAMES} texts", value)
+    return frozenset(str(_text(item, f"{where}[{index}]")) for index, item in enumerate(value))
+
+
+def _triple(low: int) -> _Reader:
+    read_item = _integer(low, _MAX_U32)
+
+    def read(value: object, where: str) -> object:
+        if not isinstance(value, (list, tuple)) or len(value) != 3:
+            raise _wrong(where, "a list of three integers", value)
+        return tuple(read_item(item, f"{where}[{index}]") for index, item in enumerate(value))
+
+    return read
+
+
+def _list_of(kind: Callable[..., object], readers: Mapping[str, _Reader], most: int) -> _Reader:
+    def read(value: object, where: str) -> object:
+        if not isinstance(value, (list, tuple)) or len(value) > most:
+            raise _wrong(where, f"a list of at most {most} objects", value)
+        return tuple(
+            kind(**_read(item, f"{where}[{index}]", readers, frozenset(readers))) for index, item in enumerate(value)
+        )
+
+    return read
+
+
+def _object_of(kind: Callable[..., object], readers: Mapping[str, _Reader]) -> _Reader:
+    def read(value: object, where: str) -> object:
+        return kind(**_read(value, where, readers, frozenset()))
+
+    return read
+
+
+_U32: Final = _integer(0, _MAX_U32)
+_U64: Final = _integer(0, _MAX_U64)
+
+_LIMIT_READERS: Final[dict[str, _Reader]] = {
+    "max_storage_buffer_range": _U64,
+    "max_uniform_buffer_range": _U64,
+    "max_push_constants_size": _U32,
+    "max_memory_allocation_count": _U32,
+    "max_bound_descriptor_sets": _U32,
+    "max_per_stage_descriptor_storage_buffers": _U32,
+    "max_descriptor_set_storage_buffers": _U32,
+    "max_per_stage_descriptor_uniform_buffers": _U32,
+    "max_descriptor_set_uniform_buffers": _U32,
+    "max_compute_shared_memory_size": _U32,
+    "max_compute_work_group_count": _triple(1),
+    "max_compute_work_group_invocations": _integer(1, _MAX_U32),
+    "max_compute_work_group_size": _triple(1),
+    "min_storage_buffer_offset_alignment": _power_of_two,
+    "min_uniform_buffer_offset_alignment": _power_of_two,
+    "min_memory_map_alignment": _power_of_two,
+    "non_coherent_atom_size": _power_of_two,
+    "timestamp_period": _period,
+    "timestamp_compute_and_graphics": _flag,
+    "max_memory_allocation_size": _integer(1, _MAX_U64),
+    "max_buffer_size": _integer(1, _MAX_U64),
+    "max_push_descriptors": _U32,
+    "min_imported_host_pointer_alignment": _alignment_or_zero,
+    "max_timeline_semaphore_value_difference": _integer(1, _MAX_U64),
+    "buffer_image_granularity": _power_of_two,
+}
+_SUBGROUP_READERS: Final[dict[str, _Reader]] = {
+    "size": _integer(1, 1 << 16),
+    "min_size": _integer(1, 1 << 16),
+    "max_size": _integer(1, 1 << 16),
+    "max_compute_workgroup_subgroups": _U32,
+    "required_size_for_compute": _flag,
+    "supported_operations": _names,
+    "compute_stage": _flag,
+}
+_REQUIRED_KEYS: Final = ("name", "device_type", "api_version", "memory_types", "memory_heaps", "queue_families")
+_PROFILE_READERS: Final[dict[str, _Reader]] = {
+    "name": _text,
+    "device_type": _device_type,
+    "api_version": _triple(0),
+    "memory_types": _list_of(MemoryType, {"property_flags": _U32, "heap_index": _U32}, _MAX_MEMORY_TYPES),
+    "memory_heaps": _list_of(MemoryHeap, {"size": _U64, "flags": _U32}, _MAX_MEMORY_HEAPS),
+    "queue_families": _list_of(
+        QueueFamily,
+        {"flags": _U32, "count": _U32, "timestamp_valid_bits": _integer(0, 64)},
+        _MAX_QUEUE_FAMILIES,
+    ),
+    "vendor_id": _U32,
+    "device_id": _U32,
+    "device_uuid": _uuid,
+    "driver_uuid": _uuid,
+    "driver_id": _U32,
+    "driver_id_name": _text,
+    "driver_name": _text,
+    "driver_info": _text,
+    "driver_version": _U32,
+    "limits": _object_of(DeviceLimits, _LIMIT_READERS),
+    "subgroup": _object_of(SubgroupProperties, _SUBGROUP_READERS),
+    "extensions": _names,
+    "features": _names,
+    "time_domains": _names,
+}

@@ -1,0 +1,225 @@
+"""How a user names a device, and which device that is.
+
+Grammar::
+
+    uri     = "vulkan"                    ; the best device
+            | "vulkan://" index           ; decimal digits: position in the list
+            | "vulkan://" ["GPU-"] uuid   ; 8-4-4-4-12 hexadecimal digits, with or without dashes
+            | "vulkan://" name            ; any part of the device's name; percent-encoding allowed
+            | "lavapipe"                  ; Mesa's software device, wherever it is in the list
+
+Case never matters. Digits alone are an index, so a name made of digits only is written with one of them
+percent-encoded (``vulkan://%34090``). The best device is the first of the best type there is, discrete before
+integrated before virtual before CPU, among those that pumice can run on. An explicit request is never answered with
+another device.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from ...status import InvalidArgumentError, NotFoundError, UnavailableError
+from .profile import DeviceProfile, DeviceType
+
+__all__ = ["DEVICE_VARIABLE", "DeviceUri", "DeviceUriKind", "list_devices", "parse_device_uri", "select_device"]
+
+DEVICE_VARIABLE: Final = "PUMICE_DEVICE"
+"""The environment variable that names the device where the program does not."""
+
+_GRAMMAR: Final = (
+    "write vulkan (the best device), vulkan://INDEX, vulkan://GPU-UUID, vulkan://PART-OF-THE-NAME "
+    "(percent-encoded where it has / ? # or %) or lavapipe"
+)
+_SCHEME: Final = "vulkan://"
+_MAX_URI: Final = 1024
+_MAX_INDEX_DIGITS: Final = 9
+_UUID: Final = re.compile(r"(gpu-)?([0-9a-f]{8})" + 3 * r"-?([0-9a-f]{4})" + r"-?([0-9a-f]{12})", re.ASCII)
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_MESA_LLVMPIPE: Final = 13  # VK_DRIVER_ID_MESA_LLVMPIPE
+_PREFERENCE: Final = (
+    DeviceType.DISCRETE,
+    DeviceType.INTEGRATED,
+    DeviceType.VIRTUAL,
+    DeviceType.CPU,
+    DeviceType.OTHER,
+)
+
+
+class DeviceUriKind(enum.Enum):
+    """Which form of the grammar a URI has."""
+
+    BEST = "best"
+    INDEX = "index"
+    UUID = "uuid"
+    NAME = "name"
+    LAVAPIPE = "lavapipe"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUri:
+    """A parsed device URI: the text as written, its form, and the one value that form has."""
+
+    text: str
+    kind: DeviceUriKind
+    index: int = -1
+    uuid: str = ""
+    """Lower case with dashes."""
+    name: str = ""
+    """Decoded, in the case it was written."""
+    variable: str = ""
+    """The environment variable that the text is from; empty where the program gave it."""
+
+    @property
+    def shown(self) -> str:
+        """The text for messages, with where it is from if the program did not give it."""
+        return f"{self.text!r} (from the environment variable {self.variable})" if self.variable else repr(self.text)
+
+
+def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingProxyType({})) -> DeviceUri:
+    """The meaning of a device URI.
+
+    Args:
+        text: the URI; ``None`` takes the value of ``PUMICE_DEVICE`` in ``env``, or ``vulkan`` where that is not set or
+            empty.
+        env: the environment to look in, usually ``os.environ``.
+
+    Raises:
+        InvalidArgumentError: the text is not of the grammar; the message gives the grammar.
+    """
+    if text is not None:
+        return _parse(text, "device URI")
+    if from_environment := env.get(DEVICE_VARIABLE):
+        uri = _parse(from_environment, f"device URI in the environment variable {DEVICE_VARIABLE}")
+        return replace(uri, variable=DEVICE_VARIABLE)
+    return _parse("vulkan", "device URI")
+
+
+def _parse(text: str, what: str) -> DeviceUri:
+    def wrong(why: str) -> InvalidArgumentError:
+        shown = text if len(text) <= 80 else text[:77] + "..."
+        return InvalidArgumentError(f"{what} {shown!r}: {why}; {_GRAMMAR}")
+
+    if len(text) > _MAX_URI:
+        raise wrong(f"expected at most {_MAX_URI} characters, got {len(text)}")
+    stripped = text.strip()
+    lowered = stripped.lower()
+    if not stripped:
+        raise wrong("it is empty")
+    if lowered == "vulkan":
+        return DeviceUri(text, DeviceUriKind.BEST)
+    if lowered == "lavapipe":
+        return DeviceUri(text, DeviceUriKind.LAVAPIPE)
+    if not lowered.startswith(_SCHEME):
+        raise wrong("expected vulkan or lavapipe at its start")
+
+    raw = stripped[len(_SCHEME) :]
+    if not raw.strip():
+        raise wrong("nothing follows vulkan://")
+    if raw.isascii() and raw.isdigit():
+        if len(raw) > _MAX_INDEX_DIGITS:
+            raise wrong("the index is out of all reason")
+        return DeviceUri(text, DeviceUriKind.INDEX, index=int(raw))
+    if match := _UUID.fullmatch(raw.lower()):
+        return DeviceUri(text, DeviceUriKind.UUID, uuid="-".join(match.groups()[1:]))
+    if raw.lower().startswith("gpu-"):
+        raise wrong("expected a UUID of 8-4-4-4-12 hexadecimal digits after GPU-")
+    if reserved := set(raw) & set("/?#"):
+        raise wrong(f"{''.join(sorted(reserved))} cannot stand in a name unencoded")
+    if _BAD_ESCAPE.search(raw):
+        raise wrong("expected two hexadecimal digits after %")
+    try:
+        name = unquote_to_bytes(raw).decode("utf-8").strip()
+    except UnicodeError as error:
+        raise wrong("the percent-encoded bytes are not UTF-8") from error
+    if not name:
+        raise wrong("the name is blank")
+    if any(unicodedata.category(character).startswith("C") for character in name):
+        raise wrong("the name has control characters")
+    return DeviceUri(text, DeviceUriKind.NAME, name=name)
+
+
+def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
+    """The index of the device a URI names.
+
+    Whether pumice can run on an explicitly named device is left to ``plan_device``, whose error says what it lacks.
+
+    Args:
+        uri: what ``parse_device_uri`` gave.
+        profiles: every device, in the driver's order.
+
+    Raises:
+        NotFoundError: no device is of that description; the message lists those that are there.
+        InvalidArgumentError: a part of a name fits several different devices.
+        UnavailableError: the best device was asked for and pumice can run on none; the message says why.
+    """
+    if not profiles:
+        raise NotFoundError(
+            f"device {uri.shown}: no Vulkan driver was found; install the GPU vendor's driver, or Mesa's lavapipe "
+            "(package mesa-vulkan-drivers on most systems) to run on the CPU"
+        )
+    match uri.kind:
+        case DeviceUriKind.BEST:
+            return _best(profiles)
+        case DeviceUriKind.INDEX:
+            found = [uri.index] if uri.index < len(profiles) else []
+        case DeviceUriKind.UUID:
+            # Two drivers for one GPU report the same device UUID; the first is the same device.
+            found = [i for i, p in enumerate(profiles) if p.device_uuid == uri.uuid][:1]
+        case DeviceUriKind.LAVAPIPE:
+            found = [i for i, p in enumerate(profiles) if p.driver_id == _MESA_LLVMPIPE][:1]
+        case DeviceUriKind.NAME:
+            found = _by_name(uri, profiles)
+    if found:
+        return found[0]
+    hint = ""
+    if uri.kind is DeviceUriKind.LAVAPIPE:
+        hint = " Mesa's software driver is in the package mesa-vulkan-drivers on most systems."
+    if uri.kind is DeviceUriKind.INDEX:
+        digits = str(uri.index)
+        hint = f" If {digits} is part of a name, write vulkan://%{ord(digits[0]):x}{digits[1:]}."
+    raise NotFoundError(f"no device is {uri.shown}.{hint} There are:\n{list_devices(profiles)}")
+
+
+def list_devices(profiles: Sequence[DeviceProfile]) -> str:
+    """A line a device: index, name, type, driver and a URI that names it."""
+    return "\n".join(_device_lines(profiles))
+
+
+def _device_lines(profiles: Sequence[DeviceProfile]) -> list[str]:
+    seen: set[str] = set()
+    lines = []
+    for index, profile in enumerate(profiles):
+        by_uuid = profile.device_uuid and profile.device_uuid not in seen
+        seen.add(profile.device_uuid)
+        uri = f"{_SCHEME}GPU-{profile.device_uuid}" if by_uuid else f"{_SCHEME}{index}"
+        driver = profile.driver_name or profile.driver_id_name or "unknown driver"
+        lines.append(f"  {index}: {profile.name} ({profile.device_type.name.lower()}, {driver}) {uri}")
+    return lines
+
+
+def _best(profiles: Sequence[DeviceProfile]) -> int:
+    usable = [index for index, profile in enumerate(profiles) if not profile.problems()]
+    if not usable:
+        whys = "\n".join(f"  {i}: {p.name}: {'; '.join(p.problems())}" for i, p in enumerate(profiles))
+        raise UnavailableError(f"pumice can run on none of the Vulkan devices:\n{whys}")
+    return min(usable, key=lambda index: (_PREFERENCE.index(profiles[index].device_type), index))
+
+
+def _by_name(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> list[int]:
+    """The devices whose name has the text; a device of exactly that name hides longer ones ("RTX 3060 Ti")."""
+    wanted = uri.name.casefold()
+    found = [i for i, p in enumerate(profiles) if wanted in p.name.casefold()]
+    found = [i for i in found if profiles[i].name.casefold() == wanted] or found
+    models = {(p.name, p.vendor_id, p.device_id, p.driver_id) for p in (profiles[i] for i in found)}
+    if len(models) > 1:
+        lines = _device_lines(profiles)
+        listing = "\n".join(lines[i] for i in found)
+        raise InvalidArgumentError(f"device {uri.shown} fits several devices; name one of them:\n{listing}")
+    return found

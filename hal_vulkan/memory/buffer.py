@@ -1,0 +1,313 @@
+"""Buffers: ranges of device memory with a usage, a memory type and access bits.
+
+Calling sequence: ``Device.create_buffer`` → ``map``/``write``/``read`` or use on a queue → ``close``. A
+buffer closed while a queue uses it is kept by the device until that work has retired.
+
+Thread rule: a buffer may be used from any thread; who writes what when is the caller's to order.
+"""
+
+from __future__ import annotations
+
+import struct
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError, PermissionDeniedError
+from ..vulkan.functions import WHOLE_SIZE, CData, ffi, new
+from .allocator import Allocation
+from .memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
+
+if TYPE_CHECKING:
+    from ..device import Device
+
+__all__ = ["Buffer"]
+
+# What update templates read for a buffer (a VkDescriptorBufferInfo and 8 bytes more), which by the serial after it is
+# the key of the range in caches too.
+_DESCRIPTOR = struct.Struct("=QQQQ")
+_SIZE = struct.Struct("=Q")
+# Bytes that are copied at once. A copy holds the interpreter's lock: a large one in one piece would stop every other thread
+# for as long, an event loop's too.
+_PIECE: Final = 2 << 20
+
+
+class Buffer:
+    """``size`` bytes at ``offset`` of a memory block's VkBuffer.
+
+    Attributes:
+        device: the device it lives on.
+        handle: the block's VkBuffer; ``offset`` counts from its start.
+        block_serial: number of the block, unique in the process's life: a key for caches.
+        offset, size: bytes.
+        memory_type: flags asked for at creation.
+        usage: what queues may do with it.
+        access: whether the host and kernels may read and write.
+        parent: the buffer this is a subspan of, or ``None``.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_allocation",
+        "_closed",
+        "_pointer",
+        "access",
+        "bindable",
+        "block_serial",
+        "descriptor",
+        "device",
+        "handle",
+        "memory_type",
+        "offset",
+        "parent",
+        "size",
+        "usage",
+    )
+
+    def __init__(
+        self,
+        device: Device,
+        allocation: Allocation,
+        offset: int,
+        size: int,
+        memory_type: MemoryTypeFlags,
+        usage: BufferUsage,
+        access: MemoryAccess,
+        parent: Buffer | None = None,
+    ) -> None:
+        block = allocation.block
+        self.device = device
+        self._allocation = allocation
+        self._closed = False
+        # On the staging path memory that was not asked to be host-visible is not, even where the device maps it all:
+        # so the path of discrete GPUs can be run, and tested, anywhere.
+        hidden = device.plan.staging and not memory_type & MemoryTypeFlags.HOST_VISIBLE
+        self._pointer: CData | None = None if hidden or block.mapped is None else block.mapped + offset
+        self.handle = block.buffer
+        self.block_serial = block.serial
+        self.offset = offset
+        self.size = size
+        self.descriptor = _DESCRIPTOR.pack(block.handle_value, offset, size, block.serial)
+        limits = device.bind_limits
+        self.bindable = not offset & limits[0] and 0 < size <= limits[1]
+        self.memory_type = memory_type
+        self.usage = usage
+        self.access = access
+        self.parent = parent
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether this buffer, or one it is a subspan of, or the device was closed."""
+        if self._closed or self.device._closed:
+            return True
+        parent = self.parent
+        while parent is not None:
+            if parent._closed:
+                return True
+            parent = parent.parent
+        return False
+
+    @property
+    def host_visible(self) -> bool:
+        """Whether ``map``, ``read`` and ``write`` work without a copy on a queue."""
+        return self._pointer is not None
+
+    @property
+    def device_address(self) -> int:
+        """The GPU address of the first byte; 0 on devices without ``bufferDeviceAddress``."""
+        address = self._allocation.block.device_address
+        return address + self.offset if address else 0
+
+    def word_descriptor(self) -> bytes:
+        """``descriptor`` with the size rounded up to whole 32-bit words, which lie within the memory block."""
+        most = self.device.profile.limits.max_storage_buffer_range
+        return self.descriptor[:16] + _SIZE.pack(min((self.size + 3) & ~3, most)) + self.descriptor[24:]
+
+    def subspan(self, offset: int, size: int | None = None) -> Buffer:
+        """A buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end.
+
+        It shares this buffer's memory and keeps it alive; closing it closes only the view.
+
+        Raises:
+            OutOfRangeError: the range goes past this buffer's end.
+        """
+        size = self._checked_range(offset, size, "subspan")
+        return Buffer(
+            self.device,
+            self._allocation,
+            self.offset + offset,
+            size,
+            self.memory_type,
+            self.usage,
+            self.access,
+            parent=self,
+        )
+
+    def map(self, offset: int = 0, size: int | None = None) -> memoryview:
+        """A writable view of the bytes, in place, for host-visible memory.
+
+        The view (and whatever is made of it, such as a NumPy array) keeps the memory alive, even after
+        ``close``. Non-coherent memory needs ``invalidate`` before reading and ``flush`` after writing. Reading
+        memory that is not host-cached is slow: ``read`` copies it out once.
+
+        Raises:
+            OutOfRangeError: the range goes past the end.
+            FailedPreconditionError: the memory is not host-visible.
+            PermissionDeniedError: the buffer's access bits allow no writing.
+        """
+        size = self._checked_range(offset, size, "map")
+        self._pointer_for("map")
+        self._check_writable()
+        return self.device.allocator.export(self._allocation, self.offset - self._allocation.offset + offset, size)
+
+    def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
+        """Copies bytes in from the host and makes them visible to the device.
+
+        Args:
+            data: any C-contiguous buffer.
+            offset: bytes from this buffer's start.
+
+        Raises:
+            OutOfRangeError: the data goes past the end.
+            FailedPreconditionError: the memory is not host-visible; copy on a queue instead.
+            PermissionDeniedError: the buffer's access bits allow no writing.
+        """
+        if not isinstance(data, (bytes, bytearray)):
+            data = contiguous(data)
+        size = data.nbytes if isinstance(data, memoryview) else len(data)
+        self._checked_range(offset, size, "write")
+        self._check_writable()
+        if size:
+            if size <= _PIECE:
+                ffi.memmove(self._pointer_for("write") + offset, data, size)
+            else:
+                source = ffi.from_buffer(data)
+                for at in range(0, size, _PIECE):
+                    ffi.memmove(self._pointer_for("write") + offset + at, source + at, min(_PIECE, size - at))
+            if not self._allocation.block.coherent:
+                self.flush(offset, size)
+
+    def read(self, offset: int = 0, size: int | None = None) -> bytes:
+        """Copies bytes out to the host.
+
+        Raises:
+            OutOfRangeError: the range goes past the end.
+            FailedPreconditionError: the memory is not host-visible; copy on a queue instead.
+        """
+        size = self._checked_range(offset, size, "read")
+        if not self._allocation.block.coherent:
+            self.invalidate(offset, size)
+        return bytes(ffi.buffer(self._pointer_for("read") + offset, size))
+
+    def read_into(self, target: memoryview, offset: int = 0) -> None:
+        """Copies ``target.nbytes`` bytes out to the host, into writable C-contiguous memory."""
+        target = contiguous(target)
+        if target.readonly:
+            raise InvalidArgumentError("read_into writes to its target; it was given read-only memory")
+        size = self._checked_range(offset, target.nbytes, "read_into")
+        if size:
+            if not self._allocation.block.coherent:
+                self.invalidate(offset, size)
+            if size <= _PIECE:
+                ffi.memmove(target, self._pointer_for("read_into") + offset, size)
+                return
+            out = ffi.from_buffer(target, require_writable=True)
+            for at in range(0, size, _PIECE):
+                ffi.memmove(out + at, self._pointer_for("read_into") + offset + at, min(_PIECE, size - at))
+
+    def flush(self, offset: int = 0, size: int | None = None) -> None:
+        """Makes host writes visible to the device; does nothing on coherent memory."""
+        self._sync_range(offset, size, "flush")
+
+    def invalidate(self, offset: int = 0, size: int | None = None) -> None:
+        """Makes device writes visible to the host; does nothing on coherent memory."""
+        self._sync_range(offset, size, "invalidate")
+
+    def _sync_range(self, offset: int, size: int | None, what: str) -> None:
+        size = self._checked_range(offset, size, what)
+        self._pointer_for(what)
+        block = self._allocation.block
+        if block.coherent or not size:
+            return
+        atom = self.device.profile.limits.non_coherent_atom_size
+        start = (self.offset + offset) // atom * atom
+        end = -(-(self.offset + offset + size) // atom) * atom
+        range_ = new(
+            "VkMappedMemoryRange",
+            memory=block.memory,
+            offset=start,
+            size=WHOLE_SIZE if end >= block.size else end - start,
+        )
+        fn = self.device.fn
+        call = fn.vkFlushMappedMemoryRanges if what == "flush" else fn.vkInvalidateMappedMemoryRanges
+        self.device.check(call(self.device.handle, 1, range_), f"{what} of {size} bytes")
+
+    def _pointer_for(self, what: str) -> CData:
+        if self._pointer is None:
+            raise FailedPreconditionError(
+                f"cannot {what}: this buffer's memory ({self.memory_type!r}) is not host-visible. Allocate it with "
+                "MemoryTypeFlags.HOST_VISIBLE, or copy it on a queue"
+            )
+        return self._pointer
+
+    def _check_writable(self) -> None:
+        if not self.access & MemoryAccess.WRITE:
+            raise PermissionDeniedError("this buffer may not be written by the host: its access bits have no WRITE")
+
+    def _checked_range(self, offset: int, size: int | None, what: str) -> int:
+        if self.is_closed:
+            which = "the device of this buffer" if self.device._closed else "this buffer"
+            raise ClosedError(f"cannot {what}: {which} was closed")
+        if self.device.abandoned:
+            self.device.check_usable()
+        if size is None:
+            size = self.size - offset
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise OutOfRangeError(
+                f"{what}: bytes [{offset}, {offset + size}) do not lie within this buffer of {self.size} bytes"
+            )
+        return size
+
+    def close(self) -> None:
+        """Gives the memory back, once queues that use it have retired; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        if self.parent is None:
+            self.device.retire_allocation(self._allocation)
+
+    def __enter__(self) -> Buffer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed " if self.is_closed else ""
+        return f"<{state}Buffer {self.size} bytes at {self.offset} of block {self.block_serial}, {self.memory_type!r}>"
+
+
+def contiguous(data: bytes | bytearray | memoryview) -> memoryview:
+    """The bytes of anything with the buffer protocol, in place.
+
+    Raises:
+        InvalidArgumentError: they do not lie one after another.
+    """
+    view = memoryview(data)
+    if not view.c_contiguous:
+        raise InvalidArgumentError("expected C-contiguous memory; make a contiguous copy of it first")
+    # A shape with a zero has no bytes, and cast() takes none.
+    return view.cast("B") if view.nbytes else memoryview(b"" if view.readonly else bytearray())
+
+
+def as_bytes(data: bytes | bytearray | memoryview) -> bytes:
+    """A copy of the bytes that nobody can change, or the very object where it is one."""
+    return data if isinstance(data, bytes) else bytes(contiguous(data))
+
+
+def check_size(size: object) -> int:
+    """A buffer size as an int, or InvalidArgumentError."""
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise InvalidArgumentError(f"a buffer's size is an int of bytes, got {type(size).__name__}")
+    return size

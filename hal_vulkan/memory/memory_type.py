@@ -1,0 +1,227 @@
+"""What a buffer asks of memory, and which Vulkan memory types answer it, best first.
+
+The bits are those of IREE's HAL, because compiled modules carry them as integers
+(``runtime/src/iree/hal/buffer.h``, IREE 3.13).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Final
+
+from ...status import InvalidArgumentError, ResourceExhaustedError
+from ..instance.profile import HeapFlag, MemoryHeap, MemoryProperty, MemoryType
+
+__all__ = [
+    "BufferUsage",
+    "MemoryAccess",
+    "MemoryTypeFlags",
+    "describe_memory_type",
+    "rank_memory_types",
+]
+
+SMALL_BAR_BYTES: Final = 256 << 20
+"""The largest window onto video memory that a GPU without resizable BAR shows the host (PCI's usual 256 MiB)."""
+
+
+class MemoryTypeFlags(enum.IntFlag):
+    """Where memory should live and who should see it."""
+
+    NONE = 0
+    OPTIMAL = 0x1
+    HOST_VISIBLE = 0x2
+    HOST_COHERENT = 0x4
+    HOST_CACHED = 0x8
+    HOST_LOCAL = 0x46
+    OPTIMAL_FOR_HOST = 0x47
+    DEVICE_VISIBLE = 0x10
+    DEVICE_LOCAL = 0x30
+    OPTIMAL_FOR_DEVICE = 0x31
+
+
+class BufferUsage(enum.IntFlag):
+    """What a buffer may be used for."""
+
+    NONE = 0
+    TRANSFER_SOURCE = 1 << 0
+    TRANSFER_TARGET = 1 << 1
+    TRANSFER = 0x3
+    DISPATCH_INDIRECT_PARAMETERS = 1 << 8
+    DISPATCH_UNIFORM_READ = 1 << 9
+    DISPATCH_STORAGE_READ = 1 << 10
+    DISPATCH_STORAGE_WRITE = 1 << 11
+    DISPATCH_STORAGE = 0xC00
+    DISPATCH_IMAGE_READ = 1 << 12
+    DISPATCH_IMAGE_WRITE = 1 << 13
+    DISPATCH_IMAGE = 0x3000
+    DISPATCH = 0x3F00
+    SHARING_EXPORT = 1 << 16
+    SHARING_REPLICATE = 1 << 17
+    SHARING_CONCURRENT = 1 << 18
+    SHARING_IMMUTABLE = 1 << 19
+    MAPPING_SCOPED = 1 << 24
+    MAPPING_PERSISTENT = 1 << 25
+    MAPPING_OPTIONAL = 1 << 26
+    MAPPING_ACCESS_RANDOM = 1 << 27
+    MAPPING_ACCESS_SEQUENTIAL_WRITE = 1 << 28
+    MAPPING = 0x9000000
+    DEFAULT = 0xC03
+
+
+class MemoryAccess(enum.IntFlag):
+    """How the host touches a mapped range."""
+
+    NONE = 0
+    READ = 1 << 0
+    WRITE = 1 << 1
+    DISCARD = 1 << 2
+    DISCARD_WRITE = 0x6
+    MAY_ALIAS = 1 << 3
+    UNALIGNED = 1 << 4
+    ANY = 1 << 5
+    ALL = 0x7
+
+
+_HOST_LOCAL_BIT: Final = 0x40
+_DEVICE_LOCAL_BIT: Final = 0x20
+_KNOWN_FLAGS: Final = 0x7F
+# Lazily allocated and protected memory cannot back a storage buffer that the host fills; coherent/uncached AMD memory
+# and RDMA memory are legal only with a feature of their own enabled, and slow.
+_REFUSED: Final = (
+    MemoryProperty.LAZILY_ALLOCATED
+    | MemoryProperty.PROTECTED
+    | MemoryProperty.DEVICE_COHERENT_AMD
+    | MemoryProperty.DEVICE_UNCACHED_AMD
+    | MemoryProperty.RDMA_CAPABLE_NV
+)
+_KNOWN_PROPERTIES: Final = 0x1FF
+
+
+def rank_memory_types(
+    profile_memory_types: Sequence[MemoryType],
+    heaps: Sequence[MemoryHeap],
+    type_bits: int,
+    flags: MemoryTypeFlags,
+    *,
+    size: int = 0,
+) -> tuple[int, ...]:
+    """Indices of the Vulkan memory types that can hold a buffer, best first.
+
+    The caller allocates from the first and goes on to the next when the driver answers
+    ``VK_ERROR_OUT_OF_DEVICE_MEMORY``. ``HOST_VISIBLE`` and ``HOST_COHERENT`` are demands; ``HOST_CACHED`` implies host
+    visibility, and caching itself is a preference (``HOST_LOCAL`` prefers it too); device or host locality is a
+    preference, so an exhausted heap has somewhere to fall back to. The order, first difference decides:
+
+    1. locality: device-local types where the device works on the data, others where the host does. A heap that is
+       only the small host-visible window of a discrete GPU comes last for whoever did not ask for device-local *and*
+       host-visible memory, after system memory: it is scarce, and those who did ask have nothing else;
+    2. cached, where asked;
+    3. coherent, where the host looks at it at all;
+    4. the fewest properties nobody asked for;
+    5. the larger heap, then the driver's order (which is by its own preference, specification section
+       "Device Memory").
+
+    On unified memory every type is device-local, so locality is a tie and visibility decides.
+
+    Args:
+        profile_memory_types: ``DeviceProfile.memory_types``.
+        heaps: ``DeviceProfile.memory_heaps``.
+        type_bits: ``VkMemoryRequirements::memoryTypeBits``; no other index is ever returned.
+        flags: what the buffer asks for.
+        size: bytes to allocate; types on a smaller heap are passed over.
+
+    Raises:
+        InvalidArgumentError: a flag is unknown, ``type_bits`` selects no type, no selected type has what is demanded,
+            or a type is on a heap that is not there.
+        ResourceExhaustedError: types fit, but none on a heap of ``size`` bytes.
+    """
+    asked = int(flags)
+    if asked < 0 or asked & ~_KNOWN_FLAGS:
+        raise InvalidArgumentError(f"memory type flags: expected bits within 0x{_KNOWN_FLAGS:x}, got {asked:#x}")
+    if type_bits < 0 or size < 0:
+        raise InvalidArgumentError(f"expected type_bits and size of at least 0, got {type_bits} and {size}")
+
+    for index, memory_type in enumerate(profile_memory_types):
+        if not 0 <= memory_type.heap_index < len(heaps):
+            raise InvalidArgumentError(
+                f"memory type {index}: expected a heap index below {len(heaps)}, got {memory_type.heap_index}"
+            )
+
+    cached = bool(asked & MemoryTypeFlags.HOST_CACHED)
+    coherent = bool(asked & MemoryTypeFlags.HOST_COHERENT)
+    visible = bool(asked & MemoryTypeFlags.HOST_VISIBLE) or coherent or cached
+    for_device = bool(asked & _DEVICE_LOCAL_BIT) or not visible
+    prefers_cached = cached or bool(asked & _HOST_LOCAL_BIT)
+    required = (MemoryProperty.HOST_VISIBLE if visible else 0) | (MemoryProperty.HOST_COHERENT if coherent else 0)
+    windows = _small_bar_heaps(profile_memory_types, heaps)
+
+    def cost(index: int) -> tuple[int, int, int, int, int, int]:
+        memory_type = profile_memory_types[index]
+        props = memory_type.property_flags
+        device_local = bool(props & MemoryProperty.DEVICE_LOCAL)
+        in_window = memory_type.heap_index in windows and not (for_device and visible)
+        extra = props & (MemoryProperty.HOST_CACHED if not prefers_cached else 0)
+        if not visible:
+            extra |= props & (MemoryProperty.HOST_VISIBLE | MemoryProperty.HOST_COHERENT)
+        return (
+            2 if in_window else int(device_local != for_device),
+            int(prefers_cached and not props & MemoryProperty.HOST_CACHED),
+            int(visible and not props & MemoryProperty.HOST_COHERENT),
+            extra.bit_count(),
+            -heaps[memory_type.heap_index].size,
+            index,
+        )
+
+    selected = [i for i in range(len(profile_memory_types)) if type_bits >> i & 1]
+    fitting = []
+    too_small = False
+    for index in selected:
+        memory_type = profile_memory_types[index]
+        if memory_type.property_flags & _REFUSED or memory_type.property_flags & required != required:
+            continue
+        if heaps[memory_type.heap_index].size < size:
+            too_small = True
+            continue
+        fitting.append(index)
+    if fitting:
+        return tuple(sorted(fitting, key=cost))
+
+    reasons = "; ".join(
+        f"type {i} ({describe_memory_type(t, heaps)}) {_refusal(t, heaps, type_bits >> i & 1, required, size)}"
+        for i, t in enumerate(profile_memory_types)
+    )
+    wanted = f"{MemoryTypeFlags(asked).name} of {size} bytes within memory type bits {type_bits:#x}"
+    if too_small:
+        raise ResourceExhaustedError(f"no heap is large enough for {wanted}: {reasons}; allocate less")
+    raise InvalidArgumentError(f"no memory type answers {wanted}: {reasons or 'the device has none'}; ask for less")
+
+
+def describe_memory_type(memory_type: MemoryType, heaps: Sequence[MemoryHeap]) -> str:
+    """One memory type in words: ``"DEVICE_LOCAL|HOST_VISIBLE, heap 0 of 7.7 GiB"``."""
+    known = MemoryProperty(memory_type.property_flags & _KNOWN_PROPERTIES)
+    names = "|".join(bit.name or "" for bit in known) or "no properties"
+    return f"{names}, heap {memory_type.heap_index} of {heaps[memory_type.heap_index].size / (1 << 30):.1f} GiB"
+
+
+def _small_bar_heaps(types: Sequence[MemoryType], heaps: Sequence[MemoryHeap]) -> frozenset[int]:
+    """Device-local heaps that are only the host's window onto another, larger device-local heap."""
+    local = [i for i, heap in enumerate(heaps) if heap.flags & HeapFlag.DEVICE_LOCAL]
+    largest = max((heaps[i].size for i in local), default=0)
+    return frozenset(
+        i
+        for i in local
+        if heaps[i].size <= SMALL_BAR_BYTES
+        and heaps[i].size < largest
+        and all(t.property_flags & MemoryProperty.HOST_VISIBLE for t in types if t.heap_index == i)
+    )
+
+
+def _refusal(memory_type: MemoryType, heaps: Sequence[MemoryHeap], selected: int, required: int, size: int) -> str:
+    if not selected:
+        return "is not among the type bits"
+    if refused := memory_type.property_flags & _REFUSED:
+        return "is for special use (" + "|".join(bit.name or "" for bit in MemoryProperty(refused)) + ")"
+    if missing := required & ~memory_type.property_flags:
+        return "lacks " + "|".join(bit.name or "" for bit in MemoryProperty(missing))
+    return f"is on a heap of {heaps[memory_type.heap_index].size} bytes, {size} are needed"

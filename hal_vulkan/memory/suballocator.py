@@ -1,0 +1,173 @@
+"""Sub-allocation out of one block of memory: offsets only, no memory is touched.
+
+Best fit over the free ranges, which are kept twice: sorted by size, to find the smallest that fits, and by
+their two ends, to join neighbours when a range is freed. Both are plain sorted lists and dictionaries: a
+block holds tens to thousands of ranges, where ``bisect`` on a list is faster in Python than any tree or
+two-level bitmap (measured; see ``docs/design/hal.md``).
+
+The ranges handed out are the truth, changed in one step that no signal handler can cut in two; the free ranges are
+derived. An operation that an exception from outside (Ctrl-C, a timeout) ends in its middle has not happened, and the
+next one makes the free ranges anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+
+from ...status import InternalError, InvalidArgumentError
+
+__all__ = ["Suballocator", "SuballocatorStatistics"]
+
+
+@dataclass(frozen=True, slots=True)
+class SuballocatorStatistics:
+    """A snapshot of one block.
+
+    Attributes:
+        size: bytes of the block.
+        allocated: bytes handed out, rounding included.
+        allocations: ranges handed out.
+        free_ranges: separate free ranges.
+        largest_free: bytes of the largest free range.
+        fragmentation: 0.0 when all free bytes are in one range, towards 1.0 the more they are scattered
+            (``1 - largest_free / free``).
+    """
+
+    size: int
+    allocated: int
+    allocations: int
+    free_ranges: int
+    largest_free: int
+    fragmentation: float
+
+
+class Suballocator:
+    """Hands out ranges of ``[0, size)``.
+
+    Not thread-safe: the owner locks. ``allocate`` never raises for lack of room, it returns ``None``.
+    """
+
+    __slots__ = ("_by_end", "_by_size", "_by_start", "_granularity", "_torn", "_used", "allocated", "size")
+
+    def __init__(self, size: int, granularity: int = 256) -> None:
+        """Makes an empty block.
+
+        Args:
+            size: bytes.
+            granularity: every range starts and ends on a multiple of it (a power of two).
+
+        Raises:
+            InvalidArgumentError: a size that is not positive or a granularity that is no power of two.
+        """
+        if size <= 0:
+            raise InvalidArgumentError(f"a block's size must be positive, got {size}")
+        if granularity <= 0 or granularity & (granularity - 1):
+            raise InvalidArgumentError(f"granularity must be a power of two, got {granularity}")
+        self.size = size
+        self.allocated = 0
+        self._granularity = granularity
+        self._used: dict[int, int] = {}
+        self._torn = False
+        self._by_size: list[tuple[int, int]] = [(size, 0)]
+        self._by_start: dict[int, int] = {0: size}
+        self._by_end: dict[int, int] = {size: 0}
+
+    def allocate(self, size: int, alignment: int = 1) -> int | None:
+        """The offset of a free range of ``size`` bytes at a multiple of ``alignment``, or ``None`` if none fits.
+
+        Raises:
+            InvalidArgumentError: the alignment is no power of two.
+        """
+        if alignment & (alignment - 1) or alignment < 1:
+            raise InvalidArgumentError(f"alignment must be a power of two, got {alignment}")
+        if self._torn:
+            self._rebuild()
+        mask = self._granularity - 1
+        size = (max(size, 1) + mask) & ~mask
+        by_size = self._by_size
+        for index in range(bisect_left(by_size, (size, -1)), len(by_size)):
+            free_size, start = by_size[index]
+            offset = start if alignment <= self._granularity else -(-start // alignment) * alignment
+            if offset + size <= start + free_size:
+                self._torn = True
+                del by_size[index]
+                del self._by_start[start]
+                del self._by_end[start + free_size]
+                if offset > start:
+                    self._insert(start, offset - start)
+                if rest := start + free_size - offset - size:
+                    self._insert(offset + size, rest)
+                self._used[offset] = size
+                self.allocated += size
+                self._torn = False
+                return offset
+        return None
+
+    def free(self, offset: int) -> None:
+        """Gives a range back and joins it with free neighbours.
+
+        Raises:
+            InternalError: no range starts at ``offset``: it was freed twice or never handed out.
+        """
+        if self._torn:
+            self._rebuild()
+        size = self._used.get(offset)
+        if size is None:
+            raise InternalError(f"offset {offset} is not allocated in this block: freed twice?")
+        self._torn = True
+        start, end = offset, offset + size
+        before = self._by_end.pop(start, None)
+        if before is not None:
+            self._remove_sized(before, start - before)
+            del self._by_start[before]
+            start = before
+        after = self._by_start.pop(end, None)
+        if after is not None:
+            self._remove_sized(end, after)
+            del self._by_end[end + after]
+            end += after
+        self._insert(start, end - start)
+        del self._used[offset]
+        self.allocated -= size
+        self._torn = False
+
+    def is_empty(self) -> bool:
+        """Whether nothing is handed out."""
+        return not self._used
+
+    def statistics(self) -> SuballocatorStatistics:
+        """A snapshot of the block's use and fragmentation."""
+        if self._torn:
+            self._rebuild()
+        free = self.size - self.allocated
+        largest = self._by_size[-1][0] if self._by_size else 0
+        return SuballocatorStatistics(
+            size=self.size,
+            allocated=self.allocated,
+            allocations=len(self._used),
+            free_ranges=len(self._by_size),
+            largest_free=largest,
+            fragmentation=1.0 - largest / free if free else 0.0,
+        )
+
+    def _rebuild(self) -> None:
+        """Makes the free ranges out of those handed out, after an operation that was cut off."""
+        self._by_size, self._by_start, self._by_end = [], {}, {}
+        end = 0
+        for start, size in sorted(self._used.items()):
+            if start > end:
+                self._insert(end, start - end)
+            end = start + size
+        if end < self.size:
+            self._insert(end, self.size - end)
+        self.allocated = sum(self._used.values())
+        self._torn = False
+
+    def _insert(self, start: int, size: int) -> None:
+        insort(self._by_size, (size, start))
+        self._by_start[start] = size
+        self._by_end[start + size] = start
+
+    def _remove_sized(self, start: int, size: int) -> None:
+        del self._by_size[bisect_left(self._by_size, (size, start))]

@@ -1,0 +1,669 @@
+"""Queues: work in, semaphores between.
+
+A submission waits for timepoints, runs command buffers, and signals timepoints. Submissions are ordered by their
+semaphores; those of one queue also start in the order they were submitted.
+
+A submission whose waits are not yet *scheduled* (nobody has signalled the payload or submitted work that will) is
+**held back** on the host, so that it cannot block others on the same VkQueue or hang it, and is submitted by
+whoever schedules the last payload it waits for. If one of its semaphores fails, it is dropped and the semaphores
+it was to signal fail with the same error.
+
+A queue keeps what a submission uses alive until it has retired. Thread rule: a queue may be used from any
+thread; it locks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError, PumiceError
+from ..commands.command_buffer import CommandBuffer
+from ..commands.recording import Recording
+from ..memory.buffer import Buffer
+from ..memory.memory_type import BufferUsage, MemoryTypeFlags
+from ..sync.semaphore import TimelineSemaphore
+from ..vulkan.functions import NULL, CData, ffi, new
+from .held_submission import HeldSubmission, Points, Used
+
+if TYPE_CHECKING:
+    from ..device import Device
+    from .prepared_submission import PreparedSubmission
+
+__all__ = ["Queue"]
+
+_STAGE_ALL_COMMANDS: Final = 0x10000
+_INITIAL_CAPACITY: Final = 8
+_RETIRE_EVERY: Final = 8
+_LEAST_DIFFERENCE: Final = (1 << 31) - 1  # that every device allows between a semaphore's payload and a pending one
+_ONE: Final = (1, 0, 2)  # command buffers, waits, signals of the usual submission, the queue's own signal included
+
+
+class Queue:
+    """A VkQueue.
+
+    Attributes:
+        device, handle: the device and VkQueue.
+        family: index of its queue family.
+        index: index within the family.
+        timeline: a semaphore of its own that counts retired submissions.
+        completed: the count, as it was last looked at.
+    """
+
+    def __init__(self, device: Device, family: int, index: int, name: str) -> None:
+        self.device = device
+        self.family = family
+        self.index = index
+        self.name = name
+        handle = ffi.new("VkQueue *")
+        device.fn.vkGetDeviceQueue(device.handle, family, index, handle)
+        self.handle: CData = handle[0]
+        device.set_name("VK_OBJECT_TYPE_QUEUE", self.handle, name)
+        self.timeline: CData = device.create_native_timeline(f"{name} timeline")
+        self._lock = threading.Lock()
+        self._retire_lock = threading.Lock()
+        self._submitted = 0
+        self.completed = 0
+        self._ended = False
+        self._preparing = 0  # the number of a submission that is being made
+        self._inflight: deque[tuple[int, Used, Points]] = deque()
+        self._deferred: deque[tuple[int, Callable[[], None]]] = deque()
+        self._after_next: deque[tuple[int, Callable[[], None]]] = deque()
+        self._counter = ffi.new("uint64_t *")
+        self._prepare_arrays(_INITIAL_CAPACITY)
+
+    def _prepare_arrays(self, capacity: int) -> None:
+        """The structures of vkQueueSubmit, made once; a submission only writes numbers and handles into them."""
+        self._capacity = capacity
+        self._command_handles = ffi.new("VkCommandBuffer[]", capacity)
+        self._wait_handles = ffi.new("VkSemaphore[]", capacity)
+        self._wait_values = ffi.new("uint64_t[]", capacity)
+        self._wait_stages = ffi.new("VkPipelineStageFlags[]", [_STAGE_ALL_COMMANDS] * capacity)
+        self._signal_handles = ffi.new("VkSemaphore[]", capacity)
+        self._signal_values = ffi.new("uint64_t[]", capacity)
+        self._timeline_info = new(
+            "VkTimelineSemaphoreSubmitInfo",
+            signalSemaphoreValueCount=1,
+            pSignalSemaphoreValues=self._signal_values,
+            pWaitSemaphoreValues=self._wait_values,
+        )
+        self._submit_info = new(
+            "VkSubmitInfo",
+            pNext=ffi.cast("void *", self._timeline_info),
+            pWaitSemaphores=self._wait_handles,
+            pWaitDstStageMask=self._wait_stages,
+            pCommandBuffers=self._command_handles,
+            signalSemaphoreCount=1,
+            pSignalSemaphores=self._signal_handles,
+        )
+        self._shape = (0, 0, 1)
+        # What the arrays hold from the last submission of one command buffer and one signal.
+        self._last_recording: Recording | None = None
+        self._last_signal: TimelineSemaphore | None = None
+
+    # -- submission ----------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        command_buffers: Sequence[CommandBuffer] = (),
+        *,
+        waits: Points = (),
+        signals: Points = (),
+        bindings: Sequence[Buffer] | None = None,
+    ) -> int:
+        """Hands work to the queue; returns at once (a CPU driver may run it meanwhile).
+
+        Args:
+            command_buffers: recorded and ended; run in order.
+            waits: (semaphore, payload) pairs to be reached first. Payloads that nobody has scheduled hold the
+                submission back on the host; nothing else waits for it.
+            signals: pairs to be signalled when all commands are done; payloads only go up.
+            bindings: the table that fills the slots of command buffers with ``binding_capacity``.
+
+        Returns:
+            The submission's number, which ``completed`` is compared with; 0 for one that is held back.
+
+        Raises:
+            FailedPreconditionError: a command buffer is not ready, or a payload would not go up.
+            ClosedError: something used was closed.
+            DeviceLostError: the device is lost.
+        """
+        if (
+            not waits
+            and len(signals) == 1
+            and len(command_buffers) == 1
+            and (number := self._submit_one(command_buffers[0], signals, bindings))
+        ):
+            return number
+        for semaphore, value in waits:
+            if value > semaphore.scheduled or semaphore.failure is not None:
+                break
+        else:
+            return self._submit_now(command_buffers, waits, signals, bindings)
+        self._hold(command_buffers, waits, signals, bindings)
+        return 0
+
+    def _submit_one(self, commands: CommandBuffer, signals: Points, bindings: Sequence[Buffer] | None) -> int:
+        """``_submit_now`` for what is most common: one command buffer, nothing to wait for, one signal.
+
+        Everything that is not as it should be is left to the general path, and its error messages: returns 0.
+        (Measured in benchmarks/submit_wait.py: a submission after a wait finds cold caches, where each Python operation
+        costs three times its usual time; this path has half of them.)
+        """
+        device = self.device
+        semaphore, value = signals[0]
+        with self._lock:
+            if (
+                device.lost is not None
+                or device._closed
+                or value <= semaphore.scheduled
+                or semaphore._failure is not None
+                or semaphore.device is not device
+                or commands.device is not device
+                or commands.family != self.family
+                or value - semaphore._reached > _LEAST_DIFFERENCE
+            ):
+                return 0
+            self._preparing = number = self._submitted + 1
+            try:
+                recording = commands.prepare(bindings)
+                if recording is not self._last_recording:
+                    self._command_handles[0] = recording.native.handle
+                    self._last_recording = recording
+                if semaphore is not self._last_signal:
+                    self._signal_handles[0] = semaphore.handle
+                    self._signal_handles[1] = self.timeline
+                    self._last_signal = semaphore
+                values = self._signal_values
+                values[0] = value
+                values[1] = number
+                if self._shape is not _ONE:
+                    self._set_shape(_ONE)
+                inflight = self._inflight
+                before = semaphore.scheduled
+                recording.queue = self
+                recording.number = number
+                inflight.append((number, ((commands, recording),), signals))
+                # An interrupt (Ctrl-C) is raised after a call, never between plain assignments: from here to the end of the
+                # native call all is noted, or nothing.
+                self._submitted = number
+                semaphore.scheduled = value
+                result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
+            except BaseException:
+                self._forget_unsubmitted(number)
+                raise
+            finally:
+                self._preparing = 0
+            if result or device.validation:
+                self._check_submitted(result, ((commands, recording),), ((semaphore, before),))
+        if semaphore.held:
+            semaphore.after_schedule()
+        if semaphore.notifications:
+            device.notifier.wake()
+        if len(inflight) >= _RETIRE_EVERY or self._deferred:
+            self.retire()
+        return number
+
+    def submit_prepared(self, prepared: PreparedSubmission, wait_ns: int = 0) -> tuple[int, int, int, int, int]:
+        """For ``PreparedSubmission``: its number, and the host's time before and after vkQueueSubmit.
+
+        With ``wait_ns`` it waits for so long at once, with nothing between that can be had before: then also the host's time
+        after vkWaitSemaphores, and what that returned; else 0 and 0.
+        """
+        device, clock = self.device, prepared.clock
+        wait, device_handle, wait_info = device.fn.vkWaitSemaphores, device.handle, prepared.wait_info
+        with self._lock:
+            if device.lost is not None or device._closed:
+                device.check_usable()
+            used = prepared.prepare()
+            self._preparing = number = self._submitted + 1
+            prepared.values[0] = prepared.wait_values[0] = number
+            submit, handle, info = device.fn.vkQueueSubmit, self.handle, prepared.info
+            try:
+                for _, recording in used:
+                    recording.queue = self
+                    recording.number = number
+                self._inflight.append((number, used, ()))
+                self._submitted = number  # see _submit_one
+                before = clock()
+                result = submit(handle, 1, info, NULL)
+                after = clock()
+            except BaseException:
+                self._forget_unsubmitted(number)
+                raise
+            finally:
+                self._preparing = 0
+            if result or device.validation:
+                self._check_submitted(result, used, ())
+        if not wait_ns:
+            return number, before, after, 0, 0
+        result = wait(device_handle, wait_info, wait_ns)
+        return number, before, after, clock(), result
+
+    def _hold(
+        self,
+        command_buffers: Sequence[CommandBuffer],
+        waits: Points,
+        signals: Points,
+        bindings: Sequence[Buffer] | None,
+        *,
+        transient: bool = False,
+    ) -> None:
+        self.device.check_usable()
+        for semaphore, _ in (*waits, *signals):
+            if semaphore.is_closed:
+                raise ClosedError(f"{semaphore.name} was closed")
+            self._check_owner(semaphore)
+        self._check_distinct(signals, ())
+        for semaphore, value in signals:
+            if value <= semaphore.scheduled or semaphore.failure is not None:
+                self._refuse_signal(semaphore, value)
+        HeldSubmission(self, command_buffers, waits, signals, transient=transient).hold(bindings)
+
+    def _prepare_held(self, command_buffers: Sequence[CommandBuffer], bindings: Sequence[Buffer] | None) -> Used:
+        with self._lock:
+            return self._prepare_many(command_buffers, bindings)
+
+    def _submit_now(
+        self,
+        command_buffers: Sequence[CommandBuffer],
+        waits: Points,
+        signals: Points,
+        bindings: Sequence[Buffer] | None,
+        prepared: Used | None = None,
+    ) -> int:
+        device = self.device
+        with self._lock:
+            if device.lost is not None or device._closed:
+                device.check_usable()
+            command_count, wait_count, signal_count = len(command_buffers), len(waits), len(signals) + 1
+            if max(command_count, wait_count, signal_count) > self._capacity:
+                self._prepare_arrays(2 * max(command_count, wait_count, signal_count))
+            self._last_recording = self._last_signal = None
+            for index, (semaphore, value) in enumerate(waits):
+                if semaphore.device is not device:
+                    self._check_owner(semaphore)
+                if self not in semaphore.awaited_by:
+                    semaphore.awaited_by += (self,)
+                self._wait_handles[index] = semaphore.handle
+                self._wait_values[index] = value
+            for index, (semaphore, value) in enumerate(signals):
+                if value <= semaphore.scheduled or semaphore._failure is not None or semaphore.device is not device:
+                    self._refuse_signal(semaphore, value)
+                if value - semaphore._reached > _LEAST_DIFFERENCE:
+                    semaphore.check_difference(value)
+                self._signal_handles[index] = semaphore.handle
+                self._signal_values[index] = value
+            self._preparing = number = self._submitted + 1
+            try:
+                # Last: drivers signal in this order, and once the queue's own has come, whoever sees it may destroy the others.
+                self._signal_handles[signal_count - 1] = self.timeline
+                self._signal_values[signal_count - 1] = number
+                shape = (command_count, wait_count, signal_count)
+                if shape != self._shape:
+                    self._set_shape(shape)
+                if prepared is not None:
+                    used = prepared
+                    for index, (_, recording) in enumerate(used):
+                        self._command_handles[index] = recording.native.handle
+                elif command_count == 1:
+                    commands = command_buffers[0]
+                    if commands.device is not device or commands.family != self.family:
+                        self._check_commands(commands)
+                    recording = commands.prepare(bindings)
+                    self._command_handles[0] = recording.native.handle
+                    used = ((commands, recording),)
+                else:
+                    used = self._prepare_many(command_buffers, bindings)
+                    for index, (_, recording) in enumerate(used):
+                        self._command_handles[index] = recording.native.handle
+                if signal_count > 2:
+                    self._check_distinct(signals, used)
+                for _, recording in used:
+                    recording.queue = self
+                    recording.number = number
+                before = tuple((semaphore, semaphore.scheduled) for semaphore, _ in signals)
+                self._inflight.append((number, used, signals))
+                for semaphore, value in signals:
+                    semaphore.scheduled = value
+                self._submitted = number  # see _submit_one
+                result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
+            except BaseException:
+                self._forget_unsubmitted(number)
+                raise
+            finally:
+                self._preparing = 0
+            if result or device.validation:
+                self._check_submitted(result, used, before)
+        for semaphore, _ in signals:
+            if semaphore.held:
+                semaphore.after_schedule()
+            if semaphore.notifications:
+                device.notifier.wake()
+        if len(self._inflight) >= _RETIRE_EVERY or self._deferred:
+            self.retire()
+        return number
+
+    def _forget_unsubmitted(self, number: int) -> None:
+        """After an interrupt or an error: drops the note of a submission that was not made."""
+        if self._submitted < number:
+            while self._inflight and self._inflight[-1][0] >= number:
+                self._inflight.pop()
+
+    def _set_shape(self, shape: tuple[int, int, int]) -> None:
+        info, timeline = self._submit_info, self._timeline_info
+        info.commandBufferCount, info.waitSemaphoreCount, info.signalSemaphoreCount = shape
+        timeline.waitSemaphoreValueCount, timeline.signalSemaphoreValueCount = shape[1], shape[2]
+        self._shape = shape
+
+    def _prepare_many(self, command_buffers: Sequence[CommandBuffer], bindings: Sequence[Buffer] | None) -> Used:
+        used: list[tuple[CommandBuffer, Recording]] = []
+        try:
+            for commands in command_buffers:
+                self._check_commands(commands)
+                recording = commands.prepare(bindings if commands.binding_capacity else None)
+                used.append((commands, recording))
+        except PumiceError:
+            for commands, recording in used:
+                commands.unprepare(recording)
+            raise
+        return tuple(used)
+
+    def _check_submitted(self, result: int, used: Used, scheduled: Points) -> None:
+        try:
+            self.device.check(result, f"submitting {', '.join(c.name for c, _ in used) or 'a barrier'}")
+        except PumiceError:
+            if result < 0:
+                # Retirement on a lost device lets go of everything, perhaps of this submission too.
+                if self._inflight and self._inflight[-1][0] == self._submitted:
+                    self._inflight.pop()
+                self._submitted -= 1
+                for semaphore, value in scheduled:
+                    semaphore.scheduled = value
+                for commands, recording in used:
+                    commands.unprepare(recording)
+            raise
+
+    def _refuse_signal(self, semaphore: TimelineSemaphore, value: int) -> None:
+        if semaphore.is_closed:
+            raise ClosedError(f"{semaphore.name} was closed")
+        self._check_owner(semaphore)
+        if semaphore.failure is not None:
+            raise semaphore.failure.again()
+        raise FailedPreconditionError(
+            f"{semaphore.name}: a payload only goes up: {semaphore.scheduled} is signalled or scheduled, {value} was to be"
+        )
+
+    def _check_owner(self, semaphore: TimelineSemaphore) -> None:
+        if semaphore.device is not self.device:
+            raise InvalidArgumentError(
+                f"{semaphore.name} belongs to another device; order work of several devices on the host"
+            )
+
+    def _check_commands(self, commands: CommandBuffer) -> None:
+        if commands.device is not self.device:
+            raise InvalidArgumentError(f"{commands.name} was recorded for another device; record it for this one")
+        if commands.family != self.family:
+            raise InvalidArgumentError(
+                f"{commands.name} was recorded for queue family {commands.family}; {self.name} is of family {self.family}"
+            )
+
+    def _check_distinct(self, signals: Points, used: Used) -> None:
+        if len({semaphore for semaphore, _ in signals}) != len(signals):
+            for commands, recording in used:
+                commands.unprepare(recording)
+            raise InvalidArgumentError("a submission signals each semaphore at most once; signal the largest payload")
+
+    # -- retirement ----------------------------------------------------------------------------------
+
+    def retire(self) -> None:
+        """Lets go of what finished submissions used. Cheap when nothing finished; called at every few submissions."""
+        if not self._inflight and not self._deferred:
+            return
+        if self._retire_lock.locked():
+            return  # another thread is at it, or this one is further up
+        with self._retire_lock:  # unlike acquire() and try, nothing an interrupt could come between
+            self._retire_locked()
+
+    def end_retirement(self) -> None:
+        """The last retirement: the device is going away, and no thread may ask it afterwards. For the device."""
+        with self._retire_lock:
+            if not self._ended:
+                self._retire_up_to(self._submitted)
+            self._ended = True
+
+    def _retire_locked(self) -> None:
+        # On a lost device, too, only what is known to be done: the rest may still run, and goes when the device does.
+        if not self._ended and not self.device.fn.vkGetSemaphoreCounterValue(
+            self.device.handle, self.timeline, self._counter
+        ):
+            self._retire_up_to(min(self._counter[0], self._submitted))
+
+    def _retire_up_to(self, completed: int) -> None:
+        if completed >= self.completed:
+            self.completed = completed
+            inflight = self._inflight
+            while inflight and inflight[0][0] <= completed:
+                _, used, signals = inflight.popleft()
+                for semaphore, value in signals:
+                    if value > semaphore._reached or semaphore.notifications:
+                        semaphore.advance(value)
+                for commands, recording in used:
+                    if commands.one_shot:
+                        commands.retired(recording)
+            deferred = self._deferred
+            while deferred and deferred[0][0] <= completed:
+                deferred.popleft()[1]()
+            after_next = self._after_next
+            while after_next and after_next[0][0] <= completed:
+                after_next.popleft()[1]()
+
+    def pending_signals(self, semaphore: TimelineSemaphore) -> list[int]:
+        """Payloads of a semaphore that submitted work is still to signal, as far as is known."""
+        return [value for _, _, signals in list(self._inflight) for one, value in signals if one is semaphore]
+
+    def next_completion(self) -> int | None:
+        """The payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
+        return self.completed + 1 if self.completed < self._submitted else None
+
+    @property
+    def is_preparing(self) -> bool:
+        """Whether a submission is being made, which may use what is open now."""
+        return bool(self._preparing)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything submitted has retired."""
+        if self.completed < self._submitted:
+            self.retire()
+        return self.completed >= self._submitted
+
+    @property
+    def in_flight(self) -> tuple[str, ...]:
+        """Names of the command buffers submitted and not yet retired."""
+        return tuple(commands.name for _, used, _ in list(self._inflight) for commands, _ in used)
+
+    def defer(self, action: Callable[[], None]) -> None:
+        """Runs ``action`` when all that is submitted now has retired."""
+        preparing = self._preparing  # read first: a submission under way may use what is given back
+        self._deferred.append((max(preparing, self._submitted), action))
+
+    def after_next(self, action: Callable[[], None]) -> None:
+        """Runs ``action`` when a submission later than all of now has retired; see ``Device.destroy_semaphore``."""
+        self._after_next.append((self._submitted + 1, action))
+
+    def pass_idle(self) -> None:
+        """Runs what waits for a later submission, by letting the driver bring the queue to rest."""
+        if self._after_next:
+            with self._lock:
+                self.device.check(self.device.fn.vkQueueWaitIdle(self.handle), f"bringing {self.name} to rest")
+                reached = self._submitted + 1
+            with self._retire_lock:
+                while self._after_next and self._after_next[0][0] <= reached:
+                    self._after_next.popleft()[1]()
+
+    def wait_idle(self, timeout: float | None = None) -> None:
+        """Blocks until everything submitted has retired.
+
+        Raises:
+            DeadlineExceededError: the time passed first.
+        """
+        self.device.check_usable()
+        self.device.wait_native(self.timeline, self._submitted, timeout, f"{self.name} to become idle")
+        self.retire()
+
+    # -- queue-ordered operations --------------------------------------------------------------------
+
+    def barrier(self, *, waits: Points = (), signals: Points = ()) -> None:
+        """Signals when the waits are reached and everything submitted before on this queue is done."""
+        self.submit((), waits=waits, signals=signals)
+
+    def execute(
+        self,
+        commands: CommandBuffer,
+        *,
+        waits: Points = (),
+        signals: Points = (),
+        bindings: Sequence[Buffer] | None = None,
+    ) -> None:
+        """Runs one command buffer; see ``submit``."""
+        self.submit((commands,), waits=waits, signals=signals, bindings=bindings)
+
+    def alloca(
+        self,
+        size: int,
+        *,
+        memory_type: MemoryTypeFlags = MemoryTypeFlags.DEVICE_LOCAL,
+        usage: BufferUsage = BufferUsage.DEFAULT,
+        waits: Points = (),
+        signals: Points = (),
+    ) -> Buffer:
+        """A buffer that may be used once the signals are reached. The memory is committed at once.
+
+        Raises:
+            ResourceExhaustedError: no memory; nothing is submitted.
+        """
+        buffer = self.device.create_buffer(size, memory_type=memory_type, usage=usage)
+        try:
+            self.barrier(waits=waits, signals=signals)
+        except PumiceError:
+            buffer.close()
+            raise
+        return buffer
+
+    def dealloca(self, buffer: Buffer, *, waits: Points = (), signals: Points = ()) -> None:
+        """Gives a buffer back once the waits are reached and the queue is past it."""
+        self.barrier(waits=waits, signals=signals)
+        buffer.close()
+
+    def fill(
+        self,
+        target: Buffer,
+        pattern: bytes,
+        offset: int = 0,
+        size: int | None = None,
+        *,
+        waits: Points = (),
+        signals: Points = (),
+    ) -> None:
+        """Queue-ordered ``CommandBuffer.fill``."""
+        self._once("fill", lambda commands: commands.fill(target, pattern, offset, size), waits, signals)
+
+    def update(self, target: Buffer, data: bytes, offset: int = 0, *, waits: Points = (), signals: Points = ()) -> None:
+        """Queue-ordered ``CommandBuffer.update``; the data is captured now."""
+        self._once("update", lambda commands: commands.update(target, data, offset), waits, signals)
+
+    def copy(
+        self,
+        source: Buffer,
+        target: Buffer,
+        size: int | None = None,
+        *,
+        source_offset: int = 0,
+        target_offset: int = 0,
+        waits: Points = (),
+        signals: Points = (),
+    ) -> None:
+        """Queue-ordered ``CommandBuffer.copy``."""
+        self._once(
+            "copy",
+            lambda commands: commands.copy(
+                source, target, size, source_offset=source_offset, target_offset=target_offset
+            ),
+            waits,
+            signals,
+        )
+
+    def read(
+        self,
+        source: bytes | bytearray | memoryview | BinaryIO,
+        target: Buffer,
+        size: int,
+        *,
+        source_offset: int = 0,
+        target_offset: int = 0,
+        waits: Points = (),
+        signals: Points = (),
+    ) -> None:
+        """Reads ``size`` bytes of host memory or of a binary file into a buffer, in queue order.
+
+        The bytes are read now, into staging memory, and copied when the waits are reached.
+
+        Raises:
+            OutOfRangeError: the source is shorter than that.
+        """
+        if size < 0 or source_offset < 0:
+            raise InvalidArgumentError(f"offset and size must not be negative, got {source_offset} and {size}")
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            data: bytes | memoryview = memoryview(source).cast("B")[source_offset : source_offset + size]
+        else:
+            source.seek(source_offset)
+            data = source.read(size)
+        if len(data) != size:
+            raise OutOfRangeError(f"read: {size} bytes at {source_offset} were asked for; the source gave {len(data)}")
+        if not size:
+            self.barrier(waits=waits, signals=signals)
+            return
+        staged = self.device.create_buffer(
+            size, memory_type=MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE
+        )
+        try:
+            staged.write(data)
+            self.copy(staged, target, size, target_offset=target_offset, waits=waits, signals=signals)
+        finally:
+            staged.close()
+
+    def _once(self, name: str, record: Callable[[CommandBuffer], None], waits: Points, signals: Points) -> None:
+        commands = CommandBuffer(self.device, one_shot=True, name=name, family=self.family)
+        try:
+            record(commands.begin())
+            commands.end()
+            if any(value > semaphore.scheduled or semaphore.failure is not None for semaphore, value in waits):
+                self._hold((commands,), waits, signals, None, transient=True)
+            else:
+                self._submit_now((commands,), waits, signals, None)
+        except PumiceError:
+            commands.close()
+            raise
+
+    def close_to_submissions(self) -> None:
+        """Returns when no thread is inside a submission; those that come later see the device closed. For the device."""
+        with self._lock:
+            pass
+
+    def abandon(self) -> None:
+        """In a forked child: locks that nobody holds. For ``Device.abandon``."""
+        self._lock = threading.Lock()
+        self._retire_lock = threading.Lock()
+        self._inflight.clear()
+        self._deferred.clear()
+        self.completed = self._submitted
+
+    def close(self) -> None:
+        """Destroys the timeline; called by ``Device.close`` when the queue is idle."""
+        self.device.destroy("semaphore", self.timeline)
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name} (family {self.family}), {self._submitted - self.completed} in flight>"

@@ -1,0 +1,490 @@
+"""Timeline semaphores: the one thing that orders host and queues.
+
+A semaphore holds a payload that only goes up. Queues wait for and signal payloads; the host may query, signal,
+wait, be notified, and fail it. A failure is sticky: every wait, present or future, raises it.
+
+Calling sequence: ``Device.create_semaphore`` → ``signal``/``Queue.submit(signals=…)`` → ``wait`` or
+``at(value).notify(…)`` → ``close``.
+
+Thread rule: every method may be called from any thread. A blocking wait holds no lock.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from ...awaiting import await_source
+from ...status import (
+    CancelledError,
+    ClosedError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    PumiceError,
+)
+from ..vulkan.functions import VK_TIMEOUT, CData, chain, ffi, new
+from .notifier import Notification
+
+if TYPE_CHECKING:
+    from ..device import Device
+    from ..submit.held_submission import HeldSubmission
+    from ..submit.queue import Queue
+
+__all__ = ["TimelineSemaphore", "Timepoint", "wait_all", "wait_any"]
+
+# A native wait cannot be interrupted by Ctrl-C, so long waits are made of slices this long; short ones
+# never see it.
+_SLICE_NS: Final = 250_000_000
+MAX_PAYLOAD: Final = (1 << 64) - 2
+_SWEEP_AT_LEAST: Final = 64
+
+
+class TimelineSemaphore:
+    """A VkSemaphore of timeline type with sticky failure.
+
+    Attributes:
+        device: the device it belongs to.
+        handle: the VkSemaphore.
+        name: for messages.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_closed",
+        "_failure",
+        "_reached",
+        "awaited_by",
+        "device",
+        "handle",
+        "held",
+        "held_by_value",
+        "name",
+        "notifications",
+        "scheduled",
+        "sweep_at",
+    )
+
+    def __init__(self, device: Device, initial_value: int = 0, name: str | None = None) -> None:
+        if not 0 <= initial_value <= MAX_PAYLOAD:
+            raise InvalidArgumentError(f"a payload is between 0 and {MAX_PAYLOAD}, got {initial_value}")
+        kind = new(
+            "VkSemaphoreTypeCreateInfo", semaphoreType=1, initialValue=initial_value
+        )  # VK_SEMAPHORE_TYPE_TIMELINE
+        handle = ffi.new("VkSemaphore *")
+        info = chain(new("VkSemaphoreCreateInfo"), kind)
+        device.check(device.fn.vkCreateSemaphore(device.handle, info, ffi.NULL, handle), "creating a semaphore")
+        self.device = device
+        self.handle: CData = handle[0]
+        self.name = name or "semaphore"
+        self._closed = False
+        self._failure: PumiceError | None = None
+        self._reached = initial_value
+        # The highest payload that is signalled or that submitted work will signal. A submission that waits for
+        # more than this is held back on the host (queue.py).
+        self.scheduled = initial_value
+        self.held: dict[HeldSubmission, None] = {}  # in order; what a failure drops
+        self.held_by_value: list[tuple[int, int, HeldSubmission]] = []  # a heap; what a signal releases
+        self.awaited_by: tuple[Queue, ...] = ()  # queues with a submission that waited for it
+        self.notifications: list[Notification] = []
+        self.sweep_at = _SWEEP_AT_LEAST
+        if name:
+            device.set_name("VK_OBJECT_TYPE_SEMAPHORE", self.handle, name)
+        device.register_semaphore(self)
+
+    # -- state ---------------------------------------------------------------------------------------
+
+    @property
+    def failure(self) -> PumiceError | None:
+        """What failed the semaphore, or ``None``."""
+        return self._failure
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
+
+    def query(self) -> int:
+        """The payload now.
+
+        Raises:
+            PumiceError: the failure, if the semaphore was failed.
+        """
+        self._check_usable()
+        return self._query()
+
+    def _query(self) -> int:
+        value = ffi.new("uint64_t *")
+        result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.handle, value)
+        if result:
+            self.device.check(result, f"querying {self.name}")
+        reached: int = value[0]
+        if reached > self._reached and self._failure is None:
+            self._reached = reached
+        return reached
+
+    def has_reached(self, value: int) -> bool:
+        """Whether the payload is at ``value`` or beyond; raises the failure."""
+        if self._failure is not None or self._closed:
+            self._check_usable()
+        return self._reached >= value or self._query() >= value
+
+    def advance(self, value: int) -> None:
+        """Notes a payload known to be reached: by a queue at retirement. Not for users."""
+        if value > self._reached:
+            self._reached = value
+        if self.notifications:
+            self.device.notifier.collect(self)
+
+    # -- host operations -----------------------------------------------------------------------------
+
+    def signal(self, value: int) -> None:
+        """Raises the payload from the host and wakes whoever waits for it.
+
+        Args:
+            value: more than the payload now, and less than any payload that pending work will signal.
+
+        Raises:
+            InvalidArgumentError: the payload would not go up.
+            FailedPreconditionError: submitted work is to signal a payload at or below it.
+        """
+        # Vulkan has no "signal if it goes up": two threads that signal must look and signal one after the other.
+        with self.device.signal_lock:
+            self._check_usable()
+            now = self._query()
+            if not now < value <= MAX_PAYLOAD:
+                raise InvalidArgumentError(
+                    f"{self.name}: a payload only goes up (at most {MAX_PAYLOAD}): it is {now} and {value} was to be signalled"
+                )
+            if now < self.scheduled:
+                queues = self.device.queues
+                pending = [v for queue in queues for v in queue.pending_signals(self) if v > now]
+                lowest = min(pending, default=self.scheduled)
+                if lowest <= value:
+                    raise FailedPreconditionError(
+                        f"{self.name}: submitted work will signal {lowest}; the host can only signal payloads below it"
+                    )
+            self.check_difference(value)
+            self._signal_native(value)
+            self._reached = max(self._reached, value)
+            self.scheduled = max(self.scheduled, value)
+        self.after_schedule()
+        if self.notifications:
+            self.device.notifier.collect(self)
+
+    def check_difference(self, value: int) -> None:
+        """Raises for a payload further ahead than the device allows (maxTimelineSemaphoreValueDifference)."""
+        most = self.device.profile.limits.max_timeline_semaphore_value_difference
+        if value - self._reached > most:
+            now = self._query()
+            if value - now > most:
+                raise InvalidArgumentError(
+                    f"{self.name}: {value} is {value - now} ahead of the payload now; this device allows {most}. Count in "
+                    "smaller steps"
+                )
+
+    def after_schedule(self) -> None:
+        """Releases submissions held for a payload that is now scheduled. Not for users."""
+        if self.held_by_value:
+            due: list[HeldSubmission] = []
+            with self.device.schedule_lock:
+                while self.held_by_value and self.held_by_value[0][0] <= self.scheduled:
+                    due.append(heapq.heappop(self.held_by_value)[2])
+            for submission in due:
+                submission.try_release()
+
+    def _signal_native(self, value: int) -> None:
+        info = new("VkSemaphoreSignalInfo", semaphore=self.handle, value=value)
+        result = self.device.fn.vkSignalSemaphore(self.device.handle, info)
+        if result:
+            self.device.check(result, f"signalling {self.name}")
+
+    def fail(self, error: PumiceError) -> None:
+        """Fails the semaphore for good: every wait raises ``error`` and what depends on it fails too.
+
+        Work already on a queue is not recalled. A second failure is ignored: the first is the cause.
+        """
+        with self.device.signal_lock:
+            if self._failure is not None or self._closed:
+                return
+            self._failure = error
+        for submission in list(self.held):
+            submission.fail(error)
+        if self.notifications:
+            self.device.notifier.collect(self)
+        self._release_blocked()
+
+    def _release_blocked(self) -> None:
+        """Wakes threads that block in vkWaitSemaphores on a failed semaphore, by raising the native payload.
+
+        Vulkan forbids to signal past a pending device signal; where there is one, its own arrival wakes those
+        below it, and the rest are woken once it has come.
+        """
+        if self.device.lost is not None:
+            return  # the driver wakes them with VK_ERROR_DEVICE_LOST
+        try:
+            with self.device.signal_lock:
+                now = self._query()
+                pending = now < self.scheduled
+                if not pending:
+                    difference = self.device.profile.limits.max_timeline_semaphore_value_difference
+                    target = min(MAX_PAYLOAD, now + min(difference, 1 << 62))
+                    if target > now:
+                        self._signal_native(target)
+            if pending:
+                self.device.notifier.arm(self, self.scheduled, lambda _: self._release_blocked(), despite_failure=True)
+        except PumiceError:
+            pass  # the device went meanwhile, and with it the waits
+
+    def wait(self, value: int, timeout: float | None = None) -> None:
+        """Blocks until the payload is at ``value`` or beyond.
+
+        Args:
+            value: the payload to wait for; it need not be scheduled yet.
+            timeout: seconds; ``None`` waits for ever, 0 only looks. Ctrl-C interrupts.
+
+        Raises:
+            DeadlineExceededError: the time passed first; the semaphore is as it was.
+            PumiceError: the failure, if the semaphore was or becomes failed.
+        """
+        if self._failure is not None or self._closed:
+            self._check_usable()
+        if self._reached >= value:
+            return
+        device = self.device
+        pool = device.wait_infos
+        try:
+            wait = pool.pop()
+        except IndexError:
+            wait = _WaitInfo()
+        if wait.handle is not self.handle:
+            wait.handle = wait.semaphores[0] = self.handle
+        wait.values[0] = value
+        # Whoever closes the semaphore or the device waits until nobody is in here: the handle must outlive the call.
+        device.waiting[wait] = self
+        try:
+            if self._failure is not None:
+                raise self._failure.again()
+            remaining = -1 if timeout is None else _nanoseconds(timeout)
+            while True:
+                step = _SLICE_NS if remaining < 0 or remaining > _SLICE_NS else remaining
+                result = device.fn.vkWaitSemaphores(device.handle, wait.info, step)
+                if not result:
+                    break
+                if result != VK_TIMEOUT:
+                    device.check(result, f"waiting for {self.name} to reach {value}")
+                if self.failure is not None:
+                    break
+                if remaining >= 0:
+                    remaining -= step
+                    if remaining <= 0:
+                        raise DeadlineExceededError(
+                            f"{self.name} did not reach {value} within {timeout} s (it is at {self._query()}); "
+                            "it can be waited for again"
+                        )
+        finally:
+            del device.waiting[wait]
+            pool.append(wait)
+        if self._failure is not None:
+            raise self._failure.again()
+        if value > self._reached:
+            self._reached = value
+
+    def at(self, value: int) -> Timepoint:
+        """This semaphore at a payload, as a wait source."""
+        return Timepoint(self, value)
+
+    def notify(self, value: int, callback: Callable[[PumiceError | None], None]) -> Notification:
+        """Calls back once when the payload is at ``value`` or the semaphore fails. Blocks nothing.
+
+        Args:
+            value: the payload.
+            callback: gets ``None``, or the failure. It runs on the device's notifier thread, or in this call where
+                the payload is reached already; it must not block.
+        """
+        if self._closed:
+            self._check_usable()
+        return self.device.notifier.arm(self, value, callback)
+
+    def push_notification(self, notification: Notification) -> None:
+        """For the notifier, under its lock."""
+        heapq.heappush(self.notifications, notification)
+
+    def sweep_cancelled(self) -> None:
+        """Drops cancelled notifications, so that a payload that never comes does not collect them. For the notifier."""
+        self.notifications = [n for n in self.notifications if not n.is_done]
+        heapq.heapify(self.notifications)
+        self.sweep_at = max(_SWEEP_AT_LEAST, 2 * len(self.notifications))
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise ClosedError(f"{self.name} was closed")
+        if self._failure is not None:
+            raise self._failure.again()
+
+    # -- end -----------------------------------------------------------------------------------------
+
+    def abandon(self, error: PumiceError) -> None:
+        """In a forked child: every wait raises. For ``Device.abandon``."""
+        self._failure = error
+        self.held.clear()
+        self.held_by_value.clear()
+        self.notifications.clear()
+
+    def close(self) -> None:
+        """Destroys the semaphore once no queue uses it; idempotent. Notifications still armed and waiting threads get CANCELLED.
+
+        Raises:
+            FailedPreconditionError: a held-back submission waits for it; signal or fail it first.
+        """
+        if self._closed:
+            return
+        if self.held:
+            raise FailedPreconditionError(
+                f"{self.name}: {len(self.held)} submission(s) wait for a payload nobody has scheduled; signal or fail it first"
+            )
+        handle, device = self.handle, self.device
+        with device.signal_lock:
+            if self._failure is None:
+                self._failure = CancelledError(f"{self.name} was closed")
+        if self.notifications:
+            device.notifier.collect(self)
+        if device.is_waited_for(self):
+            self._release_blocked()
+            device.wait_for_waiters(self)
+        self._closed = True
+        device.unregister_semaphore(self)
+        queues = self.awaited_by
+        device.defer(lambda: device.destroy_semaphore(handle, queues))
+
+    def __enter__(self) -> TimelineSemaphore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._closed:
+            return f"<closed TimelineSemaphore {self.name}>"
+        if self._failure is not None:
+            return f"<failed TimelineSemaphore {self.name}: {self._failure}>"
+        return f"<TimelineSemaphore {self.name} reached {self._reached}, scheduled {self.scheduled}>"
+
+
+class Timepoint:
+    """A semaphore at a payload: a wait source (vm/wait/source.py)."""
+
+    quick_query = True  # loops ask once more before they have themselves told (vm/wait/deferred.py)
+    __slots__ = ("semaphore", "value")
+
+    def __init__(self, semaphore: TimelineSemaphore, value: int) -> None:
+        self.semaphore = semaphore
+        self.value = value
+
+    def query(self) -> bool:
+        """Whether it is reached; raises the failure."""
+        return self.semaphore.has_reached(self.value)
+
+    def wait_until(self, deadline: float | None = None) -> None:
+        """Blocks until reached or until ``time.monotonic()`` passes ``deadline`` (``None``: for ever)."""
+        self.semaphore.wait(self.value, None if deadline is None else max(0.0, deadline - time.monotonic()))
+
+    def notify(self, callback: Callable[[PumiceError | None], None]) -> Notification:
+        """Calls back once when reached or failed; see ``TimelineSemaphore.notify``."""
+        return self.semaphore.notify(self.value, callback)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Waits in a coroutine of asyncio's, or in a native function that is one; blocks nothing."""
+        return await_source(self)
+
+    def __repr__(self) -> str:
+        return f"<Timepoint {self.semaphore.name} >= {self.value}>"
+
+
+class _WaitInfo:
+    """A VkSemaphoreWaitInfo for one semaphore, made once and used again."""
+
+    __slots__ = ("handle", "info", "semaphores", "values")
+
+    def __init__(self) -> None:
+        self.handle: CData | None = None
+        self.semaphores = ffi.new("VkSemaphore[1]")
+        self.values = ffi.new("uint64_t[1]")
+        self.info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=self.values)
+
+
+def wait_all(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | None = None) -> None:
+    """Blocks until every semaphore has reached its payload.
+
+    Raises:
+        DeadlineExceededError: the time passed first.
+        PumiceError: the first failure met, in the order given.
+    """
+    deadline = deadline_after(timeout)
+    for semaphore, value in points:
+        semaphore.wait(value, None if deadline is None else max(0.0, deadline - time.monotonic()))
+
+
+def wait_any(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | None = None) -> int:
+    """Blocks until one of the semaphores has reached its payload and returns its place in ``points``.
+
+    It waits through the notifier: vkWaitSemaphores with WAIT_ANY keeps a core busy in drivers that emulate
+    timelines (Mesa's lavapipe measured 100 % of a core; docs/design/hal.md).
+
+    Raises:
+        DeadlineExceededError: the time passed first.
+        PumiceError: a semaphore failed before any was reached.
+    """
+    if not points:
+        raise InvalidArgumentError("wait_any needs at least one (semaphore, payload)")
+    for index, (semaphore, value) in enumerate(points):
+        if semaphore.has_reached(value):
+            return index
+    # Checked here because threading.Event takes no infinity.
+    limit = None if timeout is None or _nanoseconds(timeout) < 0 else max(0.0, timeout)
+    done = threading.Event()
+    results: list[tuple[int, PumiceError | None]] = []
+
+    def make(index: int) -> Callable[[PumiceError | None], None]:
+        def callback(error: PumiceError | None) -> None:
+            results.append((index, error))
+            done.set()
+
+        return callback
+
+    notifications = [semaphore.notify(value, make(i)) for i, (semaphore, value) in enumerate(points)]
+    try:
+        if not done.wait(limit):
+            raise DeadlineExceededError(f"none of {len(points)} payloads was reached within {timeout} s")
+    finally:
+        for notification in notifications:
+            notification.cancel()
+    index, error = results[0]
+    if error is not None:
+        raise error.again()
+    return index
+
+
+def deadline_after(timeout: float | None) -> float | None:
+    """``time.monotonic()`` after so many seconds; ``None`` for one without end.
+
+    Raises:
+        InvalidArgumentError: it is not a number.
+    """
+    return None if timeout is None or _nanoseconds(timeout) < 0 else time.monotonic() + timeout
+
+
+def _nanoseconds(timeout: float) -> int:
+    """A timeout for a native call, or -1 for one without end."""
+    if math.isnan(timeout):
+        raise InvalidArgumentError("timeout must be a number of seconds or None, got nan")
+    if timeout <= 0:
+        return 0
+    return -1 if timeout == math.inf else int(timeout * 1e9)

@@ -1,0 +1,492 @@
+"""The one file that loads the Vulkan library and owns the cffi ``ffi``.
+
+Every other file of ``hal_vulkan`` takes ``ffi``, the function tables and ``check`` from here; none
+imports ``vulkan`` or ``cffi`` itself (a test holds that).
+
+The ``vulkan`` package carries a complete, pre-parsed cffi declaration of the Vulkan API
+(``vulkan._vulkancache``) and a wrapper around it. Only the declaration is used: the wrapper costs three
+times the call (see ``docs/design/hal.md``), and importing the package loads the Vulkan library at once,
+so that on a machine without one not even ``import pumice`` would work. Here the library is loaded on
+first use, and its absence is an error that says what to install.
+
+Calling sequence: ``load_library()`` → ``GlobalFunctions`` → ``InstanceFunctions(instance)`` →
+``DeviceFunctions(device)``. Device functions come from ``vkGetDeviceProcAddr``, which skips the loader's
+trampoline. All tables are immutable once made and may be shared between threads.
+"""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib.machinery
+import importlib.util
+import itertools
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from ...status import (
+    DeviceLostError,
+    InternalError,
+    InvalidArgumentError,
+    PumiceError,
+    ResourceExhaustedError,
+    UnavailableError,
+    UnimplementedError,
+    UnknownError,
+)
+
+# cffi objects have no useful static type: a handle, a struct pointer and an array are all CData.
+CData: TypeAlias = Any
+NativeFunction: TypeAlias = Callable[..., Any]
+
+
+def _load_declaration() -> Any:
+    """The ``ffi`` of the ``vulkan`` package, without running the package (which would load the library)."""
+    spec = importlib.util.find_spec("vulkan")
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError("pumice needs the `vulkan` package (pip install vulkan==1.3.275.1); it is not installed")
+    path = Path(next(iter(spec.submodule_search_locations))) / "_vulkancache.py"
+    loader = importlib.machinery.SourceFileLoader("pumice.hal_vulkan._vulkan_declaration", str(path))
+    module_spec = importlib.util.spec_from_loader(loader.name, loader)
+    if module_spec is None:
+        raise ImportError(f"cannot import {path}")
+    module = importlib.util.module_from_spec(module_spec)
+    loader.exec_module(module)
+    return module.ffi
+
+
+ffi: Final = _load_declaration()
+NULL: Final = ffi.NULL
+
+WHOLE_SIZE: Final = 0xFFFF_FFFF_FFFF_FFFF
+QUEUE_FAMILY_IGNORED: Final = 0xFFFF_FFFF
+UINT64_MAX: Final = 0xFFFF_FFFF_FFFF_FFFF
+
+_enum_values: dict[str, dict[str, int]] = {}
+
+
+def enum_value(enum_name: str, member: str) -> int:
+    """The number of an enumerant of the Vulkan headers, e.g. ``("VkStructureType", "VK_STRUCTURE_TYPE_SUBMIT_INFO")``."""
+    values = _enum_values.get(enum_name)
+    if values is None:
+        values = _enum_values[enum_name] = dict(ffi.typeof(enum_name).relements)
+    return values[member]
+
+
+def _names_of(enum_name: str) -> dict[int, str]:
+    names: dict[int, str] = {}
+    for name, value in ffi.typeof(enum_name).relements.items():
+        names.setdefault(value, name)
+    return names
+
+
+_RESULT_NAMES: Final = _names_of("VkResult")
+VK_SUCCESS: Final = 0
+VK_NOT_READY: Final = 1
+VK_TIMEOUT: Final = 2
+VK_INCOMPLETE: Final = 5
+VK_ERROR_DEVICE_LOST: Final = -4
+VK_ERROR_INCOMPATIBLE_DRIVER: Final = -9
+
+_structure_types: dict[str, int] = {}
+_keep_alive: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
+
+
+def structure_type(struct_name: str) -> int:
+    """``sType`` of a structure, derived from its name as the specification's registry does."""
+    if not _structure_types:
+        # The registry derives one spelling from the other; without the underscores and case they are the same.
+        for name, value in ffi.typeof("VkStructureType").relements.items():
+            _structure_types[name.removeprefix("VK_STRUCTURE_TYPE_").replace("_", "").lower()] = value
+    return _structure_types[struct_name.removeprefix("Vk").lower()]
+
+
+def new(struct_name: str, **fields: Any) -> CData:
+    """A zeroed Vulkan structure with ``sType`` set (where it has one) and the fields given.
+
+    A ``list``, ``tuple`` or ``bytes`` for a pointer field becomes an array that lives as long as the
+    structure, and so does every structure passed by pointer. For cold paths; hot paths keep structures.
+    """
+    struct = ffi.new(struct_name + " *")
+    declared = dict(ffi.typeof(struct_name).fields)
+    if "sType" in declared:
+        struct.sType = structure_type(struct_name)
+    kept: list[Any] = []
+    for name, value in fields.items():
+        field_type = declared[name].type
+        if field_type.kind == "pointer":
+            if isinstance(value, (list, tuple)):
+                item = field_type.item.cname.removeprefix("const ").strip()
+                kept.extend(value)
+                elements = [v[0] if _is_struct_pointer(v, field_type.item) else v for v in value]
+                value = ffi.new(f"{item}[]", elements) if elements else NULL
+            elif isinstance(value, str):
+                value = ffi.new("char[]", value.encode())
+            elif isinstance(value, bytes):
+                value = ffi.new("char[]", value) if field_type.item.kind == "primitive" else ffi.from_buffer(value)
+            elif value is None:
+                value = NULL
+            kept.append(value)
+        elif field_type.kind == "struct" and ffi.typeof(value).kind == "pointer":
+            kept.append(value)
+            value = value[0]
+        setattr(struct, name, value)
+    if kept:
+        _keep_alive[struct] = tuple(kept)
+    return struct
+
+
+def _is_struct_pointer(value: Any, item: Any) -> bool:
+    if not isinstance(value, ffi.CData):
+        return False
+    kind = ffi.typeof(value)
+    return bool(kind.kind == "pointer" and item.kind == "struct" and kind.item is item)
+
+
+def string_array(names: Iterable[str]) -> list[CData]:
+    """C strings for a ``const char* const*`` field; keep the list as long as the structure."""
+    return [ffi.new("char[]", name.encode()) for name in names]
+
+
+def text(value: CData) -> str:
+    """A fixed-size ``char`` array of a Vulkan structure as text; undecodable bytes are replaced, never fatal."""
+    raw: bytes = ffi.string(value)
+    return raw.decode("utf-8", errors="replace")
+
+
+def chain(*structs: CData) -> CData:
+    """Links structures through ``pNext`` in the order given and returns the first; ``None`` entries are left out."""
+    present = [s for s in structs if s is not None]
+    for first, second in itertools.pairwise(present):
+        first.pNext = ffi.cast("void *", second)
+        _keep_alive[first] = (*_keep_alive.get(first, ()), second)
+    return present[0]
+
+
+# -- errors ------------------------------------------------------------------------------------------
+
+_RESULT_CLASSES: Final[dict[str, type[PumiceError]]] = {
+    "VK_ERROR_OUT_OF_HOST_MEMORY": ResourceExhaustedError,
+    "VK_ERROR_OUT_OF_DEVICE_MEMORY": ResourceExhaustedError,
+    "VK_ERROR_TOO_MANY_OBJECTS": ResourceExhaustedError,
+    "VK_ERROR_OUT_OF_POOL_MEMORY": ResourceExhaustedError,
+    "VK_ERROR_FRAGMENTED_POOL": ResourceExhaustedError,
+    "VK_ERROR_FRAGMENTATION": ResourceExhaustedError,
+    "VK_ERROR_MEMORY_MAP_FAILED": ResourceExhaustedError,
+    "VK_ERROR_DEVICE_LOST": DeviceLostError,
+    "VK_ERROR_INITIALIZATION_FAILED": UnavailableError,
+    "VK_ERROR_INCOMPATIBLE_DRIVER": UnavailableError,
+    "VK_ERROR_LAYER_NOT_PRESENT": UnavailableError,
+    "VK_ERROR_EXTENSION_NOT_PRESENT": UnimplementedError,
+    "VK_ERROR_FEATURE_NOT_PRESENT": UnimplementedError,
+    "VK_ERROR_INVALID_EXTERNAL_HANDLE": InvalidArgumentError,
+    "VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS": InvalidArgumentError,
+    "VK_ERROR_INVALID_SHADER_NV": InvalidArgumentError,
+    "VK_ERROR_UNKNOWN": UnknownError,
+}
+
+
+def result_name(result: int) -> str:
+    """``VK_ERROR_…`` for a VkResult, or its number where the headers do not know it."""
+    return _RESULT_NAMES.get(result, f"VkResult {result}")
+
+
+def error_from_result(result: int, what: str) -> PumiceError:
+    """The error for a failed native call; ``what`` says what was being done, with its sizes."""
+    name = result_name(result)
+    return _RESULT_CLASSES.get(name, InternalError)(f"{what}: the driver answered {name}", vk_result=name)
+
+
+def check(result: int, what: str) -> None:
+    """Raises the error of a negative ``VkResult``; success codes (timeouts, incomplete) pass.
+
+    Validation messages that the layers gave during the call are raised in preference: they say what was wrong.
+    """
+    if _pending_validation:
+        raise_pending_validation()
+    if result < 0:
+        raise error_from_result(result, what)
+
+
+# Errors that the validation layers reported since the last check, set by the debug messenger. It lives here
+# because the check is made here; a plain list keeps the test on the hot path to one truth value.
+_pending_validation: list[InternalError] = []
+
+
+def post_validation_error(error: InternalError) -> None:
+    """Called by the debug messenger; the next ``check`` in any thread raises it."""
+    _pending_validation.append(error)
+
+
+def raise_pending_validation() -> None:
+    """Raises the first validation error reported since the last call, and forgets those after it."""
+    if _pending_validation:
+        errors = list(_pending_validation)
+        _pending_validation.clear()
+        raise errors[0]
+
+
+def take_validation_errors() -> list[InternalError]:
+    """The validation errors not yet raised, which are then forgotten."""
+    errors = list(_pending_validation)
+    _pending_validation.clear()
+    return errors
+
+
+# -- the library and its function tables --------------------------------------------------------------
+
+
+def _library_names() -> Sequence[str]:
+    chosen = os.environ.get("PUMICE_VULKAN_LIBRARY")
+    if chosen:
+        return (chosen,)
+    if sys.platform == "win32":
+        return ("vulkan-1.dll",)
+    if sys.platform == "darwin":
+        found = ctypes.util.find_library("vulkan")
+        homebrew = ("/opt/homebrew/lib/libvulkan.1.dylib", "/usr/local/lib/libvulkan.1.dylib")
+        return (*((found,) if found else ()), "libvulkan.1.dylib", *homebrew, "libMoltenVK.dylib")
+    return ("libvulkan.so.1", "libvulkan.so")
+
+
+def _is_vulkan(library: Any) -> bool:
+    try:
+        return library.vkGetInstanceProcAddr is not None
+    except (AttributeError, ffi.error):  # which of them depends on cffi's version
+        return False
+
+
+_library: Any = None
+_library_lock = threading.Lock()
+
+
+def load_library() -> Any:
+    """The Vulkan library, loaded on first use.
+
+    ``PUMICE_VULKAN_LIBRARY`` names another file than the platform's loader.
+
+    Raises:
+        UnavailableError: no such library, which the message says how to get, or a file that is no Vulkan library.
+    """
+    global _library
+    with _library_lock:
+        if _library is None:
+            names = _library_names()
+            reasons = []
+            for name in names:
+                try:
+                    library = ffi.dlopen(name)
+                except OSError as error:
+                    reasons.append(f"{name}: {error}")
+                    continue
+                if _is_vulkan(library):
+                    _library = library
+                    break
+                reasons.append(f"{name}: it is no Vulkan library, as it has no vkGetInstanceProcAddr")
+            else:
+                from ...install_hints import remedy
+
+                raise UnavailableError(
+                    "no Vulkan loader could be opened (tried "
+                    + "; ".join(reasons)
+                    + "). "
+                    + remedy("loader")
+                    + (
+                        " PUMICE_VULKAN_LIBRARY names the file that was tried: unset it to use the platform's loader."
+                        if os.environ.get("PUMICE_VULKAN_LIBRARY")
+                        else " A library elsewhere is named by PUMICE_VULKAN_LIBRARY."
+                    )
+                )
+        return _library
+
+
+class _Functions:
+    """A table of native functions as attributes; absent optional ones are ``None``-free stand-ins that raise."""
+
+    _names: tuple[str, ...] = ()
+    _optional: tuple[str, ...] = ()
+
+    def _fill(self, resolve: Callable[[CData], CData]) -> None:
+        for name in self._names + self._optional:
+            address = resolve(ffi.new("char[]", name.encode()))
+            if address == NULL:
+                if name in self._names:
+                    raise UnavailableError(
+                        f"the Vulkan driver does not offer {name}, which every Vulkan 1.2 driver has to: update the driver"
+                    )
+                setattr(self, name, _absent(name))
+                continue
+            setattr(self, name, ffi.cast(f"PFN_{name}", address))
+
+
+def _absent(name: str) -> NativeFunction:
+    def absent(*_: Any) -> Any:
+        raise UnimplementedError(f"{name} is not offered by this device; its extension was not enabled")
+
+    return absent
+
+
+class GlobalFunctions(_Functions):
+    """Functions that need no instance."""
+
+    _names = (
+        "vkCreateInstance",
+        "vkEnumerateInstanceExtensionProperties",
+        "vkEnumerateInstanceLayerProperties",
+        "vkEnumerateInstanceVersion",
+    )
+    vkCreateInstance: NativeFunction
+    vkEnumerateInstanceExtensionProperties: NativeFunction
+    vkEnumerateInstanceLayerProperties: NativeFunction
+    vkEnumerateInstanceVersion: NativeFunction
+
+    def __init__(self) -> None:
+        library = load_library()
+        self.get_instance_proc_addr: NativeFunction = library.vkGetInstanceProcAddr
+        self._fill(lambda name: self.get_instance_proc_addr(NULL, name))
+
+
+class InstanceFunctions(_Functions):
+    """Functions of a VkInstance and its physical devices."""
+
+    _names = (
+        "vkCreateDevice",
+        "vkDestroyInstance",
+        "vkEnumerateDeviceExtensionProperties",
+        "vkEnumeratePhysicalDevices",
+        "vkGetDeviceProcAddr",
+        "vkGetPhysicalDeviceExternalBufferProperties",
+        "vkGetPhysicalDeviceFeatures2",
+        "vkGetPhysicalDeviceMemoryProperties2",
+        "vkGetPhysicalDeviceProperties2",
+        "vkGetPhysicalDeviceQueueFamilyProperties2",
+    )
+    _optional = (
+        "vkCreateDebugUtilsMessengerEXT",
+        "vkDestroyDebugUtilsMessengerEXT",
+        "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT",
+        "vkGetPhysicalDeviceCalibrateableTimeDomainsKHR",
+    )
+    vkCreateDevice: NativeFunction
+    vkDestroyInstance: NativeFunction
+    vkEnumerateDeviceExtensionProperties: NativeFunction
+    vkEnumeratePhysicalDevices: NativeFunction
+    vkGetDeviceProcAddr: NativeFunction
+    vkGetPhysicalDeviceExternalBufferProperties: NativeFunction
+    vkGetPhysicalDeviceFeatures2: NativeFunction
+    vkGetPhysicalDeviceMemoryProperties2: NativeFunction
+    vkGetPhysicalDeviceProperties2: NativeFunction
+    vkGetPhysicalDeviceQueueFamilyProperties2: NativeFunction
+    vkCreateDebugUtilsMessengerEXT: NativeFunction
+    vkDestroyDebugUtilsMessengerEXT: NativeFunction
+    vkGetPhysicalDeviceCalibrateableTimeDomainsEXT: NativeFunction
+    vkGetPhysicalDeviceCalibrateableTimeDomainsKHR: NativeFunction
+
+    def __init__(self, global_functions: GlobalFunctions, instance: CData) -> None:
+        self._fill(lambda name: global_functions.get_instance_proc_addr(instance, name))
+
+
+class DeviceFunctions(_Functions):
+    """Functions of a VkDevice, resolved past the loader."""
+
+    _names = (
+        "vkAllocateCommandBuffers",
+        "vkAllocateDescriptorSets",
+        "vkAllocateMemory",
+        "vkBeginCommandBuffer",
+        "vkBindBufferMemory",
+        "vkCmdBindDescriptorSets",
+        "vkCmdBindPipeline",
+        "vkCmdCopyBuffer",
+        "vkCmdCopyQueryPoolResults",
+        "vkCmdDispatch",
+        "vkCmdDispatchBase",
+        "vkCmdDispatchIndirect",
+        "vkCmdExecuteCommands",
+        "vkCmdFillBuffer",
+        "vkCmdPipelineBarrier",
+        "vkCmdPushConstants",
+        "vkCmdResetQueryPool",
+        "vkCmdUpdateBuffer",
+        "vkCmdWriteTimestamp",
+        "vkCreateBuffer",
+        "vkCreateCommandPool",
+        "vkCreateComputePipelines",
+        "vkCreateDescriptorPool",
+        "vkCreateDescriptorSetLayout",
+        "vkCreateDescriptorUpdateTemplate",
+        "vkCreatePipelineCache",
+        "vkCreatePipelineLayout",
+        "vkCreateQueryPool",
+        "vkCreateSemaphore",
+        "vkCreateShaderModule",
+        "vkDestroyBuffer",
+        "vkDestroyCommandPool",
+        "vkDestroyDescriptorPool",
+        "vkDestroyDescriptorSetLayout",
+        "vkDestroyDescriptorUpdateTemplate",
+        "vkDestroyDevice",
+        "vkDestroyPipeline",
+        "vkDestroyPipelineCache",
+        "vkDestroyPipelineLayout",
+        "vkDestroyQueryPool",
+        "vkDestroySemaphore",
+        "vkDestroyShaderModule",
+        "vkDeviceWaitIdle",
+        "vkEndCommandBuffer",
+        "vkFlushMappedMemoryRanges",
+        "vkFreeCommandBuffers",
+        "vkFreeDescriptorSets",
+        "vkFreeMemory",
+        "vkGetBufferDeviceAddress",
+        "vkGetBufferMemoryRequirements",
+        "vkGetDeviceQueue",
+        "vkGetPipelineCacheData",
+        "vkGetQueryPoolResults",
+        "vkGetSemaphoreCounterValue",
+        "vkInvalidateMappedMemoryRanges",
+        "vkMapMemory",
+        "vkMergePipelineCaches",
+        "vkQueueSubmit",
+        "vkQueueWaitIdle",
+        "vkResetCommandBuffer",
+        "vkResetCommandPool",
+        "vkResetDescriptorPool",
+        "vkResetQueryPool",
+        "vkSignalSemaphore",
+        "vkTrimCommandPool",
+        "vkUnmapMemory",
+        "vkUpdateDescriptorSetWithTemplate",
+        "vkUpdateDescriptorSets",
+        "vkWaitSemaphores",
+    )
+    _optional = (
+        "vkCmdBeginDebugUtilsLabelEXT",
+        "vkCmdEndDebugUtilsLabelEXT",
+        "vkCmdInsertDebugUtilsLabelEXT",
+        "vkCmdPipelineBarrier2",
+        "vkCmdPipelineBarrier2KHR",
+        "vkCmdPushDescriptorSetKHR",
+        "vkCmdPushDescriptorSetWithTemplateKHR",
+        "vkGetCalibratedTimestampsEXT",
+        "vkGetCalibratedTimestampsKHR",
+        "vkGetDeviceFaultInfoEXT",
+        "vkGetMemoryHostPointerPropertiesEXT",
+        "vkSetDebugUtilsObjectNameEXT",
+    )
+
+    def __init__(self, instance_functions: InstanceFunctions, device: CData) -> None:
+        self._fill(lambda name: instance_functions.vkGetDeviceProcAddr(device, name))
+
+    # One table for eighty functions of the same type: the checker sees any `vk…` attribute as a native function.
+    def __getattr__(self, name: str) -> NativeFunction:
+        raise AttributeError(f"{name} is not in DeviceFunctions; add it to the table in native.py")
+
+
+def handle_value(handle: CData) -> int:
+    """The number of a Vulkan handle, for messages and for use as a dictionary key."""
+    return int(ffi.cast("uint64_t", handle))

@@ -1,0 +1,116 @@
+"""The Khronos validation layers' messages as errors.
+
+A message of severity error becomes an ``InternalError`` raised by the next checked native call (see
+``native.check``): the layers call back inside the call that is wrong, and ``vkCmd…`` calls, which return
+nothing, are reported at the end of recording at the latest. Warnings are logged through ``logging``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any, Final
+
+from ...status import InternalError, InvalidArgumentError
+from .functions import CData, InstanceFunctions, check, ffi, new, post_validation_error
+
+__all__ = ["DebugMessenger", "validation_requested"]
+
+LAYER = "VK_LAYER_KHRONOS_validation"
+
+_SEVERITY_WARNING = 0x100
+_SEVERITY_ERROR = 0x1000
+_TYPE_ALL = 0x7
+
+_VARIABLE: Final = "PUMICE_VALIDATION"
+_ON: Final = ("1", "true", "on", "yes")
+_OFF: Final = ("0", "false", "off", "no")
+
+_log = logging.getLogger("pumice.validation")
+
+# Messages about the machine or the driver's state rather than about how it is used.
+_NOT_ABOUT_USE = ("Loader Message", "WARNING-cache-file-error", "UNASSIGNED-cache-file-error")
+
+
+def validation_requested(argument: bool | None) -> bool:
+    """Whether the layers are to be on: the argument, or else ``PUMICE_VALIDATION``.
+
+    The variable is ``1``, ``true``, ``on`` or ``yes``, or ``0``, ``false``, ``off`` or ``no``, in any case; not set
+    or empty is off.
+
+    Raises:
+        InvalidArgumentError: the variable, where it is asked, has another value.
+    """
+    if argument is not None:
+        return argument
+    value = os.environ.get(_VARIABLE, "")
+    word = value.strip().lower()
+    if word in _ON:
+        return True
+    if not value or word in _OFF:
+        return False
+    raise InvalidArgumentError(
+        f"the environment variable {_VARIABLE} is {value[:80]!r}; expected one of {', '.join(_ON)} to turn the "
+        f"validation layers on, or one of {', '.join(_OFF)}"
+    )
+
+
+class DebugMessenger:
+    """Receives the layers' messages for one instance.
+
+    Keep it as long as the instance; ``close`` it before the instance is destroyed.
+    """
+
+    def __init__(self) -> None:
+        self._callback = ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", self._receive, error=0)
+        self._functions: InstanceFunctions | None = None
+        self._instance: CData = None
+        self._handle: CData = None
+
+    def create_info(self) -> CData:
+        """The structure that both vkCreateInstance (through pNext) and ``attach`` take."""
+        return new(
+            "VkDebugUtilsMessengerCreateInfoEXT",
+            messageSeverity=_SEVERITY_WARNING | _SEVERITY_ERROR,
+            messageType=_TYPE_ALL,
+            pfnUserCallback=self._callback,
+        )
+
+    def attach(self, functions: InstanceFunctions, instance: CData) -> None:
+        """Starts to listen on an instance."""
+        handle = ffi.new("VkDebugUtilsMessengerEXT *")
+        check(
+            functions.vkCreateDebugUtilsMessengerEXT(instance, self.create_info(), ffi.NULL, handle),
+            "creating the validation messenger",
+        )
+        self._functions, self._instance, self._handle = functions, instance, handle[0]
+
+    def close(self) -> None:
+        """Stops to listen; idempotent."""
+        if self._functions is not None:
+            self._functions.vkDestroyDebugUtilsMessengerEXT(self._instance, self._handle, ffi.NULL)
+            self._functions = None
+
+    def _receive(self, severity: int, _types: int, data: Any, _user: Any) -> int:
+        identifier = _string(data.pMessageIdName)
+        message = _string(data.pMessage)
+        if identifier in _NOT_ABOUT_USE:
+            return 0
+        if severity < _SEVERITY_ERROR:
+            _log.warning("%s: %s", identifier, message)
+            return 0
+        names = []
+        for index in range(data.objectCount):
+            name = _string(data.pObjects[index].pObjectName)
+            if name:
+                names.append(name)
+        about = f" (objects: {', '.join(names)})" if names else ""
+        post_validation_error(InternalError(f"validation layer, {identifier}{about}: {message}"))
+        return 0
+
+
+def _string(pointer: CData) -> str:
+    if pointer == ffi.NULL:
+        return ""
+    raw: bytes = ffi.string(pointer)
+    return raw.decode("utf-8", errors="replace")

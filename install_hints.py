@@ -1,0 +1,186 @@
+"""What to install where a part of Vulkan is missing: the one list of package names, by platform.
+
+The load failure in ``native.py``, the set-up program (``tools/setup/vulkan.py``) and the messages about the
+shader tools all take their text from here. Pure data: nothing here loads or probes anything.
+
+Sources of the names: the package indexes of Debian 12, Fedora, Arch Linux, Homebrew and winget.
+"""
+
+from __future__ import annotations
+
+import os
+import platform as _host
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, TypeAlias, get_args
+
+from .status import InvalidArgumentError
+
+__all__ = ["COMPONENTS", "PLATFORMS", "Component", "detect_platform", "install_command", "packages", "remedy"]
+
+Component: TypeAlias = Literal["loader", "driver", "validation", "glslang", "spirv-tools"]
+
+COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
+
+_TITLES: Final[Mapping[Component, str]] = {
+    "loader": "the Vulkan loader",
+    "driver": "a Vulkan driver",
+    "validation": "the Vulkan validation layers",
+    "glslang": "the GLSL compiler glslang",
+    "spirv-tools": "SPIRV-Tools (spirv-as, spirv-dis, spirv-val)",
+}
+
+_PLATFORM_TITLES: Final[Mapping[str, str]] = {
+    "debian": "Debian, Ubuntu",
+    "fedora": "Fedora",
+    "arch": "Arch Linux",
+    "macos": "macOS with Homebrew",
+    "windows": "Windows",
+}
+
+PLATFORMS: Final[tuple[str, ...]] = (*_PLATFORM_TITLES, "linux")
+
+_COMMANDS: Final[Mapping[str, str]] = {
+    "debian": "apt-get install",
+    "fedora": "dnf install",
+    "arch": "pacman -S",
+    "macos": "brew install",
+    "windows": "winget install",
+}
+
+# Drivers are Mesa's: they serve AMD and Intel GPUs and bring lavapipe, which runs on the CPU alone. On macOS MoltenVK
+# is the driver; on Windows it comes with the GPU and no package manager has it.
+_PACKAGES: Final[Mapping[str, Mapping[Component, tuple[str, ...]]]] = {
+    "debian": {
+        "loader": ("libvulkan1",),
+        "driver": ("mesa-vulkan-drivers",),
+        "validation": ("vulkan-validationlayers",),
+        "glslang": ("glslang-tools",),
+        "spirv-tools": ("spirv-tools",),
+    },
+    "fedora": {
+        "loader": ("vulkan-loader",),
+        "driver": ("mesa-vulkan-drivers",),
+        "validation": ("vulkan-validation-layers",),
+        "glslang": ("glslang",),
+        "spirv-tools": ("spirv-tools",),
+    },
+    "arch": {
+        "loader": ("vulkan-icd-loader",),
+        "driver": ("vulkan-swrast",),
+        "validation": ("vulkan-validation-layers",),
+        "glslang": ("glslang",),
+        "spirv-tools": ("spirv-tools",),
+    },
+    "macos": {
+        "loader": ("vulkan-loader",),
+        "driver": ("molten-vk",),
+        "validation": ("vulkan-validationlayers",),
+        "glslang": ("glslang",),
+        "spirv-tools": ("spirv-tools",),
+    },
+    "windows": {
+        "loader": ("KhronosGroup.VulkanRT",),
+        "driver": (),
+        "validation": ("KhronosGroup.VulkanSDK",),
+        "glslang": ("KhronosGroup.VulkanSDK",),
+        "spirv-tools": ("KhronosGroup.VulkanSDK",),
+    },
+}
+
+_LINUX_DRIVER_NOTE: Final = (
+    " A GPU needs the driver of its vendor or Mesa's; Mesa's lavapipe runs on the CPU alone. In a container the host's"
+    " driver has to be let in (for NVIDIA, NVIDIA_DRIVER_CAPABILITIES must include graphics)."
+)
+_DRIVER_NOTES: Final[Mapping[str, str]] = {
+    "debian": _LINUX_DRIVER_NOTE,
+    "fedora": _LINUX_DRIVER_NOTE,
+    "arch": _LINUX_DRIVER_NOTE
+    + " On Arch Linux lavapipe is vulkan-swrast; GPUs take vulkan-radeon, vulkan-intel or nvidia-utils.",
+    "macos": " MoltenVK is the driver there; it translates Vulkan to Metal.",
+    "windows": " It comes with the display driver of the GPU's vendor (AMD, Intel, NVIDIA): install or update that.",
+    "linux": _LINUX_DRIVER_NOTE,
+}
+
+
+def detect_platform() -> str:
+    """The platform this process runs on: one of ``PLATFORMS``.
+
+    ``"linux"`` stands for a distribution that is neither Debian's, Fedora's nor Arch's kin, by ``ID`` and ``ID_LIKE``
+    of os-release(5).
+    """
+    if sys.platform == "darwin":
+        return "macos"
+    if sys.platform == "win32":
+        return "windows"
+    try:
+        release = _host.freedesktop_os_release()
+    except OSError:
+        return "linux"
+    kin = {release.get("ID", ""), *release.get("ID_LIKE", "").split()}
+    for name, ids in (("debian", {"debian", "ubuntu"}), ("fedora", {"fedora", "rhel"}), ("arch", {"arch"})):
+        if kin & ids:
+            return name
+    return "linux"
+
+
+def packages(what: Component, platform: str | None = None) -> tuple[str, ...]:
+    """The packages that bring a component; empty where no package manager has it.
+
+    Args:
+        what: one of ``COMPONENTS``.
+        platform: one of ``PLATFORMS`` but ``"linux"``, which has no package manager of its own; ``None`` is this one.
+
+    Raises:
+        InvalidArgumentError: an unknown component or platform.
+    """
+    if what not in COMPONENTS:
+        raise InvalidArgumentError(f"expected a component of {', '.join(COMPONENTS)}; got {what!r}")
+    name = _known(platform)
+    return _PACKAGES[name][what] if name in _PACKAGES else ()
+
+
+def install_command(components: Iterable[Component], platform: str | None = None) -> str | None:
+    """The one command that installs the components, each package once; ``None`` where there is none.
+
+    It is prefixed with ``sudo`` where the package manager needs root and this process is not.
+
+    Raises:
+        InvalidArgumentError: an unknown component or platform.
+    """
+    name = _known(platform)
+    wanted = list(dict.fromkeys(package for what in components for package in packages(what, name)))
+    if not wanted:
+        return None
+    needs_root = name in ("debian", "fedora", "arch")
+    sudo = "sudo " if needs_root and getattr(os, "geteuid", lambda: 0)() != 0 else ""
+    return f"{sudo}{_COMMANDS[name]} {' '.join(wanted)}"
+
+
+def remedy(what: Component, platform: str | None = None) -> str:
+    """What to do about a missing component, as one or more whole sentences.
+
+    Args:
+        what: one of ``COMPONENTS``.
+        platform: one of ``PLATFORMS``; ``None`` is the one this process runs on. For ``"linux"`` (a distribution not
+            known here) every distribution that is known is named.
+
+    Raises:
+        InvalidArgumentError: an unknown component or platform.
+    """
+    packages(what, platform)
+    name = _known(platform)
+    titles = ("debian", "fedora", "arch") if name == "linux" else (name,)
+    commands = [(install_command([what], each), _PLATFORM_TITLES[each]) for each in titles]
+    ways = ", ".join(f"`{command}` ({title})" for command, title in commands if command)
+    text = f"Install {_TITLES[what]}: {ways}." if ways else f"Install {_TITLES[what]}."
+    if what == "loader" and name == "windows":
+        return text + " Every current display driver brings it too."
+    return text + (_DRIVER_NOTES[name] if what == "driver" else "")
+
+
+def _known(platform: str | None) -> str:
+    name = detect_platform() if platform is None else platform
+    if name not in PLATFORMS:
+        raise InvalidArgumentError(f"expected a platform of {', '.join(PLATFORMS)}; got {name!r}")
+    return name

@@ -1,0 +1,173 @@
+"""Push constants from Python values, laid out as the shader declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from ...hal_vulkan import BlockMember, PushConstantBlock
+from ...status import InvalidArgumentError, NotFoundError
+
+__all__ = ["PushValue", "pack_push"]
+
+PushValue: TypeAlias = "int | float | bool | Sequence[PushValue] | Mapping[str, PushValue] | np.ndarray | np.generic"
+
+
+def pack_push(
+    block: PushConstantBlock | None,
+    push: bytes | bytearray | Sequence[PushValue] | Mapping[str, PushValue] | None,
+    fields: Mapping[str, PushValue],
+    kernel: str,
+) -> bytes:
+    """The bytes of a push-constant block.
+
+    Args:
+        block: what the shader declares; ``None`` for no push constants.
+        push: all of it: bytes, a value for each member in order, or values by member name.
+        fields: more values by member name.
+        kernel: its name, for messages.
+
+    Raises:
+        InvalidArgumentError: a value missing or of the wrong size, type or number; the message names the member.
+        NotFoundError: no member of that name; the message lists those that exist.
+    """
+    if block is None:
+        if push or fields:
+            given = f"{len(push)} value(s)" if push else ", ".join(fields)
+            raise InvalidArgumentError(f"{kernel} has no push constants, got {given}")
+        return b""
+    if isinstance(push, (bytes, bytearray)):
+        if fields:
+            raise InvalidArgumentError(f"{kernel}: give push constants as push= bytes or by name, not both")
+        if len(push) != block.size:
+            raise InvalidArgumentError(
+                f"{kernel} takes {block.size} bytes of push constants ({describe_push(block)}), got {len(push)}"
+            )
+        return bytes(push)
+    values: dict[str, PushValue] = {}
+    if isinstance(push, Mapping):
+        values.update(push)
+    elif push is not None:
+        if isinstance(push, (str, int, float)) or not isinstance(push, (Sequence, np.ndarray)):
+            raise InvalidArgumentError(
+                f"{kernel}: push= takes bytes, a sequence of values or a mapping, got {type(push).__name__}"
+            )
+        if len(push) != len(block.members):
+            raise InvalidArgumentError(
+                f"{kernel} has {len(block.members)} push constant(s) ({describe_push(block)}), got {len(push)} value(s)"
+            )
+        values.update(
+            (_name(member, i), value) for i, (member, value) in enumerate(zip(block.members, push, strict=True))
+        )
+    twice = values.keys() & fields.keys()
+    if twice:
+        raise InvalidArgumentError(f"{kernel}: push constant(s) {', '.join(sorted(twice))} given twice")
+    values.update(fields)
+    data = bytearray(block.size)
+    _pack_members(data, 0, block.members, values, kernel)
+    return bytes(data)
+
+
+def describe_push(block: PushConstantBlock) -> str:
+    """``float a, uint n`` for messages."""
+    return ", ".join(f"{_type_name(member)} {_name(member, i)}" for i, member in enumerate(block.members))
+
+
+def _name(member: BlockMember, index: int) -> str:
+    return member.name or f"member{index}"
+
+
+def _type_name(member: BlockMember) -> str:
+    if member.scalar is None:
+        base = "struct"
+    else:
+        base = {"float": "float", "int": "int", "uint": "uint", "bool": "bool"}[member.scalar.kind]
+        base += "" if member.scalar.bits == 32 else str(member.scalar.bits)
+        if member.columns > 1:
+            base += f" {member.columns}x{member.components} matrix"
+        elif member.components > 1:
+            base += f" vec{member.components}"
+    return base + "".join(f"[{n}]" for n in member.array_shape)
+
+
+def _pack_members(
+    data: bytearray,
+    start: int,
+    members: tuple[BlockMember, ...],
+    values: Mapping[str, PushValue],
+    where: str,
+) -> None:
+    known = {_name(member, i): member for i, member in enumerate(members)}
+    for name in values:
+        if name not in known:
+            raise NotFoundError(f"{where} has no push constant {name!r}; it has: {', '.join(known) or 'none'}")
+    missing = [name for name in known if name not in values]
+    if missing:
+        raise InvalidArgumentError(
+            f"{where}: push constant(s) {', '.join(f'{_type_name(known[n])} {n}' for n in missing)} not given"
+        )
+    for name, member in known.items():
+        _pack_member(data, start + member.offset, member, values[name], f"{where}: push constant {name}")
+
+
+def _pack_member(data: bytearray, start: int, member: BlockMember, value: PushValue, where: str) -> None:
+    if member.scalar is None:
+        items: list[tuple[int, PushValue]] = [(start, value)]
+        for length, stride in zip(member.array_shape, member.array_strides, strict=True):
+            spread: list[tuple[int, PushValue]] = []
+            for at, item in items:
+                if not isinstance(item, (Sequence, np.ndarray)) or len(item) != length:
+                    raise InvalidArgumentError(f"{where} takes {length} structures")
+                spread += [(at + i * stride, part) for i, part in enumerate(item)]
+            items = spread
+        for at, item in items:
+            if not isinstance(item, Mapping):
+                raise InvalidArgumentError(f"{where} is a structure; give its members by name in a mapping")
+            _pack_members(data, at, member.members, item, where)
+        return
+    dtype = np.dtype(np.uint32) if member.scalar.kind == "bool" else member.scalar.dtype
+    if dtype is None:
+        raise InvalidArgumentError(f"{where} has a type that NumPy has not; give push= as bytes")
+    shape = member.array_shape
+    if member.columns > 1:
+        # NumPy's matrix[row, column]; Vulkan's columns (or rows) lie matrix_stride apart.
+        shape = (*shape, member.components, member.columns)
+    elif member.components > 1:
+        shape = (*shape, member.components)
+    array = _convert(value, dtype, shape, member, where)
+    strides: tuple[int, ...] = member.array_strides
+    size = dtype.itemsize
+    if member.columns > 1:
+        far = member.matrix_stride or size * member.components
+        strides = (*strides, far, size) if member.row_major else (*strides, size, far)
+    elif member.components > 1:
+        strides = (*strides, size)
+    target: np.ndarray = np.ndarray(shape, dtype, buffer=data, offset=start, strides=strides)
+    target[...] = array
+
+
+def _convert(
+    value: PushValue, dtype: np.dtype[np.generic], shape: tuple[int, ...], member: BlockMember, where: str
+) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise InvalidArgumentError(f"{where} takes {_type_name(member)}: {error}") from None
+    if array.shape != shape:
+        raise InvalidArgumentError(
+            f"{where} takes {_type_name(member)}, shape {shape or 'scalar'}; got shape {array.shape or 'scalar'}"
+        )
+    if array.dtype.kind not in "biuf" and array.dtype.kind != dtype.kind:
+        raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {value!r}")
+    if member.scalar is not None and member.scalar.kind in ("int", "uint"):
+        limits = np.iinfo(dtype.name)
+        if array.dtype.kind == "f" and not np.all(array == np.trunc(array)):
+            raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {value!r}")
+        if array.size and (array.min() < limits.min or array.max() > limits.max):
+            raise InvalidArgumentError(
+                f"{where} takes {_type_name(member)} ({limits.min} to {limits.max}), got {value!r}"
+            )
+    with np.errstate(over="ignore"):
+        return array.astype(dtype)

@@ -1,0 +1,96 @@
+"""Where a kernel's SPIR-V comes from: bytes, a SPIR-V file, a GLSL file, or GLSL text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from ...hal_vulkan import ShaderModuleReflection, SpecializationValue, compile_glsl
+from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
+
+__all__ = ["load_shader", "specialization_by_id"]
+
+_GLSL_SUFFIXES: Final = (".comp", ".glsl")
+_SPIRV_MAGIC: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
+
+
+def load_shader(
+    source: str | Path | bytes,
+    *,
+    defines: Mapping[str, str | int],
+    include_dirs: Sequence[str | Path],
+    minor: int = 2,
+) -> tuple[bytes, str]:
+    """SPIR-V and a name for a kernel's source; see ``Device.load_kernel``.
+
+    Raises:
+        NotFoundError: no such file.
+        InvalidArgumentError: neither GLSL nor SPIR-V, or GLSL that does not compile.
+    """
+    target = f"vulkan1.{min(minor, 3)}"
+    defines = _checked_defines(defines)
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        data = bytes(source)
+        if data[:4] not in _SPIRV_MAGIC and b"#version" in data:
+            text = data.decode("utf-8", errors="replace")
+            return compile_glsl(text, defines=defines, include_dirs=include_dirs, target_env=target), "kernel"
+        return data, "kernel"
+    if not isinstance(source, (str, Path)):
+        raise InvalidArgumentError(
+            f"a kernel comes from a path, GLSL text or the bytes of a SPIR-V module, got {type(source).__name__}"
+        )
+    if isinstance(source, str) and (not source or "\0" in source):
+        raise InvalidArgumentError(f"{source!r} is no path of a kernel")
+    if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("#version")):
+        return compile_glsl(source, defines=defines, include_dirs=include_dirs, target_env=target), "kernel"
+    path = Path(source)
+    if path.suffix in _GLSL_SUFFIXES:
+        try:
+            found = path.is_file()
+        except OSError as error:
+            raise InvalidArgumentError(f"{str(path)[:80]!r} is no path: {error.strerror}") from None
+        if not found:
+            raise NotFoundError(f"no such file: {path}")
+        return compile_glsl(path, defines=defines, include_dirs=include_dirs, target_env=target), path.stem
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise NotFoundError(f"no such file: {path}") from None
+    except PermissionError as error:
+        raise PermissionDeniedError(f"{path} cannot be read: {error.strerror}") from None
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be read: {error.strerror or error}") from None
+    if path.suffix != ".spv" and data[:4] not in _SPIRV_MAGIC:
+        raise InvalidArgumentError(f"{path} is no kernel: expected SPIR-V (.spv) or GLSL ({', '.join(_GLSL_SUFFIXES)})")
+    return data, path.stem
+
+
+def specialization_by_id(
+    reflection: ShaderModuleReflection, values: Mapping[int | str, SpecializationValue]
+) -> dict[int, SpecializationValue]:
+    """Specialization values with names replaced by ids."""
+    if not isinstance(values, Mapping):
+        raise InvalidArgumentError(
+            f"specialization is a mapping of ids or names to numbers, got {type(values).__name__}"
+        )
+    ids = {c.name: c.constant_id for c in reflection.specialization_constants if c.name}
+    by_id: dict[int, SpecializationValue] = {}
+    for key, value in values.items():
+        if isinstance(key, str):
+            if key not in ids:
+                known = ", ".join(
+                    f"{c.constant_id} ({c.name or 'unnamed'})" for c in reflection.specialization_constants
+                )
+                raise NotFoundError(f"the shader has no specialization constant {key!r}; it has: {known or 'none'}")
+            key = ids[key]
+        by_id[key] = value
+    return by_id
+
+
+def _checked_defines(defines: object) -> Mapping[str, str | int]:
+    if not isinstance(defines, Mapping) or not all(
+        isinstance(name, str) and isinstance(value, (str, int)) for name, value in defines.items()
+    ):
+        raise InvalidArgumentError(f"defines is a mapping of macro names to text or ints, got {defines!r}")
+    return defines

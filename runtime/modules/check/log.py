@@ -1,0 +1,140 @@
+"""What expectations of programs leave behind: failures with the values that differ, and the recorder that collects them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ....status import InvalidArgumentError
+
+__all__ = ["CheckFailure", "CheckLog", "CheckRecorder", "ElementDifference"]
+
+
+@dataclass(frozen=True, slots=True)
+class ElementDifference:
+    """One element that is not as expected.
+
+    Attributes:
+        index: its position, one number an axis.
+        lhs, rhs: both values, with all digits that tell them from their neighbours; no ``rhs`` where only one was given.
+        difference: ``|lhs - rhs|``; ``None`` where it is not a number.
+        tolerance: the most that it may have been; ``None`` where values had to be equal.
+    """
+
+    index: tuple[int, ...]
+    lhs: str
+    rhs: str | None = None
+    difference: float | None = None
+    tolerance: float | None = None
+
+    def format(self) -> str:
+        """One line."""
+        text = f"[{','.join(map(str, self.index))}]: {self.lhs}"
+        if self.rhs is not None:
+            text += f" and {self.rhs}"
+        if self.difference is not None:
+            text += f", difference {self.difference:.6g}"
+            if self.tolerance is not None:
+                text += f", tolerance {self.tolerance:.6g}"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFailure:
+    """An expectation that did not hold.
+
+    Attributes:
+        expectation: the function's name: ``expect_eq``.
+        summary: what is wrong, in one line.
+        location: where in the program, if the module says so.
+        lhs, rhs: both values as text, cut short if large.
+        differing, total: how many elements are not as expected, of how many; ``None`` where elements were not compared.
+        differences: the first of them.
+        largest: the element with the largest difference, where tolerances apply.
+    """
+
+    expectation: str
+    summary: str
+    location: str | None = None
+    lhs: str | None = None
+    rhs: str | None = None
+    differing: int | None = None
+    total: int | None = None
+    differences: tuple[ElementDifference, ...] = ()
+    largest: ElementDifference | None = None
+
+    def format(self) -> str:
+        """The failure for people, over several lines."""
+        lines = [f"{self.expectation}: {self.summary}"]
+        if self.location:
+            lines.append(f"  at {self.location}")
+        if self.rhs is None:
+            lines += [f"  value: {self.lhs}"] if self.lhs is not None else []
+        else:
+            lines += [f"  lhs: {self.lhs}", f"  rhs: {self.rhs}"]
+        lines += [f"  {difference.format()}" for difference in self.differences]
+        if self.differing is not None and self.differing > len(self.differences) > 0:
+            lines.append(f"  and {self.differing - len(self.differences)} more")
+            if self.largest is not None:
+                lines.append(f"  the largest difference is at {self.largest.format()}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLog:
+    """What was expected since the last ``take``.
+
+    Attributes:
+        failures: the first expectations that did not hold.
+        failure_count: how many did not.
+        expectation_count: how many there were.
+    """
+
+    failures: tuple[CheckFailure, ...]
+    failure_count: int
+    expectation_count: int
+
+
+class CheckRecorder:
+    """Where expectations are recorded. Thread rule: that of the context it is used in.
+
+    Args:
+        max_failures: how many failures to keep; all are counted.
+        max_differences: how many elements of each to show.
+        max_elements: how many elements of a tensor to print before ``...``.
+
+    Raises:
+        InvalidArgumentError: a negative number.
+    """
+
+    def __init__(self, *, max_failures: int = 100, max_differences: int = 10, max_elements: int = 64) -> None:
+        for name, count in (
+            ("max_failures", max_failures),
+            ("max_differences", max_differences),
+            ("max_elements", max_elements),
+        ):
+            if count < 0:
+                raise InvalidArgumentError(f"expected {name} of 0 or more, got {count}")
+        self.max_failures = max_failures
+        self.max_differences = max_differences
+        self.max_elements = max_elements
+        self._failures: list[CheckFailure] = []
+        self._failure_count = 0
+        self._expectation_count = 0
+
+    def expected(self) -> None:
+        """Counts an expectation."""
+        self._expectation_count += 1
+
+    def failed(self, make: Callable[[], CheckFailure]) -> None:
+        """Counts a failure, and keeps what ``make`` returns if there is room."""
+        self._failure_count += 1
+        if len(self._failures) < self.max_failures:
+            self._failures.append(make())
+
+    def take(self) -> CheckLog:
+        """What was recorded so far; recording starts afresh."""
+        log = CheckLog(tuple(self._failures), self._failure_count, self._expectation_count)
+        self._failures = []
+        self._failure_count = self._expectation_count = 0
+        return log

@@ -1,0 +1,238 @@
+"""The native module ``check``: expectations that a program states about its own values.
+
+    recorder = CheckRecorder()
+    context = Context([hal_module([device]), check_module(recorder), program])
+    context.invoke(context.lookup("module.test"), ())
+    for failure in recorder.take().failures:
+        print(failure.format())
+
+An expectation that does not hold is recorded, and the program goes on; what cannot be checked at all (a null reference, an
+element type without the operation) is raised. Values are read when the expectation is called: compiled programs wait for
+their values before.
+
+Facts: ``runtime/src/iree/modules/check/module.cc`` and ``compiler/src/iree/compiler/Modules/Check/check.imports.mlir``,
+IREE 3.1 to 3.13. ``expect_almost_eq`` has tolerances since 3.3; programs from before 3.0 give no devices. Beyond the
+peer, a NaN meeting a number always fails (3.1 let it pass), and complex numbers can be almost equal.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import FrameType
+from typing import Final
+
+from ....formats.element_type import format_shape
+from ....hal_vulkan import BufferView, Device
+from ....status import InvalidArgumentError
+from ....vm.execution.bytecode_module import translated_function
+from ....vm.native.module import NativeModule, export
+from ..hal.buffer import check_buffer
+from ..hal.file import read_bytes
+from ..hal.queue import DeviceLane
+from .log import CheckFailure, CheckRecorder, ElementDifference
+from .values import Differing, HostView, describe_difference, differing_bits, far_apart, zeros
+
+__all__ = ["CheckState", "check_module"]
+
+# Of expectations without tolerances of their own: runtime/src/iree/modules/check/module.cc, 3.1.
+_ATOL: Final = 1e-4
+_NARROW_ATOL: Final = 1e-3
+# Python frames from where a failure is made to the translated function that states the expectation.
+_MOST_FRAMES_UP: Final = 12
+
+
+def check_module(recorder: CheckRecorder) -> NativeModule:
+    """The ``check`` module of contexts whose expectations go to ``recorder``."""
+    return NativeModule("check", state=functools.partial(CheckState, recorder), trusted=True)
+
+
+class CheckState:
+    """The state of one context: where expectations go, and a way to each device whose memory the host does not see."""
+
+    def __init__(self, recorder: CheckRecorder) -> None:
+        self._recorder = recorder
+        self._lanes: dict[Device, DeviceLane] = {}
+
+    # -- scalars -------------------------------------------------------------------------------------
+
+    @export("expect_true", "0i_v")
+    def expect_true(self, operand: int) -> None:
+        """The operand is not zero."""
+        self._expect_scalar("expect_true", operand, operand != 0, "a number other than 0")
+
+    @export("expect_false", "0i_v")
+    def expect_false(self, operand: int) -> None:
+        """The operand is zero."""
+        self._expect_scalar("expect_false", operand, operand == 0, "0")
+
+    def _expect_scalar(self, name: str, operand: int, holds: bool, expected: str) -> None:
+        self._recorder.expected()
+        if not holds:
+            self._recorder.failed(
+                lambda: CheckFailure(name, f"expected {expected}, got {operand}", location=_location())
+            )
+
+    # -- buffer views --------------------------------------------------------------------------------
+
+    @export("expect_all_true", "0rr_v")
+    def expect_all_true(self, device: object, operand: object) -> None:
+        """No element is zero. A NaN is not zero, -0.0 is.
+
+        Raises:
+            InvalidArgumentError: no buffer view, or one of opaque elements.
+        """
+        name = "expect_all_true"
+        self._recorder.expected()
+        value = self._read(operand, f"{name} operand")
+        if not value.has_values:
+            raise InvalidArgumentError(f"{name}: expected integers, booleans or floats, got {value.kind}")
+        found = zeros(value, self._recorder.max_differences)
+        if found.count:
+            self._recorder.failed(
+                lambda: CheckFailure(
+                    name,
+                    f"{found.count} of {value.count} element(s) are zero",
+                    location=_location(),
+                    lhs=value.format(self._recorder.max_elements),
+                    differing=found.count,
+                    total=value.count,
+                    differences=tuple(ElementDifference(value.index(i), value.element(i)) for i in found.first),
+                )
+            )
+
+    @export("expect_all_true", "0r_v")
+    def expect_all_true_here(self, operand: object) -> None:
+        """``expect_all_true`` of programs that give no device."""
+        self.expect_all_true(None, operand)
+
+    @export("expect_eq", "0rrr_v")
+    def expect_eq(self, device: object, lhs: object, rhs: object) -> None:
+        """Type, shape and the bits of each element are the same: a NaN equals itself, and 0.0 is not -0.0.
+
+        Raises:
+            InvalidArgumentError: no buffer view.
+        """
+        name = "expect_eq"
+        self._recorder.expected()
+        left, right = self._read(lhs, f"{name} lhs"), self._read(rhs, f"{name} rhs")
+        if self._mismatched(name, left, right) or left.data == right.data:
+            return
+        if not left.is_dense:
+            self._fail(name, "the bytes differ", left, right)
+            return
+        found = differing_bits(left, right, self._recorder.max_differences)
+        if found.count:
+            self._fail(name, f"{found.count} of {left.count} element(s) differ", left, right, found)
+
+    @export("expect_eq", "0rr_v")
+    def expect_eq_here(self, lhs: object, rhs: object) -> None:
+        """``expect_eq`` of programs that give no device."""
+        self.expect_eq(None, lhs, rhs)
+
+    @export("expect_almost_eq", "0rrrff_v")
+    def expect_almost_eq(self, device: object, lhs: object, rhs: object, atol: float, rtol: float) -> None:
+        """Type and shape are the same, and elements are near: ``|lhs - rhs| <= atol + rtol * |rhs|``.
+
+        A NaN equals a NaN, and an infinity only itself. Computed in f64; complex numbers by their absolute values.
+
+        Raises:
+            InvalidArgumentError: no buffer view, or one that has no floats or complex numbers.
+        """
+        name = "expect_almost_eq"
+        self._recorder.expected()
+        left, right = self._read(lhs, f"{name} lhs"), self._read(rhs, f"{name} rhs")
+        if self._mismatched(name, left, right):
+            return
+        if not left.is_floating:
+            raise InvalidArgumentError(f"{name}: expected floats or complex numbers, got {left.kind}; use expect_eq")
+        if left.data == right.data:
+            return
+        found = far_apart(left, right, atol, rtol, self._recorder.max_differences)
+        if found.count:
+            summary = f"{found.count} of {left.count} element(s) differ by more than {atol:g} + {rtol:g} * |rhs|"
+            self._fail(name, summary, left, right, found, (atol, rtol))
+
+    @export("expect_almost_eq", "0rrr_v")
+    def expect_almost_eq_fixed(self, device: object, lhs: object, rhs: object) -> None:
+        """``expect_almost_eq`` with fixed tolerances: 1e-4, or 1e-3 for floats of 16 and 8 bits."""
+        narrow = isinstance(lhs, BufferView) and lhs.element_type.bits < 32
+        self.expect_almost_eq(device, lhs, rhs, _NARROW_ATOL if narrow else _ATOL, 0.0)
+
+    @export("expect_almost_eq", "0rr_v")
+    def expect_almost_eq_here(self, lhs: object, rhs: object) -> None:
+        """``expect_almost_eq`` with fixed tolerances, of programs that give no device."""
+        self.expect_almost_eq_fixed(None, lhs, rhs)
+
+    # -- helpers -------------------------------------------------------------------------------------
+
+    def _read(self, view: object, what: str) -> HostView:
+        """The view's bytes now, from wherever its memory is."""
+        if not isinstance(view, BufferView):
+            got = "null" if view is None else type(view).__name__
+            raise InvalidArgumentError(f"{what}: expected a !hal.buffer_view, got {got}")
+        buffer = check_buffer(view.buffer, what)
+        if buffer.host_visible:
+            return HostView(view, buffer.read(0, view.byte_length))
+        lane = self._lanes.get(buffer.device)
+        if lane is None:
+            lane = self._lanes[buffer.device] = DeviceLane(buffer.device)
+            # Nothing is allocated through it.
+            lane.allocator.close()
+        return HostView(view, read_bytes(lane, buffer, 0, view.byte_length))
+
+    def _mismatched(self, name: str, left: HostView, right: HostView) -> bool:
+        """Records that types, shapes or encodings differ, if they do."""
+        a, b = left.view, right.view
+        wrong = []
+        if a.element_type != b.element_type:
+            wrong.append(f"element types differ: {a.element_type.short_name} and {b.element_type.short_name}")
+        if a.shape != b.shape:
+            wrong.append(f"shapes differ: [{format_shape(a.shape)}] and [{format_shape(b.shape)}]")
+        if a.encoding != b.encoding:
+            wrong.append(f"encodings differ: {a.encoding.name} and {b.encoding.name}")
+        if wrong:
+            self._fail(name, "; ".join(wrong), left, right)
+        return bool(wrong)
+
+    def _fail(
+        self,
+        name: str,
+        summary: str,
+        left: HostView,
+        right: HostView,
+        found: Differing | None = None,
+        tolerances: tuple[float, float] | None = None,
+    ) -> None:
+        def make() -> CheckFailure:
+            first, largest = (found.first, found.largest) if found is not None else ((), None)
+            return CheckFailure(
+                name,
+                summary,
+                location=_location(),
+                lhs=left.format(self._recorder.max_elements),
+                rhs=right.format(self._recorder.max_elements),
+                differing=None if found is None else found.count,
+                total=None if found is None else left.count,
+                differences=tuple(describe_difference(left, right, i, tolerances) for i in first),
+                largest=None if largest is None else describe_difference(left, right, largest, tolerances),
+            )
+
+        self._recorder.failed(make)
+
+
+def _location() -> str | None:
+    """Where in the program the expectation is: by the nearest translated function among the Python frames."""
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_MOST_FRAMES_UP):
+        if frame is None:
+            break
+        found = translated_function(frame.f_code, frame.f_lineno)
+        if found is not None:
+            translation, pc = found
+            module = translation.module
+            return module.source_location(translation.ordinal, pc) or (
+                f"{module.name}.{module.function_name(translation.ordinal)} pc {pc}"
+            )
+        frame = frame.f_back
+    return None

@@ -1,0 +1,254 @@
+"""Reports of check functions: what became of each, as counts, as text in pytest's manner and as JUnit XML.
+
+JUnit XML has no standard of its own; this is what Jenkins, GitLab and GitHub's report actions read: ``testsuites`` of a
+``testsuite`` a file, of a ``testcase`` a function, with ``failure``, ``error`` or ``skipped`` inside.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from .log import CheckFailure
+
+__all__ = ["CheckReport", "CheckResult", "FileReport", "Outcome"]
+
+_WIDTH: Final = 80
+# What the Char production of XML 1.0 leaves out: it cannot be written in any way.
+_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Outcome(enum.Enum):
+    """What became of a check function; the value is how it is named in reports."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+    @property
+    def letter(self) -> str:
+        """One character for progress, as pytest has them."""
+        return {"passed": ".", "failed": "F", "error": "E", "skipped": "s"}[self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What became of one function.
+
+    Attributes:
+        name: the function's, or ``"(load)"`` for a file that cannot be loaded.
+        outcome: ``FAILED`` where expectations did not hold, ``ERROR`` where the program ended otherwise than by returning.
+        duration: seconds, with the module's initializers.
+        expectation_count: how many expectations were evaluated.
+        failure_count: how many did not hold.
+        failures: the first of these.
+        error: the error's text with its location, for ``ERROR``; why it was not run, for ``SKIPPED``.
+        error_type: the error's class.
+    """
+
+    name: str
+    outcome: Outcome
+    duration: float = 0.0
+    expectation_count: int = 0
+    failure_count: int = 0
+    failures: tuple[CheckFailure, ...] = ()
+    error: str | None = None
+    error_type: str | None = None
+
+    @property
+    def summary(self) -> str:
+        """What went wrong, in one line; empty if nothing did."""
+        if self.error is not None:
+            return self.error.partition("\n")[0]
+        if not self.failure_count:
+            return ""
+        first = f"{self.failures[0].expectation}: {self.failures[0].summary}" if self.failures else "not kept"
+        return first if self.failure_count == 1 else f"{self.failure_count} expectations failed; the first: {first}"
+
+    def details(self) -> str:
+        """Everything that went wrong."""
+        parts = [failure.format() for failure in self.failures]
+        if self.failure_count > len(self.failures):
+            parts.append(f"and {self.failure_count - len(self.failures)} more expectation(s) failed")
+        if self.error is not None:
+            parts.append(self.error)
+        return "\n".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What became of one file's functions.
+
+    Attributes:
+        path: as it was given.
+        module_name: the module's own name; empty if it could not be loaded.
+        results: in the order of the module's exports.
+        duration: seconds, with loading.
+    """
+
+    path: str
+    module_name: str
+    results: tuple[CheckResult, ...]
+    duration: float
+
+    def full_name(self, result: CheckResult) -> str:
+        """``path::function``."""
+        return f"{self.path}::{result.name}"
+
+    def count(self, outcome: Outcome) -> int:
+        """How many functions came out so."""
+        return sum(result.outcome is outcome for result in self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What became of all files' functions.
+
+    Attributes:
+        files: in the order given.
+        device: name of the device they ran on.
+        duration: seconds in all.
+        deselected: how many functions no filter matched.
+    """
+
+    files: tuple[FileReport, ...]
+    device: str
+    duration: float
+    deselected: int = 0
+
+    def count(self, outcome: Outcome) -> int:
+        """How many functions came out so."""
+        return sum(file.count(outcome) for file in self.files)
+
+    @property
+    def passed(self) -> int:
+        """Functions that returned and whose expectations all held."""
+        return self.count(Outcome.PASSED)
+
+    @property
+    def failed(self) -> int:
+        """Functions that returned and had expectations that did not hold."""
+        return self.count(Outcome.FAILED)
+
+    @property
+    def errors(self) -> int:
+        """Functions that did not return, and files that could not be loaded."""
+        return self.count(Outcome.ERROR)
+
+    @property
+    def skipped(self) -> int:
+        """Functions that take arguments."""
+        return self.count(Outcome.SKIPPED)
+
+    @property
+    def total(self) -> int:
+        """All of the above."""
+        return sum(len(file.results) for file in self.files)
+
+    @property
+    def expectation_count(self) -> int:
+        """Expectations that were evaluated."""
+        return sum(result.expectation_count for file in self.files for result in file.results)
+
+    @property
+    def ok(self) -> bool:
+        """Whether some function ran, and all that ran passed."""
+        return not self.failed and not self.errors and self.passed > 0
+
+    # -- text ----------------------------------------------------------------------------------------
+
+    def format(self) -> str:
+        """The failures in full and one line of counts, in pytest's manner."""
+        lines: list[str] = []
+        for outcome, title in ((Outcome.ERROR, "ERRORS"), (Outcome.FAILED, "FAILURES")):
+            found = [(file, result) for file in self.files for result in file.results if result.outcome is outcome]
+            if found:
+                lines.append(_rule(title, "="))
+            for file, result in found:
+                lines += [_rule(file.full_name(result), "_"), result.details()]
+        bad = [
+            (file, result)
+            for file in self.files
+            for result in file.results
+            if result.outcome in (Outcome.FAILED, Outcome.ERROR)
+        ]
+        if bad:
+            lines.append(_rule("short summary", "="))
+            lines += [
+                f"{result.outcome.value.upper()} {file.full_name(result)} - {result.summary}" for file, result in bad
+            ]
+        lines.append(_rule(self.summary_line(), "="))
+        return "\n".join(lines)
+
+    def summary_line(self) -> str:
+        """The counts that are not zero, and the time."""
+        counts = [
+            (self.failed, "failed"),
+            (self.passed, "passed"),
+            (self.skipped, "skipped"),
+            (self.deselected, "deselected"),
+            (self.errors, "error" if self.errors == 1 else "errors"),
+        ]
+        text = ", ".join(f"{count} {name}" for count, name in counts if count) or "no check functions"
+        return f"{text}, {self.expectation_count} expectations in {self.duration:.2f} s"
+
+    # -- JUnit XML -----------------------------------------------------------------------------------
+
+    def to_junit_xml(self) -> str:
+        """The report as a JUnit XML document.
+
+        Characters that XML cannot hold are written as escapes such as ``\\x00``.
+        """
+        root = ET.Element("testsuites", name="pumice checks")
+        _set_counts(root, (result for file in self.files for result in file.results), self.duration)
+        for file in self.files:
+            suite = ET.SubElement(root, "testsuite", name=_xml(file.path))
+            _set_counts(suite, file.results, file.duration)
+            properties = ET.SubElement(suite, "properties")
+            ET.SubElement(properties, "property", name="device", value=_xml(self.device))
+            for result in file.results:
+                _add_case(suite, file, result)
+        ET.indent(root)
+        text: str = ET.tostring(root, encoding="unicode")
+        return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
+
+
+def _add_case(suite: ET.Element, file: FileReport, result: CheckResult) -> None:
+    case = ET.SubElement(
+        suite,
+        "testcase",
+        classname=_xml(file.module_name or file.path),
+        name=_xml(result.name),
+        assertions=str(result.expectation_count),
+        time=f"{result.duration:.3f}",
+    )
+    if result.outcome is Outcome.SKIPPED:
+        ET.SubElement(case, "skipped", message=_xml(result.summary))
+    elif result.outcome is Outcome.FAILED:
+        kind = result.failures[0].expectation if result.failures else "expectation"
+        ET.SubElement(case, "failure", message=_xml(result.summary), type=kind).text = _xml(result.details())
+    elif result.outcome is Outcome.ERROR:
+        kind = result.error_type or "error"
+        ET.SubElement(case, "error", message=_xml(result.summary), type=kind).text = _xml(result.details())
+
+
+def _set_counts(element: ET.Element, results: Iterable[CheckResult], duration: float) -> None:
+    outcomes = [result.outcome for result in results]
+    element.set("tests", str(len(outcomes)))
+    element.set("failures", str(outcomes.count(Outcome.FAILED)))
+    element.set("errors", str(outcomes.count(Outcome.ERROR)))
+    element.set("skipped", str(outcomes.count(Outcome.SKIPPED)))
+    element.set("time", f"{duration:.3f}")
+
+
+def _xml(text: str) -> str:
+    return _NOT_XML.sub(lambda match: match[0].encode("unicode_escape", "backslashreplace").decode(), text)
+
+
+def _rule(text: str, mark: str) -> str:
+    return f" {text} ".center(_WIDTH, mark)

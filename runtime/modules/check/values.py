@@ -1,0 +1,201 @@
+"""Tensors as expectations compare them: their bytes on the host, which elements differ, and how that is said.
+
+Large tensors are compared by parts, so that wide copies of their elements stay small.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ....formats.element_type import format_shape_and_type
+from ....hal_vulkan import BufferView, EncodingType
+from ...values.format import format_value
+from .log import ElementDifference
+
+__all__ = ["Differing", "HostView", "describe_difference", "differing_bits", "far_apart", "zeros"]
+
+Array: TypeAlias = npt.NDArray[np.generic]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Magnitude: TypeAlias = npt.NDArray[np.float64]
+
+_CHUNK: Final = 1 << 20
+
+
+class HostView:
+    """A buffer view and its bytes, read.
+
+    Attributes:
+        view: what was read.
+        data: its bytes as they were then.
+        count: number of elements.
+        is_dense: whether elements are packed in row-major order; else only bytes are known.
+    """
+
+    def __init__(self, view: BufferView, data: bytes) -> None:
+        self.view = view
+        self.data = data
+        self.count = view.element_count
+        self.is_dense = view.encoding is EncodingType.DENSE_ROW_MAJOR
+
+    @functools.cached_property
+    def array(self) -> Array | None:
+        """The elements; ``None`` where they are not dense or NumPy has no type for them."""
+        if not self.is_dense or self.view.element_type.dtype is None:
+            return None
+        return self.view.element_type.unpack(self.data, self.view.shape)
+
+    @functools.cached_property
+    def flat(self) -> Array:
+        """The elements in one row; only where there is an ``array``."""
+        assert self.array is not None
+        return self.array.reshape(-1)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether elements have values and are not mere bytes."""
+        return self.array is not None and not self.view.element_type.is_opaque
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether elements are floats or complex numbers."""
+        return self.array is not None and (self.view.element_type.is_float or self.view.element_type.is_complex)
+
+    @property
+    def kind(self) -> str:
+        """Shape and type, and the encoding where it is not dense."""
+        text = format_shape_and_type(self.view.shape, self.view.element_type)
+        return text if self.is_dense else f"{text} ({self.view.encoding.name.lower()} encoding)"
+
+    def bits(self) -> npt.NDArray[np.uint8]:
+        """The elements' bytes, a row an element; 4-bit elements have one each, what fills up the last byte is left out."""
+        element_type = self.view.element_type
+        data = self.data
+        if element_type.is_sub_byte:
+            assert self.array is not None
+            data = self.array.tobytes()
+        return np.frombuffer(data, np.uint8).reshape(self.count, element_type.byte_count)
+
+    def index(self, position: int) -> tuple[int, ...]:
+        """The indices of an element."""
+        return tuple(int(i) for i in np.unravel_index(position, self.view.shape)) if self.view.shape else ()
+
+    def element(self, position: int) -> str:
+        """One element's value, with all digits that tell it from its neighbours."""
+        if self.has_values:
+            return str(self.flat[position])
+        size = self.view.element_type.byte_count
+        return self.data[position * size : (position + 1) * size].hex().upper()
+
+    def format(self, max_elements: int) -> str:
+        """The text form, cut short after about ``max_elements``."""
+        if self.array is None:
+            return f"{self.kind} of {len(self.data)} bytes"
+        element_type, shape = self.view.element_type, self.view.shape
+        if self.count <= max_elements:
+            return format_value(self.array, max_elements=None, element_type=element_type)
+        # What is printed of a large tensor is a corner of it: the rest is not even made into text.
+        corner = []
+        room = max(max_elements, 1)
+        for length in reversed(shape):
+            corner.append(slice(min(length, room)))
+            room = max(room // length, 1) if room >= length else 1
+        text = format_value(self.array[tuple(reversed(corner))], max_elements=None, element_type=element_type)
+        return f"{format_shape_and_type(shape, element_type)}={text.partition('=')[2].rstrip(']')}..."
+
+
+@dataclass(slots=True)
+class Differing:
+    """Which elements are not as expected.
+
+    Attributes:
+        count: how many.
+        first: the first of them, by position in row-major order.
+        largest: the one with the largest finite difference, where differences were computed.
+    """
+
+    count: int = 0
+    first: tuple[int, ...] = ()
+    largest: int | None = None
+
+
+def zeros(value: HostView, shown: int) -> Differing:
+    """The elements that are zero: of floats 0.0 and -0.0, no NaN."""
+
+    def differs(part: slice) -> tuple[Mask, None]:
+        with np.errstate(all="ignore"):
+            return ~value.flat[part].astype(np.bool_), None
+
+    return _scan(value.count, differs, shown)
+
+
+def differing_bits(left: HostView, right: HostView, shown: int) -> Differing:
+    """The elements whose bits differ. Both views are dense and of one type and shape."""
+    a, b = left.bits(), right.bits()
+    return _scan(left.count, lambda part: ((a[part] != b[part]).any(axis=1), None), shown)
+
+
+def far_apart(left: HostView, right: HostView, atol: float, rtol: float, shown: int) -> Differing:
+    """The elements that do not satisfy ``|left - right| <= atol + rtol * |right|``, of views of one floating type and shape.
+
+    A NaN is near a NaN, and an infinity only to itself. Computed in f64, of complex numbers by absolute values.
+    """
+    wide = np.complex128 if left.view.element_type.is_complex else np.float64
+
+    def differs(part: slice) -> tuple[Mask, Magnitude]:
+        with np.errstate(all="ignore"):
+            a, b = left.flat[part].astype(wide), right.flat[part].astype(wide)
+            distance: Magnitude = np.abs(a - b)
+            # An infinite right side makes every bound infinite; only itself is near it.
+            near = (distance <= atol + rtol * np.abs(b)) & np.isfinite(b)
+            return ~(near | (a == b) | (np.isnan(a) & np.isnan(b))), distance
+
+    return _scan(left.count, differs, shown)
+
+
+def _scan(count: int, differs: Callable[[slice], tuple[Mask, Magnitude | None]], shown: int) -> Differing:
+    """Goes over the elements by parts, with a function that says of each part which differ, and by how much."""
+    found = Differing()
+    largest = -1.0
+    for start in range(0, count, _CHUNK):
+        wrong, distance = differs(slice(start, min(start + _CHUNK, count)))
+        positions = np.flatnonzero(wrong)
+        if not positions.size:
+            continue
+        found.count += positions.size
+        if len(found.first) < shown:
+            found.first += tuple(start + int(i) for i in positions[: shown - len(found.first)])
+        if distance is not None:
+            sizes = distance[positions]
+            # Where a NaN or an infinity meets a number there is no difference to compare with.
+            sizes = np.where(np.isfinite(sizes), sizes, -1.0)
+            place = int(np.argmax(sizes))
+            if sizes[place] > largest:
+                largest = float(sizes[place])
+                found.largest = start + int(positions[place])
+    return found
+
+
+def describe_difference(
+    left: HostView, right: HostView, position: int, tolerances: tuple[float, float] | None
+) -> ElementDifference:
+    """One element of two views that differ there, with its ``atol`` and ``rtol`` if tolerances apply."""
+    distance: float | None = None
+    tolerance: float | None = None
+    if left.view.element_type.is_integer and left.has_values:
+        distance = float(abs(int(left.flat[position]) - int(right.flat[position])))
+    elif left.is_floating:
+        with np.errstate(all="ignore"):
+            a = left.flat[position : position + 1].astype(np.complex128)
+            b = right.flat[position : position + 1].astype(np.complex128)
+            size = float(np.abs(a - b)[0])
+            distance = None if math.isnan(size) else size
+            if tolerances is not None and np.isfinite(b[0]):
+                tolerance = tolerances[0] + tolerances[1] * float(np.abs(b)[0])
+    return ElementDifference(left.index(position), left.element(position), right.element(position), distance, tolerance)

@@ -1,0 +1,314 @@
+"""Buffers whose memory goes back with their last reference, and the allocator that gives it out again.
+
+A compiled function allocates its results and its transients anew at each call, in the same sizes. A ``HalAllocator`` keeps
+the memory of buffers that are gone and hands it out for the next buffer of the same kind once the device is past its last
+use: that saves the native allocation and, since addresses come again, the recording of commands (hal_command_buffer.py).
+
+Thread rule: an allocator may be used from any thread. Finalisers only take a note of what is to be given back.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import insort
+from collections import deque
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from ....hal_vulkan import Buffer, BufferUsage, Device, MemoryAccess, MemoryTypeFlags
+from ....status import ClosedError, InvalidArgumentError
+from .semaphore import HalSemaphore
+
+if TYPE_CHECKING:
+    from ....hal_vulkan.memory.allocator import Allocation
+
+__all__ = ["HalAllocator", "HalBuffer"]
+
+Kind: TypeAlias = tuple[int, int, int]  # bytes, memory type and usage as modules ask for them
+# Where the memory lies, the number and the payload of the last submission that may use it, and the buffer that is gone.
+Free: TypeAlias = "tuple[int, int, int, HalBuffer]"
+
+_NEVER: Final = 1 << 64
+_MOST_LOOKED_AT: Final = 4  # buffers that the device may not be past, before memory is allocated anew
+_LEAST_BUDGET: Final = 64 << 20
+_HEAP_SHARE: Final = 16
+_DEVICE_LOCAL: Final = 0x20
+# What makes results readable in place where the host sees device memory anyway, as for arrays (runtime/device.py).
+_MAPPED: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.HOST_COHERENT | MemoryTypeFlags.HOST_CACHED
+
+
+class HalBuffer(Buffer):
+    """A buffer that gives its memory back by itself.
+
+    Attributes:
+        allocator: where the memory goes.
+        kind: what may use the memory next; ``None`` for memory that is not given out again.
+        owners: how many hold on to the allocation (``buffer.allocation.preserve``).
+    """
+
+    __slots__ = ("allocator", "kind", "owners")
+
+    def __init__(
+        self,
+        allocator: HalAllocator,
+        allocation: Allocation,
+        size: int,
+        memory_type: MemoryTypeFlags,
+        usage: BufferUsage,
+        access: MemoryAccess = MemoryAccess.ALL,
+        kind: Kind | None = None,
+    ) -> None:
+        super().__init__(allocator.device, allocation, allocation.offset, size, memory_type, usage, access)
+        self.allocator = allocator
+        self.kind = kind
+        self.owners = 1
+
+    def successor(self) -> HalBuffer:
+        """A new buffer over the memory of this one, which is gone."""
+        new = HalBuffer.__new__(HalBuffer)
+        new.device = self.device
+        new._allocation = self._allocation
+        new._closed = False
+        new._pointer = self._pointer
+        new.handle = self.handle
+        new.block_serial = self.block_serial
+        new.offset = self.offset
+        new.size = self.size
+        new.descriptor = self.descriptor
+        new.bindable = self.bindable
+        new.memory_type = self.memory_type
+        new.usage = self.usage
+        new.access = self.access
+        new.parent = None
+        new.allocator = self.allocator
+        new.kind = self.kind
+        new.owners = 1
+        return new
+
+    def close(self) -> None:
+        """Gives the memory back, for others to use once queues that use it have retired; idempotent."""
+        if not self._closed:
+            self._closed = True
+            self.device.close_epoch += 1
+            self.allocator.take_back(self)
+
+    def __del__(self) -> None:
+        if not self._closed:
+            allocator = self.allocator
+            if allocator.is_closed or self.size > allocator.budget:
+                self.device.dropped.append(self)
+            else:
+                allocator.returned.append(self)
+
+
+class HalAllocator:
+    """The memory of one context on one device; what ``!hal.allocator`` refers to.
+
+    Attributes:
+        device: whose memory.
+        budget: bytes kept at most for next uses.
+        returned: buffers whose last reference went since they were looked at.
+        timeline, number, payload: the last submission of the context: its semaphore, its number on the queue and its
+            payload. Set by hal_device.py.
+        is_closed: whether it keeps nothing any more.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_free",
+        "_kept",
+        "_lock",
+        "_queue",
+        "budget",
+        "device",
+        "is_closed",
+        "number",
+        "payload",
+        "returned",
+        "timeline",
+    )
+
+    def __init__(self, device: Device, timeline: HalSemaphore) -> None:
+        self.device = device
+        self.timeline = timeline
+        self.number = 0
+        self.payload = 0
+        self.returned: deque[HalBuffer] = deque()
+        self.is_closed = False
+        self._queue = device.compute_queue
+        self._lock = threading.Lock()
+        self._free: dict[Kind, list[Free]] = {}
+        self._kept = 0
+        local = max((heap.size for heap in device.profile.memory_heaps if heap.flags & 1), default=0)
+        self.budget = max(_LEAST_BUDGET, local // _HEAP_SHARE)
+        device.caches.add(self)
+
+    @property
+    def kept(self) -> int:
+        """Bytes kept for next uses."""
+        return self._kept
+
+    def allocate(self, memory_type: int, usage: int, size: int) -> HalBuffer:
+        """A buffer with undefined contents.
+
+        Args:
+            memory_type, usage: bits as modules have them (hal_vulkan/memory/memory_type.py).
+            size: bytes.
+
+        Raises:
+            InvalidArgumentError: a negative size, or unknown bits.
+            ResourceExhaustedError: no memory.
+        """
+        if self.returned:
+            self._collect()
+        kind = (size, memory_type, usage)
+        free = self._free.get(kind)
+        if free:
+            # The lowest address first: so calls that follow each other get the same memory, and calls that overlap get the same few in
+            # every combination as rarely as may be; for memory that came before, commands are recorded already.
+            found: HalBuffer | None = None
+            passed = []
+            try:
+                for _ in range(_MOST_LOOKED_AT):
+                    entry = free.pop(0)
+                    if self._is_past(entry):
+                        found = entry[3]
+                        break
+                    passed.append(entry)
+            except IndexError:  # those were all, or another thread took the last
+                pass
+            for entry in passed:
+                insort(free, entry)
+            if found is not None:
+                self._kept -= size
+                return found.successor()
+        return self._allocate_new(kind)
+
+    def _is_past(self, entry: Free) -> bool:
+        _, number, payload, _ = entry
+        return self.timeline._reached >= payload or self._queue.completed >= number or self._retired(number)
+
+    def _allocate_new(self, kind: Kind) -> HalBuffer:
+        size, memory_type, usage = kind
+        if size < 0:
+            raise InvalidArgumentError(f"a buffer's size must not be negative, got {size}")
+        flags = MemoryTypeFlags(memory_type)
+        if memory_type & _DEVICE_LOCAL and not self.device.plan.staging:
+            flags |= _MAPPED
+        allocation = self.device.allocate(size, flags)
+        return HalBuffer(self, allocation, size, flags, BufferUsage(usage), kind=kind)
+
+    def adopt(self, buffer: Buffer) -> HalBuffer:
+        """The memory of a buffer that has no other owner, as one that gives it back by itself."""
+        return HalBuffer(
+            self, buffer._allocation, buffer.size, buffer.memory_type, buffer.usage, buffer.access, kind=None
+        )
+
+    def _retired(self, number: int) -> bool:
+        self._queue.retire()
+        return self._queue.completed >= number
+
+    def take_back(self, buffer: HalBuffer) -> None:
+        """Memory that its owner gave back: kept for the next use, or freed. For ``HalBuffer.close``."""
+        self.returned.append(buffer)
+        self._collect()
+
+    def _collect(self) -> None:
+        """Sorts in what came back. Call it with no lock held."""
+        device, queue = self.device, self._queue
+        # Read before anything is popped: what used the buffers was submitted before they were dropped.
+        number = max(queue._preparing, queue._submitted)
+        payload = self.payload if number == self.number else _NEVER
+        if (
+            self.is_closed
+            or device.held
+            or device.lost is not None
+            or device._closed
+            or (len(device.queues) > 1 and not all(q is queue or q.is_idle for q in device.queues))
+        ):
+            self._free_returned()
+            return
+        returned, free = self.returned, self._free
+        while returned:
+            try:
+                buffer = returned.popleft()
+            except IndexError:  # another thread took the last
+                break
+            kind = buffer.kind
+            # Host views (NumPy arrays over the memory) may outlive the buffer.
+            if kind is None or buffer._allocation.exports or buffer.size > self.budget:
+                self._release(buffer)
+                continue
+            self._kept += buffer.size
+            entry = (buffer.block_serial << 48 | buffer.offset, number, payload, buffer)
+            try:
+                insort(free[kind], entry)
+            except KeyError:
+                free[kind] = [entry]
+        if self._kept > self.budget or len(free) > 256:
+            self.trim(self.budget // 2)
+
+    def _free_returned(self) -> None:
+        while self.returned:
+            try:
+                buffer = self.returned.popleft()
+            except IndexError:
+                break
+            self._release(buffer)
+
+    def _release(self, buffer: HalBuffer) -> None:
+        if not self.device.abandoned:
+            buffer._closed = True
+            self.device.retire_allocation(buffer._allocation)
+
+    def trim(self, keep: int = 0) -> None:
+        """Frees memory that is kept for next uses, until no more than ``keep`` bytes are left."""
+        self._free_returned()
+        with self._lock:
+            for kind in list(self._free):
+                free = self._free[kind]
+                while free and (self._kept > keep or not keep):
+                    try:
+                        buffer = free.pop()[3]
+                    except IndexError:
+                        break
+                    self._kept -= buffer.size
+                    self._release(buffer)
+                if not free:
+                    del self._free[kind]
+
+    def close(self) -> None:
+        """Frees what is kept; buffers that are still there free themselves. Idempotent."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.trim()
+
+    def __repr__(self) -> str:
+        return f"<HalAllocator of {self.device.profile.name}, {self._kept} bytes kept>"
+
+
+def check_buffer(buffer: object, what: str = "buffer") -> Buffer:
+    """The buffer, open; InvalidArgumentError for anything else.
+
+    Raises:
+        ClosedError: it was closed.
+    """
+    if not isinstance(buffer, Buffer):
+        got = "null" if buffer is None else type(buffer).__name__
+        raise InvalidArgumentError(f"{what}: expected a !hal.buffer, got {got}")
+    if buffer.is_closed:
+        raise ClosedError(f"{what}: this buffer of {buffer.size} bytes was closed")
+    return buffer
+
+
+def root_of(buffer: Buffer) -> Buffer:
+    """The buffer that owns the memory: itself, or what it is a subspan of."""
+    while buffer.parent is not None:
+        buffer = buffer.parent
+    return buffer
+
+
+def subspan(buffer: Buffer, offset: int, size: int) -> Buffer:
+    """Bytes ``[offset, offset + size)``; all that follow for a size of -1. The buffer itself where that is all of it."""
+    if not offset and (size == buffer.size or size == -1):
+        return buffer
+    return buffer.subspan(offset, None if size == -1 else size)

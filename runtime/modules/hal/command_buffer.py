@@ -1,0 +1,375 @@
+"""Command buffers as compiled modules record them.
+
+They keep alive what they name (executables, buffers), give themselves back with their last reference, and take binding
+tables of ``(buffer, offset, length)``. What is recorded for a table is kept by the memory ranges in it, not by the buffers:
+a recording holds no buffer of a table, and is right for whoever owns the ranges when they come again.
+
+Thread rule: record in one thread at a time; submit from any.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ....hal_vulkan import BindingSlot, Buffer, CommandBuffer, CommandBufferState, ComputePipeline, Device
+from ....hal_vulkan.commands.recording import Recording
+from ....status import InvalidArgumentError, OutOfRangeError, UnimplementedError
+from .buffer import check_buffer, root_of, subspan
+from .executable import HalExecutable
+from .mirror import Mirror, Use
+
+if TYPE_CHECKING:
+    from ....hal_vulkan.commands.timestamps import TimestampRecorder
+    from .timed_recordings import TimedRecordings
+
+__all__ = ["BindingReference", "HalCommandBuffer", "TableEntry"]
+
+TableEntry = tuple[Buffer | None, int, int]
+"""A buffer, or ``None`` for a slot that is not used; offset and length in bytes, -1 for all that follow."""
+
+BindingReference = tuple[int, int, Buffer | None, int, int]
+"""Reserved, slot, buffer (``None``: the slot's), offset and length in bytes, -1 for all that follow."""
+
+_MOST_RECORDINGS: Final = 64  # as many calls in flight as find their commands recorded
+_NULL_ENTRY: Final = bytes(32)
+_RANGE: Final = struct.Struct("=QQ")
+_DISPATCH_ARGUMENTS_IN_BUFFERS: Final = 0x4 | 0x8 | 0x10
+
+
+class HalCommandBuffer(CommandBuffer):
+    """A command buffer of the VM; ``begin`` is called by whoever makes it."""
+
+    __slots__ = (
+        "_by_range",
+        "_executables",
+        "_mirrors",
+        "_muted",
+        "_peers",
+        "_static",
+        "_timed",
+        "_used_slots",
+        "_uses",
+    )
+
+    def __init__(
+        self,
+        device: Device,
+        *,
+        one_shot: bool = False,
+        binding_capacity: int = 0,
+        name: str = "commands",
+        peers: Container[Device] = (),
+        timing: bool = False,
+        muted: bool = False,
+    ) -> None:
+        """Args: ``peers`` are the other devices whose buffers it takes (hal_mirror.py), ``muted`` has it note its dispatches where ``timing``
+        would time them; the others are ``CommandBuffer``'s."""
+        device.check_usable()
+        super().__init__(device, one_shot=one_shot, binding_capacity=binding_capacity, timing=timing, name=name)
+        self._peers = peers
+        self._mirrors: dict[Buffer, Mirror] = {}
+        self._uses: dict[int, set[Use]] = {}
+        self._executables: set[HalExecutable] = set()
+        self._static: list[Buffer | ComputePipeline] = []
+        self._used_slots: set[int] = set()
+        self._by_range: dict[bytes, Recording] = {}
+        self._timed: TimedRecordings | None = None
+        self._muted = muted
+
+    # -- recording -----------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        super()._open()
+        if self._muted and self._recording is not None and self._recording.timestamps is not None:
+            self._recording.timestamps.mute()
+
+    def reference(
+        self, slot: int, buffer: Buffer | None, offset: int, size: int, *, written: bool = True
+    ) -> Buffer | BindingSlot:
+        """A range of a buffer, or of the slot's where there is none; ``written`` if the command may write it."""
+        if buffer is None:
+            if self.binding_capacity == 0:
+                raise InvalidArgumentError(
+                    f"{self.name}: a null buffer stands for slot {slot} of a binding table, but the command buffer was created "
+                    "with no binding capacity"
+                )
+            if size < -1:
+                raise OutOfRangeError(f"{self.name}: a range of slot {slot} has a length of {size} bytes")
+            self._used_slots.add(slot)
+            if self._peers:
+                self._uses.setdefault(slot, set()).add((offset, size, written))
+            return BindingSlot(slot, offset, None if size == -1 else size)
+        found = subspan(check_buffer(buffer, self.name), offset, size)
+        if found.device is not self.device and found.device in self._peers:
+            root = root_of(buffer)
+            mirror = self._mirrors.get(root)
+            if mirror is None:
+                mirror = self._mirrors[root] = Mirror(self.device, root, 0, root.size)
+            found = mirror.part(found.offset - root.offset, found.size, written)
+        self._static.append(found)
+        return found
+
+    def record_dispatch_of(
+        self,
+        executable: HalExecutable,
+        function: int,
+        groups: tuple[int, int, int],
+        flags: int,
+        constants: Sequence[int],
+        bindings: Sequence[BindingReference],
+    ) -> None:
+        """``dispatch`` as modules ask for it. Workgroup counts are unsigned; one of 0 does nothing.
+
+        Raises:
+            OutOfRangeError: no such function, or a range outside its buffer.
+            InvalidArgumentError: a wrong number of bindings or constants.
+            ResourceExhaustedError: many more workgroups than the device dispatches at once.
+        """
+        resolved, push = self._dispatch_arguments(executable, function, flags, constants, bindings)
+        x, y, z = groups
+        if x < 0 or y < 0 or z < 0:
+            x, y, z = x & 0xFFFFFFFF, y & 0xFFFFFFFF, z & 0xFFFFFFFF
+        most = self._groups_max
+        if not (x and y and z):
+            self._check_recording()
+        elif x <= most[0] and y <= most[1] and z <= most[2]:
+            self.dispatch(executable.pipeline(function), resolved, (x, y, z), push)
+        else:
+            for pipeline, part in executable.parts(function, (x, y, z)):
+                if self.binding_capacity:
+                    self._static.append(pipeline)
+                self.dispatch(pipeline, resolved, part, push)
+
+    def record_dispatch_indirect_of(
+        self,
+        executable: HalExecutable,
+        function: int,
+        workgroups: Buffer | BindingSlot,
+        flags: int,
+        constants: Sequence[int],
+        bindings: Sequence[BindingReference],
+    ) -> None:
+        """``dispatch_indirect`` as modules ask for it: three uint32 counts in ``workgroups``."""
+        resolved, push = self._dispatch_arguments(executable, function, flags, constants, bindings)
+        self.dispatch_indirect(executable.pipeline(function), resolved, workgroups, 0, push)
+
+    def _dispatch_arguments(
+        self,
+        executable: HalExecutable,
+        function: int,
+        flags: int,
+        constants: Sequence[int],
+        bindings: Sequence[BindingReference],
+    ) -> tuple[list[Buffer | BindingSlot], bytes]:
+        if executable.device is not self.device:
+            raise InvalidArgumentError(
+                f"{self.name}: the executable was made for {executable.device.profile.name}, the command buffer for "
+                f"{self.device.profile.name}"
+            )
+        if flags & _DISPATCH_ARGUMENTS_IN_BUFFERS:
+            raise UnimplementedError(
+                f"{self.name}: dispatch flags {flags:#x} ask for arguments that the Vulkan dispatch ABIs do not have"
+            )
+        pipeline = executable.pipeline(function)
+        self._executables.add(executable)
+        if self.binding_capacity:
+            self._static.append(pipeline)
+        resolved: list[Buffer | BindingSlot] = []
+        writes = pipeline.writes if self._peers else ()
+        for index, (_, slot, buffer, offset, size) in enumerate(bindings):
+            if not size:
+                # Nothing can be bound that has no bytes; a shader does not touch what is empty.
+                resolved.append(executable.empty_buffer())
+            else:
+                written = index >= len(writes) or writes[index]
+                resolved.append(self.reference(slot, buffer, offset, size, written=written))
+        return resolved, struct.pack(f"<{len(constants)}i", *constants)
+
+    # -- submission ----------------------------------------------------------------------------------
+
+    @property
+    def mirrors(self) -> tuple[Mirror, ...]:
+        """The stand-ins for buffers of other devices that were recorded."""
+        return tuple(self._mirrors.values())
+
+    def uses(self, slot: int) -> frozenset[Use]:
+        """What it does with the range of a slot, where it takes buffers of other devices."""
+        return frozenset(self._uses.get(slot, ()))
+
+    def _recording_for(self, table: Sequence[Any], timed: TimedRecordings | None = None) -> Recording:
+        device = self.device
+        if self._checked_epoch != device.close_epoch:
+            self._check_static()
+        parts = []
+        try:
+            for buffer, offset, size in table:
+                if buffer._closed or buffer.parent is not None or buffer.device is not device:
+                    self._check_entry(buffer)
+                if not offset and size == buffer.size:
+                    parts.append(buffer.descriptor)
+                else:
+                    parts.append(_range_key(buffer, offset, size))
+        except AttributeError:
+            parts = [self._checked_key(entry) for entry in table]
+        key = b"".join(parts)
+        if timed is not None:
+            return timed.take(key) or self._record(table, timing=True)
+        found = self._by_range.get(key)
+        if found is None:
+            found = self._record_for(key, table)
+        return found
+
+    def _checked_key(self, entry: object) -> bytes:
+        if not isinstance(entry, tuple) or len(entry) != 3:
+            raise InvalidArgumentError(f"{self.name}: a binding table has entries of (buffer, offset, length)")
+        buffer, offset, size = entry
+        if buffer is None:
+            return _NULL_ENTRY
+        self._check_entry(buffer)
+        return _range_key(buffer, offset, size)
+
+    def _check_entry(self, buffer: object) -> None:
+        found = check_buffer(buffer, f"the binding table of {self.name}")
+        if found.device is not self.device:
+            raise InvalidArgumentError(
+                f"{self.name} runs on {self.device.profile.name}, but a buffer of its binding table is of another device; copy "
+                "it over through the host"
+            )
+
+    def _check_static(self) -> None:
+        """What was recorded directly must still be there; what came in a table is looked at at each submission."""
+        recording = Recording.__new__(Recording)
+        recording.resources = self._static
+        self._check_open(recording)
+
+    def _record_for(self, key: bytes, table: Sequence[Any]) -> Recording:
+        recording = self._record(table)
+        while len(self._by_range) >= _MOST_RECORDINGS:
+            self.device.release_recording(self._by_range.pop(next(iter(self._by_range))))
+        self._by_range[key] = recording
+        return recording
+
+    def _record(self, table: Sequence[Any], *, timing: bool = False) -> Recording:
+        resolved: list[Buffer | None] = []
+        for buffer, offset, size in table:
+            resolved.append(None if buffer is None else subspan(buffer, offset, size))
+        for slot in self._used_slots:
+            if slot >= len(resolved) or resolved[slot] is None:
+                what = "is null" if slot < len(resolved) else f"is beyond its {len(resolved)} entries"
+                raise InvalidArgumentError(f"{self.name} uses slot {slot} of its binding table, which {what}")
+        self._timing = timing
+        try:
+            recording = self._replay(resolved)  # type: ignore[arg-type]  # slots that are null are not used
+        finally:
+            self._timing = False
+        # The ranges are answered for by the key; a buffer that is kept here would never be given back.
+        recording.resources = self._static
+        for bound in recording.bound:
+            bound.buffers = ()
+        return recording
+
+    # -- profiles ------------------------------------------------------------------------------------
+
+    @property
+    def is_timeable(self) -> bool:
+        """Whether it can be submitted with timestamps for each dispatch: its native commands are not recorded yet, or with them."""
+        return bool(self.binding_capacity) or self._timing is True
+
+    @property
+    def locations(self) -> tuple[Mapping[str, str], ...]:
+        """For each executable that it uses: where in the source its functions are from, by name."""
+        return tuple(executable.locations for executable in self._executables)
+
+    def noted(self) -> tuple[TimestampRecorder | None, tuple[Mapping[str, str], ...]] | None:
+        """What is known of its dispatches if it is submitted without timestamps: what noted them, and source locations.
+
+        Returns:
+            nothing that noted them, where it cannot be timed; ``None`` where it has to be, as they are in no recording yet, or it was recorded so.
+        """
+        if self.binding_capacity:
+            timed = self._timed
+            return None if timed is None or timed.timestamps is None else (timed.timestamps, timed.locations)
+        if self._timing is not True:
+            return None, ()
+        recording = self._recording
+        if not self._muted or recording is None:
+            return None
+        self._timing = False  # nothing is to be read from it when it has run
+        return recording.timestamps, self.locations
+
+    def prepare_timed(self, bindings: Sequence[Any] | None, timed: TimedRecordings) -> Recording:
+        """``prepare`` with timestamps. The recording is the caller's, for one submission. For the queue of a profile."""
+        if not self.binding_capacity:
+            recording = self.prepare(bindings)
+            self._recording = None
+            return recording
+        if self.state is not CommandBufferState.EXECUTABLE:
+            self._check_executable()
+        recording = self._recording_for(bindings or (), timed)
+        if self.one_shot:
+            self.state = CommandBufferState.SUBMITTED
+        return recording
+
+    def unprepare_timed(self, recording: Recording) -> bool:
+        """Takes ``prepare_timed`` back, after a submission that failed; whether the recording is its own again."""
+        if self.state is CommandBufferState.SUBMITTED:
+            self.state = CommandBufferState.EXECUTABLE
+        if self.binding_capacity or self.state is not CommandBufferState.EXECUTABLE:
+            return False
+        self._recording = recording
+        return True
+
+    def timed_recordings(self, make: Callable[[], TimedRecordings]) -> TimedRecordings:
+        """Those kept for the profile that is on."""
+        if self._timed is None or self._timed.is_dropped:
+            self._timed = make()
+        return self._timed
+
+    def drop_timed(self) -> None:
+        """The profile is over."""
+        timed, self._timed = self._timed, None
+        if timed is not None:
+            timed.drop()
+
+    def _holds(self, recording: Recording) -> bool:
+        return recording is self._recording or any(recording is one for one in self._by_range.values())
+
+    # -- end -----------------------------------------------------------------------------------------
+
+    def _drop(self) -> None:
+        for recording in self._by_range.values():
+            self.device.release_recording(recording)
+        self._by_range.clear()
+        self.drop_timed()
+        self._static = []
+        self._used_slots = set()
+        for mirror in self._mirrors.values():
+            mirror.close()
+        self._mirrors = {}
+        self._uses = {}
+        super()._drop()
+
+    def __del__(self) -> None:
+        # The garbage collector may come at any point, under any lock: only a note is taken (docs/design/hal.md).
+        if hasattr(self, "_by_range") and (
+            self._recording is not None
+            or self._by_range
+            or self._timed
+            or self._mirrors
+            or self.state is CommandBufferState.RECORDING
+        ):
+            self.device.dropped.append(self)
+
+
+def _range_key(buffer: Buffer, offset: int, size: int) -> bytes:
+    """What ``Buffer.descriptor`` of the range would be."""
+    if size == -1:
+        size = buffer.size - offset
+    if offset < 0 or size < 0 or offset + size > buffer.size:
+        raise OutOfRangeError(
+            f"binding table: bytes [{offset}, {offset + size}) do not lie within the buffer of {buffer.size} bytes"
+        )
+    descriptor = buffer.descriptor
+    return descriptor[:8] + _RANGE.pack(buffer.offset + offset, size) + descriptor[24:]

@@ -1,0 +1,361 @@
+"""Fences as compiled modules know them: made before anything is submitted, bound when something is.
+
+A ``HalFence`` starts *unbound*: a plain object, no semaphore. It is bound once,
+
+- to the payload that a submission signals on its context's timeline,
+- to the payloads of another fence, by operations that wait for one fence, need no device and signal the other,
+- to nothing, when it is signalled from the host or by an operation that waits for nothing, or
+- to a semaphore of its own, when somebody asks for its timepoints before (it is *materialised*); what is to signal it then
+  signals that semaphore.
+
+Thread rule: every function and method may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Final, TypeAlias
+
+from ....awaiting import await_source
+from ....hal_vulkan import Device, Fence, TimelineSemaphore
+from ....hal_vulkan.sync.fence import FenceNotification
+from ....hal_vulkan.sync.notifier import Notification
+from ....status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError
+from .semaphore import HalSemaphore
+
+__all__ = ["AnyFence", "HalFence", "Points", "fail", "join", "points_of", "signal", "signal_after", "wait_points"]
+
+Points: TypeAlias = tuple[tuple[TimelineSemaphore, int], ...]
+AnyFence: TypeAlias = "HalFence | Fence"
+
+# Held for a few assignments only: which of two threads binds a fence first.
+_transition: Final = threading.Lock()
+
+
+class HalFence:
+    """A fence of the VM; a wait source (vm/wait/source.py).
+
+    Attributes:
+        device: where its semaphore is made, if it ever needs one.
+        bound: its timepoints, or ``None`` while it is unbound. Read it, never write it.
+        failure: what it failed with by itself, apart from its semaphores; or ``None``.
+    """
+
+    quick_query = True  # loops ask once more before they have themselves told (vm/wait/deferred.py)
+    __slots__ = ("__weakref__", "bound", "device", "failure")
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.bound: Points | None = None
+        self.failure: PumiceError | None = None
+
+    # -- binding -------------------------------------------------------------------------------------
+
+    def bind(self, points: Points) -> bool:
+        """Binds it to what was submitted; ``False`` if it was bound before, perhaps by somebody who waits for it."""
+        with _transition:
+            if self.bound is None:
+                self.bound = points
+                return True
+        return False
+
+    def points(self) -> Points:
+        """Its timepoints; an unbound one is materialised. Those of a failed fence are those it had before."""
+        points = self.bound
+        if points is None:
+            # Not under the lock: whoever comes second drops what it made.
+            own = HalSemaphore(self.device, "fence")
+            if not self.bind(((own, 1),)):
+                own.close()
+            points = self.bound
+            assert points is not None
+        return points
+
+    def signal(self) -> None:
+        """Signals it from the host.
+
+        Raises:
+            FailedPreconditionError: submitted work is to signal it.
+            PumiceError: it has failed.
+        """
+        if self.failure is not None:
+            raise self.failure.again()
+        if self.bind(()):
+            return
+        for semaphore, value in self.points():
+            if not semaphore.has_reached(value):
+                if semaphore.scheduled >= value:
+                    raise FailedPreconditionError(
+                        "this fence is signalled by work already submitted; signal each fence once"
+                    )
+                semaphore.signal(value)
+
+    def fail(self, error: PumiceError) -> None:
+        """Fails it for good; a second failure is ignored. Work that was submitted to signal it is not recalled."""
+        with _transition:
+            if self.failure is not None:
+                return
+            self.failure = error
+            if self.bound is None:
+                self.bound = ()
+        for semaphore, value in self.bound:
+            # A semaphore that work is to signal may be the timeline that others wait on.
+            if semaphore.scheduled < value:
+                semaphore.fail(error)
+
+    # -- waiting -------------------------------------------------------------------------------------
+
+    def query(self) -> bool:
+        """Whether it is reached; raises its failure."""
+        if self.failure is not None:
+            raise self.failure.again()
+        points = self.bound
+        if points is None:
+            return False
+        ready = True
+        for semaphore, value in points:
+            ready = semaphore.has_reached(value) and ready
+        if ready and points:
+            self.bound = ()  # lets the semaphores go
+        return ready
+
+    def wait_until(self, deadline: float | None = None) -> None:
+        """Blocks until reached or until ``time.monotonic()`` passes ``deadline``.
+
+        Raises:
+            DeadlineExceededError: the time passed first.
+            PumiceError: its failure.
+        """
+        if self.failure is not None:
+            raise self.failure.again()
+        for semaphore, value in self.points():
+            semaphore.wait(value, None if deadline is None else max(0.0, deadline - time.monotonic()))
+        if self.failure is not None:
+            raise self.failure.again()
+
+    def notify(self, callback: Callable[[PumiceError | None], None]) -> FenceNotification | Notification:
+        """Calls back once when reached or failed, perhaps at once; see ``TimelineSemaphore.notify``."""
+        if self.failure is not None:
+            failed = FenceNotification(callback, 1)
+            failed._one(self.failure)
+            return failed
+        points = self.points()
+        if len(points) == 1:
+            return points[0][0].notify(
+                points[0][1], lambda error: callback(error if error is not None else self.failure)
+            )
+
+        def call(error: PumiceError | None) -> None:
+            callback(error if error is not None else self.failure)
+
+        return Fence(points).notify(call)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Waits in a coroutine of asyncio's, or in a native function that is one; blocks nothing."""
+        return await_source(self)
+
+    def __repr__(self) -> str:
+        if self.failure is not None:
+            return f"<failed HalFence: {self.failure}>"
+        points = self.bound
+        if points is None:
+            return "<unbound HalFence>"
+        return f"<HalFence {', '.join(f'{s.name} >= {v}' for s, v in points) or 'reached'}>"
+
+
+class _JoinedFence(HalFence):
+    """Ready when all its parts are, some of which were unbound when it was made."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, device: Device, parts: Sequence[AnyFence]) -> None:
+        super().__init__(device)
+        self._parts = tuple(parts)
+
+    def bind(self, points: Points) -> bool:
+        return False
+
+    def points(self) -> Points:
+        merged: dict[TimelineSemaphore, int] = {}
+        for part in self._parts:
+            for semaphore, value in points_of(part):
+                if merged.get(semaphore, 0) < value:
+                    merged[semaphore] = value
+        return tuple(merged.items())
+
+    def signal(self) -> None:
+        for part in self._parts:
+            part.signal()
+
+    def fail(self, error: PumiceError) -> None:
+        for part in self._parts:
+            part.fail(error)
+
+    def query(self) -> bool:
+        # All of them: a failure behind a part that is not reached counts.
+        reached = [part.query() for part in self._parts]
+        return all(reached)
+
+    def wait_until(self, deadline: float | None = None) -> None:
+        for part in self._parts:
+            part.wait_until(deadline)
+
+    def notify(self, callback: Callable[[PumiceError | None], None]) -> FenceNotification | Notification:
+        joined = FenceNotification(callback, len(self._parts))
+        for part in self._parts:
+            part.notify(joined._one)
+        return joined
+
+    def __repr__(self) -> str:
+        return f"<HalFence that joins {len(self._parts)}>"
+
+
+def check_fence(fence: object) -> AnyFence:
+    """The fence; InvalidArgumentError for anything else."""
+    if isinstance(fence, (HalFence, Fence)):
+        return fence
+    what = "null" if fence is None else type(fence).__name__
+    raise InvalidArgumentError(f"expected a !hal.fence, got {what}")
+
+
+def points_of(fence: AnyFence) -> Points:
+    """All timepoints of a fence of either kind, materialised."""
+    return fence.points() if isinstance(fence, HalFence) else fence.points
+
+
+def failure_of(fence: AnyFence | None) -> PumiceError | None:
+    """What a fence failed with, as far as is known without asking the device."""
+    if fence is None:
+        return None
+    if isinstance(fence, _JoinedFence):
+        return next((error for error in map(failure_of, fence._parts) if error is not None), None)
+    if isinstance(fence, HalFence):
+        if fence.failure is not None:
+            return fence.failure
+        points = fence.bound or ()
+    else:
+        points = fence.points
+    return next((semaphore.failure for semaphore, _ in points if semaphore.failure is not None), None)
+
+
+def wait_points(fence: AnyFence | None) -> Points:
+    """The timepoints of a fence that are not reached yet, as ``Queue.submit`` takes them; none for ``None``.
+
+    Raises:
+        PumiceError: the fence's failure.
+    """
+    if fence is None:
+        return ()
+    failure = failure_of(fence)
+    if failure is not None:
+        raise failure.again()
+    return tuple((s, v) for s, v in points_of(fence) if s._reached < v and not s.has_reached(v))
+
+
+def is_reached(fence: AnyFence | None) -> bool:
+    """Whether nothing is left to wait for; raises the fence's failure."""
+    return fence is None or fence.query()
+
+
+def signal(fence: AnyFence | None) -> None:
+    """Signals a fence from the host; ``None`` is nobody's."""
+    if fence is not None:
+        fence.signal()
+
+
+def fail(fence: AnyFence | None, error: PumiceError) -> None:
+    """Fails a fence; ``None`` is nobody's."""
+    if fence is not None:
+        fence.fail(error)
+
+
+def join(fences: Iterable[AnyFence | None], device: Device | None = None) -> HalFence:
+    """A fence that is ready when all of ``fences`` are; ``None`` entries are ready.
+
+    Args:
+        fences: of either kind, bound or not, of any device.
+        device: for a join of nothing but hal_vulkan fences; taken from the fences otherwise.
+    """
+    parts = [check_fence(fence) for fence in fences if fence is not None]
+    if len(parts) == 1 and isinstance(parts[0], HalFence):
+        return parts[0]
+    if device is None:
+        owners = [part.device for part in parts if isinstance(part, HalFence)]
+        owners += [s.device for part in parts if isinstance(part, Fence) for s, _ in part.points]
+        if not owners:
+            done = HalFence.__new__(HalFence)
+            done.bound, done.failure = (), None
+            return done
+        device = owners[0]
+    joined = HalFence(device)
+    merged: dict[TimelineSemaphore, int] = {}
+    for part in parts:
+        if isinstance(part, HalFence) and (part.bound is None or isinstance(part, _JoinedFence)):
+            return _JoinedFence(device, parts)
+        if isinstance(part, HalFence) and joined.failure is None:
+            joined.failure = part.failure
+        for semaphore, value in (part.bound or ()) if isinstance(part, HalFence) else part.points:
+            if merged.get(semaphore, 0) < value:
+                merged[semaphore] = value
+    joined.bound = tuple(merged.items())
+    return joined
+
+
+def alias(wait: AnyFence | None, target: AnyFence | None) -> None:
+    """Makes ``target`` ready when ``wait`` is: what an operation that takes no time does with its two fences."""
+    if target is None:
+        return
+    failure = failure_of(wait)
+    if failure is not None:
+        target.fail(failure)
+        return
+    if wait is None:
+        points: Points = ()
+    else:
+        points = tuple((s, v) for s, v in points_of(wait) if s._reached < v)
+    if isinstance(target, HalFence) and target.bind(points):
+        return
+    if not points:
+        target.signal()
+    else:
+        signal_after(None, wait, target, None)
+
+
+def signal_after(
+    device: Device | None, wait: AnyFence | None, target: AnyFence | None, action: Callable[[], None] | None
+) -> None:
+    """Runs ``action`` on the host once ``wait`` is reached, then signals ``target``; fails it if either of the two fails.
+
+    Never blocks: where ``wait`` is pending, the action runs on its device's notifier thread, and must not block there.
+
+    Args:
+        device: not needed; names whose work it is.
+        wait: ``None`` is reached.
+        target: ``None`` is nobody's.
+        action: ``None`` does nothing. Whatever it raises, ``target`` fails with.
+    """
+    del device
+
+    def run(error: PumiceError | None) -> None:
+        if error is None:
+            try:
+                if action is not None:
+                    action()
+                signal(target)
+                return
+            except PumiceError as raised:
+                error = raised
+            except Exception as raised:  # a bug in an action must not leave a fence pending for ever
+                error = InternalError(f"an operation between two fences raised {type(raised).__name__}: {raised}")
+                error.__cause__ = raised
+        fail(target, error)
+
+    failure = failure_of(wait)
+    if failure is not None:
+        run(failure)
+    elif wait is None or wait.query():
+        run(None)
+    else:
+        wait.notify(run)

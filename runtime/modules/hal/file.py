@@ -1,0 +1,156 @@
+"""Files as compiled modules know them: bytes of the host that queues read from and write to.
+
+Thread rule: immutable, but for the bytes of a writable file; may be used from any thread.
+"""
+
+from __future__ import annotations
+
+from ....hal_vulkan import Buffer, MemoryTypeFlags
+from ....status import OutOfRangeError, PermissionDeniedError
+from .buffer import check_buffer
+from .fence import AnyFence, HalFence, failure_of, is_reached, signal_after
+from .queue import DeviceLane
+
+__all__ = ["HalFile", "read_bytes", "write_bytes"]
+
+_STAGING = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE
+
+
+class HalFile:
+    """Bytes in host memory; what ``!hal.file`` refers to.
+
+    Attributes:
+        view: the bytes, in place; it keeps what they belong to alive.
+    """
+
+    __slots__ = ("__weakref__", "view")
+
+    def __init__(self, view: memoryview) -> None:
+        self.view = view
+
+    def range(self, offset: int, size: int, what: str) -> memoryview:
+        """The bytes ``[offset, offset + size)``.
+
+        Raises:
+            OutOfRangeError: they do not lie within the file.
+        """
+        if offset < 0 or size < 0 or offset + size > self.view.nbytes:
+            raise OutOfRangeError(
+                f"{what}: bytes [{offset}, {offset + size}) do not lie within the file of {self.view.nbytes} bytes"
+            )
+        return self.view[offset : offset + size]
+
+    def read(
+        self,
+        lane: DeviceLane,
+        wait: AnyFence | None,
+        target_fence: AnyFence | None,
+        offset: int,
+        target: Buffer,
+        target_offset: int,
+        size: int,
+    ) -> None:
+        """Reads bytes into a buffer once ``wait`` is reached, then signals.
+
+        Memory that the host sees is written in place where nothing is to be waited for; else the bytes are staged now.
+
+        Raises:
+            OutOfRangeError: a range outside the file or the buffer.
+        """
+        data = self.range(offset, size, "queue.read")
+        if target_offset < 0 or target_offset + size > check_buffer(target, "queue.read").size:
+            raise OutOfRangeError(
+                f"queue.read: bytes [{target_offset}, {target_offset + size}) do not lie within the buffer of "
+                f"{target.size} bytes"
+            )
+        if failure_of(wait) is not None or not size:
+            signal_after(lane.device, wait, target_fence, None)
+        elif target.host_visible and target.device is lane.device and is_reached(wait):
+            target.write(data, target_offset)
+            signal_after(lane.device, None, target_fence, None)
+        else:
+            # Goes with the commands that use it, which may have to wait for another device.
+            staged = lane.allocator.adopt(lane.device.create_buffer(size, memory_type=_STAGING))
+            staged.write(data)
+            lane.once(
+                "read",
+                lambda commands: commands.copy(staged, target, size, target_offset=target_offset),
+                wait,
+                target_fence,
+            )
+
+    def write(
+        self,
+        lane: DeviceLane,
+        wait: AnyFence | None,
+        target_fence: AnyFence | None,
+        source: Buffer,
+        source_offset: int,
+        offset: int,
+        size: int,
+    ) -> None:
+        """Writes bytes of a buffer to the file once ``wait`` is reached, then signals.
+
+        Raises:
+            PermissionDeniedError: the file may only be read.
+            OutOfRangeError: a range outside the file or the buffer.
+        """
+        data = self.range(offset, size, "queue.write")
+        if data.readonly:
+            raise PermissionDeniedError("queue.write: the file may only be read: it is a view of read-only memory")
+        if source_offset < 0 or source_offset + size > check_buffer(source, "queue.write").size:
+            raise OutOfRangeError(
+                f"queue.write: bytes [{source_offset}, {source_offset + size}) do not lie within the buffer of "
+                f"{source.size} bytes"
+            )
+        if failure_of(wait) is not None or not size:
+            signal_after(lane.device, wait, target_fence, None)
+            return
+        if source.host_visible:
+            signal_after(lane.device, wait, target_fence, lambda: source.read_into(data, source_offset))
+            return
+        staged = lane.device.create_buffer(size, memory_type=_STAGING | MemoryTypeFlags.HOST_CACHED)
+        copied = HalFence(lane.device)
+
+        def finish() -> None:
+            try:
+                staged.read_into(data)
+            finally:
+                staged.close()
+
+        try:
+            lane.once(
+                "write", lambda commands: commands.copy(source, staged, size, source_offset=source_offset), wait, copied
+            )
+        except BaseException:
+            staged.close()
+            raise
+        signal_after(lane.device, copied, target_fence, finish)
+
+    def __repr__(self) -> str:
+        return f"<HalFile of {self.view.nbytes} bytes{', read-only' if self.view.readonly else ''}>"
+
+
+def read_bytes(lane: DeviceLane, buffer: Buffer, offset: int, size: int) -> bytes:
+    """Bytes of a buffer now, for a program that has waited for whatever wrote them. May block for a copy."""
+    if buffer.host_visible:
+        return buffer.read(offset, size)
+    if size < 0 or offset < 0 or offset + size > buffer.size:
+        raise OutOfRangeError(f"bytes [{offset}, {offset + size}) do not lie within the buffer of {buffer.size} bytes")
+    if not size:
+        return b""
+    with lane.device.create_buffer(size, memory_type=_STAGING | MemoryTypeFlags.HOST_CACHED) as staged:
+        done = HalFence(lane.device)
+        lane.once("load", lambda commands: commands.copy(buffer, staged, size, source_offset=offset), None, done)
+        done.wait_until()
+        return staged.read()
+
+
+def write_bytes(lane: DeviceLane, buffer: Buffer, offset: int, data: bytes) -> None:
+    """Writes bytes of a buffer now, for a program that has waited for whatever uses them."""
+    if buffer.host_visible:
+        buffer.write(data, offset)
+        return
+    done = HalFence(lane.device)
+    lane.once("store", lambda commands: commands.update(buffer, data, offset), None, done)
+    done.wait_until()

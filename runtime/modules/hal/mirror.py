@@ -1,0 +1,239 @@
+"""Work on one device with buffers of another, which Vulkan devices do not see.
+
+A ``Mirror`` stands in for such a buffer: the ranges that commands use are copied to it through the host before they run, and
+what they may have written is copied back before their signal fence is reached. So a program that was compiled for several
+devices runs whatever they share, and pays for it by the byte.
+
+Calling sequence: command buffers note what they use (``HalCommandBuffer.reference``) → ``submit_across`` at each submission.
+
+Thread rule: any thread; the steps of a submission follow each other on the notifier threads of the devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ....hal_vulkan import Buffer, CommandBuffer, Device, MemoryTypeFlags
+from ....status import InternalError, PumiceError
+from .buffer import check_buffer, root_of
+from .fence import AnyFence, HalFence, fail, join, signal
+
+if TYPE_CHECKING:
+    from .queue import DeviceLane
+
+__all__ = ["Mirror", "Use", "mirrored_table", "submit_across"]
+
+Use = tuple[int, int, bool]
+"""Offset and size in bytes, and whether it may be written."""
+
+_HOST: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE | MemoryTypeFlags.HOST_CACHED
+_USAGE: Final = 0xF03  # transfer, storage and indirect parameters
+
+
+class Mirror:
+    """A stand-in on ``device`` for bytes ``[start, start + size)`` of a buffer of another device.
+
+    Attributes:
+        foreign: the buffer, the one that owns the memory.
+        local: what commands use in its place; visible to the host.
+        start: bytes.
+        uses: ranges within ``foreign``.
+    """
+
+    __slots__ = ("foreign", "local", "start", "uses")
+
+    def __init__(self, device: Device, foreign: Buffer, start: int, size: int) -> None:
+        self.foreign = foreign
+        self.start = start
+        self.local = device.create_buffer(max(size, 1), memory_type=_HOST)
+        self.uses: set[Use] = set()
+
+    def part(self, offset: int, size: int, written: bool) -> Buffer:
+        """The stand-in for a range of ``foreign``, whose use is noted."""
+        self.uses.add((offset, size, written))
+        return self.local.subspan(offset - self.start, size)
+
+    def ranges(self, *, written: bool) -> list[tuple[int, int]]:
+        """Offsets and sizes of what is used, or only of what is written; no two overlap."""
+        merged: list[tuple[int, int]] = []
+        for offset, size, writes in sorted(self.uses):
+            if not size or (written and not writes):
+                continue
+            if merged and offset <= sum(merged[-1]):
+                start, length = merged[-1]
+                merged[-1] = (start, max(length, offset + size - start))
+            else:
+                merged.append((offset, size))
+        return merged
+
+    def close(self) -> None:
+        """Gives the memory back; idempotent."""
+        self.local.close()
+
+
+def mirrored_table(
+    device: Device, table: Sequence[tuple[Buffer | None, int, int]], uses: Sequence[Iterable[Use]]
+) -> tuple[list[tuple[Buffer | None, int, int]], list[Mirror]]:
+    """A binding table with stand-ins for the buffers of other devices, and these.
+
+    Args:
+        device: that the commands run on.
+        table: buffers, offsets and lengths in bytes (-1: all that follow).
+        uses: of each slot, within its range (a size of -1: all that follows).
+    """
+    spans: dict[Buffer, tuple[int, int]] = {}
+    places: list[tuple[Buffer, int, int] | None] = []
+    for buffer, offset, size in table:
+        if not isinstance(buffer, Buffer) or buffer.device is device:
+            places.append(None)
+            continue
+        found = check_buffer(buffer, "binding table").subspan(offset, None if size == -1 else size)
+        root = root_of(buffer)
+        start = found.offset - root.offset
+        low, high = spans.get(root, (start, start))
+        spans[root] = min(low, start), max(high, start + found.size)
+        places.append((root, start, found.size))
+    mirrors = {root: Mirror(device, root, low, high - low) for root, (low, high) in spans.items()}
+    replaced: list[tuple[Buffer | None, int, int]] = []
+    for entry, place, used in zip(table, places, uses, strict=True):
+        if place is None:
+            replaced.append(entry)
+            continue
+        root, start, length = place
+        mirror = mirrors[root]
+        for offset, size, written in used:
+            mirror.uses.add((start + offset, length - offset if size == -1 else size, written))
+        replaced.append((mirror.local, start - mirror.start, length))
+    return replaced, list(mirrors.values())
+
+
+class _Transfer:
+    """The bytes of one mirror on their way: a host-visible buffer of the other device, the foreign one itself if it can."""
+
+    __slots__ = ("lane", "mirror", "staged")
+
+    def __init__(self, lane: DeviceLane, mirror: Mirror) -> None:
+        self.mirror = mirror
+        self.lane = lane
+        foreign = mirror.foreign
+        self.staged: Buffer | None = None
+        if not foreign.host_visible:
+            self.staged = lane.device.create_buffer(mirror.local.size, memory_type=_HOST)
+
+    def fetch(self) -> HalFence | None:
+        """Brings what is used to where the host sees it; ``None`` when it is there."""
+        return self._copy(self.mirror.ranges(written=False), to_staged=True)
+
+    def read(self) -> None:
+        """Host memory to the mirror."""
+        mirror = self.mirror
+        for offset, size in mirror.ranges(written=False):
+            there = offset - mirror.start
+            data = mirror.foreign.read(offset, size) if self.staged is None else self.staged.read(there, size)
+            mirror.local.write(data, there)
+
+    def write(self) -> HalFence | None:
+        """What may have been written, back from the mirror; ``None`` when it is there."""
+        mirror, ranges = self.mirror, self.mirror.ranges(written=True)
+        for offset, size in ranges:
+            there = offset - mirror.start
+            data = mirror.local.read(there, size)
+            if self.staged is None:
+                mirror.foreign.write(data, offset)
+            else:
+                self.staged.write(data, there)
+        return self._copy(ranges, to_staged=False)
+
+    def _copy(self, ranges: Sequence[tuple[int, int]], *, to_staged: bool) -> HalFence | None:
+        staged, foreign, start = self.staged, self.mirror.foreign, self.mirror.start
+        if staged is None or not ranges:
+            return None
+
+        def record(commands: CommandBuffer) -> None:
+            for offset, size in ranges:
+                if to_staged:
+                    commands.copy(foreign, staged, size, source_offset=offset, target_offset=offset - start)
+                else:
+                    commands.copy(staged, foreign, size, source_offset=offset - start, target_offset=offset)
+
+        done = HalFence(self.lane.device)
+        self.lane.once("mirror", record, None, done)
+        return done
+
+    def close(self) -> None:
+        if self.staged is not None:
+            self.staged.close()
+
+
+def submit_across(
+    lane: DeviceLane,
+    mirrors: Sequence[Mirror],
+    temporary: Sequence[Mirror],
+    wait: AnyFence | None,
+    target: AnyFence | None,
+    submit: Callable[[HalFence], None],
+) -> None:
+    """Fills the mirrors once ``wait`` is reached, submits, copies back, then signals ``target``. Returns at once.
+
+    Args:
+        lane: the device that the work runs on.
+        mirrors: all that it uses.
+        temporary: those of them to close at the end.
+        wait, target: ``None`` is reached, and nobody's.
+        submit: submits the work, which is to signal the fence given.
+    """
+    transfers: list[_Transfer] = []
+    peers = lane.peers
+
+    def end(error: PumiceError | None) -> None:
+        for transfer in transfers:
+            transfer.close()
+        for mirror in temporary:
+            mirror.close()
+        if error is not None:
+            fail(target, error)
+        else:
+            signal(target)
+
+    def step(action: Callable[[], Iterable[HalFence | None]], then: Callable[[PumiceError | None], None]) -> None:
+        """Runs an action, then goes on when its fences are reached."""
+        try:
+            pending = [fence for fence in action() if fence is not None]
+        except PumiceError as error:
+            end(error)
+            return
+        except Exception as raised:  # a bug here must not leave a fence pending for ever
+            internal = InternalError(f"work across devices raised {type(raised).__name__}: {raised}")
+            internal.__cause__ = raised
+            end(internal)
+            return
+        if pending:
+            join(pending).notify(then)
+        else:
+            then(None)
+
+    def fetch() -> Iterable[HalFence | None]:
+        transfers.extend(_Transfer(peers[mirror.foreign.device], mirror) for mirror in mirrors)
+        return [transfer.fetch() for transfer in transfers]
+
+    def run() -> Iterable[HalFence | None]:
+        for transfer in transfers:
+            transfer.read()
+        done = HalFence(lane.device)
+        submit(done)
+        return (done,)
+
+    def after_wait(error: PumiceError | None) -> None:
+        step(fetch, after_fetch) if error is None else end(error)
+
+    def after_fetch(error: PumiceError | None) -> None:
+        step(run, after_run) if error is None else end(error)
+
+    def after_run(error: PumiceError | None) -> None:
+        step(lambda: [transfer.write() for transfer in transfers], end) if error is None else end(error)
+
+    if wait is None:
+        after_wait(None)
+    else:
+        wait.notify(after_wait)

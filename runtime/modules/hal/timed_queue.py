@@ -1,0 +1,365 @@
+"""A queue that times what goes through it, between a context and a device's queue while a profile is on.
+
+Each dispatch gets two timestamps. Command buffers with binding slots are recorded once more for each range of memory, with timestamps, and
+these recordings are kept apart from the usual ones: each serves one submission at a time, and is free again once that has retired and its
+timestamps were read. Several are made where calls overlap. So nothing ever waits for timestamps, and a profile records as rarely as
+programs do without one. What was recorded before, without slots, cannot be timed from inside: two marks are submitted around it.
+
+Reading is one native call when the device's queue retires the submission, as it does anyway; what was read stays bytes until somebody asks.
+
+Thread rule: as a queue's.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ....hal_vulkan import CommandBuffer, Device, Queue
+from ....hal_vulkan.commands.recording import Recording
+from ....hal_vulkan.commands.timestamps import TimestampRecorder
+from ....status import PumiceError
+from .command_buffer import HalCommandBuffer
+from .timed_recordings import TimedRecordings, TimedSubmission
+
+if TYPE_CHECKING:
+    from ....hal_vulkan.submit.held_submission import Points
+
+__all__ = ["TimedQueue"]
+
+_SECONDS_A_READING: Final = 1.0
+_CREDIT_NS: Final = 10e6  # of slowdown at most before, and behind a pause
+_MARKS_COST: Final = 3  # as many dispatches as a span's two marks cost
+_COST_DISPATCHES: Final = 8
+_COST_RUNS: Final = 5
+_COST_MARGIN: Final = 1.5  # a program's caches are colder than those of a loop that measures
+_now = time.monotonic_ns
+
+
+_costs: Final[weakref.WeakKeyDictionary[Device, float]] = weakref.WeakKeyDictionary()
+
+
+def timestamps_cost_ns(device: Device) -> float:
+    """By how much two timestamps lengthen a dispatch, measured once a device: from below a microsecond to tens of them."""
+    found = _costs.get(device)
+    if found is not None:
+        return found
+    times: dict[bool, list[int]] = {False: [], True: []}
+    queue, pipeline = device.compute_queue, device.builtins.empty()
+    with CommandBuffer(device, name="cost") as plain, CommandBuffer(device, timing=True, name="cost") as timed:
+        for commands in (plain, timed):
+            commands.begin()
+            for _ in range(_COST_DISPATCHES):
+                commands.dispatch(pipeline, (), (1, 1, 1))
+                commands.execution_barrier()
+            commands.end()
+        for _ in range(_COST_RUNS):
+            for is_timed, commands in ((False, plain), (True, timed)):
+                begin = _now()
+                queue.submit((commands,))
+                queue.wait_idle()
+                if is_timed:
+                    commands.timings()
+                times[is_timed].append(_now() - begin)
+    difference = statistics.median(times[True]) - statistics.median(times[False])
+    found = _costs[device] = max(_COST_MARGIN * difference / _COST_DISPATCHES, 100.0)
+    return found
+
+
+class _Stand:
+    """What the device's queue sees in place of a command buffer: prepared once, told when it has retired."""
+
+    __slots__ = ("device", "family", "name", "owner")
+
+    one_shot = True  # has the queue say when it has retired
+
+    def __init__(self, owner: TimedQueue, name: str) -> None:
+        self.owner = owner
+        self.device = owner.device
+        self.family = owner.family
+        self.name = name
+
+
+class _TimedCommands(_Stand):
+    """A command buffer whose dispatches are timed."""
+
+    __slots__ = ("binding_capacity", "commands", "key", "submission", "timed")
+
+    def __init__(self, owner: TimedQueue, commands: HalCommandBuffer, submission: TimedSubmission) -> None:
+        super().__init__(owner, commands.name)
+        self.commands: HalCommandBuffer | None = commands
+        self.binding_capacity = commands.binding_capacity
+        self.submission = submission
+        self.key = b""
+        self.timed: TimedRecordings | None = None
+
+    def prepare(self, bindings: Sequence[Any] | None) -> Recording:
+        """As ``CommandBuffer.prepare``."""
+        commands = self.commands
+        assert commands is not None
+        timed = self.timed = commands.timed_recordings(self._new_recordings)
+        recording = commands.prepare_timed(bindings, timed)
+        timed.timestamps = recording.timestamps
+        self.key = timed.key
+        recording.queue = None  # until it is submitted, what is read would be of its last run
+        return recording
+
+    def _new_recordings(self) -> TimedRecordings:
+        assert self.commands is not None
+        self.owner.timed_commands.add(self.commands)
+        return TimedRecordings(self.device, self.commands.locations)
+
+    def unprepare(self, recording: Recording) -> None:
+        """As ``CommandBuffer.unprepare``."""
+        commands, self.commands = self.commands, None
+        self.submission.failed = True
+        if commands is not None and not commands.unprepare_timed(recording):
+            self._give_back(commands, recording)
+
+    def retired(self, recording: Recording) -> None:
+        """Its timestamps are there."""
+        commands, self.commands = self.commands, None
+        timed = self.timed
+        if commands is None or timed is None or recording.timestamps is None:
+            return
+        submission, timestamps = self.submission, recording.timestamps
+        submission.dispatches, submission.barriers = timestamps.dispatches, timestamps.barriers
+        submission.locations = timed.locations
+        if timestamps.is_muted:
+            submission.untimed = True
+        else:
+            self.owner.charge(len(timestamps.dispatches))
+            self.owner.read(submission, timestamps.read_raw)
+        self._give_back(commands, recording)
+
+    def _give_back(self, commands: HalCommandBuffer, recording: Recording) -> None:
+        if commands.binding_capacity and not commands.one_shot and self.timed is not None:
+            self.timed.give_back(self.key, recording)
+        else:
+            self.device.recycle_recording(recording)
+
+
+class _Mark(_Stand):
+    """One end of a span: a timestamp in a command buffer of its own."""
+
+    __slots__ = ("is_last", "marks", "submission")
+
+    binding_capacity = 0
+
+    def __init__(
+        self, owner: TimedQueue, submission: TimedSubmission, marks: tuple[_MarkCommands, _MarkCommands], *, last: bool
+    ) -> None:
+        super().__init__(owner, "profile mark")
+        self.submission = submission
+        self.marks = marks
+        self.is_last = last
+
+    def prepare(self, bindings: Sequence[Any] | None) -> Recording:
+        """As ``CommandBuffer.prepare``."""
+        return self.marks[self.is_last].prepare(bindings)
+
+    def unprepare(self, recording: Recording) -> None:
+        """As ``CommandBuffer.unprepare``."""
+        self.submission.failed = True
+        if self.is_last:
+            self.owner.give_back_marks(self.marks)
+
+    def retired(self, recording: Recording) -> None:
+        """The last one reads both."""
+        if self.is_last:
+            self.owner.read(self.submission, self._read)
+            self.owner.give_back_marks(self.marks)
+
+    def _read(self) -> bytes:
+        first, last = (mark.recorder() for mark in self.marks)
+        return first.read_raw()[8:] + last.read_raw()[:8]
+
+
+class _MarkCommands(CommandBuffer):
+    """A command buffer that writes two timestamps one after the other."""
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device, timing=True, name="profile mark")
+        self.begin()
+        timestamps = self.recorder()
+        timestamps.begin("mark", None)
+        timestamps.end()
+        self.end()
+
+    def recorder(self) -> TimestampRecorder:
+        """What writes and reads them."""
+        assert self._recording is not None and self._recording.timestamps is not None
+        return self._recording.timestamps
+
+
+class TimedQueue:
+    """In place of a device's queue: submits to it, and times what it submits.
+
+    Args:
+        queue: the device's.
+        most_slowdown: the share of the time by which timestamps may slow what goes through it, such as 0.05: submissions past that are only
+            counted. ``None`` times every one. Whatever is submitted first is timed, some milliseconds' worth.
+
+    Attributes:
+        device, queue, family: the device, its queue and the queue's family.
+        submissions: what went through it, in order.
+        timed_commands: command buffers that have recordings with timestamps.
+        on_reading: called now and then when timestamps are read, to relate the clocks.
+        errors: what went wrong while timestamps were read.
+    """
+
+    def __init__(self, queue: Queue, most_slowdown: float | None = None) -> None:
+        self.device: Device = queue.device
+        self.queue = queue
+        self.family = queue.family
+        self.submissions: list[TimedSubmission] = []
+        self.timed_commands: weakref.WeakSet[HalCommandBuffer] = weakref.WeakSet()
+        self.on_reading: Callable[[], None] | None = None
+        self.errors: list[PumiceError] = []
+        self._marks: list[tuple[_MarkCommands, _MarkCommands]] = []
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._counted: list[tuple[str, int, int, TimestampRecorder | None, tuple[Mapping[str, str], ...]]] = []
+        self._last = 0  # the number of the submission made last
+        self._most_slowdown = most_slowdown
+        self._cost_ns = 0.0 if most_slowdown is None else timestamps_cost_ns(queue.device)
+        self._credit_ns = _CREDIT_NS
+        self._next_reading = time.monotonic() + _SECONDS_A_READING
+
+    def submit(
+        self,
+        command_buffers: Sequence[CommandBuffer] = (),
+        *,
+        waits: Points = (),
+        signals: Points = (),
+        bindings: Sequence[Any] | None = None,
+    ) -> int:
+        """As ``Queue.submit``."""
+        if self._stopped:
+            return self.queue.submit(command_buffers, waits=waits, signals=signals, bindings=bindings)
+        if self._credit_ns <= 0 and self._most_slowdown is not None and len(command_buffers) == 1:
+            commands = command_buffers[0]
+            noted = commands.noted() if type(commands) is HalCommandBuffer else None
+            if noted is not None:
+                submit_ns = _now()
+                number = self.queue.submit(command_buffers, waits=waits, signals=signals, bindings=bindings)
+                self._counted.append((commands.name, threading.get_ident(), submit_ns, *noted))
+                return number
+        thread = threading.get_ident()
+        stands: list[Any] = []
+        for commands in command_buffers:
+            submission = TimedSubmission(commands.name, thread, _now())
+            self.submissions.append(submission)
+            if not self.has_credit() and self._count(commands, submission):
+                stands.append(commands)
+                continue
+            if type(commands) is HalCommandBuffer and commands.is_timeable:
+                stands.append(_TimedCommands(self, commands, submission))
+                continue
+            submission.is_span = True
+            self.charge(_MARKS_COST)
+            marks = self._take_marks()
+            stands += (_Mark(self, submission, marks, last=False), commands, _Mark(self, submission, marks, last=True))
+        try:
+            number = self.queue.submit(stands, waits=waits, signals=signals, bindings=bindings)
+        except BaseException:
+            for stand in stands:
+                if isinstance(stand, _Stand):
+                    stand.submission.failed = True  # type: ignore[attr-defined]  # both kinds have one
+            raise
+        if number:
+            self._last = number
+        return number
+
+    def take_submissions(self) -> list[TimedSubmission]:
+        """All that went through it, in the order in which it was handed in."""
+        for name, thread, submit_ns, timestamps, locations in self._counted:
+            submission = TimedSubmission(name, thread, submit_ns, locations=locations, untimed=True)
+            if timestamps is None:
+                submission.is_span = True
+            else:
+                submission.dispatches, submission.barriers = timestamps.dispatches, timestamps.barriers
+            self.submissions.append(submission)
+        self._counted.clear()
+        self.submissions.sort(key=lambda one: one.submit_ns)
+        return self.submissions
+
+    def has_credit(self) -> bool:
+        """Whether something may be timed now."""
+        return self._credit_ns > 0 or self._most_slowdown is None
+
+    def earn(self, took_ns: float) -> None:
+        """Calls took so long, time between them left out."""
+        if self._most_slowdown is not None:
+            self._credit_ns = min(self._credit_ns + self._most_slowdown * took_ns, _CREDIT_NS)
+
+    def charge(self, dispatches: int) -> None:
+        """So many were timed."""
+        self._credit_ns -= dispatches * self._cost_ns
+
+    def _count(self, commands: CommandBuffer, submission: TimedSubmission) -> bool:
+        """Notes a submission that is not to be timed; ``False`` if it has to be, as nothing is known of it, or notes by itself."""
+        noted = commands.noted() if type(commands) is HalCommandBuffer else (None, ())
+        if noted is None:
+            return False
+        timestamps, submission.locations = noted
+        submission.untimed = True
+        if timestamps is None:
+            submission.is_span = True
+        else:
+            submission.dispatches, submission.barriers = timestamps.dispatches, timestamps.barriers
+        return True
+
+    def read(self, submission: TimedSubmission, read: Callable[[], bytes]) -> None:
+        """Takes the timestamps of a submission that has retired."""
+        try:
+            submission.ticks = read()
+        except PumiceError as error:  # a lost device; whoever uses that is told
+            self.errors.append(error)
+            return
+        if self.on_reading is not None and time.monotonic() >= self._next_reading:
+            self._next_reading = time.monotonic() + _SECONDS_A_READING
+            self.on_reading()
+
+    def _take_marks(self) -> tuple[_MarkCommands, _MarkCommands]:
+        with self._lock:
+            if self._marks:
+                return self._marks.pop()
+        return _MarkCommands(self.device), _MarkCommands(self.device)
+
+    def give_back_marks(self, marks: tuple[_MarkCommands, _MarkCommands]) -> None:
+        """Marks that no submission uses any more."""
+        with self._lock:
+            if not self._stopped:
+                self._marks.append(marks)
+                return
+        for mark in marks:
+            mark.close()
+
+    def stop(self, timeout: float) -> None:
+        """Times nothing from here on. Waits for what was timed to end, ``timeout`` seconds at most, and gives everything back.
+
+        What has not ended then, or is held back, gives back what it uses when it does; it stays without times.
+        """
+        try:
+            if self._last and self.device.lost is None and not self.device.is_closed:
+                self.device.wait_native(self.queue.timeline, self._last, timeout, "what was profiled to end")
+                self.queue.retire()
+        except PumiceError as error:
+            self.errors.append(error)
+        finally:
+            self.on_reading = None
+            with self._lock:
+                self._stopped = True
+                marks, self._marks = self._marks, []
+            if not self.device.is_closed:
+                self.queue.close_to_submissions()  # one that is being prepared sees the recordings that are given back here
+                for commands in list(self.timed_commands):
+                    commands.drop_timed()
+                for pair in marks:
+                    for mark in pair:
+                        mark.close()

@@ -1,0 +1,98 @@
+"""What a profile keeps of submissions: their recordings with timestamps until they have retired, and then the timestamps.
+
+Thread rule: as the queue's that they are for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ....hal_vulkan import Device
+from ....hal_vulkan.commands.recording import Recording
+from ....hal_vulkan.commands.timestamps import TimestampRecorder
+
+__all__ = ["TimedRecordings", "TimedSubmission"]
+
+_MOST_RANGES: Final = 64
+
+
+@dataclass(slots=True)
+class TimedSubmission:
+    """What became of one command buffer of one submission.
+
+    Attributes:
+        name: of the command buffer.
+        thread, submit_ns: who handed it in, and when by the host's monotonic clock.
+        dispatches, barriers: as ``TimestampRecorder`` has them; empty for a span.
+        locations: source locations by name, for each executable.
+        ticks: begin and end of each dispatch, or of the span, as native unsigned 64-bit integers; ``None`` until it has retired.
+        is_span: whether it was timed as a whole.
+        failed: whether it never came to run.
+        untimed: whether it was only counted, to keep within the most that a profile may slow a program.
+    """
+
+    name: str
+    thread: int
+    submit_ns: int
+    dispatches: Sequence[tuple[str, tuple[int, int, int] | None]] = ()
+    barriers: Sequence[bool] = ()
+    locations: tuple[Mapping[str, str], ...] = ()
+    ticks: bytes | None = None
+    is_span: bool = False
+    failed: bool = False
+    untimed: bool = False
+
+
+class TimedRecordings:
+    """The recordings with timestamps of one command buffer that no submission uses, by ranges of memory.
+
+    Attributes:
+        key: of the recording that was taken last.
+        locations: source locations of what it dispatches.
+        timestamps: of the recording that was read last.
+    """
+
+    __slots__ = ("_device", "_lock", "_rings", "is_dropped", "key", "locations", "timestamps")
+
+    def __init__(self, device: Device, locations: tuple[Mapping[str, str], ...]) -> None:
+        self._device = device
+        self._rings: dict[bytes, list[Recording]] = {}
+        self._lock = threading.Lock()
+        self.key = b""
+        self.locations = locations
+        self.timestamps: TimestampRecorder | None = None
+        self.is_dropped = False
+
+    def take(self, key: bytes) -> Recording | None:
+        """An idle recording for these ranges."""
+        self.key = key
+        ring = self._rings.get(key)
+        return ring.pop() if ring else None
+
+    def give_back(self, key: bytes, recording: Recording) -> None:
+        """A recording that no submission uses any more."""
+        surplus = []
+        with self._lock:
+            if self.is_dropped:
+                surplus = [recording]
+            else:
+                ring = self._rings.get(key)
+                if ring is None:
+                    if len(self._rings) >= _MOST_RANGES:
+                        surplus = self._rings.pop(next(iter(self._rings)))
+                    ring = self._rings[key] = []
+                ring.append(recording)
+        for one in surplus:
+            self._device.recycle_recording(one)
+
+    def drop(self) -> None:
+        """Gives all back; those in use follow when they are not."""
+        with self._lock:
+            self.is_dropped = True
+            rings, self._rings = self._rings, {}
+        for ring in rings.values():
+            for recording in ring:
+                self._device.recycle_recording(recording)

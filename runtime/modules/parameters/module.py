@@ -1,0 +1,298 @@
+"""The native module ``io_parameters``: parameters of a scope into buffers, and back.
+
+    module = io_parameters_module({"model": ParameterIndex.from_file("model.safetensors")})
+
+Facts: ``runtime/src/iree/modules/io/parameters/`` of IREE 3.1 to 3.13, which export the same three functions with the same
+calling conventions. Keys come in two buffers: a table of (u32 offset, u32 length) and the text that it points into; spans in
+a third, of (u64 parameter offset, u64 buffer offset, u64 length) each.
+
+Where the wait fence has failed, the signal fence fails with it. An error of the call itself, such as a key that does not
+exist, is raised, and fails the signal fence too, in case somebody waits for it elsewhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from ....hal_vulkan import Buffer, BufferUsage, Device, MemoryTypeFlags
+from ....status import InvalidArgumentError, OutOfRangeError, PumiceError
+from ....vm.native.module import NativeModule, export
+from ....vm.types.buffer import require_buffer
+from ....vm.types.list import VmList
+from ....vm.types.ref_types import ref_type_class
+from ...parameters.entry import ParameterEntry, decode_name, shown
+from ...parameters.index import ParameterIndex, ParameterScopes, find_scope
+from ..hal.buffer import HalBuffer, check_buffer
+from ..hal.command_buffer import HalCommandBuffer
+from ..hal.fence import AnyFence, HalFence, check_fence, fail, failure_of, signal_after
+from ..hal.queue import DeviceLane
+from .upload import ParameterUpload, repeat_pattern
+
+__all__ = ["io_parameters_module"]
+
+_KEY: Final = struct.Struct("<II")
+_SPAN: Final = struct.Struct("<QQQ")
+_U32: Final = 0xFFFF_FFFF
+_READBACK: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE | MemoryTypeFlags.HOST_CACHED
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """``length`` bytes from ``parameter_offset`` of an entry, which belong at ``buffer_offset`` of a buffer."""
+
+    entry: ParameterEntry
+    parameter_offset: int
+    buffer_offset: int
+    length: int
+
+    @property
+    def pattern(self) -> bytes | None:
+        """A splat's pattern as it stands at the span's start."""
+        splat = self.entry.splat
+        return None if splat is None else repeat_pattern(splat, self.parameter_offset, len(splat))
+
+    def upload(self, upload: ParameterUpload, target: Buffer) -> None:
+        """Moves the bytes into ``target``."""
+        if not self.length:
+            return
+        pattern = self.pattern
+        if pattern is not None:
+            upload.fill(target, self.buffer_offset, self.length, pattern)
+        else:
+            upload.write(target, self.buffer_offset, self.of(self.entry.view()))
+
+    def of(self, data: memoryview) -> memoryview:
+        """The span's part of the entry's bytes."""
+        return data[self.parameter_offset : self.parameter_offset + self.length]
+
+    def check_within(self, buffer: Buffer) -> None:
+        """Raises OutOfRangeError unless the buffer has the span."""
+        if self.buffer_offset + self.length > buffer.size:
+            raise OutOfRangeError(
+                f"parameter {shown(self.entry.name)}: bytes [{self.buffer_offset}, {self.buffer_offset + self.length}) do not "
+                f"lie within the buffer of {buffer.size} bytes"
+            )
+
+
+def io_parameters_module(scopes: ParameterScopes) -> NativeModule:
+    """The module that serves the parameters of these scopes to programs.
+
+    Args:
+        scopes: indices by scope; ``""`` is the scope of references without one. Programs write (``scatter``) only to entries
+            of files and arrays opened with ``writable=True``.
+
+    Raises:
+        InvalidArgumentError: a value is no ParameterIndex.
+    """
+    for scope, index in scopes.items():
+        if not isinstance(index, ParameterIndex):
+            raise InvalidArgumentError(
+                f"scope {shown(scope)}: expected a ParameterIndex, got {type(index).__name__}; "
+                "make one with ParameterIndex.from_file or from_arrays"
+            )
+    return NativeModule("io_parameters", version=0, state=functools.partial(_Parameters, dict(scopes)))
+
+
+class _Parameters:
+    """One context's state: its ways to the devices."""
+
+    def __init__(self, scopes: ParameterScopes) -> None:
+        self._scopes = scopes
+        self._lanes: dict[Device, DeviceLane] = {}
+
+    @export("load", "0rIrrrIiirrr_r")
+    def load(
+        self,
+        device: object,
+        queue_affinity: int,
+        wait: object,
+        target: object,
+        scope: object,
+        target_affinity: int,
+        memory_type: int,
+        usage: int,
+        key_table: object,
+        key_data: object,
+        spans: object,
+    ) -> VmList:
+        """A new buffer for each key, filled when ``target`` is reached."""
+        wait_fence, signal_fence = _optional_fence(wait), _optional_fence(target)
+        with _failing(signal_fence):
+            lane = self._lane(device)
+            wanted = self._resolve(scope, key_table, key_data, spans)
+            for span in wanted:
+                if span.buffer_offset:
+                    raise InvalidArgumentError(
+                        f"parameter {shown(span.entry.name)}: a load makes a buffer of the parameter, so its buffer offset is "
+                        f"0, not {span.buffer_offset}"
+                    )
+            # New buffers depend on nothing, so their contents need not wait.
+            upload = ParameterUpload(lane, None)
+            buffers: list[HalBuffer] = []
+            with _abandoning(upload):
+                for span in wanted:
+                    buffer = lane.allocator.allocate(
+                        memory_type & _U32, (usage & _U32) | BufferUsage.TRANSFER, span.length
+                    )
+                    buffers.append(buffer)
+                    span.upload(upload, buffer)
+                upload.finish(wait_fence, signal_fence)
+        return VmList.of("ref:hal.buffer" if ref_type_class("hal.buffer") is not None else "any", buffers)
+
+    @export("gather", "0rIrrrrrrr_v")
+    def gather(
+        self,
+        device: object,
+        queue_affinity: int,
+        wait: object,
+        target: object,
+        scope: object,
+        target_buffer: object,
+        key_table: object,
+        key_data: object,
+        spans: object,
+    ) -> None:
+        """Parameters into ranges of one buffer."""
+        wait_fence, signal_fence = _optional_fence(wait), _optional_fence(target)
+        with _failing(signal_fence):
+            lane = self._lane(device)
+            buffer = check_buffer(target_buffer, "io_parameters.gather")
+            wanted = self._resolve(scope, key_table, key_data, spans)
+            for span in wanted:
+                span.check_within(buffer)
+            failure = failure_of(wait_fence)
+            if failure is not None:
+                fail(signal_fence, failure)
+                return
+            upload = ParameterUpload(lane, wait_fence)
+            with _abandoning(upload):
+                for span in wanted:
+                    span.upload(upload, buffer)
+                upload.finish(wait_fence, signal_fence)
+
+    @export("scatter", "0rIrrrrrrr_v")
+    def scatter(
+        self,
+        device: object,
+        queue_affinity: int,
+        wait: object,
+        target: object,
+        source_buffer: object,
+        scope: object,
+        key_table: object,
+        key_data: object,
+        spans: object,
+    ) -> None:
+        """Ranges of one buffer into parameters, which must be writable."""
+        wait_fence, signal_fence = _optional_fence(wait), _optional_fence(target)
+        with _failing(signal_fence):
+            lane = self._lane(device)
+            buffer = check_buffer(source_buffer, "io_parameters.scatter")
+            wanted = self._resolve(scope, key_table, key_data, spans)
+            # All are looked at before the first is written.
+            moves = [(span.buffer_offset, span.of(span.entry.writable_view())) for span in wanted]
+            for span in wanted:
+                span.check_within(buffer)
+            if buffer.host_visible:
+                signal_after(lane.device, wait_fence, signal_fence, lambda: _read_all(buffer, moves))
+            else:
+                _read_back(lane, wait_fence, signal_fence, buffer, moves)
+
+    def _lane(self, device: object) -> DeviceLane:
+        if not isinstance(device, Device):
+            got = "null" if device is None else type(device).__name__
+            raise InvalidArgumentError(f"io_parameters: expected a !hal.device, got {got}")
+        lane = self._lanes.get(device)
+        if lane is None:
+            lane = self._lanes[device] = DeviceLane(device)
+            # Parameters stay, and are large: their memory is not kept for others.
+            lane.allocator.close()
+        return lane
+
+    def _resolve(self, scope: object, key_table: object, key_data: object, spans: object) -> list[_Span]:
+        """The spans of a call, each checked against its entry."""
+        name = "" if scope is None else decode_name(require_buffer(scope).as_memoryview())
+        index = find_scope(self._scopes, name)
+        table, text, ranges = (require_buffer(value).as_memoryview() for value in (key_table, key_data, spans))
+        count, rest = divmod(len(ranges), _SPAN.size)
+        if rest:
+            raise InvalidArgumentError(
+                f"io_parameters: expected spans of {_SPAN.size} bytes, got a buffer of {len(ranges)} bytes"
+            )
+        if len(table) < count * _KEY.size:
+            raise InvalidArgumentError(
+                f"io_parameters: expected {count} keys of {_KEY.size} bytes for {count} spans, got a table of {len(table)} bytes"
+            )
+        resolved = []
+        for ordinal in range(count):
+            offset, length = _KEY.unpack_from(table, ordinal * _KEY.size)
+            if offset + length > len(text):
+                raise OutOfRangeError(
+                    f"io_parameters: key {ordinal} is bytes [{offset}, {offset + length}) of a text of {len(text)} bytes"
+                )
+            entry = index[decode_name(text[offset : offset + length])]
+            parameter_offset, buffer_offset, size = _SPAN.unpack_from(ranges, ordinal * _SPAN.size)
+            if parameter_offset + size > entry.length:
+                raise OutOfRangeError(
+                    f"parameter {shown(entry.name)} of scope {shown(name)}: the program wants bytes "
+                    f"[{parameter_offset}, {parameter_offset + size}), it has {entry.length}; "
+                    "is it of the shape and type that the program was compiled for?"
+                )
+            resolved.append(_Span(entry, parameter_offset, buffer_offset, size))
+        return resolved
+
+
+def _optional_fence(fence: object) -> AnyFence | None:
+    return None if fence is None else check_fence(fence)
+
+
+@contextmanager
+def _failing(target: AnyFence | None) -> Iterator[None]:
+    """Fails the signal fence with what the call raises."""
+    try:
+        yield
+    except PumiceError as error:
+        fail(target, error)
+        raise
+
+
+@contextmanager
+def _abandoning(upload: ParameterUpload) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        upload.abandon()
+        raise
+
+
+def _read_all(buffer: Buffer, moves: list[tuple[int, memoryview]]) -> None:
+    for offset, target in moves:
+        buffer.read_into(target, offset)
+
+
+def _read_back(
+    lane: DeviceLane,
+    wait: AnyFence | None,
+    target: AnyFence | None,
+    buffer: Buffer,
+    moves: list[tuple[int, memoryview]],
+) -> None:
+    """Scatters a buffer that the host does not see, by way of one that it does."""
+    staged = lane.allocator.adopt(lane.device.create_buffer(sum(len(data) for _, data in moves), memory_type=_READBACK))
+    copied = HalFence(lane.device)
+    commands = HalCommandBuffer(lane.device, one_shot=True, name="scatter")
+    commands.begin()
+    starts, position = [], 0
+    for offset, data in moves:
+        commands.copy(buffer, staged, len(data), source_offset=offset, target_offset=position)
+        starts.append((position, data))
+        position += len(data)
+    commands.end()
+    lane.submit((commands,), wait, copied)
+    read: Callable[[], None] = functools.partial(_read_all, staged, starts)
+    signal_after(lane.device, copied, target, read)

@@ -1,0 +1,128 @@
+"""Moves parameters into buffers: straight into memory that the host sees, through the queue otherwise.
+
+Calling sequence: make one → ``write`` and ``fill`` → ``finish`` once, or ``abandon``. One thread.
+
+Mapped files are read where the bytes go: the one copy is the one into the buffer. Where the host does not see the buffer's
+memory, the device copies out of the mapping itself if it can import it; else pieces go through staging memory, of which no
+more than a few are in flight at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from ....hal_vulkan import Buffer, MemoryTypeFlags, TimelineSemaphore
+from ..hal.command_buffer import HalCommandBuffer
+from ..hal.fence import AnyFence, alias, points_of
+from ..hal.queue import DeviceLane
+
+__all__ = ["ParameterUpload", "repeat_pattern"]
+
+_STAGING: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE
+_PIECE_BYTES: Final = 16 << 20
+_MOST_PIECES: Final = 4
+# Below this a copy costs less than pinning pages and making the native objects of an import.
+_IMPORT_BYTES: Final = 1 << 20
+_MOST_TILE_BYTES: Final = 1 << 20
+_FILL_LENGTHS: Final = (1, 2, 4)
+
+
+class ParameterUpload:
+    """The copies and fills of one call of the module.
+
+    Args:
+        lane: the way to the device.
+        wait: what the buffers' contents depend on, and so what the copies wait for; ``None`` for new buffers.
+    """
+
+    def __init__(self, lane: DeviceLane, wait: AnyFence | None) -> None:
+        self._lane = lane
+        pending = wait is not None and not wait.query()
+        self._wait = wait if pending else None
+        # Blocking for a payload that nobody has scheduled might be for ever: then all pieces are in flight at a time.
+        self._may_block = not pending or (
+            wait is not None and all(value <= semaphore.scheduled for semaphore, value in points_of(wait))
+        )
+        self._commands: HalCommandBuffer | None = None
+        self._recorded = 0
+        self._in_flight: deque[tuple[TimelineSemaphore, int]] = deque()
+        self._submitted = False
+
+    def write(self, target: Buffer, offset: int, data: memoryview) -> None:
+        """Copies ``data`` to byte ``offset`` of ``target``."""
+        if self._wait is None and target.host_visible:
+            target.write(data, offset)
+            return
+        if len(data) >= _IMPORT_BYTES:
+            imported = self._lane.device.import_buffer(data, copy=False)
+            if imported is not None:
+                self._record().copy(self._lane.allocator.adopt(imported), target, target_offset=offset)
+                return
+        for start in range(0, len(data), _PIECE_BYTES):
+            piece = data[start : start + _PIECE_BYTES]
+            self._record().copy(self._stage(piece), target, target_offset=offset + start)
+            if self._recorded >= _PIECE_BYTES and self._may_block:
+                self._flush()
+
+    def fill(self, target: Buffer, offset: int, length: int, pattern: bytes) -> None:
+        """Repeats ``pattern``, of 1, 2, 4, 8 or 16 bytes, over bytes ``[offset, offset + length)`` of ``target``."""
+        while len(pattern) > 1 and pattern == pattern[: len(pattern) // 2] * 2:
+            pattern = pattern[: len(pattern) // 2]
+        if len(pattern) in _FILL_LENGTHS and not length % len(pattern):
+            self._record().fill(target, pattern, offset, length)
+            return
+        # Queues fill with words; a longer pattern is copied from a tile of it.
+        tile = self._stage(memoryview(repeat_pattern(pattern, 0, min(length, _MOST_TILE_BYTES))))
+        for start in range(0, length, tile.size):
+            self._record().copy(tile, target, min(tile.size, length - start), target_offset=offset + start)
+
+    def finish(self, wait: AnyFence | None, target: AnyFence | None) -> None:
+        """Submits what is left and signals ``target`` once all is done and ``wait`` is reached."""
+        if self._commands is None and not self._submitted:
+            alias(wait, target)
+        else:
+            self._submit(wait, target)
+
+    def abandon(self) -> None:
+        """Drops what was not submitted."""
+        if self._commands is not None:
+            self._commands.close()
+            self._commands = None
+
+    def _record(self) -> HalCommandBuffer:
+        if self._commands is None:
+            self._commands = HalCommandBuffer(self._lane.device, one_shot=True, name="parameters")
+            self._commands.begin()
+        return self._commands
+
+    def _stage(self, piece: memoryview) -> Buffer:
+        """The bytes in staging memory, which is kept by the commands that use it, and goes with them."""
+        staged = self._lane.device.create_buffer(len(piece), memory_type=_STAGING)
+        kept = self._lane.allocator.adopt(staged)
+        kept.write(piece)
+        self._recorded += len(piece)
+        return kept
+
+    def _flush(self) -> None:
+        self._submit(self._wait, None)
+        timeline = self._lane.timeline
+        self._in_flight.append((timeline, timeline.scheduled))
+        if len(self._in_flight) >= _MOST_PIECES:
+            semaphore, value = self._in_flight.popleft()
+            semaphore.wait(value)
+            self._lane.device.retire()
+
+    def _submit(self, wait: AnyFence | None, target: AnyFence | None) -> None:
+        commands, self._commands = self._commands, None
+        if commands is not None:
+            commands.end()
+        self._lane.submit(() if commands is None else (commands,), wait, target)
+        self._submitted = True
+        self._recorded = 0
+
+
+def repeat_pattern(pattern: bytes, start: int, length: int) -> bytes:
+    """``length`` bytes of an endless repetition of ``pattern``, from byte ``start`` of it on."""
+    start %= len(pattern)
+    return (pattern * (-(-(start + length) // len(pattern))))[start : start + length]

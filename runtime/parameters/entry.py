@@ -1,0 +1,159 @@
+"""One parameter: a name and its bytes, wherever they are: in a mapped file, in a NumPy array, or a repeated pattern.
+
+The readers of parameter files (``parameter_archive.py``, ``parameter_safetensors.py``, ``parameter_gguf.py``,
+``parameter_numpy.py``) make entries; ``parameter_index.py`` holds them by name. No entry copies its bytes.
+
+Thread rule: entries are immutable; the bytes of a writable one are the caller's to order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...status import DataLossError, FailedPreconditionError, InvalidArgumentError, PermissionDeniedError
+
+__all__ = ["ParameterEntry", "check_splat", "checked_slice", "decode_name", "element_count", "shown"]
+
+_SPLAT_LENGTHS = (1, 2, 4, 8, 16)
+_SHOWN_CHARACTERS = 120
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParameterEntry:
+    """A named run of bytes.
+
+    Attributes:
+        name: the key that programs ask for. Bytes of a file's name that are no UTF-8 are kept as lone surrogates
+            (``surrogateescape``).
+        length: bytes.
+        dtype: NumPy dtype of an element, or ``None`` where the file does not say or NumPy has none.
+        shape: elements, outermost dimension first, or ``None`` where the file does not say.
+        type_name: the element type as the file writes it (``"F32"``, ``"Q4_K"``, ``"float32"``), or ``""``.
+        splat: the 1, 2, 4, 8 or 16 bytes that are repeated over the length, or ``None`` for an entry with data.
+    """
+
+    name: str
+    length: int
+    dtype: np.dtype[np.generic] | None = None
+    shape: tuple[int, ...] | None = None
+    type_name: str = ""
+    splat: bytes | None = None
+    _metadata: memoryview | bytes = b""
+    _data: memoryview | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_data(
+        cls,
+        name: str,
+        data: memoryview,
+        *,
+        dtype: np.dtype[np.generic] | None = None,
+        shape: tuple[int, ...] | None = None,
+        type_name: str = "",
+        metadata: memoryview | bytes = b"",
+    ) -> ParameterEntry:
+        """An entry over ``data``, a one-dimensional view of bytes, in place."""
+        return cls(name, data.nbytes, dtype, shape, type_name, None, metadata, data)
+
+    @classmethod
+    def of_splat(cls, name: str, pattern: bytes, length: int, *, metadata: memoryview | bytes = b"") -> ParameterEntry:
+        """An entry of ``length`` bytes that repeat ``pattern``; nothing of that length is made.
+
+        Raises:
+            InvalidArgumentError: a pattern of another length than 1, 2, 4, 8 or 16, or one that does not divide ``length``.
+        """
+        check_splat(name, pattern, length)
+        return cls(name, length, splat=pattern, _metadata=metadata)
+
+    @property
+    def metadata(self) -> bytes:
+        """The blob that the archive keeps with the entry; what it means is between its writer and its reader."""
+        return bytes(self._metadata)
+
+    @property
+    def writable(self) -> bool:
+        """Whether ``writable_view`` gives the bytes."""
+        return self._data is not None and not self._data.readonly
+
+    def view(self) -> memoryview:
+        """The bytes in place, read-only. The view keeps the file's mapping or the array alive.
+
+        Raises:
+            FailedPreconditionError: the entry is a splat, which has no bytes in memory; repeat ``splat``.
+        """
+        return self._require_data().toreadonly()
+
+    def writable_view(self) -> memoryview:
+        """The bytes in place, to be overwritten.
+
+        Raises:
+            FailedPreconditionError: the entry is a splat.
+            PermissionDeniedError: the file or the arrays were not opened with ``writable=True``.
+        """
+        data = self._require_data()
+        if data.readonly:
+            raise PermissionDeniedError(
+                f"parameter {shown(self.name)} is read-only; open its file or arrays with writable=True"
+            )
+        return data
+
+    def _require_data(self) -> memoryview:
+        if self._data is None:
+            raise FailedPreconditionError(
+                f"parameter {shown(self.name)} is a splat of {self.length} bytes, which has no bytes in memory; repeat its pattern"
+            )
+        return self._data
+
+
+def check_splat(name: str, pattern: bytes, length: int) -> None:
+    """Raises InvalidArgumentError unless ``pattern`` may be repeated over ``length`` bytes."""
+    if len(pattern) not in _SPLAT_LENGTHS:
+        raise InvalidArgumentError(
+            f"parameter {shown(name)}: a splat's pattern has 1, 2, 4, 8 or 16 bytes, got {len(pattern)}"
+        )
+    if length < 0 or length % len(pattern):
+        raise InvalidArgumentError(
+            f"parameter {shown(name)}: a splat's length is a multiple of its {len(pattern)}-byte pattern, got {length}"
+        )
+
+
+def checked_slice(data: memoryview, offset: int, length: int, what: str) -> memoryview:
+    """Bytes ``[offset, offset + length)`` of ``data``, in place.
+
+    Raises:
+        DataLossError: they go past the end, as those of a truncated file do.
+    """
+    if offset < 0 or length < 0 or offset + length > len(data):
+        raise DataLossError(
+            f"{what}: expected bytes [{offset}, {offset + length}) within {len(data)}; the file is truncated or damaged, "
+            "get it again"
+        )
+    return data[offset : offset + length]
+
+
+def element_count(shape: Sequence[int], limit: int) -> int:
+    """The product of ``shape``, or a number above ``limit`` where it is larger than that.
+
+    Forged dimensions make products of any size; this one stops growing.
+    """
+    if 0 in shape:
+        return 0
+    count = 1
+    for dimension in shape:
+        count *= min(dimension, limit + 1)
+        if count > limit:
+            return limit + 1
+    return count
+
+
+def decode_name(name: bytes | memoryview) -> str:
+    """The text of a name in a file or module; bytes that are no UTF-8 survive the way there and back."""
+    return bytes(name).decode("utf-8", "surrogateescape")
+
+
+def shown(name: str) -> str:
+    """A name for a message, quoted, and not longer than anyone reads."""
+    return repr(name if len(name) <= _SHOWN_CHARACTERS else name[:_SHOWN_CHARACTERS] + "…")

@@ -1,0 +1,83 @@
+"""Opens parameter files: finds the format, maps the file, and reads its entries.
+
+The format is told by the first bytes, not by the suffix, which people change: ``.irpa``, ``.gguf``, ``.npy`` and ``.npz``
+have a magic, and safetensors is known by its length and its JSON.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
+from .entry import ParameterEntry
+from .gguf import GGUF_MAGIC, read_gguf
+from .irpa import ARCHIVE_MAGIC, read_parameter_archive
+from .numpy import NPY_MAGIC, ZIP_MAGIC, read_npy, read_npz
+from .safetensors import is_safetensors, read_safetensors
+
+__all__ = ["read_parameter_file"]
+
+
+def read_parameter_file(path: str | os.PathLike[str], *, writable: bool = False) -> list[ParameterEntry]:
+    """The parameters of a file, in the order of the file.
+
+    The file is mapped: nothing is read but the header, until somebody looks at the bytes. The mapping lives as long as an
+    entry or a view of one. A file must not be truncated while it is mapped; the operating system ends programs that look at
+    pages which are gone.
+
+    Args:
+        path: of an ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file. A ``.npy`` file's parameter is named as
+            the file, without suffix.
+        writable: map the file so that writes to entries are writes to it. Entries that are copies are still read-only: those
+            of ``.npy`` arrays in Fortran order or big-endian.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be opened.
+        InvalidArgumentError: no such format, or the file breaks its rules.
+        DataLossError: the file is truncated.
+        IncompatibleError, UnimplementedError: a version or a type that is not known.
+    """
+    source = os.fspath(path)
+    if "\0" in source:
+        raise InvalidArgumentError(f"expected the path of a file, got {source!r}")
+    try:
+        with Path(source).open("r+b" if writable else "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise InvalidArgumentError(f"expected a regular file, which can be mapped, at {source!r}")
+            return _read(file, _map(file, status.st_size, writable=writable), Path(source))
+    except FileNotFoundError:
+        raise NotFoundError(f"expected a parameter file at {source!r}, there is none") from None
+    except PermissionError as error:
+        raise PermissionDeniedError(f"expected to open {source!r}: {error.strerror}") from None
+    except IsADirectoryError:
+        raise InvalidArgumentError(f"expected a parameter file at {source!r}, it is a directory") from None
+    except OSError as error:
+        raise UnavailableError(f"expected to read {source!r}: {error.strerror or error}") from None
+
+
+def _map(file: BinaryIO, size: int, *, writable: bool) -> memoryview:
+    if not size:
+        return memoryview(b"")
+    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ))
+
+
+def _read(file: BinaryIO, data: memoryview, path: Path) -> list[ParameterEntry]:
+    start = bytes(data[:8])
+    if start.startswith(ARCHIVE_MAGIC):
+        return read_parameter_archive(data)
+    if start.startswith(GGUF_MAGIC):
+        return read_gguf(data)
+    if start.startswith(NPY_MAGIC):
+        return [read_npy(data, path.stem)]
+    if start.startswith(ZIP_MAGIC):
+        return read_npz(file, data)
+    if is_safetensors(data) or path.suffix.lower() == ".safetensors":
+        return read_safetensors(data)
+    raise InvalidArgumentError(
+        f"expected {str(path)!r} to be an .irpa, .safetensors, .gguf, .npy or .npz file; its first bytes are {start!r}"
+    )

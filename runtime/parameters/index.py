@@ -1,0 +1,162 @@
+"""Parameters by name: what programs' ``scope::key`` references are looked up in, one index a scope.
+
+    index = ParameterIndex.from_file("model.safetensors")
+    index["layers.0.weight"].view()
+
+A program names a scope and a key in it; the mapping from scopes to indices (``{"model": index}``; ``""`` is the scope of
+references without one) is given to ``runtime.modules.io_parameters.io_parameters_module``.
+
+Thread rule: read-only once made, and so for any thread.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ...status import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from .entry import ParameterEntry, shown
+from .files import read_parameter_file
+from .irpa import write_parameter_archive
+
+__all__ = ["ParameterIndex", "ParameterScopes", "find_scope"]
+
+_T = TypeVar("_T")
+_COMPARED = 2000  # names looked at for suggestions: comparing takes microseconds each
+
+
+class ParameterIndex(Mapping[str, ParameterEntry]):
+    """The parameters of one scope, in their order.
+
+    A mapping, but that a missing name raises NotFoundError, with the closest names there are.
+    """
+
+    def __init__(self, entries: Iterable[ParameterEntry] = ()) -> None:
+        """An index of entries, of one file or of several.
+
+        Raises:
+            AlreadyExistsError: two entries have one name.
+        """
+        self._entries: dict[str, ParameterEntry] = {}
+        for entry in entries:
+            if self._entries.setdefault(entry.name, entry) is not entry:
+                raise AlreadyExistsError(
+                    f"two parameters of one scope are named {shown(entry.name)}; rename or remove one"
+                )
+
+    @classmethod
+    def from_file(cls, *paths: str | os.PathLike[str], writable: bool = False) -> ParameterIndex:
+        """The parameters of files, mapped: ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz``.
+
+        Args:
+            paths: one file, or those that a model is split over.
+            writable: map the files so that programs may write their parameters back.
+
+        Raises:
+            NotFoundError, PermissionDeniedError, UnavailableError: a file cannot be opened.
+            InvalidArgumentError, DataLossError, IncompatibleError, UnimplementedError: a file is not what its format says, is
+                truncated, or has a version or a type that is not known.
+            AlreadyExistsError: two parameters have one name.
+        """
+        return cls(entry for path in paths for entry in read_parameter_file(path, writable=writable))
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.ArrayLike], *, writable: bool = False) -> ParameterIndex:
+        """Parameters over NumPy arrays, in place where they are C-contiguous, and copies of others.
+
+        Args:
+            arrays: by parameter name, of any dtype of plain bytes in the machine's byte order.
+            writable: let programs write into the arrays, which must be writeable and C-contiguous then.
+
+        Raises:
+            InvalidArgumentError: an array of Python objects, of another byte order, or one that cannot be written in place.
+        """
+        return cls(_entry_of(name, array, writable=writable) for name, array in arrays.items())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes an ``.irpa`` archive of all entries; see ``write_parameter_archive`` for errors."""
+        write_parameter_archive(path, self._entries.values())
+
+    def __getitem__(self, name: str) -> ParameterEntry:
+        entry = self._entries.get(name)
+        if entry is None:
+            raise NotFoundError(f"no parameter is named {shown(name)}; {_suggest(name, self._entries, 'parameters')}")
+        return entry
+
+    @overload
+    def get(self, name: str, /) -> ParameterEntry | None: ...
+
+    @overload
+    def get(self, name: str, /, default: ParameterEntry | _T) -> ParameterEntry | _T: ...
+
+    def get(self, name: str, /, default: object = None) -> object:
+        """The entry of a name, or ``default``."""
+        return self._entries.get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ParameterIndex of {len(self)} parameters, {sum(entry.length for entry in self._entries.values())} bytes>"
+        )
+
+
+ParameterScopes = Mapping[str, ParameterIndex]
+"""Indices by scope; ``""`` is the scope of references without one."""
+
+
+def find_scope(scopes: ParameterScopes, scope: str) -> ParameterIndex:
+    """The index of a scope.
+
+    Raises:
+        NotFoundError: there is none; the message has those there are.
+    """
+    index = scopes.get(scope)
+    if index is None:
+        raise NotFoundError(f"no parameters were given for scope {shown(scope)}; {_suggest(scope, scopes, 'scopes')}")
+    return index
+
+
+def _suggest(name: str, names: Iterable[str], what: str) -> str:
+    known = list(itertools.islice(names, _COMPARED))
+    if not known:
+        return f"there are no {what} at all"
+    close = difflib.get_close_matches(name[:200], known, n=3, cutoff=0.5)
+    if close:
+        return f"the closest {what}: {', '.join(map(shown, close))}"
+    return f"the first {what}: {', '.join(map(shown, known[:5]))}"
+
+
+def _entry_of(name: str, value: npt.ArrayLike, *, writable: bool) -> ParameterEntry:
+    where = f"parameter {shown(name)}"
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise InvalidArgumentError(f"{where}: expected something that NumPy makes an array of: {error}") from None
+    if array.dtype.hasobject:
+        raise InvalidArgumentError(f"{where}: its elements are Python objects, not bytes; convert it to a plain dtype")
+    if not array.dtype.isnative:
+        raise InvalidArgumentError(
+            f"{where}: expected elements in this machine's byte order, got {array.dtype}; convert it with astype()"
+        )
+    if writable and not (array.flags.c_contiguous and array.flags.writeable):
+        raise InvalidArgumentError(f"{where}: expected a writeable C-contiguous array to write to; pass a copy of it")
+    stored = np.ascontiguousarray(array)
+    # Through uint8, as memoryviews know none of ml_dtypes' formats; an array without bytes has nothing to view.
+    data = stored.reshape(-1).view(np.uint8).data if stored.nbytes else memoryview(bytearray())
+    return ParameterEntry.of_data(
+        name, data if writable else data.toreadonly(), dtype=array.dtype, shape=array.shape, type_name=str(array.dtype)
+    )

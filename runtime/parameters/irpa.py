@@ -1,0 +1,254 @@
+"""Parameter archives (``.irpa``): a reader that maps and checks, and a writer.
+
+The format is IREE's (``runtime/src/iree/schemas/parameter_archive.h``, 3.1 … 3.13, version 0.0 in all of them): little-endian
+packed structures. A header has a table of entries, a segment with names and metadata, and a segment with data; it may link to
+another header further on in the file. All offsets of a header count from that header, so archives can be concatenated.
+
+There is no library for it. The reader takes nothing for granted: every range is checked against the file before it is
+followed, and the work is bounded by the file's size, whatever its counts say.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from ...status import (
+    AlreadyExistsError,
+    IncompatibleError,
+    InvalidArgumentError,
+    PermissionDeniedError,
+    UnavailableError,
+    UnimplementedError,
+)
+from .entry import ParameterEntry, checked_slice, decode_name, shown
+
+__all__ = ["ARCHIVE_MAGIC", "read_parameter_archive", "write_parameter_archive"]
+
+ARCHIVE_MAGIC: Final = b"IRPA"
+
+# magic, version major and minor, header size, next header's offset, flags
+_PREFIX: Final = struct.Struct("<4sHHQQQ")
+# entry count; offset and length of the entry, metadata and storage segments
+_SEGMENTS: Final = struct.Struct("<QQQQQQQ")
+# entry size, type, flags; offset and length of name and metadata; minimum alignment
+_ENTRY: Final = struct.Struct("<QIQQQQQQ")
+_SPLAT: Final = struct.Struct("<Q16sB")  # length, pattern, pattern length
+_RANGE: Final = struct.Struct("<QQ")
+_HEADER_SIZE: Final = _PREFIX.size + _SEGMENTS.size
+
+_SKIPPED, _SPLATTED, _STORED, _EXTERNAL = range(4)
+_ENTRY_ALIGNMENT: Final = 16
+_FILE_ALIGNMENT: Final = 4096
+_LARGEST_ALIGNMENT: Final = 1 << 30
+
+
+def read_parameter_archive(data: memoryview) -> list[ParameterEntry]:
+    """The entries of an archive's bytes, in place, in the order of the file.
+
+    Args:
+        data: the whole file; entries are writable where it is.
+
+    Raises:
+        InvalidArgumentError: this is no archive, or its header or an entry breaks the format's rules.
+        DataLossError: a range goes past its segment or the file's end.
+        IncompatibleError: a version after 0.0.
+        UnimplementedError: an entry in another file, or of a type that this version does not know.
+    """
+    entries: list[ParameterEntry] = []
+    budget = _Budget(len(data))
+    base: int | None = 0
+    while base is not None:
+        base = _read_header(data, base, entries, budget)
+    return entries
+
+
+class _Budget:
+    """What all tables and names together may take: tables and names may overlap, and a small file could ask for endless work."""
+
+    def __init__(self, size: int) -> None:
+        self._entries = size // _ENTRY.size
+        self._names = size
+
+    def take(self, name_bytes: int) -> None:
+        self._entries -= 1
+        self._names -= name_bytes
+        if self._entries < 0 or self._names < 0:
+            raise InvalidArgumentError(
+                "parameter archive: its tables or names lie over each other and repeat more than the file holds; "
+                "write the archive again"
+            )
+
+
+def _read_header(data: memoryview, base: int, entries: list[ParameterEntry], budget: _Budget) -> int | None:
+    """Reads one header and its entries; returns where the next header is."""
+    what = f"parameter archive header at byte {base}"
+    magic, major, minor, header_size, next_offset, _ = _PREFIX.unpack(checked_slice(data, base, _PREFIX.size, what))
+    if magic != ARCHIVE_MAGIC:
+        raise InvalidArgumentError(f"{what}: expected the bytes {ARCHIVE_MAGIC!r} of an .irpa file, got {magic!r}")
+    if (major, minor) != (0, 0):
+        raise IncompatibleError(
+            f"{what}: its version is {major}.{minor}, known is 0.0; convert it with a tool of that version, or upgrade pumice"
+        )
+    if header_size != _HEADER_SIZE:
+        raise InvalidArgumentError(
+            f"{what}: a header of version 0.0 has {_HEADER_SIZE} bytes, this one says {header_size}"
+        )
+    count, *ranges = _SEGMENTS.unpack(checked_slice(data, base + _PREFIX.size, _SEGMENTS.size, what))
+    table, names, storage = (
+        checked_slice(data, base + offset if length else 0, length, f"{what}, {segment} segment")
+        for segment, offset, length in zip(("entry", "metadata", "storage"), ranges[::2], ranges[1::2], strict=True)
+    )
+    position = 0
+    for ordinal in range(count):
+        where = f"{what}, entry {ordinal} of {count}"
+        entry_header = checked_slice(table, position, _ENTRY.size, where)
+        entry_size = _ENTRY.unpack(entry_header)[0]
+        if entry_size < _ENTRY.size:
+            raise InvalidArgumentError(f"{where}: expected a size of {_ENTRY.size} bytes or more, got {entry_size}")
+        entry = _read_entry(checked_slice(table, position, entry_size, where), names, storage, budget, where)
+        if entry is not None:
+            entries.append(entry)
+        position += _align(entry_size, _ENTRY_ALIGNMENT)
+    if not next_offset:
+        return None
+    if next_offset < _HEADER_SIZE or next_offset % _ENTRY_ALIGNMENT:
+        raise InvalidArgumentError(
+            f"{what}: the next header lies at a multiple of {_ENTRY_ALIGNMENT} bytes behind this one, not at {next_offset}"
+        )
+    return base + int(next_offset)
+
+
+def _read_entry(
+    record: memoryview, names: memoryview, storage: memoryview, budget: _Budget, where: str
+) -> ParameterEntry | None:
+    _, kind, _, name_offset, name_length, metadata_offset, metadata_length, _ = _ENTRY.unpack_from(record)
+    body = record[_ENTRY.size :]
+    if kind == _SKIPPED:
+        budget.take(0)
+        return None
+    budget.take(name_length)
+    name = decode_name(checked_slice(names, name_offset if name_length else 0, name_length, f"{where}, name"))
+    where = f"{where}, {shown(name)}"
+    metadata = checked_slice(
+        names, metadata_offset if metadata_length else 0, metadata_length, f"{where}, metadata"
+    ).toreadonly()
+    if kind == _SPLATTED:
+        length, pattern, pattern_length = _SPLAT.unpack(checked_slice(body, 0, _SPLAT.size, where))
+        if pattern_length > len(pattern):
+            raise InvalidArgumentError(f"{where}: a splat's pattern has 1, 2, 4, 8 or 16 bytes, got {pattern_length}")
+        return ParameterEntry.of_splat(name, pattern[:pattern_length], length, metadata=metadata)
+    if kind == _STORED:
+        offset, length = _RANGE.unpack(checked_slice(body, 0, _RANGE.size, where))
+        stored = checked_slice(storage, offset if length else 0, length, f"{where}, data")
+        return ParameterEntry.of_data(name, stored, metadata=metadata)
+    if kind == _EXTERNAL:
+        raise UnimplementedError(
+            f"{where}: its data is in another file; convert the archive to one that holds its data"
+        )
+    raise UnimplementedError(f"{where}: entry type {kind} is not known; upgrade pumice")
+
+
+def write_parameter_archive(
+    path: str | os.PathLike[str], entries: Iterable[ParameterEntry], *, alignment: int = 64
+) -> None:
+    """Writes an archive of one header. What was at ``path`` is replaced when all is written, and not before.
+
+    Args:
+        path: of the file.
+        entries: with distinct names; data is streamed from where it is.
+        alignment: bytes that each entry's data starts at a multiple of, in the file: a power of two.
+
+    Raises:
+        InvalidArgumentError: an alignment that is no power of two, or no path of a file.
+        AlreadyExistsError: two entries have one name.
+        PermissionDeniedError, UnavailableError: the file cannot be written.
+    """
+    if not 0 < alignment <= _LARGEST_ALIGNMENT or alignment & (alignment - 1):
+        raise InvalidArgumentError(f"expected an alignment that is a power of two up to 1 GiB, got {alignment}")
+    listed = list(entries)
+    target = Path(path)
+    try:
+        # A mapping of the file that is replaced may be what is read from, so it must not be truncated.
+        partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+        with partial.open("xb") as file:
+            try:
+                _write(file, listed, alignment)
+            except BaseException:
+                partial.unlink()
+                raise
+        partial.replace(target)
+    except PermissionError as error:
+        raise PermissionDeniedError(f"expected to write {str(target)!r}: {error.strerror}") from None
+    except ValueError as error:
+        if isinstance(error, InvalidArgumentError):
+            raise
+        raise InvalidArgumentError(f"expected to write {str(target)!r}: {error}") from None
+    except OSError as error:
+        raise UnavailableError(f"expected to write {str(target)!r}: {error.strerror}") from None
+
+
+def _write(file: BinaryIO, entries: list[ParameterEntry], alignment: int) -> None:
+    table, names, offsets, storage_size = _lay_out(entries, alignment)
+    table_start = _align(_HEADER_SIZE, _ENTRY_ALIGNMENT)
+    names_start = table_start + len(table)
+    storage_start = _align(names_start + len(names), alignment)
+    file.write(_PREFIX.pack(ARCHIVE_MAGIC, 0, 0, _HEADER_SIZE, 0, 0))
+    file.write(
+        _SEGMENTS.pack(len(entries), table_start, len(table), names_start, len(names), storage_start, storage_size)
+    )
+    file.write(bytes(table_start - _HEADER_SIZE))
+    file.write(table)
+    file.write(names)
+    for entry, offset in zip(entries, offsets, strict=True):
+        if entry.splat is None:
+            file.seek(storage_start + offset)
+            file.write(entry.view())
+    file.truncate(_align(storage_start + storage_size, _FILE_ALIGNMENT))
+
+
+def _lay_out(entries: list[ParameterEntry], alignment: int) -> tuple[bytes, bytes, list[int], int]:
+    """The entry table, the names and metadata, where each entry's data goes, and how much data there is."""
+    table, names, offsets, storage_size = bytearray(), bytearray(), [], 0
+    seen: set[str] = set()
+    for entry in entries:
+        if entry.name in seen:
+            raise AlreadyExistsError(f"two parameters are named {shown(entry.name)}; an archive's names are distinct")
+        seen.add(entry.name)
+        name, metadata = _encode_name(entry.name), entry.metadata
+        table += bytes(_align(len(table), _ENTRY_ALIGNMENT) - len(table))
+        if entry.splat is not None:
+            kind, minimum_alignment, offset = _SPLATTED, 0, 0
+            body = _SPLAT.pack(entry.length, entry.splat, len(entry.splat))
+        else:
+            kind, minimum_alignment, offset = _STORED, alignment, _align(storage_size, alignment)
+            body = _RANGE.pack(offset, entry.length)
+            storage_size = offset + entry.length
+        offsets.append(offset)
+        table += _ENTRY.pack(
+            _ENTRY.size + len(body),
+            kind,
+            0,
+            len(names),
+            len(name),
+            len(names) + len(name) if metadata else 0,
+            len(metadata),
+            minimum_alignment,
+        )
+        table += body
+        names += name + metadata
+    return bytes(table), bytes(names), offsets, storage_size
+
+
+def _encode_name(name: str) -> bytes:
+    try:
+        return name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"parameter name {shown(name)} has no UTF-8 form; rename it") from None
+
+
+def _align(value: int, alignment: int) -> int:
+    return -(-value // alignment) * alignment

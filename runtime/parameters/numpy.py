@@ -1,0 +1,91 @@
+"""NumPy's files as parameters: ``.npy`` holds one, ``.npz`` one a member. Both are mapped.
+
+NumPy itself maps ``.npy`` files only. The members of an archive that ``numpy.savez`` writes are stored as they are and can be
+mapped too, once their place in the file is known; those of ``numpy.savez_compressed`` cannot.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import tokenize
+import zipfile
+from typing import BinaryIO, Final
+
+import numpy as np
+
+from ...status import InvalidArgumentError, UnimplementedError
+from .entry import ParameterEntry, checked_slice, element_count, shown
+
+__all__ = ["NPY_MAGIC", "ZIP_MAGIC", "read_npy", "read_npz"]
+
+NPY_MAGIC: Final = b"\x93NUMPY"
+ZIP_MAGIC: Final = b"PK\x03\x04"
+
+_LOCAL_HEADER: Final = struct.Struct("<4s22xHH")  # signature; lengths of name and extra field
+_LONGEST_HEADER: Final = 1 << 16
+
+
+def read_npy(data: memoryview, name: str) -> ParameterEntry:
+    """The array of a ``.npy`` file's bytes; in place if it is little-endian and in C order, else a copy in that form.
+
+    Raises:
+        InvalidArgumentError: no ``.npy`` file of format 1.0 or 2.0, or an array of Python objects.
+        DataLossError: the file ends before its data does.
+    """
+    where = f"NumPy array {shown(name)}"
+    start = io.BytesIO(bytes(data[:_LONGEST_HEADER]))
+    try:
+        version = np.lib.format.read_magic(start)
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError(f"format version {version}")
+        read_header = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
+        shape, fortran_order, dtype = read_header(start)
+    # What a forged header makes of NumPy's parser, which evaluates literals; warnings may be errors.
+    except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError, Warning) as error:
+        raise InvalidArgumentError(f"{where}: expected a NumPy array of format 1.0 or 2.0: {error}") from None
+    if dtype.hasobject:
+        raise InvalidArgumentError(f"{where}: its elements are Python objects, not bytes; save it with a plain dtype")
+    if any(type(dimension) is not int or dimension < 0 for dimension in shape):
+        raise InvalidArgumentError(f"{where}: expected a shape of integers of 0 or more")
+    count = element_count(shape, len(data))
+    stored = checked_slice(data, start.tell(), count * dtype.itemsize, where)
+    little = dtype.newbyteorder("<")
+    if len(stored) and (dtype != little or (fortran_order and len(shape) > 1)):
+        array = np.frombuffer(stored, dtype).reshape(shape, order="F" if fortran_order else "C")
+        stored = memoryview(array.astype(little, order="C").tobytes())
+    return ParameterEntry.of_data(name, stored, dtype=little, shape=tuple(shape), type_name=str(little))
+
+
+def read_npz(file: BinaryIO, data: memoryview) -> list[ParameterEntry]:
+    """The arrays of a ``.npz`` file, in place, each named as its member without ``.npy``.
+
+    Args:
+        file: the open file, for its directory.
+        data: the same file's bytes.
+
+    Raises:
+        InvalidArgumentError: no zip file, or a member that is no ``.npy`` file.
+        DataLossError: a member goes past the file's end.
+        UnimplementedError: a member is compressed or encrypted.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, EOFError, struct.error) as error:
+        raise InvalidArgumentError(f"expected a .npz file, a zip archive: {error}") from None
+    return [_read_member(member, data) for member in members if not member.is_dir()]
+
+
+def _read_member(member: zipfile.ZipInfo, data: memoryview) -> ParameterEntry:
+    where = f"member {shown(member.filename)}"
+    if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
+        raise UnimplementedError(
+            f"{where} is compressed or encrypted and cannot be mapped; save the file with numpy.savez, which stores"
+        )
+    header = checked_slice(data, member.header_offset, _LOCAL_HEADER.size, f"{where}, header")
+    signature, name_length, extra_length = _LOCAL_HEADER.unpack(header)
+    if signature != ZIP_MAGIC:
+        raise InvalidArgumentError(f"{where}: expected a local header at byte {member.header_offset}")
+    start = member.header_offset + _LOCAL_HEADER.size + name_length + extra_length
+    return read_npy(checked_slice(data, start, member.file_size, where), member.filename.removesuffix(".npy"))

@@ -1,0 +1,181 @@
+"""The device's side of a profile: from the bytes of timestamps to dispatches and exports."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from ..modules.hal.timed_recordings import TimedSubmission
+from .clock import ClockRelation
+from .entry import ProfiledDispatch, ProfiledExport
+
+__all__ = ["busy_ns", "dispatches_of", "exports_of"]
+
+_STAGE = "COMPUTE_SHADER"
+
+
+def dispatches_of(
+    relation: ClockRelation, submissions: Sequence[TimedSubmission], submitters: Mapping[int, int]
+) -> list[ProfiledDispatch]:
+    """The dispatches of one device, those of submissions that never came to run left out.
+
+    Args:
+        relation: the device's clock.
+        submissions: what went through its queue.
+        submitters: the number of the call for each, by its id().
+    """
+    ran = [one for one in submissions if one.ticks]
+    ticks = np.frombuffer(b"".join(one.ticks for one in ran if one.ticks), np.uint64)
+    near = np.repeat(
+        np.array([one.submit_ns for one in ran], np.int64),
+        np.array([len(one.ticks or b"") // 8 for one in ran], np.int64),
+    )
+    host = relation.host_ns(ticks, near)
+    mask = np.uint64((1 << relation.readings[0].valid_bits) - 1)
+    durations = ((ticks[1::2] - ticks[::2]) & mask).astype(np.float64) * relation.readings[0].ns_per_tick
+    found: list[ProfiledDispatch] = []
+    at = 0
+    for number, one in enumerate(submissions):
+        if one.failed:
+            continue
+        call = submitters.get(id(one))
+        if one.is_span or (not one.ticks and not one.untimed):
+            begin, end, duration = None, None, None
+            if one.ticks:
+                begin, end, duration = _times(relation, host, durations, at)
+                at += 1
+            elif not one.is_span and one.ticks is not None:
+                continue  # commands without a dispatch
+            found.append(
+                ProfiledDispatch(
+                    one.name,
+                    "span",
+                    call,
+                    relation.device,
+                    number,
+                    None,
+                    one.submit_ns,
+                    begin,
+                    end,
+                    duration,
+                    _STAGE,
+                    True,
+                    False,
+                    None,
+                    one.untimed,
+                )
+            )
+            continue
+        overlapping = _overlapping(one.barriers)
+        for index, (name, groups) in enumerate(one.dispatches):
+            begin, end, duration = None, None, None
+            if one.ticks:
+                begin, end, duration = _times(relation, host, durations, at)
+                at += 1
+            location = next((where[name] for where in one.locations if name in where), None)
+            found.append(
+                ProfiledDispatch(
+                    name,
+                    "dispatch",
+                    call,
+                    relation.device,
+                    number,
+                    groups,
+                    one.submit_ns,
+                    begin,
+                    end,
+                    duration,
+                    _STAGE,
+                    one.barriers[index],
+                    overlapping[index],
+                    location,
+                    one.untimed,
+                )
+            )
+    return found
+
+
+def _times(relation: ClockRelation, host: np.ndarray, durations: np.ndarray, at: int) -> tuple[float, float, float]:
+    # The end by the device's clock: a duration is not to depend on how the clocks relate.
+    begin = relation.base_ns + float(host[2 * at])
+    return begin, relation.base_ns + float(host[2 * at + 1]), float(durations[at])
+
+
+def _overlapping(barriers: Sequence[bool]) -> list[bool]:
+    """For each dispatch whether there is no barrier before it, or none behind it."""
+    return [
+        not (index == 0 or barrier) or (index + 1 < len(barriers) and not barriers[index + 1])
+        for index, barrier in enumerate(barriers)
+    ]
+
+
+def _groups(dispatches: Iterable[ProfiledDispatch]) -> list[list[ProfiledDispatch]]:
+    """The dispatches that may have overlapped, together; each other one by itself."""
+    groups: list[list[ProfiledDispatch]] = []
+    for one in dispatches:
+        last = groups[-1][-1] if groups else None
+        if (
+            last is not None
+            and one.overlapping
+            and not one.barrier
+            and (last.device, last.submission) == (one.device, one.submission)
+        ):
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return groups
+
+
+def busy_ns(dispatches: Iterable[ProfiledDispatch]) -> float:
+    """Time in which at least one of them ran."""
+    by_device: dict[str, list[tuple[float, float]]] = {}
+    for one in dispatches:
+        if one.begin_ns is not None and one.end_ns is not None:
+            by_device.setdefault(one.device, []).append((one.begin_ns, one.end_ns))
+    total = 0.0
+    for intervals in by_device.values():
+        until = -np.inf
+        for begin, end in sorted(intervals):
+            total += max(0.0, end - max(begin, until))
+            until = max(until, end)
+    return total
+
+
+def exports_of(dispatches: Sequence[ProfiledDispatch]) -> tuple[ProfiledExport, ...]:
+    """The dispatches by name and source location, the busiest first."""
+    ran = [one for one in dispatches if one.begin_ns is not None or one.is_untimed]
+    spans: dict[tuple[Literal["dispatch", "span"], str, str | None], float] = {}
+    for group in _groups(ran):
+        if len(group) > 1 and not group[0].is_untimed:
+            extent = max(one.end_ns or 0.0 for one in group) - min(one.begin_ns or 0.0 for one in group)
+            for key in {(one.kind, one.name, one.location) for one in group}:
+                spans[key] = spans.get(key, 0.0) + extent
+    by_name: dict[tuple[Literal["dispatch", "span"], str, str | None], list[ProfiledDispatch]] = {}
+    for one in ran:
+        by_name.setdefault((one.kind, one.name, one.location), []).append(one)
+    found = []
+    for key, ones in by_name.items():
+        timed, busy = sum(one.begin_ns is not None for one in ones), busy_ns(ones)
+        alone = [one.duration_ns for one in ones if not one.overlapping and one.duration_ns is not None]
+        found.append(
+            ProfiledExport(
+                name=ones[0].name,
+                kind=ones[0].kind,
+                location=ones[0].location,
+                count=len(ones),
+                workgroups=tuple(dict.fromkeys(one.workgroups for one in ones)),
+                timed=timed,
+                busy_ns=busy,
+                total_ns=busy * len(ones) / timed if timed else None,
+                min_ns=min(alone, default=None),
+                median_ns=statistics.median(alone) if alone else None,
+                mean_ns=statistics.fmean(alone) if alone else None,
+                max_ns=max(alone, default=None),
+                overlapping=sum(one.overlapping for one in ones),
+                span_ns=spans.get(key, 0.0),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-(one.total_ns or 0.0), one.name)))

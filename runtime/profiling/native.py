@@ -1,0 +1,128 @@
+"""Times the native functions that programs call, while a profile is on: each import is replaced by one that notes when it was called.
+
+Nothing is left in the way when no profile is on. While one is, what is in the way is written for the number of arguments, as passing any number
+on costs as much as the rest of it (``benchmarks/profile_overhead.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from ...status import PumiceError
+from ...vm.execution.bytecode_module import ModuleState
+from ...vm.execution.linker import is_native_import
+from ...vm.wait.frame import Wait
+
+__all__ = ["NativeTimes"]
+
+# The watch: two readings of the clock a call and nothing else, for functions that nothing can call while they run.
+_STEADY: Final = """
+def make(function, times, append, now):
+    def call({arguments}):
+        try:
+            append(now())
+            answer = function({arguments})
+            append(now())
+        except BaseException:
+            if len(times) & 1:
+                append(now())
+            raise
+        return answer
+    return call
+"""
+
+
+class NativeTimes:
+    """The calls of one import.
+
+    Attributes:
+        name: of the native function, as the program imports it.
+        pairs: begin and end of each call, one after another, for functions that neither wait nor call back, in contexts where
+            only one invocation runs at a time.
+        calls: thread, begin and end of each call of others.
+        waits: thread, begin and end of each wait that a call asked for.
+    """
+
+    __slots__ = ("_function", "_made", "_number", "_state", "calls", "name", "pairs", "waits")
+
+    def __init__(self, state: ModuleState, number: int) -> None:
+        self.name = state.module.definition.imports[number].name
+        self._state = state
+        self._number = number
+        self._function = state.imports[number]
+        self.pairs: list[int] = []
+        self.calls: list[tuple[int, int, int]] = []
+        self.waits: list[tuple[int, int, int]] = []
+        steady = number in state.module.steady_imports and not state.context.concurrent
+        count = len(state.module.verified.imports[number].arguments)
+        if steady:
+            made = _maker(count)(self._function, self.pairs, self.pairs.append, time.monotonic_ns)
+        else:
+            made = self._watched(self._function)
+        self._made: Callable[..., Any] = made
+        self.insert()
+
+    @classmethod
+    def of(cls, state: ModuleState) -> list[NativeTimes]:
+        """Begins with all native imports of a module; ``restore`` each at the end."""
+        return [
+            cls(state, number)
+            for number, function in enumerate(state.imports)
+            if state.resolved[number] and is_native_import(function)
+        ]
+
+    def insert(self) -> None:
+        """Programs call what notes the times."""
+        self._state.replace_import(self._number, self._made)
+
+    @property
+    def count(self) -> int:
+        """Calls noted so far."""
+        return len(self.pairs) // 2 + len(self.calls)
+
+    def restore(self) -> None:
+        """Programs call the function itself again."""
+        self._state.replace_import(self._number, self._function)
+
+    def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function with its calls and its waits noted."""
+        note, now, get_ident = self.calls.append, time.monotonic_ns, threading.get_ident
+
+        def call(*arguments: Any) -> Any:
+            begin = now()
+            try:
+                answer = function(*arguments)
+            except BaseException:
+                note((get_ident(), begin, now()))
+                raise
+            end = now()
+            note((get_ident(), begin, end))
+            if type(answer) is Wait:
+                answer.resume = self._resumed(answer.resume, get_ident(), end)
+            return answer
+
+        return call
+
+    def _resumed(
+        self, resume: Callable[[PumiceError | None], object], thread: int, begin: int
+    ) -> Callable[..., object]:
+        """What goes on behind a wait: the rest of the native function, which may wait again."""
+
+        def resumed(error: PumiceError | None) -> object:
+            self.waits.append((thread, begin, time.monotonic_ns()))
+            return self._watched(resume)(error)
+
+        return resumed
+
+
+@functools.cache
+def _maker(count: int) -> Callable[..., Callable[..., object]]:
+    """What makes the watch of a function of so many arguments."""
+    namespace: dict[str, Any] = {}
+    exec(_STEADY.format(arguments=", ".join(f"a{number}" for number in range(count))), namespace)
+    made: Callable[..., Callable[..., object]] = namespace["make"]
+    return made

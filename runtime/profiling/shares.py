@@ -1,0 +1,154 @@
+"""Whose the host's time was: native functions, waits and submissions given to the calls in whose steps they lie.
+
+While a profile runs only times are noted; that one interval lies within another is found out here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..modules.hal.timed_recordings import TimedSubmission
+from .call import CallRecord
+from .native import NativeTimes
+
+__all__ = ["Attribution", "HostShares", "attribute"]
+
+_PROBE: Final = 0
+_INTERVAL: Final = 1
+
+
+@dataclass(slots=True)
+class HostShares:
+    """Nanoseconds of one call."""
+
+    steps: int = 0
+    vm: int = 0
+    hal: int = 0
+    native: int = 0
+    waits: int = 0
+
+
+@dataclass(slots=True)
+class Attribution:
+    """The outcome.
+
+    Attributes:
+        shares: one a record.
+        submitters: for each submission, by its id(), the index of the call that made it.
+        waits: name, index of the call or ``None``, begin and end.
+        natives: name, index of the call or ``None``, begin and end of each call of a native function.
+    """
+
+    shares: list[HostShares]
+    submitters: dict[int, int] = field(default_factory=dict)
+    waits: list[tuple[str, int | None, int, int]] = field(default_factory=list)
+    natives: list[tuple[str, int | None, int, int]] = field(default_factory=list)
+
+
+class _Open:
+    """An interval that has begun: a step of a call (``native`` is ``None``) or a call of a native function."""
+
+    __slots__ = ("begin", "call", "end", "inside", "native")
+
+    def __init__(self, begin: int, end: int, call: int | None, native: NativeTimes | None) -> None:
+        self.begin = begin
+        self.end = end
+        self.call = call
+        self.native = native
+        self.inside = 0  # that is another's
+
+
+def attribute(
+    records: Sequence[CallRecord],
+    natives: Sequence[NativeTimes],
+    submissions: Sequence[TimedSubmission],
+    *,
+    concurrent: bool,
+) -> Attribution:
+    """Gives everything to calls.
+
+    Args:
+        records: the calls.
+        natives: the native functions.
+        submissions: of all devices.
+        concurrent: whether invocations overlap, in different threads. Otherwise one runs at a time, and threads need not be told apart.
+    """
+    found = Attribution([HostShares() for _ in records])
+    lanes: dict[int, list[tuple[int, int, int, int, object]]] = {}
+
+    def put(thread: int, begin: int, order: int, end: int, what: object) -> None:
+        lane = lanes.setdefault(thread if concurrent else 0, [])
+        lane.append((begin, order, -end, len(lane), what))
+
+    for index, record in enumerate(records):
+        for thread, begin, end in record.steps:
+            found.shares[index].steps += end - begin
+            put(thread, begin, _INTERVAL, end, index)
+    for native in natives:
+        for thread, begin, end in _calls(native):
+            put(thread, begin, _INTERVAL, end, native)
+        for thread, begin, end in native.waits:
+            put(thread, begin, _PROBE, end, native)
+    for submission in submissions:
+        put(submission.thread, submission.submit_ns, _PROBE, submission.submit_ns, submission)
+    for lane in lanes.values():
+        lane.sort(key=lambda item: item[:4])
+        _sweep(lane, records, found)
+    return found
+
+
+def _calls(native: NativeTimes) -> Iterator[tuple[int, int, int]]:
+    yield from native.calls
+    pairs = list(native.pairs)
+    for begin, end in zip(pairs[::2], pairs[1::2], strict=False):
+        yield 0, begin, end
+
+
+def _sweep(
+    lane: Sequence[tuple[int, int, int, int, object]], records: Sequence[CallRecord], found: Attribution
+) -> None:
+    stack: list[_Open] = []
+
+    def close(one: _Open) -> None:
+        own = one.end - one.begin - one.inside
+        parent = stack[-1] if stack else None
+        if one.native is None:
+            assert one.call is not None
+            shares = found.shares[one.call]
+            if records[one.call].is_native:
+                shares.native += own
+            else:
+                shares.vm += own
+            return  # a nested call is part of the native function that made it
+        if parent is not None:
+            parent.inside += one.end - one.begin
+        if one.call is not None:
+            if one.native.name.startswith("hal."):
+                found.shares[one.call].hal += own
+            else:
+                found.shares[one.call].native += own
+        found.natives.append((one.native.name, one.call, one.begin, one.end))
+
+    for begin, order, negative_end, _, what in lane:
+        while stack and stack[-1].end <= begin:
+            close(stack.pop())
+        top = stack[-1] if stack else None
+        call = None if top is None else top.call
+        if order == _PROBE:
+            if isinstance(what, TimedSubmission):
+                if call is not None:
+                    found.submitters[id(what)] = call
+            elif isinstance(what, NativeTimes):
+                found.waits.append((what.name, call, begin, -negative_end))
+                if top is not None and call is not None and not records[call].is_async:
+                    found.shares[call].waits += -negative_end - begin
+                    top.inside += -negative_end - begin
+        elif isinstance(what, NativeTimes):
+            stack.append(_Open(begin, -negative_end, call, what))
+        else:
+            assert isinstance(what, int)
+            stack.append(_Open(begin, -negative_end, what, None))
+    while stack:
+        close(stack.pop())

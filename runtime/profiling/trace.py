@@ -1,0 +1,161 @@
+"""A profile as a Perfetto trace: tracks of the host and of each device's queue on one clock, the host's monotonic one.
+
+The host has a track for the calls of each thread, with native functions and waits inside; asynchronous calls, which overlap, have a track each. A
+device's track has its dispatches, with workgroups, source location, stage and barrier as arguments.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from ...status import UnavailableError
+
+if TYPE_CHECKING:
+    from .profile import Profile
+
+__all__ = ["check_perfetto", "perfetto_trace"]
+
+_MONOTONIC: Final = 3  # BUILTIN_CLOCK_MONOTONIC
+_SEQUENCE: Final = 1
+
+
+def check_perfetto() -> None:
+    """Returns if traces can be written.
+
+    Raises:
+        UnavailableError: the ``perfetto`` package is not installed.
+    """
+    _Trace()
+
+
+class _Trace:
+    """What writes packets."""
+
+    def __init__(self) -> None:
+        try:
+            from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
+            from perfetto.trace_builder.proto_builder import TraceProtoBuilder
+        except ImportError as error:
+            raise UnavailableError(
+                "writing Perfetto traces needs the perfetto package: pip install 'pumice[study]'"
+            ) from error
+        self._builder: Any = TraceProtoBuilder()
+        self._begin = TrackEvent.TYPE_SLICE_BEGIN
+        self._end = TrackEvent.TYPE_SLICE_END
+        self._tracks = 0
+
+    def serialize(self) -> bytes:
+        """The trace."""
+        data: bytes = self._builder.serialize()
+        return data
+
+    def track(self, name: str, parent: int = 0) -> int:
+        """A new track, below another one; the first one is the process's."""
+        self._tracks += 1
+        packet = self._builder.add_packet()
+        packet.track_descriptor.uuid = self._tracks
+        packet.track_descriptor.name = name
+        if parent:
+            packet.track_descriptor.parent_uuid = parent
+        else:
+            packet.track_descriptor.process.pid = os.getpid()
+            packet.track_descriptor.process.process_name = name
+        return self._tracks
+
+    def slice(
+        self, track: int, name: str, begin: float, end: float, category: str, arguments: dict[str, object] | None = None
+    ) -> None:
+        """An interval of a track; those of one track lie within each other or apart, and come in order."""
+        for kind, when in ((self._begin, begin), (self._end, end)):
+            packet = self._builder.add_packet()
+            packet.timestamp = max(0, round(when))
+            packet.timestamp_clock_id = _MONOTONIC
+            packet.trusted_packet_sequence_id = _SEQUENCE
+            event = packet.track_event
+            event.type = kind
+            event.track_uuid = track
+            if kind == self._begin:
+                event.name = name
+                event.categories.append(category)
+                for key, value in (arguments or {}).items():
+                    self._annotate(event.debug_annotations.add(), key, value)
+
+    def _annotate(self, annotation: Any, key: str, value: object) -> None:
+        annotation.name = key
+        if isinstance(value, bool):
+            annotation.bool_value = value
+        elif isinstance(value, int):
+            annotation.int_value = value
+        elif isinstance(value, float):
+            annotation.double_value = value
+        else:
+            annotation.string_value = str(value)
+
+
+def perfetto_trace(profile: Profile) -> bytes:
+    """The trace of a stopped profile.
+
+    Raises:
+        UnavailableError: the ``perfetto`` package is not installed.
+    """
+    trace = _Trace()
+    process = trace.track("pumice")
+    _write_host(profile, trace, process)
+    _write_devices(profile, trace, process)
+    return trace.serialize()
+
+
+def _write_host(profile: Profile, trace: _Trace, process: int) -> None:
+    inner: dict[int | None, list[tuple[int, int, str, str]]] = {}
+    for name, caller, begin, end in profile.native_calls:
+        category = "hal" if name.startswith("hal.") else "native"
+        inner.setdefault(caller, []).append((begin, end, name, category))
+    for wait in profile.waits:
+        inner.setdefault(wait.call, []).append((wait.begin_ns, wait.end_ns, f"wait in {wait.name}", "wait"))
+    tracks: dict[int, int] = {}
+    busy: dict[int, list[int]] = {}
+    for call in profile.calls:
+        # Calls that overlap without lying within each other, as asynchronous ones do, have tracks of their own.
+        ends = busy.setdefault(call.thread, [])
+        while ends and ends[-1] <= call.begin_ns:
+            ends.pop()
+        if ends and call.end_ns > ends[-1]:
+            track = trace.track(f"call {call.number}", process)
+        else:
+            ends.append(call.end_ns)
+            if call.thread not in tracks:
+                tracks[call.thread] = trace.track(f"calls of thread {call.thread}", process)
+            track = trace.track(f"call {call.number}", tracks[call.thread]) if len(ends) > 1 else tracks[call.thread]
+        arguments: dict[str, object] = {"call": call.number}
+        for share in ("arguments_ns", "vm_ns", "hal_ns", "native_ns", "waits_ns", "results_ns", "device_ns"):
+            value = getattr(call, share)
+            if value is not None:
+                arguments[share] = value
+        if call.error:
+            arguments["error"] = call.error
+        trace.slice(track, call.name, call.begin_ns, call.end_ns, "call", arguments)
+        for begin, end, name, category in sorted(inner.get(call.number, ())):
+            trace.slice(track, name, begin, min(end, call.end_ns), category)
+
+
+def _write_devices(profile: Profile, trace: _Trace, process: int) -> None:
+    for clock in profile.clocks:
+        track = trace.track(f"{clock.device}: compute queue", process)
+        for one in profile.dispatches:
+            if one.device != clock.device or one.begin_ns is None or one.end_ns is None:
+                continue
+            arguments: dict[str, object] = {
+                "workgroups": "indirect" if one.workgroups is None else "x".join(map(str, one.workgroups)),
+                "source": one.location or "",
+                "stage": one.stage,
+                "barrier before": one.barrier,
+                "overlapping": one.overlapping,
+                "submission": one.submission,
+                "deviation_ns": clock.deviation_ns,
+            }
+            if one.kind == "span":
+                del arguments["workgroups"], arguments["source"]
+            if one.call is not None:
+                arguments["call"] = one.call
+            trace.slice(track, one.name, one.begin_ns, one.end_ns, one.kind, arguments)

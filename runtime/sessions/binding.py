@@ -1,0 +1,318 @@
+"""Conversions between what callers give and get and what the VM passes, made once for each argument and result of a function.
+
+An argument that declares a tensor takes anything with elements: arrays of exactly the declared dtype (nothing is converted behind
+the caller's back: a float64 array where f32 is declared is an error), and Python numbers, nested or alone, which have no dtype of
+their own and take the declared one if that loses nothing but precision. Where the program does not say whether integers are
+signed (``i8``), either kind will do; what comes back is signed.
+Numbers alone are in scalar_binding.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ...hal_vulkan import Buffer, BufferView, ElementType, EncodingType
+from ...status import ClosedError, InvalidArgumentError
+from ...vm.bytecode.declaration import ValueKind
+from ...vm.types.ref_types import ref_type_class
+from ..arrays.array import DeviceArray
+from .scalar_binding import element_type_of, scalar_binder, scalar_unbinder
+
+if TYPE_CHECKING:
+    from ..device import Device
+    from .signature import Argument, Result
+
+__all__ = ["argument_binder", "dtypes_of", "result_unbinder"]
+
+_SCALARS: Final = (np.generic, list, tuple, int, float, complex)
+_DENSE: Final = EncodingType.DENSE_ROW_MAJOR
+_VIEW: Final = "!hal.buffer_view"
+_BUFFER: Final = "!hal.buffer"
+
+
+def dtypes_of(element_type: ElementType | None) -> tuple[np.dtype[np.generic], ...]:
+    """The NumPy dtypes that stand for an element type; empty where there are none, or any may."""
+    if element_type is None or element_type.dtype is None:
+        return ()
+    dtype = element_type.dtype
+    if element_type is ElementType.INT_4:
+        unsigned = ElementType.UINT_4.dtype
+        return (dtype,) if unsigned is None else (dtype, unsigned)
+    if element_type.name.startswith("INT_"):
+        return (dtype, np.dtype(f"u{dtype.itemsize}"))
+    return (dtype,)
+
+
+def argument_binder(
+    argument: Argument, function: str, first: Callable[[], Device], devices: Container[Device] | None = None
+) -> Callable[[Any], Any]:
+    """What makes the VM's value of the caller's.
+
+    Args:
+        argument: which.
+        function: full name of its function, for messages.
+        first: the device that values of the host go to; called when the first does.
+        devices: those that arrays may be on; ``None`` does not look.
+
+    Raises (what it makes, when called):
+        InvalidArgumentError: the value is not what the argument declares.
+        ClosedError: an array that was closed.
+    """
+    if argument.letter == "r":
+        return _reference(argument, function, first, devices)
+    return scalar_binder(argument, function)
+
+
+# -- references --------------------------------------------------------------------------------------
+
+
+def _reference(
+    argument: Argument, function: str, first: Callable[[], Device], devices: Container[Device] | None
+) -> Callable[[Any], Any]:
+    checked = _Reference(argument, function, first, devices).bind
+    element_type, shape = argument.element_type, argument.shape
+    if element_type is None or element_type.is_sub_byte or shape is None or None in shape or devices is None:
+        return checked
+    dtype = argument.dtypes[0] if argument.dtypes else None
+
+    def bind(value: Any) -> Any:
+        # What callers that care for time pass: an array that is already right.
+        if type(value) is DeviceArray and value.dtype is dtype and value.shape == shape:
+            buffer = value.buffer
+            if buffer.bindable and not buffer._closed and value.device in devices:
+                return value.buffer_view(element_type)
+        return checked(value)
+
+    return bind
+
+
+class _Reference:
+    """Binds an argument that is a reference in the VM: a tensor, or any other object."""
+
+    __slots__ = (
+        "_argument",
+        "_classes",
+        "_devices",
+        "_dtypes",
+        "_element_type",
+        "_first",
+        "_function",
+        "_is_storage",
+        "_type",
+    )
+
+    def __init__(
+        self, argument: Argument, function: str, first: Callable[[], Device], devices: Container[Device] | None
+    ) -> None:
+        declared = argument.declared
+        self._argument = argument
+        self._function = function
+        self._first = first
+        self._devices = devices
+        self._dtypes = argument.dtypes
+        self._element_type = argument.element_type
+        self._type = declared.type_text if declared is not None and declared.kind is ValueKind.REF else None
+        self._classes = None if self._type is None else ref_type_class(self._type)
+        self._is_storage = declared is not None and "iree.abi.output" in declared.attributes
+
+    def bind(self, value: Any) -> Any:
+        """The VM's value of a caller's."""
+        if isinstance(value, DeviceArray):
+            return self._array(value)
+        if isinstance(value, BufferView):
+            return self._view(value)
+        if self._argument.is_tensor:
+            return self._array(self._elements(value))
+        if isinstance(value, np.ndarray) and self._type in (None, _VIEW, _BUFFER):
+            return self._array(value)
+        if value is not None and self._classes is not None and not isinstance(value, self._classes):
+            raise self._error(value, f"expected a {self._type}")
+        return value
+
+    def _error(self, value: object, detail: str) -> InvalidArgumentError:
+        return self._argument.error(self._function, value, detail)
+
+    # -- values of the host --
+
+    def _elements(self, value: Any) -> np.ndarray:
+        """A tensor's elements as an array."""
+        if isinstance(value, np.ndarray):
+            return value
+        if isinstance(value, _SCALARS):
+            return np.asarray(value) if isinstance(value, np.generic) else self._numbers(value)
+        if isinstance(value, (str, bytes, bytearray, Buffer)):
+            raise self._error(value, "expected an array")
+        try:
+            if hasattr(value, "__array__"):
+                return np.asarray(value)
+            if hasattr(value, "__dlpack__"):
+                return np.from_dlpack(value)
+        except (TypeError, ValueError, RuntimeError, BufferError) as error:
+            raise self._error(value, f"it does not become an array: {error}") from None
+        raise self._error(value, "expected an array")
+
+    def _numbers(self, value: object) -> np.ndarray:
+        """Python numbers, which take the declared dtype."""
+        try:
+            natural = np.asarray(value)
+            if natural.dtype.kind in "fO" and self._dtypes and _generality(self._dtypes[0]) == 1:
+                # Integers of which NumPy makes floats, as they need 64 bits without a sign, and further ones.
+                exact = np.asarray(value, object)
+                if exact.size and all(isinstance(one, (int, np.integer)) for one in exact.flat):
+                    return self._integers(exact)
+            if not self._dtypes:
+                return natural
+            if natural.dtype.kind not in "biufc" and natural.dtype not in self._dtypes:
+                raise TypeError("expected numbers")
+            if natural.size and _generality(natural.dtype) > _generality(self._dtypes[0]):
+                raise TypeError(f"numbers of dtype {natural.dtype} lose by becoming {self._dtypes[0]}")
+            if _generality(self._dtypes[0]) == 1:
+                return self._integers(natural)
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                converted = natural.astype(self._dtypes[0])
+            if _generality(self._dtypes[0]) > 1 and not np.array_equal(np.isfinite(natural), np.isfinite(converted)):
+                raise OverflowError(f"a number is too large for {self._dtypes[0]}")
+            return converted
+        except (TypeError, ValueError, OverflowError) as error:
+            raise self._error(value, str(error)) from None
+
+    def _integers(self, natural: np.ndarray) -> np.ndarray:
+        for dtype in self._dtypes:
+            bits = self._element_type.bits if self._element_type is not None else 8 * dtype.itemsize
+            signed = not dtype.name.startswith("u")
+            low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+            if not natural.size or (low <= int(natural.min()) and int(natural.max()) <= high):
+                return natural.astype(dtype)
+        names = " or ".join(str(dtype) for dtype in self._dtypes)
+        raise OverflowError(f"a number from {natural.min()} to {natural.max()} does not fit {names}")
+
+    # -- arrays --
+
+    def _array(self, value: np.ndarray | DeviceArray) -> object:
+        """The view of an array that a program gets, or its buffer where it wants that."""
+        self._check_dtype(value)
+        self._check_shape(value, value.shape)
+        try:
+            view = self._placed(value)
+        except (ClosedError, InvalidArgumentError) as error:
+            raise type(error)(
+                f"{self._function}: argument {self._argument.position} ({self._argument}): {error.message}"
+            ) from None
+        return view.buffer if self._type == _BUFFER else view
+
+    def _placed(self, value: np.ndarray | DeviceArray) -> BufferView:
+        element_type = self._element_type or ElementType.from_dtype(value.dtype)
+        if isinstance(value, DeviceArray):
+            if value.is_closed:
+                value.numpy()  # raises
+            self._check_device(value)
+        if element_type.is_sub_byte:
+            # The device's arrays have a byte for each of them, programs want them packed.
+            host = value.numpy() if isinstance(value, DeviceArray) else value
+            packed = np.frombuffer(ElementType.from_dtype(host.dtype).pack(host), np.uint8)
+            whole = self._first().asarray(packed).buffer_view(ElementType.UINT_8)
+            return BufferView(whole.buffer, value.shape, element_type)
+        if not isinstance(value, DeviceArray):
+            value = self._first().asarray(value)
+        elif not self._is_storage and _is_misaligned(value):
+            value = value.copy()  # a part that begins where the device binds nothing
+        return value.buffer_view(element_type)
+
+    def _check_device(self, value: DeviceArray) -> None:
+        if self._devices is not None and value.device not in self._devices:
+            first = self._first()  # which may only be opened now
+            if value.device not in self._devices:
+                raise InvalidArgumentError(
+                    f"the array is on another device object, {value.device.name} ({value.device.uri}), than the session, "
+                    f"{first.name} ({first.uri}): make both with one pumice.Instance or pumice.Device, or copy it with "
+                    "session.device.asarray(x.numpy())"
+                )
+
+    def _check_dtype(self, value: np.ndarray | DeviceArray) -> None:
+        dtype = value.dtype
+        if dtype in self._dtypes or not self._argument.is_tensor:
+            return
+        declared = self._argument.declared
+        if not self._dtypes:
+            kind = declared.element_type if declared is not None else None
+            raise self._error(value, f"NumPy has no dtype for {kind}; give a buffer view of that element type")
+        wanted = " or ".join(str(one) for one in self._dtypes)
+        hint = ""
+        if dtype == np.float64 and self._dtypes[0] == np.float32:
+            hint = " (iree-compile makes f32 of f64 unless --iree-input-demote-f64-to-f32=false)"
+        raise self._error(value, f"expected dtype {wanted}{hint}; convert it with .astype(…)")
+
+    def _check_shape(self, value: object, shape: Sequence[int]) -> None:
+        wanted = self._argument.shape
+        if wanted is None:
+            return
+        if len(wanted) != len(shape) or any(a is not None and a != b for a, b in zip(wanted, shape, strict=True)):
+            text = ", ".join("?" if one is None else str(one) for one in wanted)
+            raise self._error(value, f"expected shape ({text}{',' if len(wanted) == 1 else ''})")
+
+    # -- buffer views --
+
+    def _view(self, view: BufferView) -> object:
+        element_type = self._element_type
+        if self._argument.is_tensor:
+            self._check_shape(view, view.shape)
+            if element_type is not None and view.element_type is not element_type:
+                if view.element_type.dtype is None or view.element_type.dtype not in self._dtypes:
+                    raise self._error(view, f"expected elements of type {element_type.short_name}")
+                return BufferView(view.buffer, view.shape, element_type, view.encoding)
+        elif self._type == _BUFFER:
+            return view.buffer
+        elif self._classes is not None and not isinstance(view, self._classes):
+            raise self._error(view, f"expected a {self._type}")
+        return view
+
+
+def _generality(dtype: np.dtype[np.generic]) -> int:
+    """0 of booleans, 1 of integers, 2 of floats, 3 of complex numbers."""
+    kind = dtype.kind
+    if kind == "V":
+        return 1 if dtype.name.lstrip("u").startswith("int") else 2
+    return {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}.get(kind, 4)
+
+
+def _is_misaligned(array: DeviceArray) -> bool:
+    if array.buffer.bindable or not array.nbytes:
+        return False
+    limits = array.device.profile.limits
+    alignment = max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment)
+    return bool(array.buffer.offset % alignment)
+
+
+# -- results -----------------------------------------------------------------------------------------
+
+
+def result_unbinder(
+    result: Result,
+    wrap: Callable[[BufferView], object],
+    wrap_known: Callable[[BufferView, np.dtype[np.generic]], object],
+) -> Callable[[Any], Any]:
+    """What makes the caller's value of the VM's.
+
+    Args:
+        result: which.
+        wrap: makes what callers get for a buffer view.
+        wrap_known: the same for a dense view whose elements have this dtype.
+    """
+    if result.letter == "r":
+        declared = result.declared
+        tensor = declared is not None and declared.kind is ValueKind.TENSOR
+        element_type = element_type_of(declared) if tensor else None
+        dtype = None if element_type is None or element_type.is_sub_byte else element_type.dtype
+
+        def unbind(value: Any) -> object:
+            if type(value) is not BufferView:
+                return value
+            if dtype is not None and value.element_type is element_type and value.encoding is _DENSE:
+                return wrap_known(value, dtype)
+            return wrap(value)
+
+        return unbind
+    return scalar_unbinder(result)

@@ -1,0 +1,117 @@
+"""Many calls, some at a time: the asynchronous iterator behind ``SessionFunction.stream``."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from ...status import InvalidArgumentError
+from ...vm.invocation.invocation import Invocation
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["stream_calls"]
+
+
+def stream_calls(
+    submit: Callable[[Any], Invocation], calls: Iterable[Any] | AsyncIterable[Any], depth: int, ordered: bool
+) -> AsyncIterator[Any]:
+    """The results of calls, at most ``depth`` in flight.
+
+    Raises:
+        InvalidArgumentError: a depth below 1, or ``calls`` that cannot be iterated.
+    """
+    if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
+        raise InvalidArgumentError(f"depth is the most calls in flight, at least 1; got {depth!r}")
+    if isinstance(calls, AsyncIterable):
+        source = aiter(calls)
+    else:
+        try:
+            source = _each(iter(calls))
+        except TypeError:
+            raise InvalidArgumentError(f"a stream takes an iterable of calls, got {type(calls).__name__}") from None
+    return _stream(submit, source, depth, ordered)
+
+
+async def _each(calls: Any) -> AsyncGenerator[Any, None]:
+    for call in calls:
+        yield call
+
+
+async def _stream(
+    submit: Callable[[Any], Invocation], source: AsyncIterator[Any], depth: int, ordered: bool
+) -> AsyncGenerator[Any, None]:
+    import asyncio  # programs that do not use it start sooner
+
+    loop = asyncio.get_running_loop()
+    flight: deque[Invocation] = deque()
+    ended: deque[Invocation] = deque()  # in the order of their ends, where that counts
+    wake: asyncio.Event = asyncio.Event()
+    asked: asyncio.Task[Any] | None = None  # the next call, while its source takes its time
+    more = True
+
+    def done(invocation: Invocation) -> None:
+        def note() -> None:
+            if not ordered:
+                ended.append(invocation)
+            wake.set()
+
+        try:
+            loop.call_soon_threadsafe(note)
+        except RuntimeError:
+            return  # the loop was closed, and with it the iteration
+
+    try:
+        while more or flight:
+            while more and len(flight) < depth:
+                if asked is None:
+                    asked = asyncio.ensure_future(_next(source))
+                    asked.add_done_callback(lambda _: wake.set())
+                    await asyncio.sleep(0)
+                if not asked.done():
+                    break
+                call = asked.result()
+                asked = None
+                if call is _END:
+                    more = False
+                else:
+                    invocation = submit(call)
+                    flight.append(invocation)
+                    invocation.add_done_callback(done)
+            wake.clear()
+            ready = _take(flight, ended, ordered)
+            if ready is not None:
+                yield ready._result()
+            elif flight or more:
+                if asked is not None and asked.done() and len(flight) < depth:
+                    continue
+                await wake.wait()
+    finally:
+        for invocation in flight:
+            invocation.cancel()
+        if asked is not None:
+            asked.cancel()
+            await asyncio.wait([asked])
+        close = getattr(source, "aclose", None)
+        if close is not None:
+            await close()
+
+
+_END: Any = object()
+
+
+async def _next(source: AsyncIterator[Any]) -> Any:
+    return await anext(source, _END)
+
+
+def _take(flight: deque[Invocation], ended: deque[Invocation], ordered: bool) -> Invocation | None:
+    """The invocation whose result comes next, if it is there."""
+    if ordered:
+        return flight.popleft() if flight and flight[0].done() else None
+    if not ended:
+        return None
+    invocation = ended.popleft()
+    flight.remove(invocation)
+    return invocation

@@ -1,0 +1,92 @@
+"""Instances: what sessions share, which is devices.
+
+>>> with pumice.Instance() as instance:
+...     encoder = pumice.Session(instance=instance)
+...     decoder = pumice.Session(instance=instance)
+
+Calling sequence: ``Instance()`` → ``device(uri)`` or ``Session(instance=…)`` → ``close``, after the sessions. Only sessions of one
+instance, or made with the same ``Device``, may hand each other arrays without a copy through the host.
+Thread rule: any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+from ...hal_vulkan import DeviceProfile, shared_driver
+from ...status import ClosedError
+from ..device import Device, list_devices, open_device
+
+__all__ = ["Instance"]
+
+
+class Instance:
+    """Opens each device once, for all sessions made with it.
+
+    Args:
+        validation: turn the Khronos validation layers on; ``None`` asks ``PUMICE_VALIDATION``.
+    """
+
+    def __init__(self, *, validation: bool | None = None) -> None:
+        self._validation = validation
+        self._devices: dict[int, Device] = {}  # by the driver's index, whatever URI asked for it
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def available(self) -> tuple[DeviceProfile, ...]:
+        """What every Vulkan device of this machine is and can do.
+
+        Raises:
+            UnavailableError: no Vulkan loader; the message says what to install.
+        """
+        return list_devices(validation=self._validation)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that it opened and that are still open."""
+        return tuple([device for device in self._devices.values() if not device.is_closed])
+
+    def device(self, uri: str | None = None) -> Device:
+        """A device by URI, as ``pumice.open_device`` takes it; the same object for the same device, as long as it is open.
+
+        The instance closes it: ``close`` it earlier and the next ``device`` opens it anew.
+
+        Raises:
+            NotFoundError: no such device; the message lists those that exist.
+            UnavailableError: no Vulkan loader or driver.
+            ClosedError: the instance was closed.
+        """
+        with self._lock:
+            if self._closed:
+                raise ClosedError("this instance was closed; make a new Instance()")
+            index = shared_driver(validation=self._validation).select(uri)
+            found = self._devices.get(index)
+            if found is None or found.is_closed:
+                found = self._devices[index] = open_device(uri, validation=self._validation)
+            return found
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
+
+    def close(self) -> None:
+        """Closes its devices, and with them all arrays on them; idempotent. Close sessions first."""
+        with self._lock:
+            self._closed = True
+            while self._devices:
+                self._devices.popitem()[1].close()
+
+    def __enter__(self) -> Instance:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        names = ", ".join(device.name for device in self.devices) or "no devices yet"
+        return "<closed Instance>" if self._closed else f"<Instance of {names}>"

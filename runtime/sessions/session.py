@@ -1,0 +1,557 @@
+"""Sessions: modules loaded together on one or several devices, and calls of their functions.
+
+>>> session = pumice.Session()
+>>> session.load("model.vmfb")
+>>> y = session.call("module.predict", image)
+
+Calling sequence: ``Session(…)`` → ``load`` or ``append_module…``, those that are imported from first → ``lookup``, ``call`` → ``close`` (or
+a ``with`` block). Each session has module state of its own; sessions of one instance, or made with the same device, may pass arrays
+to each other.
+
+A session closes what it opened itself: without a device or an instance of yours that is the device, and the arrays on it go with
+it. What you gave it stays yours.
+
+Thread rule: a session is used by one thread at a time, any thread; a second one at the same time gets FailedPreconditionError.
+Several sessions may run concurrently. ``SessionOptions(concurrent=True)`` lets calls overlap where the program allows it.
+The design, and where each part of IREE's session interface is found, is in docs/design/session.md.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+
+import numpy as np
+
+from ... import hal_vulkan as hal
+from ...hal_vulkan import BufferView, EncodingType, Fence
+from ...hal_vulkan.memory.allocator import Allocator
+from ...status import ClosedError, FailedPreconditionError, IncompatibleError, InvalidArgumentError, UnavailableError
+from ...vm.execution.bytecode_module import BytecodeModule
+from ...vm.execution.context import Context
+from ...vm.execution.deadlines import await_source, timeout_seconds
+from ...vm.execution.linker import Module as VmModule
+from ...vm.execution.loop import Loop
+from ...vm.execution.policy import InvocationPolicy
+from ...vm.invocation.invocation import Invocation
+from ...vm.native.module import NativeModule
+from ..arrays.array import DeviceArray
+from ..device import Device
+from ..modules.hal.fence import HalFence
+from ..modules.hal.module import hal_module
+from ..parameters.index import ParameterIndex
+from .instance import Instance
+from .session_function import SessionFunction
+from .session_options import BUILTIN_MODULES, ParameterSource, SessionOptions
+
+if TYPE_CHECKING:
+    from ..profiling.profile import Profile
+
+__all__ = ["ModuleSource", "Session"]
+
+ModuleSource: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO"
+
+
+class Session:
+    """Modules loaded together on one or several devices, and calls of their functions.
+
+    Load modules (``load``), those that are imported from first, then ``call`` functions by full name, or ``lookup`` one and call it
+    as often as you like; ``close`` at the end, or use a ``with`` block. Each session has module state of its own. A session
+    closes what it opened itself: without a device or an instance of yours that is the device, and arrays on it go with it.
+    One thread uses a session at a time, unless its options say ``concurrent=True``.
+
+    Args:
+        device: a URI as ``pumice.open_device`` takes it, an open device, or several of either; ``None`` takes the best one
+            when the first program needs a device.
+        options: see ``SessionOptions``.
+        instance: shares devices with other sessions; without one the session opens and closes its own.
+
+    Raises:
+        NotFoundError: no such device; the message lists those that exist.
+        UnavailableError: no Vulkan loader or driver.
+        ClosedError: the device or the instance was closed.
+        InvalidArgumentError: an argument of the wrong kind.
+    """
+
+    def __init__(
+        self,
+        device: str | Device | Sequence[str | Device] | None = None,
+        *,
+        options: SessionOptions | None = None,
+        instance: Instance | None = None,
+    ) -> None:
+        if options is not None and not isinstance(options, SessionOptions):
+            raise InvalidArgumentError(f"options is a pumice.SessionOptions, got {type(options).__name__}")
+        if instance is not None and not isinstance(instance, Instance):
+            raise InvalidArgumentError(f"instance is a pumice.Instance, got {type(instance).__name__}")
+        if instance is not None and instance.is_closed:
+            raise ClosedError("this instance was closed; make another one")
+        self._wanted = _wanted_devices(device)
+        self.options = options or SessionOptions()
+        self._owns_instance = instance is None
+        self._instance = instance or Instance()
+        self._opening = threading.Lock()
+        self._devices: tuple[Device, ...] = ()
+        self._array_devices: set[Device] = set()
+        self._by_hal: dict[hal.Device, Device] = {}
+        self._functions: dict[str, SessionFunction] = {}
+        self._profile: Profile | None = None
+        self._context = Context(
+            max_stack_depth=self.options.max_stack_depth, concurrent=self.options.concurrent, kind="session"
+        )
+        try:
+            if device is not None:
+                self._open_devices()
+        except BaseException:
+            self.close()
+            raise
+
+    # -- devices -------------------------------------------------------------------------------------
+
+    def _open_devices(self) -> tuple[Device, ...]:
+        if not self._devices:
+            with self._opening:
+                return self._open_devices_once()
+        return self._devices
+
+    def _open_devices_once(self) -> tuple[Device, ...]:
+        if not self._devices:  # asynchronous calls may ask for them from their thread
+            self._check_open()
+            devices = tuple(one if isinstance(one, Device) else self._instance.device(one) for one in self._wanted)
+            for one in devices:
+                if one.is_closed:
+                    raise ClosedError(f"the device {one.name} was closed; open it again, or give its URI")
+            self._by_hal = {one.hal: one for one in devices}
+            self._array_devices.update(devices)
+            self._devices = devices
+        return self._devices
+
+    @property
+    def instance(self) -> Instance:
+        """What the session shares with others."""
+        return self._instance
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Its devices; opens the default one if none was asked for yet."""
+        return self._open_devices()
+
+    @property
+    def device(self) -> Device:
+        """Its first device, which arguments go to."""
+        return self._open_devices()[0]
+
+    def default_device(self) -> Device:
+        """``device``, as a function."""
+        return self._open_devices()[0]
+
+    @property
+    def allocator(self) -> Allocator:
+        """The first device's allocator, which all memory of the session on it is from; ``statistics()`` says how much."""
+        return self.device.hal.allocator
+
+    @property
+    def context(self) -> Context:
+        """The VM context: modules, functions, hooks for traces and breakpoints."""
+        return self._context
+
+    # -- modules -------------------------------------------------------------------------------------
+
+    def load(self, source: ModuleSource, *, timeout: float | None = None) -> BytecodeModule:
+        """Loads a module and adds it to the session.
+
+        Args:
+            source: a path (mapped into memory, not read: do not truncate the file while the module is in use), ``"-"`` for
+                standard input, bytes or anything with a buffer (shared, not copied), or a binary file object.
+            timeout: seconds for the module's initializers; ``None`` is for ever.
+
+        Returns:
+            the module.
+
+        Raises:
+            NotFoundError: no such file, or an import that nothing provides.
+            InvalidArgumentError: not a module, or damaged.
+            IncompatibleError: made for a version that is not known; the message says which are.
+            AlreadyExistsError: the session has a module of that name.
+            FailedPreconditionError: the session is frozen, or in use by another thread.
+            DeadlineExceededError: the initializers were not done in time.
+            PumiceError: an initializer failed. The module is not added then.
+        """
+        if isinstance(source, (str, os.PathLike)):
+            if source == "-":
+                return self.append_module_from_stdin(timeout=timeout)
+            return self.append_module_from_file(source, timeout=timeout)
+        name = getattr(source, "name", None)
+        name = str(name) if isinstance(name, (str, os.PathLike)) else "<memory>"
+        return self.append_module_from_memory(_bytes_of(source), name, timeout=timeout)
+
+    def append_module_from_file(self, path: str | os.PathLike[str], *, timeout: float | None = None) -> BytecodeModule:
+        """Maps a module file into memory and adds it. The file may be renamed or deleted afterwards; see ``load``."""
+        return self._append_new(BytecodeModule.open(Path(path)), timeout)
+
+    def append_module_from_memory(
+        self, data: bytes | bytearray | memoryview, name: str = "<memory>", *, timeout: float | None = None
+    ) -> BytecodeModule:
+        """Adds a module from memory, which the session shares: it must not change while the module is in use; see ``load``.
+
+        Args:
+            data: the module.
+            name: for messages.
+            timeout: seconds for the module's initializers; ``None`` is for ever.
+        """
+        return self._append_new(BytecodeModule.from_bytes(data, name), timeout)
+
+    def append_module_from_stdin(self, *, timeout: float | None = None) -> BytecodeModule:
+        """Reads a module from standard input, to its end, and adds it; see ``load``."""
+        stdin = getattr(sys.stdin, "buffer", None)
+        if stdin is None:
+            raise UnavailableError("standard input is closed, or has no bytes; give the module as a path or bytes")
+        return self._append_new(BytecodeModule.from_bytes(stdin.read(), "<stdin>"), timeout)
+
+    def _append_new(self, module: BytecodeModule, timeout: float | None) -> BytecodeModule:
+        try:
+            self.append_module(module, timeout=timeout)
+        except BaseException:
+            module.close()
+            raise
+        return module
+
+    def append_module(self, module: VmModule, *, timeout: float | None = None) -> None:
+        """Adds a module that was loaded, or one written in Python (``NativeModule``).
+
+        Args:
+            module: one module may be added to several sessions; each has state of its own.
+            timeout: seconds for the module's initializers; ``None`` is for ever.
+
+        Raises:
+            FailedPreconditionError: the session is frozen, or in use by another thread.
+            AlreadyExistsError, NotFoundError, IncompatibleError, DeadlineExceededError: see ``Context.add``.
+        """
+        self._check_open()
+        if isinstance(module, BytecodeModule) and not self._context.is_frozen:
+            self._add_builtins(module)
+        if self._profile is not None:
+            self._profile.attach()
+        try:
+            self._context.add(module, timeout=timeout)
+            if self._profile is not None:
+                self._profile.attach()
+        except IncompatibleError as error:
+            target = re.search(
+                r'HAL device `[^`]*` not found or unavailable: #hal\.device\.target<"(\w+)"', error.message
+            )
+            if target is None or target[1] == "vulkan":
+                raise
+            raise IncompatibleError(
+                f"module {module.name!r} was compiled for devices of kind {target[1]!r}, which pumice does not have: compile it "
+                "with --iree-hal-target-device=vulkan"
+            ) from error
+
+    def _add_builtins(self, module: BytecodeModule) -> None:
+        wanted = {imported.name.partition(".")[0] for imported in module.definition.imports}
+        wanted |= {dependency.name for dependency in module.definition.dependencies}
+        known = {one.name for one in self._context.modules}
+        if module.name in known:
+            return  # which ``add`` refuses
+        for name in BUILTIN_MODULES:
+            if name in wanted and name not in known and name in self.options.builtin_modules:
+                self._context.add(self._builtin(name))
+
+    def _builtin(self, name: str) -> NativeModule:
+        if name == "hal":
+            return hal_module([one.hal for one in self._open_devices()])
+        # Not every program needs it, and it brings the readers of all formats.
+        from ..modules.parameters.module import io_parameters_module
+
+        return io_parameters_module({scope: _parameters(source) for scope, source in self.options.parameters.items()})
+
+    @property
+    def modules(self) -> tuple[VmModule, ...]:
+        """The modules, in the order they were added, built-in ones included."""
+        return self._context.modules
+
+    def functions(self, module_name: str | None = None) -> tuple[SessionFunction, ...]:
+        """The exported functions that can be called from here, initializers left out.
+
+        Args:
+            module_name: of one module; ``None`` takes all but the built-in ones.
+
+        Raises:
+            NotFoundError: no such module.
+        """
+        if module_name is None:
+            names = [one.name for one in self._context.modules if one.name not in BUILTIN_MODULES]
+        else:
+            names = [module_name]
+        return tuple(
+            [
+                self.lookup(one.full_name)
+                for name in names
+                for one in self._context.functions(name)
+                if not one.convention.is_variadic
+            ]
+        )
+
+    def freeze(self) -> None:
+        """Ends the adding of modules; idempotent."""
+        self._context.freeze()
+
+    # -- calls ---------------------------------------------------------------------------------------
+
+    def lookup(self, full_name: str) -> SessionFunction:
+        """The exported function ``module.function``, which stays valid as long as the session.
+
+        Raises:
+            NotFoundError: no such module or function; the message names close ones.
+            InvalidArgumentError: a function that only programs can call, as it takes a variable number of arguments.
+        """
+        try:
+            found = self._functions.get(full_name)
+        except TypeError:
+            found = None  # not hashable, which the context refuses
+        if found is None:
+            found = SessionFunction(self, self._context.lookup(full_name))
+            self._functions[full_name] = found
+        return found
+
+    def call(
+        self,
+        function: str | SessionFunction,
+        /,
+        *arguments: object,
+        timeout: float | None = None,
+        wait: Fence | HalFence | None = None,
+        signal: Fence | HalFence | None = None,
+        **named: object,
+    ) -> Any:
+        """Calls a function by full name, or one that was looked up; see ``SessionFunction.__call__``."""
+        return self._function(function)(*arguments, timeout=timeout, wait=wait, signal=signal, **named)
+
+    def call_direct(
+        self, function: str | SessionFunction, values: Sequence[Any], *, timeout: float | None = None
+    ) -> Any:
+        """Calls with the VM's own values, unchecked; see ``SessionFunction.call_direct``."""
+        return self._function(function).call_direct(values, timeout=timeout)
+
+    def submit(
+        self,
+        function: str | SessionFunction,
+        /,
+        *arguments: object,
+        timeout: float | None = None,
+        wait: Fence | HalFence | None = None,
+        signal: Fence | HalFence | None = None,
+        policy: InvocationPolicy | None = None,
+        loop: Loop | None = None,
+        **named: object,
+    ) -> Invocation:
+        """Begins a call and returns at once; see ``SessionFunction.submit``."""
+        return self._function(function).submit(
+            *arguments, timeout=timeout, wait=wait, signal=signal, policy=policy, loop=loop, **named
+        )
+
+    async def call_async(
+        self,
+        function: str | SessionFunction,
+        /,
+        *arguments: object,
+        timeout: float | None = None,
+        wait: Fence | HalFence | None = None,
+        signal: Fence | HalFence | None = None,
+        policy: InvocationPolicy | None = None,
+        loop: Loop | None = None,
+        **named: object,
+    ) -> Any:
+        """Calls a function from a coroutine; see ``SessionFunction.call_async``."""
+        return await self._function(function).submit(
+            *arguments, timeout=timeout, wait=wait, signal=signal, policy=policy, loop=loop, **named
+        )
+
+    def profile(self, *, most_slowdown: float | None = 0.03) -> Profile:
+        """Begins a profile of all calls from here on: device time of each dispatch, and the host's shares beside it.
+
+        Args:
+            most_slowdown: the share of the calls' time that timestamps, and the timing of native functions, may cost. What comes first is all
+                timed, some milliseconds' worth; past that, dispatches are only counted, and some calls have no shares, as often as it has to be.
+                ``None`` times everything; what that costs depends on the device, most on CPU devices.
+
+        Returns:
+            the profile, to be stopped: ``with session.profile() as profile: …``, or ``profile.stop()``. Then ``print(profile)``, or
+            ask it for ``dispatches``, ``exports``, ``calls``, ``write_json``, ``write_perfetto``.
+
+        Raises:
+            FailedPreconditionError: the session is being profiled already.
+            InvalidArgumentError: ``most_slowdown`` is no number from 0 to 1.
+            ClosedError: the session was closed.
+        """
+        self._check_open()
+        if most_slowdown is not None and (
+            isinstance(most_slowdown, bool)
+            or not isinstance(most_slowdown, (int, float))
+            or not 0 <= most_slowdown <= 1
+        ):
+            raise InvalidArgumentError(f"most_slowdown is a number from 0 to 1 or None, got {most_slowdown!r}")
+        from ..profiling.profile import Profile
+
+        with self._opening:
+            if self._profile is not None:
+                raise FailedPreconditionError(
+                    "this session is being profiled already; stop() that profile before you begin another one"
+                )
+            self._profile = Profile(self, most_slowdown)
+        return self._profile
+
+    def _function(self, function: str | SessionFunction) -> SessionFunction:
+        if not isinstance(function, SessionFunction):
+            return self.lookup(function)
+        if function._session is not self:
+            raise InvalidArgumentError(f"{function.name} was looked up in another session; look it up in this one")
+        return function
+
+    def await_fence(self, fence: Fence | HalFence, timeout: float | None = None) -> None:
+        """Waits until a fence is reached.
+
+        Raises:
+            DeadlineExceededError: the time passed first.
+            PumiceError: the fence's failure.
+        """
+        if not isinstance(fence, (Fence, HalFence)):
+            raise InvalidArgumentError(f"await_fence takes a fence, got {type(fence).__name__}")
+        await_source(fence, None if timeout is None else time.monotonic() + timeout_seconds(timeout))
+
+    def wrap_view(self, view: BufferView) -> DeviceArray | BufferView:
+        """The array of a buffer view that a program returned; the view itself where NumPy has no dtype for its elements."""
+        element_type = view.element_type
+        dtype = element_type.dtype
+        if dtype is None or element_type.is_sub_byte or view.encoding is not EncodingType.DENSE_ROW_MAJOR:
+            return view
+        return self.wrap_known(view, dtype)
+
+    def wrap_known(self, view: BufferView, dtype: np.dtype[np.generic]) -> DeviceArray | BufferView:
+        """``wrap_view`` of a dense view whose elements have this dtype. For the runtime."""
+        buffer = view.buffer
+        device = self._by_hal.get(buffer.device)
+        if device is None:
+            return view
+        nbytes = dtype.itemsize
+        for length in view.shape:
+            nbytes *= length
+        if nbytes != buffer.size:
+            buffer = buffer.subspan(0, nbytes)
+        return DeviceArray(device, buffer, view.shape, dtype, nbytes, shared=buffer)
+
+    # -- end -----------------------------------------------------------------------------------------
+
+    def trim(self) -> None:
+        """Frees what is only kept to be quicker next time: memory, recordings, pools. Call it when idle for a while.
+
+        Raises:
+            FailedPreconditionError: another thread is using the session.
+        """
+        with self._context.hold():
+            for module in self._context.modules:
+                trim: Callable[[], None] | None = getattr(self._context.module_state(module.name), "trim", None)
+                if trim is not None:
+                    trim()
+            for device in self._devices:
+                device.hal.trim()
+
+    def _check_open(self) -> None:
+        if self._context.is_closed:
+            raise ClosedError("this session was closed; make a new one")
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._context.is_closed
+
+    def close(self) -> None:
+        """Drops the modules' state, and the devices that it opened itself; idempotent.
+
+        Arrays on a device that the session opened are closed with it; give it an instance or a device to keep them. Asynchronous calls that
+        are not done get AbortedError; one that is inside a native function is waited for, some seconds at most.
+
+        Raises:
+            FailedPreconditionError: a call is under way; close the session when it has returned.
+        """
+        if self._profile is not None and self._context.is_idle():
+            self._profile.stop()
+        try:
+            self._context.close()
+        finally:
+            if self._context.is_closed:
+                self._functions.clear()
+                if self._owns_instance:
+                    self._instance.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.is_closed:
+            return "<closed Session>"
+        names = ", ".join(one.name for one in self._context.modules) or "no modules"
+        where = ", ".join(one.name for one in self._devices) or "no device yet"
+        return f"<Session of {names} on {where}{', frozen' if self._context.is_frozen else ''}>"
+
+
+def _wanted_devices(device: object) -> tuple[str | Device | None, ...]:
+    if device is None:
+        return (None,)
+    one_or_several: tuple[object, ...]
+    if isinstance(device, (str, Device)):
+        one_or_several = (device,)
+    else:
+        try:
+            one_or_several = tuple(device)  # type: ignore[arg-type]  # what is no iterable is refused here
+        except TypeError:
+            one_or_several = (device,)
+    if not one_or_several:
+        raise InvalidArgumentError("a session takes one device or several, got an empty sequence")
+    wanted: list[str | Device | None] = []
+    for one in one_or_several:
+        if not isinstance(one, (str, Device)):
+            raise InvalidArgumentError(f"a device is a URI or an open pumice.Device, got {type(one).__name__}")
+        wanted.append(one)
+    return tuple(wanted)
+
+
+def _bytes_of(source: object) -> bytes | bytearray | memoryview:
+    """What has a buffer, as bytes in place; what a file has, read to its end."""
+    if isinstance(source, (bytes, bytearray)):
+        return source
+    try:
+        view = memoryview(source)  # type: ignore[arg-type]  # what has no buffer raises
+    except TypeError:
+        read = getattr(source, "read", None)
+        if read is None:
+            raise InvalidArgumentError(
+                f"load takes a path, bytes or a binary file, got {type(source).__name__}"
+            ) from None
+        data = read()
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise InvalidArgumentError("load takes a file opened in binary mode, got one in text mode") from None
+        return data
+    if not view.c_contiguous:
+        raise InvalidArgumentError("load takes bytes that follow each other in memory; copy them with bytes(…)")
+    return view.cast("B") if view.nbytes else b""
+
+
+def _parameters(source: ParameterSource) -> ParameterIndex:
+    if isinstance(source, ParameterIndex):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return ParameterIndex.from_file(source)
+    return ParameterIndex.from_arrays(source)

@@ -1,0 +1,61 @@
+"""How a session is made: parameters, limits, built-in modules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import numpy.typing as npt
+
+from ...status import InvalidArgumentError, NotFoundError
+from ...vm.execution.stack import DEFAULT_MAX_DEPTH
+from ..parameters.index import ParameterIndex
+
+__all__ = ["BUILTIN_MODULES", "ParameterSource", "SessionOptions"]
+
+BUILTIN_MODULES: Final = ("hal", "io_parameters")
+
+ParameterSource: TypeAlias = "ParameterIndex | str | os.PathLike[str] | Mapping[str, npt.ArrayLike]"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session is made.
+
+    Attributes:
+        parameters: what programs load by scope and key (``io_parameters``): for each scope an index, a path of an ``.irpa``,
+            ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file, or arrays by key.
+        max_stack_depth: most nested calls of an invocation.
+        concurrent: whether calls may overlap, from several threads and asynchronous ones; the others wait for their turns or are refused.
+        builtin_modules: names of the modules that are there for programs to import from, added when one does.
+
+    Raises:
+        InvalidArgumentError: a value of the wrong kind.
+        NotFoundError: a built-in module that there is not.
+    """
+
+    parameters: Mapping[str, ParameterSource] = field(default_factory=dict)
+    max_stack_depth: int = DEFAULT_MAX_DEPTH
+    concurrent: bool = False
+    builtin_modules: frozenset[str] = frozenset(BUILTIN_MODULES)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parameters, Mapping):
+            raise InvalidArgumentError(
+                f"parameters maps scopes to files, indices or arrays, such as {{'model': 'model.irpa'}}; got {self.parameters!r}"
+            )
+        for scope, source in self.parameters.items():
+            if not isinstance(scope, str) or not isinstance(source, (ParameterIndex, str, os.PathLike, Mapping)):
+                raise InvalidArgumentError(
+                    f"parameters[{scope!r}] is an index, a path or arrays by key, got {type(source).__name__}"
+                )
+        names: object = self.builtin_modules
+        if isinstance(names, str):
+            raise InvalidArgumentError(f"builtin_modules is a set of names, got {self.builtin_modules!r}")
+        for name in self.builtin_modules:
+            if name not in BUILTIN_MODULES:
+                raise NotFoundError(
+                    f"there is no built-in module {name!r}, but {', '.join(BUILTIN_MODULES)}; append your own with append_module"
+                )

@@ -1,0 +1,143 @@
+"""The files that values are read from: raw bytes and NumPy's ``.npy``, several arrays in turn where a file has them."""
+
+from __future__ import annotations
+
+import math
+import os
+import stat
+import tokenize
+from io import BufferedReader
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ...formats.element_type import MAX_RANK, ElementType, format_shape_and_type
+from ...status import (
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+
+__all__ = ["ValueFiles"]
+
+Array: TypeAlias = npt.NDArray[np.generic]
+
+
+class ValueFiles:
+    """The files that one list of arguments reads, each with its position.
+
+    Calling sequence: enter, read in the order of the arguments, ``finish`` once all are read; leaving closes the files.
+
+    Raises, from every method that reads:
+        InvalidArgumentError: a file of the wrong size or kind.
+        NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be read.
+        ResourceExhaustedError: not enough memory for the array.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, BufferedReader] = {}
+        self._raw: set[str] = set()
+
+    def __enter__(self) -> ValueFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._open.values():
+            file.close()
+
+    def array(self, path: str, *, restart: bool) -> Array:
+        """The next array of a ``.npy`` file."""
+        self._require_npy(path)
+        return self._read_npy(path, self._file(path, restart=restart))
+
+    def arrays(self, path: str) -> list[Array]:
+        """All arrays that are left in a ``.npy`` file."""
+        self._require_npy(path)
+        file = self._file(path, restart=False)
+        arrays = []
+        while file.peek(1):
+            arrays.append(self._read_npy(path, file))
+        return arrays
+
+    def raw(self, path: str, shape: tuple[int, ...], element_type: ElementType, *, restart: bool) -> Array:
+        """The next bytes of any file as an array."""
+        element_type.require_dtype()
+        file = self._file(path, restart=restart)
+        self._raw.add(path)
+        needed = element_type.storage_bytes(math.prod(shape))
+        data = self._read(path, file, needed, format_shape_and_type(shape, element_type))
+        return element_type.unpack(data, shape)
+
+    def finish(self) -> None:
+        """Checks that what was read as raw bytes was read to its end."""
+        for path in sorted(self._raw):
+            file = self._open[path]
+            if file.peek(1):
+                status = os.fstat(file.fileno())
+                sizes = (
+                    f"{file.tell()}, got {status.st_size}" if stat.S_ISREG(status.st_mode) else "what is read, got more"
+                )
+                raise InvalidArgumentError(f"expected the bytes in {path} to be {sizes}; check shape and type")
+
+    def _file(self, path: str, *, restart: bool) -> BufferedReader:
+        try:
+            if path not in self._open:
+                self._open[path] = Path(path).open("rb")  # noqa: SIM115 (closed by __exit__)
+            elif restart:
+                self._open[path].seek(0)
+        except FileNotFoundError:
+            raise NotFoundError(f"expected a file at {path!r}, there is none") from None
+        except PermissionError as error:
+            raise PermissionDeniedError(f"expected to read {path!r}: {error.strerror}") from None
+        except (IsADirectoryError, ValueError) as error:
+            raise InvalidArgumentError(f"expected the path of a file, got {path!r}: {error}") from None
+        except OSError as error:
+            raise UnavailableError(f"expected to read {path!r}: {error.strerror}") from None
+        return self._open[path]
+
+    def _read(self, path: str, file: BufferedReader, size: int, what: str) -> bytes:
+        try:
+            status = os.fstat(file.fileno())
+            # A regular file's size is known; a pipe's is not, and only reading tells.
+            left = status.st_size - file.tell() if stat.S_ISREG(status.st_mode) else size
+            data = file.read(size) if left >= size else b""
+        except OSError as error:
+            raise UnavailableError(f"expected to read {path!r}: {error.strerror}") from None
+        except (MemoryError, OverflowError):
+            raise ResourceExhaustedError(f"expected {what} to fit memory, it takes {size} bytes") from None
+        if len(data) != size:
+            got = left if left < size else len(data)
+            raise InvalidArgumentError(f"expected {size} bytes in {path} for {what}, got {got}")
+        return data
+
+    def _read_npy(self, path: str, file: BufferedReader) -> Array:
+        try:
+            version = np.lib.format.read_magic(file)
+            if version not in ((1, 0), (2, 0)):
+                raise ValueError(f"format version {version}")
+            major, _ = version
+            read_header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+            shape, fortran_order, stored = read_header(file)
+            if any(dim < 0 for dim in shape) or len(shape) > MAX_RANK:
+                raise ValueError(f"shape {shape}")
+        except OSError as error:
+            raise UnavailableError(f"expected to read {path!r}: {error.strerror}") from None
+        except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
+            raise InvalidArgumentError(f"expected a NumPy array (format 1.0 or 2.0) in {path}: {error}") from None
+        element_type = ElementType.from_dtype(stored.newbyteorder("="))
+        what = format_shape_and_type(shape, element_type)
+        data = self._read(path, file, math.prod(shape) * stored.itemsize, what)
+        array = np.frombuffer(data, stored) if data else np.empty(0, stored)
+        ordered = array.reshape(shape, order="F" if fortran_order else "C")
+        return np.array(ordered, element_type.require_dtype(), order="C")
+
+    @staticmethod
+    def _require_npy(path: str) -> None:
+        if not path.endswith(".npy"):
+            raise InvalidArgumentError(
+                f"expected a .npy file where no shape and type are given, got {path!r}; write 4xf32=@{path} instead"
+            )

@@ -1,0 +1,405 @@
+"""Values as text: what command lines take for arguments.
+
+The form is that of IREE's tools (``runtime/src/iree/tooling/function_io.c``, ``runtime/src/iree/hal/string_util.c``)::
+
+    4xf32=1 2 3 4          2x3xi32=[1 2 3][4 5 6]          f32=2.5          2.5          5
+    4xf32=7                one value fills the buffer
+    4xf32                  no data: zeros, or the type of an output
+    4xf32=@data.bin        the raw bytes of a file, row-major, little-endian
+    @data.npy              shape, type and data from a NumPy file
+    &4xf32                 storage for an output, with or without data
+    (null)  (ignored)      no value
+
+Values are separated by whitespace, commas or brackets; brackets only help the reader, but must balance. Integers
+are decimal, ``0x`` hexadecimal or, as in C, octal after a leading ``0``; a signless type takes both the signed and the
+unsigned range of its width. Floats are decimal, C's hexadecimal form, ``inf`` or ``nan``. Booleans are ``0``, ``1``,
+``00``, ``01``, ``false`` or ``true``; complex values ``1+2i`` or the hexadecimal digits of their bytes, opaque values
+those digits only.
+
+Reading differs from the tools in these points: what they take by accident (``12abc`` as 12, integers cut to 32 bits)
+is an error; each float is rounded once to binary32 and from there to the nearest value of a narrower type, also where
+the tools flush a result below the smallest number of the type to zero; and f8E8M0FNU, which has neither zero nor
+negative numbers, gives NaN for them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ...formats.element_type import ElementType, NumericalType, format_shape_and_type, parse_shape_and_type
+from ...status import InvalidArgumentError, ResourceExhaustedError
+from .files import ValueFiles
+
+__all__ = ["BufferSpec", "Value", "parse_buffer_spec", "parse_scalar", "parse_value", "parse_values"]
+
+Array: TypeAlias = npt.NDArray[np.generic]
+Value: TypeAlias = Array | int | float | None
+
+
+class BufferSpec(NamedTuple):
+    """Shape and element type, and the data where the text has any."""
+
+    shape: tuple[int, ...]
+    element_type: ElementType
+    data: Array | None
+
+
+def parse_value(text: str) -> Value:
+    """The value that ``text`` stands for.
+
+    Returns:
+        A new C-contiguous array of the element type's dtype for a buffer (shape ``()`` for ``"f32=1"``, zeros where the
+        text has no data), an ``int`` or ``float`` for a bare number, ``None`` for ``(null)`` and ``(ignored)``. What
+        reads both as a shape and as a number (``0xf32``) is taken as a shape; :func:`parse_scalar` is for those who
+        expect a number.
+
+    Raises:
+        InvalidArgumentError: malformed text (the message shows where), the wrong number of elements, a value out of
+            the type's range, or a file of the wrong size or kind.
+        NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be read.
+        ResourceExhaustedError: not enough memory for the array.
+    """
+    values = parse_values([text])
+    if len(values) != 1:
+        raise InvalidArgumentError(f"expected one value in {text!r}, got {len(values)}; parse_values takes several")
+    return values[0]
+
+
+def parse_values(texts: Iterable[str]) -> list[Value]:
+    """The values of a list of arguments, which may read one file in turn.
+
+    ``@path`` reads a file from its start, ``+path`` goes on where the previous argument stopped, and ``*path.npy``
+    gives every array that is left in it. A file read as raw bytes must be used up by the last argument that reads it.
+
+    Raises:
+        As :func:`parse_value`.
+    """
+    values: list[Value] = []
+    with ValueFiles() as files:
+        for text in texts:
+            body = text.strip()
+            if body in ("(null)", "(ignored)"):
+                values.append(None)
+            elif body.startswith("*") and body.endswith(".npy"):
+                values.extend(files.arrays(body[1:]))
+            elif body.startswith(("@", "+")):
+                values.append(files.array(body[1:], restart=body[0] == "@"))
+            elif (number := _bare_number(body)) is not None:
+                values.append(number)
+            else:
+                spec = _parse_spec(text, files)
+                values.append(_allocate(spec.shape, spec.element_type) if spec.data is None else spec.data)
+        files.finish()
+    return values
+
+
+def parse_buffer_spec(text: str) -> BufferSpec:
+    """Shape, element type and data of a buffer's text; ``data`` is ``None`` where it has none (``"4xf32"``).
+
+    A leading ``&``, which marks storage for an output, is accepted and has no effect here.
+
+    Raises:
+        As :func:`parse_value`.
+    """
+    with ValueFiles() as files:
+        spec = _parse_spec(text, files)
+        files.finish()
+    return spec
+
+
+def parse_scalar(text: str, element_type: ElementType) -> int | float:
+    """A bare number of a type that the caller knows, such as from a calling convention: ``i`` is ``INT_32``.
+
+    Returns:
+        A ``float`` rounded to the type for floats, else an ``int`` in the type's signed or unsigned range.
+
+    Raises:
+        InvalidArgumentError: malformed, out of range, or the type is neither an integer nor a float.
+    """
+    if not (element_type.is_integer or element_type.is_float):
+        raise InvalidArgumentError(f"expected an integer or float type for a bare number, got {element_type.name}")
+    token = text.strip()
+    if not token or re.search(r"[\s,\[\]]", token):
+        raise _malformed(text, 0, f"expected one {element_type.short_name} value")
+    value = _parse_elements(text, text.index(token), element_type, ())
+    return (
+        int(value.astype(np.int64 if not element_type.is_unsigned else np.uint64))
+        if element_type.is_integer
+        else float(value)
+    )
+
+
+_TOKEN: Final = re.compile(r"[^\s,\[\]]+", re.ASCII)
+_INTEGER: Final = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_HEX_FLOAT: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?")
+_SPECIAL: Final = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
+_DIMENSIONS: Final = re.compile(r"(?:[0-9]+x)*")
+_BOOLEANS: Final = {"0": False, "00": False, "false": False, "1": True, "01": True, "true": True}
+_MAX_DIGITS: Final = 80
+_CARET_WINDOW: Final = 40
+
+
+def _malformed(text: str, position: int, message: str) -> InvalidArgumentError:
+    """An error that shows the text around ``position`` with a caret below it."""
+    start = max(0, position - _CARET_WINDOW)
+    shown = "".join(c if c.isprintable() else " " for c in text[start : position + _CARET_WINDOW])
+    caret = " " * (position - start) + "^"
+    return InvalidArgumentError(f"{message}, at position {position}:\n  {shown}\n  {caret}")
+
+
+def _bare_number(body: str) -> int | float | None:
+    if _INTEGER.fullmatch(body):
+        if body[:2] == "0x":
+            try:
+                parse_shape_and_type(body)
+            except InvalidArgumentError:
+                pass
+            else:
+                return None
+        try:
+            return _integer(body, -(2**63), 2**64 - 1)
+        except ValueError as error:
+            raise _malformed(body, 0, f"expected {error}, got {body[:_MAX_DIGITS]!r}") from None
+    try:
+        return _real(body)
+    except ValueError:
+        return None
+
+
+def _parse_spec(text: str, files: ValueFiles) -> BufferSpec:
+    end = len(text.rstrip())
+    start = len(text) - len(text.lstrip())
+    if text.startswith("&", start, end):
+        start += 1
+    # One layer of quotes survives some shells' quoting of arguments in files.
+    if text.startswith('"', start, end):
+        start += 1
+    if end > start and text.endswith('"', start, end):
+        end -= 1
+    if start >= end:
+        raise _malformed(text, start, "expected a number, or a shape and type such as 4xf32=1 2 3 4")
+    equals = text.find("=", start, end)
+    head = text[start : end if equals < 0 else equals]
+    name = head.strip()
+    try:
+        shape, element_type = parse_shape_and_type(name)
+    except InvalidArgumentError as error:
+        known = _DIMENSIONS.match(name)
+        at = start + len(head) - len(head.lstrip()) + (known.end() if known else 0)
+        hint = "a buffer is written like 4xf32=1 2 3 4, a number alone like 5 or 2.5"
+        raise _malformed(text, at, f"{error.message}; {hint}") from None
+    data = text[:end][equals + 1 :].strip() if equals >= 0 else ""
+    if not data:
+        return BufferSpec(shape, element_type, None)
+    if data[0] in "@+":
+        return BufferSpec(shape, element_type, files.raw(data[1:], shape, element_type, restart=data[0] == "@"))
+    return BufferSpec(shape, element_type, _parse_elements(text[:end], equals + 1, element_type, shape))
+
+
+def _parse_elements(text: str, start: int, element_type: ElementType, shape: tuple[int, ...]) -> Array:
+    tokens = _TOKEN.findall(text, start)
+    count = math.prod(shape)
+    name = format_shape_and_type(shape, element_type)
+    _check_brackets(text, start)
+    splat = len(tokens) == 1 and count > 1
+    if len(tokens) != count and not splat:
+        at = _token_start(text, start, count) if len(tokens) > count else len(text)
+        splat_hint = " (or 1 for all)" if count > 1 else ""
+        raise _malformed(text, at, f"expected {count} elements for {name}{splat_hint}, got {len(tokens)}")
+    decode = _decoder(element_type)
+    element_type.require_dtype()
+    try:
+        values = decode(tokens, element_type)
+    except _BadElement as error:
+        at = _token_start(text, start, error.index)
+        got = tokens[error.index][:_MAX_DIGITS]
+        raise _malformed(text, at, f"element {error.index} of {name}: expected {error.expected}, got {got!r}") from None
+    if not splat:
+        return values.reshape(shape)
+    filled = _allocate(shape, element_type)
+    filled[...] = values[0]
+    return filled
+
+
+def _check_brackets(text: str, start: int) -> None:
+    opened: list[int] = []
+    for match in re.finditer(r"[\[\]]", text[start:]):
+        at = start + match.start()
+        if match[0] == "[":
+            opened.append(at)
+        elif not opened:
+            raise _malformed(text, at, "expected an opening bracket before this closing one")
+        else:
+            opened.pop()
+    if opened:
+        raise _malformed(text, opened[-1], "expected a closing bracket for this opening one")
+
+
+def _token_start(text: str, start: int, index: int) -> int:
+    return next(itertools.islice(_TOKEN.finditer(text, start), index, None)).start()
+
+
+def _allocate(shape: tuple[int, ...], element_type: ElementType) -> Array:
+    """Zeros. NumPy refuses shapes past its limits with ValueError."""
+    dtype = element_type.require_dtype()
+    try:
+        return np.zeros(shape, dtype)
+    except (MemoryError, ValueError) as error:
+        size = math.prod(shape) * dtype.itemsize
+        name = format_shape_and_type(shape, element_type)
+        raise ResourceExhaustedError(
+            f"expected a buffer that fits memory, got {name} of {size} bytes: {error}"
+        ) from None
+
+
+class _BadElement(Exception):
+    """The token at ``index`` is not what was ``expected``."""
+
+    def __init__(self, index: int, expected: str) -> None:
+        super().__init__(expected)
+        self.index: Final = index
+        self.expected: Final = expected
+
+
+_Decoded = TypeVar("_Decoded")
+
+
+def _each(decode: Callable[[str], _Decoded], tokens: list[str]) -> list[_Decoded]:
+    """``decode`` of each token; its ``ValueError`` says what was expected."""
+    values: list[_Decoded] = []
+    for index, token in enumerate(tokens):
+        try:
+            values.append(decode(token))
+        except ValueError as error:
+            raise _BadElement(index, str(error)) from None
+    return values
+
+
+def _integer(token: str, low: int, high: int) -> int:
+    match = _INTEGER.fullmatch(token)
+    if match is None or len(token) > _MAX_DIGITS:
+        raise ValueError(f"an integer of {low} to {high}")
+    sign, hexadecimal, octal, decimal = match.groups()
+    value = int(hexadecimal, 16) if hexadecimal else int(octal, 8) if octal else int(decimal)
+    value = -value if sign == "-" else value
+    if not low <= value <= high:
+        raise ValueError(f"an integer of {low} to {high}")
+    return value
+
+
+def _real(token: str) -> float:
+    if _DECIMAL.fullmatch(token) or _SPECIAL.fullmatch(token):
+        return float(token)
+    if _HEX_FLOAT.fullmatch(token):
+        try:
+            return float.fromhex(token)
+        except OverflowError:
+            return -math.inf if token[0] == "-" else math.inf
+    raise ValueError("a number, inf or nan")
+
+
+def _single(token: str) -> np.float32:
+    """``token`` rounded once, to the nearest binary32: going through binary64 alone may round a tie the wrong way."""
+    value = _real(token)
+    with np.errstate(over="ignore"):
+        rounded = np.float32(value)
+        if float(rounded) == value or not math.isfinite(value):
+            return rounded
+        # Infinity rounds as the power of two that follows the largest binary32.
+        edge = float(rounded) if np.isfinite(rounded) else math.copysign(2.0**128, value)
+        other = np.nextafter(rounded, np.float32(math.inf if value > edge else -math.inf))
+    if (edge + float(other)) / 2 != value or not _DECIMAL.fullmatch(token):
+        return rounded
+    # A binary64 midway between two binary32: the decimal's own digits decide.
+    exact, tie = Decimal(token), Decimal(value)
+    if exact == tie:
+        return rounded
+    return max(rounded, other) if exact > tie else min(rounded, other)
+
+
+def _complex(token: str, element_type: ElementType) -> bytes:
+    size = element_type.byte_count
+    real_type = np.dtype(f"<f{size // 2}")
+    if len(token) == 2 * size and (raw := _hex_bytes(token)) is not None:
+        return raw
+    real, imaginary = token, "0"
+    if token[-1] in "ijIJ":
+        signs = [m.start() for m in re.finditer(r"(?<![eEpP])[+-]", token) if m.start() > 0]
+        cut = signs[-1] if signs else 0
+        real, imaginary = token[:cut] or "0", token[cut:-1]
+        imaginary = imaginary + "1" if imaginary in ("", "+", "-") else imaginary
+    try:
+        convert: Callable[[str], float | np.float32] = _single if size == 8 else _real
+        return np.array([convert(real), convert(imaginary)], real_type).tobytes()
+    except ValueError:
+        raise ValueError(f"a complex number such as 1+2i, or {2 * size} hexadecimal digits") from None
+
+
+def _hex_bytes(token: str) -> bytes | None:
+    return bytes.fromhex(token) if re.fullmatch(r"(?:[0-9a-fA-F]{2})+", token) else None
+
+
+def _decode_integers(tokens: list[str], element_type: ElementType) -> Array:
+    bits = element_type.bits
+    low = 0 if element_type.is_unsigned else -(1 << (bits - 1))
+    signless = element_type.numerical_type == NumericalType.INTEGER
+    high = (1 << (bits - (0 if signless or element_type.is_unsigned else 1))) - 1
+    values = _each(lambda token: _integer(token, low, high), tokens)
+    if element_type.is_sub_byte:
+        nibbles = bytes(value & 0x0F for value in values)
+        packed = bytes(a | b << 4 for a, b in itertools.zip_longest(nibbles[::2], nibbles[1::2], fillvalue=0))
+        return element_type.unpack(packed, (len(values),))
+    mask = (1 << bits) - 1
+    return np.array([value & mask for value in values], f"u{bits // 8}").view(element_type.require_dtype())
+
+
+def _decode_floats(tokens: list[str], element_type: ElementType) -> Array:
+    if element_type is ElementType.FLOAT_64:
+        return np.array(_each(_real, tokens), np.float64)
+    singles = np.array(_each(_single, tokens), np.float32)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        return singles.astype(element_type.require_dtype())
+
+
+def _decode_booleans(tokens: list[str], element_type: ElementType) -> Array:
+    def decode(token: str) -> bool:
+        value = _BOOLEANS.get(token.lower())
+        if value is None:
+            raise ValueError("0, 1, 00, 01, false or true")
+        return value
+
+    return np.array(_each(decode, tokens), element_type.require_dtype())
+
+
+def _decode_complexes(tokens: list[str], element_type: ElementType) -> Array:
+    values = _each(lambda token: _complex(token, element_type), tokens)
+    return element_type.unpack(b"".join(values), (len(values),))
+
+
+def _decode_opaque(tokens: list[str], element_type: ElementType) -> Array:
+    def decode(token: str) -> bytes:
+        raw = _hex_bytes(token) if len(token) == 2 * element_type.byte_count else None
+        if raw is None:
+            raise ValueError(f"{2 * element_type.byte_count} hexadecimal digits")
+        return raw
+
+    return element_type.unpack(b"".join(_each(decode, tokens)), (len(tokens),))
+
+
+def _decoder(element_type: ElementType) -> Callable[[list[str], ElementType], Array]:
+    if element_type.is_integer:
+        return _decode_integers
+    if element_type.is_float:
+        return _decode_floats
+    if element_type.is_boolean:
+        return _decode_booleans
+    return _decode_complexes if element_type.is_complex else _decode_opaque

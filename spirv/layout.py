@@ -1,0 +1,230 @@
+"""Memory layout of SPIR-V blocks from their Offset, ArrayStride and MatrixStride decorations.
+
+Nothing is inferred from std140 or std430 rules: Vulkan wants every block explicitly laid out (Vulkan specification,
+"Offset and Stride Assignment"), so what the module says is what counts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final, Literal
+
+from ..status import InvalidArgumentError, UnimplementedError
+from .module import Decoration, Module
+from .reflection_types import BlockMember, ElementLayout, ScalarType
+from .type_table import Type, TypeKind
+
+__all__ = ["BlockLayout", "BlockLayouts"]
+
+_MAX_SIZE: Final = 1 << 63
+_MAX_DIMENSIONS: Final = 32
+# Nested structures name each member once but show it many times; these limits keep a forged module small.
+_MAX_DEPTH: Final = 64
+_MAX_MEMBERS: Final = 1 << 16
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BlockLayout:
+    """A structure laid out.
+
+    Attributes:
+        members: in declaration order.
+        size: bytes up to the end of the last member; a run-time sized array counts as empty.
+        scalars: every scalar type within.
+        depth: structures nested, itself included.
+        total: members, nested ones included.
+    """
+
+    members: tuple[BlockMember, ...]
+    size: int
+    scalars: frozenset[ScalarType]
+    depth: int
+    total: int
+
+    def element(self) -> ElementLayout | None:
+        """What the array at the end, or the only member, consists of; see `Binding.element`."""
+        if not self.members:
+            return None
+        last = self.members[-1]
+        if not last.array_shape and len(self.members) > 1:
+            return None
+        if last.scalar is None:
+            scalars = {scalar for member in last.members for scalar in _scalars(member)}
+            if len(scalars) != 1:
+                return None
+            (scalar,) = scalars
+        else:
+            scalar = last.scalar
+        array: Literal["runtime", "fixed", "none"] = "none"
+        if last.array_shape:
+            array = "fixed" if last.array_shape[0] else "runtime"
+        return ElementLayout(
+            scalar=scalar,
+            components=last.components,
+            columns=last.columns,
+            stride=last.array_strides[0] if last.array_strides else last.size,
+            array=array,
+            length=last.array_shape[0] if array == "fixed" else None,
+            struct=last.members,
+            inner_shape=last.array_shape[1:],
+        )
+
+
+def _scalars(member: BlockMember) -> set[ScalarType]:
+    found: set[ScalarType] = set()
+    pending = [member]
+    while pending:
+        current = pending.pop()
+        if current.scalar is not None:
+            found.add(current.scalar)
+        pending.extend(current.members)
+    return found
+
+
+class BlockLayouts:
+    """The layouts of one module's structures, each worked out once."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._order = {type_id: index for index, type_id in enumerate(module.types)}
+        self._layouts: dict[int, BlockLayout] = {}
+        self._elements: dict[int, ElementLayout | None] = {}
+
+    def layout(self, struct_id: int) -> BlockLayout:
+        """The layout of a structure.
+
+        Raises:
+            InvalidArgumentError: a member is not laid out, or its type cannot be in a block.
+            UnimplementedError: an array length or a depth that cannot be handled.
+        """
+        found = self._layouts.get(struct_id)
+        if found is not None:
+            return found
+        needed = {struct_id}
+        pending = [struct_id]
+        while pending:
+            for member in self._module.type(pending.pop()).members:
+                base = self._base(member)
+                if base.kind is TypeKind.STRUCT and base.id not in needed and base.id not in self._layouts:
+                    needed.add(base.id)
+                    pending.append(base.id)
+        # Members are defined before the structure that holds them, so this order needs no recursion.
+        for needed_id in sorted(needed, key=self._order.__getitem__):
+            self._layouts[needed_id] = self._lay_out(self._module.type(needed_id))
+        return self._layouts[struct_id]
+
+    def element(self, struct_id: int) -> ElementLayout | None:
+        """What the block's last array consists of."""
+        if struct_id not in self._elements:
+            self._elements[struct_id] = self.layout(struct_id).element()
+        return self._elements[struct_id]
+
+    def _base(self, type_id: int) -> Type:
+        return self._dimensions(type_id)[1]
+
+    def _dimensions(self, type_id: int) -> tuple[list[tuple[int, Type]], Type]:
+        """The array dimensions around a type, outermost first, as (length or 0, array type); and the type within."""
+        dimensions: list[tuple[int, Type]] = []
+        found = self._module.type(type_id)
+        while found.kind in (TypeKind.ARRAY, TypeKind.RUNTIME_ARRAY):
+            if found.kind is TypeKind.RUNTIME_ARRAY:
+                length = 0
+            elif found.count is None:
+                raise UnimplementedError(
+                    f"the length of SPIR-V array type {found.id} is a specialization constant expression that is not "
+                    "evaluated here; use an integer expression, or freeze it (spirv-opt --freeze-spec-const)"
+                )
+            else:
+                length = found.count
+            dimensions.append((length, found))
+            if len(dimensions) > _MAX_DIMENSIONS:
+                raise UnimplementedError(f"a SPIR-V array in a block has over {_MAX_DIMENSIONS} dimensions")
+            found = self._module.type(found.element)
+        return dimensions, found
+
+    def _required(self, value: int | None, decoration: Decoration, what: str) -> int:
+        if value is None:
+            raise InvalidArgumentError(
+                f"{what} has no {decoration.name} decoration, but blocks must be explicitly laid out; "
+                "compile the shader for Vulkan"
+            )
+        return value
+
+    def _lay_out(self, of: Type) -> BlockLayout:
+        members: list[BlockMember] = []
+        scalars: set[ScalarType] = set()
+        depth = total = size = 0
+        for index, type_id in enumerate(of.members):
+            member = self._member(of, index, type_id)
+            members.append(member)
+            size = max(size, member.offset + member.size)
+            total += 1
+            if member.scalar is not None:
+                scalars.add(member.scalar)
+            else:
+                inner = self._layouts[self._base(type_id).id]
+                scalars |= inner.scalars
+                depth = max(depth, inner.depth)
+                total += inner.total
+        if depth + 1 > _MAX_DEPTH or total > _MAX_MEMBERS:
+            raise UnimplementedError(
+                f"SPIR-V structure {of.id} nests {depth + 1} levels with {total} members in all; "
+                f"at most {_MAX_DEPTH} levels and {_MAX_MEMBERS} members can be handled"
+            )
+        return BlockLayout(tuple(members), size, frozenset(scalars), depth + 1, total)
+
+    def _member(self, of: Type, index: int, type_id: int) -> BlockMember:
+        module = self._module
+        what = f"member {index} of SPIR-V structure {of.id}"
+        offset = self._required(module.member_decoration(of.id, index, Decoration.OFFSET), Decoration.OFFSET, what)
+        dimensions, base = self._dimensions(type_id)
+        if any(not length for length, _ in dimensions[1:]):
+            raise InvalidArgumentError(f"{what} has a run-time sized array within an array")
+        shape = tuple(length for length, _ in dimensions)
+        strides = tuple(
+            self._required(
+                module.decoration(array.id, Decoration.ARRAY_STRIDE), Decoration.ARRAY_STRIDE, f"array {array.id}"
+            )
+            for _, array in dimensions
+        )
+        scalar, components, columns, size = base.scalar, 1, 1, base.natural_size
+        matrix_stride: int | None = None
+        row_major = False
+        members: tuple[BlockMember, ...] = ()
+        match base.kind:
+            case TypeKind.VECTOR:
+                components = base.count or 1
+            case TypeKind.MATRIX:
+                components, columns = module.type(base.element).count or 1, base.count or 1
+                stride = module.member_decoration(of.id, index, Decoration.MATRIX_STRIDE)
+                matrix_stride = self._required(stride, Decoration.MATRIX_STRIDE, what)
+                row_major = module.member_decoration(of.id, index, Decoration.ROW_MAJOR) is not None
+                size = matrix_stride * (components if row_major else columns)
+            case TypeKind.STRUCT:
+                inner = self._layouts[base.id]
+                members, size = inner.members, inner.size
+            case TypeKind.POINTER:
+                scalar = ScalarType("uint", 64)
+            case TypeKind.SCALAR:
+                pass
+            case _:
+                raise InvalidArgumentError(f"{what} is of a type ({base.kind.name.lower()}) that cannot be in a block")
+        if shape:
+            size = shape[0] * strides[0]
+        if size is None or offset + size >= _MAX_SIZE:
+            raise InvalidArgumentError(f"{what} is larger than any buffer; the module is damaged")
+        return BlockMember(
+            name=module.member_names.get((of.id, index), ""),
+            offset=offset,
+            size=size,
+            scalar=scalar,
+            components=components,
+            columns=columns,
+            array_length=shape[0] if shape else None,
+            array_stride=strides[0] if strides else None,
+            matrix_stride=matrix_stride,
+            row_major=row_major,
+            members=members,
+            array_shape=shape,
+            array_strides=strides,
+        )

@@ -1,0 +1,348 @@
+"""From a parsed SPIR-V module to what its entry points need: bindings, push constants, workgroup sizes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..status import InvalidArgumentError, UnimplementedError
+from .access import Access, AccessAnalysis
+from .capabilities import capability_name
+from .constants import ConstantValue
+from .layout import BlockLayouts
+from .module import Decoration, Module, StorageClass, Variable
+from .reflection_types import Binding, EntryPoint, PushConstantBlock, ShaderModuleReflection, SpecializationConstant
+from .type_table import Type, TypeKind
+
+__all__ = ["reflect"]
+
+_EXECUTION_MODELS: Final = {
+    0: "Vertex",
+    1: "TessellationControl",
+    2: "TessellationEvaluation",
+    3: "Geometry",
+    4: "Fragment",
+    5: "GLCompute",
+    6: "Kernel",
+    5267: "TaskNV",
+    5268: "MeshNV",
+    5313: "RayGenerationKHR",
+    5314: "IntersectionKHR",
+    5315: "AnyHitKHR",
+    5316: "ClosestHitKHR",
+    5317: "MissKHR",
+    5318: "CallableKHR",
+    5364: "TaskEXT",
+    5365: "MeshEXT",
+}
+_GL_COMPUTE: Final = 5
+_INPUT, _OUTPUT = 1, 3
+_STAGE_CLASSES: Final = (_INPUT, _OUTPUT)
+_ADDRESSING_MODELS: Final = {0: "Logical", 1: "Physical32", 2: "Physical64", 5348: "PhysicalStorageBuffer64"}
+_MEMORY_MODELS: Final = {0: "Simple", 1: "GLSL450", 2: "OpenCL", 3: "Vulkan"}
+_BUILT_IN_WORKGROUP_SIZE: Final = 25
+_DIM_BUFFER, _DIM_SUBPASS_DATA, _SAMPLED_STORAGE = 5, 6, 2
+
+_SAMPLER, _COMBINED_IMAGE_SAMPLER, _SAMPLED_IMAGE, _STORAGE_IMAGE = 0, 1, 2, 3
+_UNIFORM_TEXEL_BUFFER, _STORAGE_TEXEL_BUFFER, _UNIFORM_BUFFER, _STORAGE_BUFFER = 4, 5, 6, 7
+_INPUT_ATTACHMENT, _ACCELERATION_STRUCTURE, _TENSOR = 10, 1000150000, 1000460000
+# VkDescriptorType of the Vulkan specification, "Descriptor Types".
+_DESCRIPTOR_TYPE_NAMES: Final = {
+    _SAMPLER: "sampler",
+    _COMBINED_IMAGE_SAMPLER: "combined_image_sampler",
+    _SAMPLED_IMAGE: "sampled_image",
+    _STORAGE_IMAGE: "storage_image",
+    _UNIFORM_TEXEL_BUFFER: "uniform_texel_buffer",
+    _STORAGE_TEXEL_BUFFER: "storage_texel_buffer",
+    _UNIFORM_BUFFER: "uniform_buffer",
+    _STORAGE_BUFFER: "storage_buffer",
+    _INPUT_ATTACHMENT: "input_attachment",
+    _ACCELERATION_STRUCTURE: "acceleration_structure",
+    _TENSOR: "tensor",
+}
+_WRITABLE_TYPES: Final = frozenset({_STORAGE_IMAGE, _STORAGE_TEXEL_BUFFER, _STORAGE_BUFFER, _TENSOR})
+# A combined image sampler may share its binding with views of either half.
+_COMBINABLE: Final = frozenset({_SAMPLER, _COMBINED_IMAGE_SAMPLER, _SAMPLED_IMAGE})
+_RESOURCE_CLASSES: Final = frozenset({StorageClass.UNIFORM_CONSTANT, StorageClass.UNIFORM, StorageClass.STORAGE_BUFFER})
+_MAX_COUNT: Final = 0xFFFFFFFF
+
+
+def reflect(code: bytes | bytearray | memoryview) -> ShaderModuleReflection:
+    """What a SPIR-V module declares: entry points with their bindings, push constants and workgroup sizes.
+
+    The module is checked as far as reflection reads it, which is less than spirv-val does: it decides that data can
+    be told, not that the shader is valid.
+
+    Args:
+        code: a binary SPIR-V module of version 1.0 to 1.6, little-endian.
+
+    Raises:
+        InvalidArgumentError: the code is no SPIR-V, is damaged, or breaks a rule that reflection depends on.
+        IncompatibleError: another SPIR-V version.
+        UnimplementedError: a construct that cannot be told, such as an array length by an unfoldable expression.
+        ResourceExhaustedError: so many entry points on so much code that no real module has.
+    """
+    if not isinstance(code, bytes | bytearray | memoryview):
+        raise InvalidArgumentError(f"SPIR-V code is bytes, got {type(code).__name__}; read the file in binary mode")
+    return _Reflector(Module(bytes(code))).reflection()
+
+
+class _Reflector:
+    """Builds the reflection of one module; used once."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._access = AccessAnalysis(module)
+        self._layouts = BlockLayouts(module)
+        self._not_readable: dict[int, bool] = {}
+        self._not_writable: dict[int, bool] = {}
+
+    def reflection(self) -> ShaderModuleReflection:
+        module = self._module
+        addressing, memory = module.addressing_model, module.memory_model
+        workgroup_size = self._workgroup_size()
+        return ShaderModuleReflection(
+            version=module.version,
+            generator=module.generator,
+            capabilities=tuple(capability_name(number) for number in module.capabilities),
+            extensions=tuple(module.extensions),
+            addressing_model=_ADDRESSING_MODELS.get(addressing, f"AddressingModel({addressing})"),
+            memory_model=_MEMORY_MODELS.get(memory, f"MemoryModel({memory})"),
+            entry_points=tuple(
+                self._entry_point(model, function, name, workgroup_size)
+                for model, function, name in module.entry_points
+            ),
+            specialization_constants=self._specialization_constants(),
+        )
+
+    def _specialization_constants(self) -> tuple[SpecializationConstant, ...]:
+        # Several constants may share an id, which sets them all: glslang makes one for local_size_x_id and another for
+        # the constant_id of the source. The one that has a name stands for them.
+        found: dict[int, SpecializationConstant] = {}
+        for constant in self._module.constants.values():
+            spec_id = self._module.decoration(constant.id, Decoration.SPEC_ID)
+            value = constant.value
+            if not constant.is_spec or spec_id is None or constant.scalar is None:
+                continue
+            if value is not None and not isinstance(value, tuple):
+                name = self._module.names.get(constant.id, "")
+                if spec_id not in found or (name and not found[spec_id].name):
+                    found[spec_id] = SpecializationConstant(spec_id, name, constant.scalar, value)
+        return tuple(found[spec_id] for spec_id in sorted(found))
+
+    def _workgroup_size(self) -> int | None:
+        """The id of the constant that holds the WorkgroupSize built-in, if any."""
+        for constant in self._module.constants:
+            if self._module.decoration(constant, Decoration.BUILT_IN) == _BUILT_IN_WORKGROUP_SIZE:
+                return constant
+        return None
+
+    def _local_size(
+        self, model: int, function: int, workgroup_size: int | None
+    ) -> tuple[tuple[int, int, int], tuple[int | None, int | None, int | None]]:
+        """Sizes and the specialization ids that set them. WorkgroupSize goes before LocalSizeId and LocalSize."""
+        module = self._module
+        ids: tuple[int, ...] = ()
+        declared: tuple[ConstantValue, ...] = ()
+        if workgroup_size is not None:
+            constant = module.constants[workgroup_size]
+            ids = constant.constituents
+            declared = constant.value if isinstance(constant.value, tuple) else ()
+        elif function in module.local_size_ids:
+            ids = module.local_size_ids[function]
+            declared = tuple(module.constants[i].value if i in module.constants else None for i in ids)
+        elif function in module.local_sizes:
+            declared = module.local_sizes[function]
+        elif model != _GL_COMPUTE:
+            return (1, 1, 1), (None, None, None)
+        sizes = [size for size in declared if type(size) is int and 0 < size <= _MAX_COUNT]
+        if len(sizes) != 3 or len(declared) != 3:
+            raise InvalidArgumentError(
+                f"the workgroup size of the SPIR-V entry point {function} is three positive integers, got "
+                f"{declared or 'none'}; declare it with layout(local_size_x = …) in"
+            )
+        x, y, z = sizes
+        spec: list[int | None] = [None, None, None]
+        for index, constituent in enumerate(ids):
+            if index < 3 and constituent in module.constants and module.constants[constituent].is_spec:
+                spec[index] = module.decoration(constituent, Decoration.SPEC_ID)
+        return (x, y, z), (spec[0], spec[1], spec[2])
+
+    def _entry_point(self, model: int, function: int, name: str, workgroup_size: int | None) -> EntryPoint:
+        used = self._access.entry(function)
+        variables = [self._module.variables[variable] for variable in used.variables]
+        bindings: dict[tuple[int, int], Binding] = {}
+        push_constants: list[PushConstantBlock] = []
+        workgroup: list[Variable] = []
+        for variable in variables:
+            if variable.storage_class in _RESOURCE_CLASSES:
+                binding = self._binding(variable, used.access[variable.id])
+                if binding is not None:
+                    key = binding.set, binding.binding
+                    bindings[key] = self._merged(bindings[key], binding) if key in bindings else binding
+            elif variable.storage_class == StorageClass.PUSH_CONSTANT:
+                block = self._block(variable, self._module.type(variable.pointee))
+                layout = self._layouts.layout(block.id)
+                push_constants.append(PushConstantBlock(layout.size, layout.members))
+            elif variable.storage_class == StorageClass.WORKGROUP:
+                workgroup.append(variable)
+            elif model == _GL_COMPUTE and variable.storage_class in _STAGE_CLASSES:
+                self._check_built_in(variable, name)
+        if len(push_constants) > 1:
+            raise InvalidArgumentError(
+                f"entry point {name!r} uses {len(push_constants)} push constant blocks; Vulkan allows one "
+                "(VUID-StandaloneSpirv-OpEntryPoint-06674)"
+            )
+        local_size, spec_ids = self._local_size(model, function, workgroup_size)
+        return EntryPoint(
+            name=name,
+            execution_model=_EXECUTION_MODELS.get(model, f"ExecutionModel({model})"),
+            local_size=local_size,
+            local_size_spec_ids=spec_ids,
+            bindings=tuple(bindings[key] for key in sorted(bindings)),
+            push_constants=push_constants[0] if push_constants else None,
+            workgroup_memory_bytes=self._workgroup_memory(workgroup),
+        )
+
+    def _check_built_in(self, variable: Variable, name: str) -> None:
+        # A rule of the specification ("Shader Interfaces") that spirv-val does not hold in all versions; drivers crash.
+        if variable.storage_class == _OUTPUT or self._module.decoration(variable.id, Decoration.BUILT_IN) is None:
+            what = "an output" if variable.storage_class == _OUTPUT else "an input that is no built-in"
+            raise InvalidArgumentError(
+                f"entry point {name!r} has {what}, SPIR-V variable {variable.id}; compute shaders have built-in inputs only"
+            )
+
+    def _workgroup_memory(self, variables: list[Variable]) -> int | None:
+        total = overlapping = 0
+        for variable in variables:
+            of = self._module.types.get(variable.pointee)
+            if of is None:
+                return None
+            if of.kind is TypeKind.STRUCT and self._module.decoration(of.id, Decoration.BLOCK) is not None:
+                overlapping = max(overlapping, self._layouts.layout(of.id).size)
+            elif of.natural_size is None:
+                return None
+            else:
+                total = -(-total // of.natural_align) * of.natural_align + of.natural_size
+        return total + overlapping
+
+    def _block(self, variable: Variable, of: Type) -> Type:
+        if of.kind is not TypeKind.STRUCT:
+            raise InvalidArgumentError(
+                f"SPIR-V variable {variable.id} in storage class {variable.storage_class} holds a "
+                f"{of.kind.name.lower()}, expected a block (structure); compile the shader for Vulkan"
+            )
+        return of
+
+    def _descriptor(self, variable: Variable) -> tuple[int, Type]:
+        """How many descriptors a variable holds (0: run-time sized), and the type of one."""
+        count = 1
+        if not variable.pointee:
+            raise UnimplementedError(
+                f"SPIR-V variable {variable.id} is an untyped pointer without a data type, which cannot be reflected"
+            )
+        of = self._module.type(variable.pointee)
+        while of.kind in (TypeKind.ARRAY, TypeKind.RUNTIME_ARRAY):
+            if of.kind is TypeKind.ARRAY and of.count is None:
+                raise UnimplementedError(
+                    f"the descriptor count of SPIR-V variable {variable.id} is a specialization constant expression "
+                    "that is not evaluated here; use an integer expression"
+                )
+            count *= of.count or 0
+            if count > _MAX_COUNT:
+                raise InvalidArgumentError(f"SPIR-V variable {variable.id} has over {_MAX_COUNT} descriptors")
+            self._access.spend(1)
+            of = self._module.type(of.element)
+        return count, of
+
+    def _descriptor_type(self, variable: Variable, of: Type) -> int:
+        match of.kind:
+            case TypeKind.SAMPLER:
+                return _SAMPLER
+            case TypeKind.SAMPLED_IMAGE:
+                buffer = self._module.type(of.element).dim == _DIM_BUFFER
+                return _UNIFORM_TEXEL_BUFFER if buffer else _COMBINED_IMAGE_SAMPLER
+            case TypeKind.IMAGE if of.dim == _DIM_SUBPASS_DATA:
+                return _INPUT_ATTACHMENT
+            case TypeKind.IMAGE if of.dim == _DIM_BUFFER:
+                return _STORAGE_TEXEL_BUFFER if of.sampled == _SAMPLED_STORAGE else _UNIFORM_TEXEL_BUFFER
+            case TypeKind.IMAGE:
+                return _STORAGE_IMAGE if of.sampled == _SAMPLED_STORAGE else _SAMPLED_IMAGE
+            case TypeKind.ACCELERATION_STRUCTURE:
+                return _ACCELERATION_STRUCTURE
+            case TypeKind.TENSOR:
+                return _TENSOR
+        block = self._block(variable, of)
+        if variable.storage_class == StorageClass.STORAGE_BUFFER:
+            return _STORAGE_BUFFER
+        if variable.storage_class == StorageClass.UNIFORM:
+            old_style = self._module.decoration(block.id, Decoration.BUFFER_BLOCK) is not None
+            return _STORAGE_BUFFER if old_style else _UNIFORM_BUFFER
+        raise InvalidArgumentError(
+            f"SPIR-V variable {variable.id} holds a block but is in storage class UniformConstant"
+        )
+
+    def _forbidden(self, variable: Variable, of: Type, decoration: Decoration) -> bool:
+        """Whether NonReadable or NonWritable is on the variable, or on every member of its block."""
+        if self._module.decoration(variable.id, decoration) is not None:
+            return True
+        memo = self._not_readable if decoration is Decoration.NON_READABLE else self._not_writable
+        if of.id not in memo:
+            memo[of.id] = bool(of.members) and all(
+                self._module.member_decoration(of.id, index, decoration) is not None for index in range(len(of.members))
+            )
+        return memo[of.id]
+
+    def _binding(self, variable: Variable, access: Access) -> Binding | None:
+        module = self._module
+        if module.decoration(variable.id, Decoration.BUILT_IN) is not None:
+            return None
+        number = module.decoration(variable.id, Decoration.BINDING)
+        if number is None:
+            raise InvalidArgumentError(
+                f"SPIR-V variable {variable.id} ({module.names.get(variable.id, '')!r}) has no Binding decoration; "
+                "give it one: layout(set = …, binding = …)"
+            )
+        count, of = self._descriptor(variable)
+        descriptor_type = self._descriptor_type(variable, of)
+        readable = Access.READ in access and not self._forbidden(variable, of, Decoration.NON_READABLE)
+        writable = Access.WRITE in access and not self._forbidden(variable, of, Decoration.NON_WRITABLE)
+        layout = self._layouts.layout(of.id) if of.kind is TypeKind.STRUCT else None
+        if layout is not None:
+            self._access.spend(layout.total)
+        return Binding(
+            set=module.decoration(variable.id, Decoration.DESCRIPTOR_SET) or 0,
+            binding=number,
+            name=module.names.get(variable.id, "") or module.names.get(of.id, ""),
+            descriptor_type=descriptor_type,
+            descriptor_type_name=_DESCRIPTOR_TYPE_NAMES[descriptor_type],
+            count=count,
+            readable=readable,
+            writable=writable and descriptor_type in _WRITABLE_TYPES,
+            element=None if layout is None else self._layouts.element(of.id),
+            fixed_size=0 if layout is None else layout.size,
+            members=() if layout is None else layout.members,
+        )
+
+    def _merged(self, first: Binding, second: Binding) -> Binding:
+        """Two variables on one binding: one descriptor that serves both."""
+        descriptor_type = first.descriptor_type
+        if descriptor_type != second.descriptor_type:
+            if not {descriptor_type, second.descriptor_type} <= _COMBINABLE:
+                raise InvalidArgumentError(
+                    f"set {first.set}, binding {first.binding} is used both as {first.descriptor_type_name} and as "
+                    f"{second.descriptor_type_name}; give the variables different bindings"
+                )
+            descriptor_type = _COMBINED_IMAGE_SAMPLER
+        return Binding(
+            set=first.set,
+            binding=first.binding,
+            name=first.name,
+            descriptor_type=descriptor_type,
+            descriptor_type_name=_DESCRIPTOR_TYPE_NAMES[descriptor_type],
+            count=0 if 0 in (first.count, second.count) else max(first.count, second.count),
+            readable=first.readable or second.readable,
+            writable=first.writable or second.writable,
+            element=first.element if first.element == second.element else None,
+            fixed_size=max(first.fixed_size, second.fixed_size),
+            members=first.members,
+        )

@@ -1,0 +1,251 @@
+"""The types of a SPIR-V module: what each is made of, and its natural size.
+
+Opcodes: SPIR-V specification 1.6, section 3 ("Type-Declaration Instructions"). A type's parts must be defined before
+it, except pointers announced by `OpTypeForwardPointer`; so types form no cycles and nothing here recurses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Final
+
+from ..status import InvalidArgumentError
+from .constants import Constant
+from .reflection_types import ScalarType
+
+__all__ = ["Type", "TypeKind", "TypeTable"]
+
+_MAX_SIZE: Final = 1 << 63
+_FLOAT_ENCODINGS: Final = {0: "bfloat16", 4214: "float8_e4m3", 4215: "float8_e5m2"}
+_FLOAT_WIDTHS: Final = {"": (16, 32, 64), "bfloat16": (16,), "float8_e4m3": (8,), "float8_e5m2": (8,)}
+_POINTER: Final = 32
+_TYPE_OPERANDS: Final = {21: 2, 22: 1, 23: 2, 24: 2, 25: 7, 27: 1, 28: 2, 29: 1, 32: 2}
+
+
+class TypeKind(enum.Enum):
+    """The shapes of type that reflection tells apart."""
+
+    SCALAR = enum.auto()
+    VECTOR = enum.auto()
+    MATRIX = enum.auto()
+    ARRAY = enum.auto()
+    RUNTIME_ARRAY = enum.auto()
+    STRUCT = enum.auto()
+    POINTER = enum.auto()
+    IMAGE = enum.auto()
+    SAMPLER = enum.auto()
+    SAMPLED_IMAGE = enum.auto()
+    ACCELERATION_STRUCTURE = enum.auto()
+    TENSOR = enum.auto()
+    OTHER = enum.auto()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Type:
+    """A type.
+
+    Attributes:
+        id: result id.
+        kind: its shape.
+        scalar: for scalars, vectors and matrices, the scalar type at the bottom.
+        count: components, columns, or array length; ``None`` for a length that cannot be told.
+        element: id of the component, column, element, pointed-to or sampled image's image type; else 0.
+        members: ids of a structure's member types.
+        storage_class: of a pointer, else -1.
+        dim: of an image, else -1.
+        sampled: of an image: 1 sampled, 2 storage, 0 only known at run time.
+        natural_size: bytes by std430 rules with 4-byte booleans, ``None`` if there is no such size.
+        natural_align: alignment to go with it.
+        is_opaque: holds an image, sampler or the like.
+    """
+
+    id: int
+    kind: TypeKind
+    scalar: ScalarType | None = None
+    count: int | None = 1
+    element: int = 0
+    members: tuple[int, ...] = ()
+    storage_class: int = -1
+    dim: int = -1
+    sampled: int = 0
+    natural_size: int | None = None
+    natural_align: int = 1
+    is_opaque: bool = False
+
+
+def _round_up(value: int, alignment: int) -> int:
+    return -(-value // alignment) * alignment
+
+
+def _bounded(size: int) -> int | None:
+    return size if size < _MAX_SIZE else None
+
+
+class TypeTable:
+    """The types defined so far, by id, in the order of their definition.
+
+    Args:
+        constants: the module's constants, of which array lengths are taken.
+    """
+
+    def __init__(self, constants: dict[int, Constant]) -> None:
+        self.types: dict[int, Type] = {}
+        self._constants = constants
+        self._forward_pointers: set[int] = set()
+
+    def get(self, type_id: int) -> Type:
+        """The type of that id, which must be defined by now."""
+        found = self.types.get(type_id)
+        if found is None:
+            raise InvalidArgumentError(f"SPIR-V id {type_id} is used as a type but no type is defined under it before")
+        return found
+
+    def announce(self, pointer: int) -> None:
+        """Notes that an id will be a pointer type, which structures may name already."""
+        self._forward_pointers.add(pointer)
+
+    def define(self, opcode: int, result: int, operands: tuple[int, ...]) -> None:
+        """Adds the type that an instruction declares; `operands` are its words after the result id.
+
+        Raises:
+            InvalidArgumentError: the declaration is damaged or names what is not defined.
+        """
+        if result in self._forward_pointers and opcode != _POINTER:
+            raise InvalidArgumentError(f"SPIR-V id {result} is announced as a pointer type but is another type")
+        self.types[result] = self._new_type(opcode, result, operands)
+
+    def finish(self) -> None:
+        """Checks that everything announced has come."""
+        for pointer in self._forward_pointers:
+            if pointer not in self.types:
+                raise InvalidArgumentError(f"SPIR-V id {pointer} is announced as a pointer type but never defined")
+
+    def _new_type(self, opcode: int, result: int, operands: tuple[int, ...]) -> Type:
+        minimum = _TYPE_OPERANDS.get(opcode, 0)
+        if len(operands) < minimum:
+            raise InvalidArgumentError(
+                f"the SPIR-V type {result} (opcode {opcode}) has {len(operands)} operands, expected {minimum}; "
+                "the module is damaged"
+            )
+        match opcode:
+            case 20:  # OpTypeBool
+                return Type(result, TypeKind.SCALAR, ScalarType("bool", 32), natural_size=4, natural_align=4)
+            case 21 | 22:  # OpTypeInt, OpTypeFloat
+                return self._scalar_type(opcode, result, operands)
+            case 23 | 24:  # OpTypeVector, OpTypeMatrix
+                return self._vector_type(opcode, result, operands)
+            case 25:  # OpTypeImage
+                dim, sampled = operands[1], operands[5]
+                return Type(result, TypeKind.IMAGE, dim=dim, sampled=sampled, is_opaque=True)
+            case 26:
+                return Type(result, TypeKind.SAMPLER, is_opaque=True)
+            case 27:
+                return Type(result, TypeKind.SAMPLED_IMAGE, element=self.get(operands[0]).id, is_opaque=True)
+            case 28 | 29:  # OpTypeArray, OpTypeRuntimeArray
+                return self._array_type(opcode, result, operands)
+            case 30:
+                return self._struct_type(result, operands)
+            case 32:  # OpTypePointer
+                pointee = self.get(operands[1])
+                return Type(
+                    result,
+                    TypeKind.POINTER,
+                    element=pointee.id,
+                    storage_class=operands[0],
+                    natural_size=8,
+                    natural_align=8,
+                )
+            case 5341:
+                return Type(result, TypeKind.ACCELERATION_STRUCTURE, is_opaque=True)
+            case 4163:
+                return Type(result, TypeKind.TENSOR, is_opaque=True)
+        return Type(result, TypeKind.OTHER)
+
+    def _scalar_type(self, opcode: int, result: int, operands: tuple[int, ...]) -> Type:
+        bits = operands[0]
+        if opcode == 21:
+            scalar = ScalarType("int" if operands[1] else "uint", bits)
+            widths: tuple[int, ...] = (4, 8, 16, 32, 64)
+        else:
+            encoding = _FLOAT_ENCODINGS.get(operands[1], f"encoding {operands[1]}") if len(operands) > 1 else ""
+            scalar = ScalarType("float", bits, encoding)
+            widths = _FLOAT_WIDTHS.get(encoding, (4, 6, 8, 16))
+        if bits not in widths:
+            raise InvalidArgumentError(f"the SPIR-V {scalar.kind} type {result} is {bits} bits wide, expected {widths}")
+        size = max(bits // 8, 1)
+        return Type(result, TypeKind.SCALAR, scalar, natural_size=size, natural_align=size)
+
+    def _vector_type(self, opcode: int, result: int, operands: tuple[int, ...]) -> Type:
+        element, count = self.get(operands[0]), operands[1]
+        kind, of = (TypeKind.VECTOR, TypeKind.SCALAR) if opcode == 23 else (TypeKind.MATRIX, TypeKind.VECTOR)
+        if element.kind is not of or count < 1:
+            raise InvalidArgumentError(
+                f"the SPIR-V {kind.name.lower()} type {result} is {count} times id {element.id}, which is "
+                f"{element.kind.name.lower()}; expected one or more {of.name.lower()}s"
+            )
+        assert element.natural_size is not None
+        if kind is TypeKind.VECTOR:
+            size = element.natural_size * count
+            align = element.natural_align * (1 if count == 1 else 2 if count == 2 else 4)
+        else:
+            align = element.natural_align
+            size = _round_up(element.natural_size, align) * count
+        return Type(result, kind, element.scalar, count, element.id, natural_size=size, natural_align=align)
+
+    def _array_type(self, opcode: int, result: int, operands: tuple[int, ...]) -> Type:
+        element = self.get(operands[0])
+        if opcode == 29:
+            return Type(result, TypeKind.RUNTIME_ARRAY, None, None, element.id, is_opaque=element.is_opaque)
+        length = self._constants.get(operands[1])
+        if length is None or (length.value is not None and type(length.value) is not int):
+            raise InvalidArgumentError(
+                f"the length of SPIR-V array type {result} is id {operands[1]}, which is no integer constant"
+            )
+        count = length.value if isinstance(length.value, int) else None
+        if count is not None and count < 1:
+            raise InvalidArgumentError(f"SPIR-V array type {result} has length {count}, expected at least 1")
+        size = None
+        if count is not None and element.natural_size is not None:
+            size = _bounded(_round_up(element.natural_size, element.natural_align) * count)
+        align = element.natural_align
+        return Type(
+            result,
+            TypeKind.ARRAY,
+            None,
+            count,
+            element.id,
+            natural_size=size,
+            natural_align=align,
+            is_opaque=element.is_opaque,
+        )
+
+    def _struct_type(self, result: int, operands: tuple[int, ...]) -> Type:
+        size: int | None = 0
+        align = 1
+        is_opaque = False
+        for member_id in operands:
+            if member_id in self._forward_pointers and member_id not in self.types:
+                member_size, member_align = 8, 8
+            else:
+                member = self.get(member_id)
+                is_opaque = is_opaque or member.is_opaque
+                if member.natural_size is None:
+                    size = None
+                    continue
+                member_size, member_align = member.natural_size, member.natural_align
+            align = max(align, member_align)
+            if size is not None:
+                size = _bounded(_round_up(size, member_align) + member_size)
+        size = None if size is None else _round_up(size, align)
+        return Type(
+            result,
+            TypeKind.STRUCT,
+            None,
+            None,
+            0,
+            operands,
+            natural_size=size,
+            natural_align=align,
+            is_opaque=is_opaque,
+        )

@@ -1,0 +1,71 @@
+"""Keeps SPIR-V that breaks the specification's rules away from drivers, which are free to crash on it.
+
+``spirv-val`` is asked once for each module: what it passed is remembered in the process and, by hash, in the cache
+directory. Where the tool is not installed, modules go to the driver unchecked and a warning says so once; with
+``PUMICE_REQUIRE_SPIRV_VAL=1`` they are refused instead, which is right where modules come from sources that are not trusted.
+
+What passes may still compute for ever, or index what is not a buffer (shared memory, push constants, arrays of a function) out
+of bounds, from which no Vulkan feature protects. On a GPU the driver contains both; on lavapipe shaders run in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import threading
+
+from ..files import cache_directory
+from ..status import UnavailableError
+from . import tools as spirv_tools
+
+__all__ = ["ensure_valid"]
+
+_REQUIRE = "PUMICE_REQUIRE_SPIRV_VAL"
+_log = logging.getLogger("pumice.spirv")
+_passed: set[tuple[bytes, str]] = set()
+_lock = threading.Lock()
+_warned = False
+
+
+def ensure_valid(code: bytes, target_env: str) -> None:
+    """Returns if ``spirv-val`` passes the module.
+
+    Args:
+        code: the module.
+        target_env: e.g. ``"vulkan1.3"``.
+
+    Raises:
+        InvalidArgumentError: the module breaks a rule; the message is the tool's.
+        UnavailableError: the tool is not installed, and ``PUMICE_REQUIRE_SPIRV_VAL`` is set.
+    """
+    global _warned
+    key = (hashlib.sha256(code).digest(), target_env)
+    if key in _passed:
+        return
+    directory = cache_directory()
+    try:
+        tool = spirv_tools.find_tool("spirv-val")
+    except UnavailableError as error:
+        if os.environ.get(_REQUIRE, "") not in ("", "0"):
+            raise
+        with _lock:
+            if not _warned:
+                _warned = True
+                _log.warning(
+                    "SPIR-V goes to the driver unchecked, and a damaged module may crash it: %s", error.message
+                )
+        return
+    stamp = None
+    if directory is not None:
+        version = hashlib.sha256(f"{tool}:{tool.stat().st_mtime_ns}".encode()).hexdigest()[:16]
+        stamp = directory / "spirv-val" / f"{key[0].hex()}-{target_env}-{version}"
+    if stamp is None or not stamp.exists():
+        spirv_tools.validate(code, target_env=target_env)
+        if stamp is not None:
+            with contextlib.suppress(OSError):
+                stamp.parent.mkdir(parents=True, exist_ok=True)
+                stamp.touch()
+    with _lock:
+        _passed.add(key)

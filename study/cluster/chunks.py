@@ -1,0 +1,115 @@
+"""The chunks of a study that is spread over a cluster: cut, waiting for a worker, and begun again when a worker was lost."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from ..definition.point import Point
+from ..sampling.point_run import Prior
+from .worker import Chunk
+
+__all__ = ["MOST_ATTEMPTS", "ChunkQueue"]
+
+MOST_ATTEMPTS: Final = 3
+"""How many workers may be lost over a point before it is taken for what loses them."""
+
+
+class ChunkQueue:
+    """The chunks that wait, by device.
+
+    Points of a device are dealt out to its chunks at random: what differs between workers falls on all kinds of points alike.
+
+    Thread rule: one thread at a time.
+    """
+
+    def __init__(self, seed: int) -> None:
+        """
+        Args:
+            seed: of the random order.
+        """
+        self._random = random.Random(seed)
+        self._waiting: dict[str, deque[Chunk]] = {}
+        self._count = 0
+
+    def add_points(
+        self, device: str, points: Sequence[Point], priors: Mapping[int, Prior], *, slots: int, most: int
+    ) -> None:
+        """Cuts points of a device into chunks.
+
+        Args:
+            device: its URI.
+            points: at least one.
+            priors: what earlier runs have of them, by index.
+            slots: how many chunks can be measured at the same time.
+            most: points of a chunk, at most.
+        """
+        shuffled = list(points)
+        self._random.shuffle(shuffled)
+        count = min(len(shuffled), max(slots, math.ceil(len(shuffled) / most)))
+        for place in range(count):
+            mine = tuple(shuffled[place::count])
+            own = {point.index: priors[point.index] for point in mine if point.index in priors}
+            self._append(Chunk(self._next(), device, mine, own))
+
+    def add_peaks(self, device: str) -> None:
+        """Adds the chunk that measures a device's peaks; it comes before those that are there."""
+        self._waiting.setdefault(device, deque()).appendleft(Chunk(self._next(), device, peaks=True))
+
+    def take(self, device: str) -> Chunk:
+        """The next chunk of a device, which has one."""
+        chunk = self._waiting[device].popleft()
+        if not self._waiting[device]:
+            del self._waiting[device]
+        return chunk
+
+    def put_back(self, chunk: Chunk) -> None:
+        """A chunk that was not begun is the next of its device again."""
+        self._waiting.setdefault(chunk.device, deque()).appendleft(chunk)
+
+    def again(self, chunk: Chunk) -> bool:
+        """A chunk is to be begun again, as the next of its device; whether it may be.
+
+        What lost two workers is cut into its points, so that one that is to blame does not take the others along.
+        """
+        if chunk.attempt >= MOST_ATTEMPTS:
+            return False
+        attempt = chunk.attempt + 1
+        parts = [replace(chunk, attempt=attempt)]
+        if attempt == MOST_ATTEMPTS and len(chunk.points) > 1:
+            parts = [
+                Chunk(
+                    self._next(),
+                    chunk.device,
+                    (point,),
+                    {i: prior for i, prior in chunk.priors.items() if i == point.index},
+                    attempt=attempt,
+                )
+                for point in chunk.points
+            ]
+        self._waiting.setdefault(chunk.device, deque()).extendleft(reversed(parts))
+        return True
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices with chunks that wait, the most of them first."""
+        return tuple(sorted(self._waiting, key=lambda device: -len(self._waiting[device])))
+
+    def drain(self, device: str) -> Iterator[Chunk]:
+        """Takes all chunks of a device."""
+        while device in self._waiting:
+            yield self.take(device)
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def _append(self, chunk: Chunk) -> None:
+        self._waiting.setdefault(chunk.device, deque()).append(chunk)
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count - 1

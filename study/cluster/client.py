@@ -1,0 +1,175 @@
+"""Dask's client as studies use it: tasks pinned to one worker, and who is there. The one file that calls Dask from outside its workers.
+
+Needs the ``cluster`` extra: ``pip install 'pumice[cluster]'``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from ...status import InvalidArgumentError, UnavailableError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["ClusterClient", "ClusterTask", "connected"]
+
+Result = TypeVar("Result")
+
+_CONNECT_S: Final = 10.0
+_FETCH_S: Final = 30.0
+
+
+class ClusterTask(Generic[Result]):
+    """A function called on one worker.
+
+    Attributes:
+        key: its name in the cluster.
+    """
+
+    # Dask has types for some of its methods, and not for the same ones in each version.
+    def __init__(self, future: Any) -> None:
+        self._future = future
+        self.key: Final[str] = future.key
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it ended, one way or another."""
+        return bool(self._future.done())
+
+    def on_end(self, callback: Callable[[], None]) -> None:
+        """Calls back, in a thread of Dask's, when the task ends."""
+        self._future.add_done_callback(lambda _: callback())
+
+    def result(self) -> Result:
+        """What the function returned; the task has ended.
+
+        Raises:
+            UnavailableError: its worker was lost, with the result if there was one; or it was cancelled.
+            Exception: what the function raised.
+        """
+        from distributed import KilledWorker
+
+        try:
+            result: Result = self._future.result(timeout=_FETCH_S)
+        except (KilledWorker, TimeoutError, OSError) as error:
+            raise UnavailableError(f"the worker was lost ({type(error).__name__})") from error
+        except CancelledError as error:
+            raise UnavailableError("the task was cancelled, or the scheduler was lost") from error
+        return result
+
+    def cancel(self) -> None:
+        """Nobody waits for it any more; whatever Dask answers."""
+        with contextlib.suppress(Exception):
+            self._future.cancel()
+
+
+class ClusterClient:
+    """A connection to a scheduler.
+
+    Thread rule: one thread at a time.
+
+    Args:
+        client: stays the caller's.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client: Any = client
+
+    @property
+    def address(self) -> str:
+        """The scheduler's."""
+        return str(self._client.scheduler.address)
+
+    def workers(self) -> dict[str, str]:
+        """All workers that are there: addresses, each with what tells it from an earlier one of the same address.
+
+        Raises:
+            UnavailableError: the scheduler is gone.
+        """
+        try:
+            found = self._client.scheduler_info(n_workers=-1)["workers"]
+        except Exception as error:  # of several types, depending on where the connection broke
+            raise UnavailableError(
+                "the Dask scheduler was lost; what was gathered is kept: run the study again to go on"
+            ) from error
+        return {str(address): str(facts["local_directory"]) for address, facts in found.items()}
+
+    def submit(
+        self, function: Callable[..., Result], *arguments: object, key: str, worker: str, sent: object = None
+    ) -> ClusterTask[Result]:
+        """Calls a function on a worker and on no other.
+
+        A task whose worker is lost does not end: it waits for a worker of the same address until it is cancelled.
+
+        Args:
+            function: of a module that the worker can import.
+            arguments: they are pickled.
+            key: of the task, another one for each.
+            worker: its address.
+            sent: what ``send`` gave for this worker: one more argument.
+        """
+
+        # Schedulers unpickle tasks, of which they run none. What they get is this function, by value, and bytes: a scheduler need not have
+        # pumice, and where a worker lacks it that is the task's error and not the end of the worker.
+        def call(payload: bytes, *more: Any) -> Any:
+            import pickle
+
+            wanted, given = pickle.loads(payload)
+            return wanted(*given, *more)
+
+        more = () if sent is None else (sent,)
+        options = {"workers": [worker], "allow_other_workers": False, "pure": False, "retries": 0}
+        payload = pickle.dumps((function, arguments))
+        return ClusterTask(self._client.submit(call, payload, *more, key=key, **options))
+
+    def send(self, data: object, worker: str) -> object:
+        """Sends data to a worker, to be an argument of several tasks there.
+
+        Raises:
+            UnavailableError: it does not get there.
+        """
+        try:
+            # In a list: the values of a mapping would go one by one.
+            (sent,) = self._client.scatter([data], workers=[worker], hash=False)
+        except Exception as error:  # such as KeyError, where the scheduler knows no such worker any more
+            raise UnavailableError(f"files cannot be sent there: {type(error).__name__}: {error}") from error
+        return sent
+
+
+@contextlib.contextmanager
+def connected(scheduler: str | Client) -> Iterator[ClusterClient]:
+    """A connection: a new one to an address, closed at the end, or that of a client.
+
+    Raises:
+        InvalidArgumentError: no address, or a client that is asynchronous.
+        UnavailableError: Dask is not installed, or no scheduler answers there.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise UnavailableError(
+            f"studies on a cluster need Dask ({error}); install it: pip install 'pumice[cluster]'"
+        ) from None
+    if isinstance(scheduler, Client):
+        if scheduler.asynchronous:
+            raise InvalidArgumentError("expected a client that is not asynchronous, or the scheduler's address")
+        yield ClusterClient(scheduler)
+        return
+    connect: Any = Client
+    try:
+        client = connect(scheduler, timeout=_CONNECT_S, set_as_default=False)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"expected a scheduler's address such as tcp://head:8786, got {scheduler!r}: {error}"
+        ) from None
+    except OSError as error:
+        raise UnavailableError(
+            f"no Dask scheduler answers at {scheduler} ({error}); start one there with: dask scheduler"
+        ) from None
+    with client:
+        yield ClusterClient(client)

@@ -1,0 +1,110 @@
+"""Which workers of a cluster have which devices of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import quote
+
+from ...hal_vulkan.instance.profile import DeviceProfile
+from ...hal_vulkan.instance.uri import DeviceUri, list_devices, parse_device_uri, select_device
+from ...status import InvalidArgumentError, NotFoundError, UnavailableError
+from .worker import WorkerFacts
+
+__all__ = ["ALL_DEVICES", "distinct_devices", "find_device", "list_workers", "match_devices"]
+
+ALL_DEVICES: Final = "all"
+"""In place of URIs: each device of the cluster."""
+
+
+def distinct_devices(workers: Mapping[str, WorkerFacts]) -> tuple[str, ...]:
+    """URIs of all devices of a cluster that pumice can run on, in order of their workers' addresses.
+
+    Workers of one machine see the same devices; each is there once.
+
+    Raises:
+        NotFoundError: there is none; the message lists what there is.
+    """
+    found: dict[str, None] = {}
+    for address in sorted(workers):
+        for profile in workers[address].profiles:
+            if not profile.problems():
+                found[_uri(profile)] = None
+    if not found:
+        raise NotFoundError(f"no worker has a device that pumice can run on. There are:\n{list_workers(workers)}")
+    return tuple(found)
+
+
+def match_devices(uris: Iterable[str], workers: Mapping[str, WorkerFacts]) -> dict[str, dict[str, DeviceProfile]]:
+    """For each device of a study the workers that have it, by address, each with what the device is there.
+
+    Raises:
+        NotFoundError: no worker has a device; the message lists the workers and what they have.
+        InvalidArgumentError: a URI fits devices of different models, on one worker or on several: what is measured as one
+            device has to be one.
+    """
+    matched: dict[str, dict[str, DeviceProfile]] = {}
+    for uri in uris:
+        parsed = parse_device_uri(uri)
+        found = {
+            address: profile
+            for address, facts in workers.items()
+            if (profile := _select(parsed, address, facts)) is not None
+        }
+        if not found:
+            raise NotFoundError(f"no worker has the device {uri!r}. There are:\n{list_workers(workers)}")
+        if len({_model(profile) for profile in found.values()}) > 1:
+            lines = "\n".join(f"  {_titled(address, workers)}: {found[address].name}" for address in sorted(found))
+            raise InvalidArgumentError(
+                f"the device {uri!r} is not the same on all workers; name one of these, such as vulkan://PART-OF-THE-NAME, "
+                f"or measure each of them as a device of its own:\n{lines}"
+            )
+        matched[uri] = found
+    return matched
+
+
+def find_device(uri: str, address: str, facts: WorkerFacts, known: DeviceProfile) -> DeviceProfile | None:
+    """The device of a worker that came later; ``None`` where it has none of the model that is known.
+
+    Args:
+        uri: the study's.
+        address: the worker's.
+        facts: of the worker.
+        known: the device on other workers.
+    """
+    try:
+        profile = _select(parse_device_uri(uri), address, facts)
+    except InvalidArgumentError:
+        return None
+    return profile if profile is not None and _model(profile) == _model(known) else None
+
+
+def list_workers(workers: Mapping[str, WorkerFacts]) -> str:
+    """For messages: each worker with its devices."""
+    lines = []
+    for address in sorted(workers):
+        facts = workers[address]
+        devices = list_devices(facts.profiles) if facts.profiles else f"  no Vulkan device: {facts.trouble}"
+        lines.append(f"{_titled(address, workers)}:\n{devices}")
+    return "\n".join(lines)
+
+
+def _select(uri: DeviceUri, address: str, facts: WorkerFacts) -> DeviceProfile | None:
+    try:
+        return facts.profiles[select_device(uri, facts.profiles)]
+    except (NotFoundError, UnavailableError):
+        return None
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"worker {address} on {facts.host}: {error.message}") from None
+
+
+def _model(profile: DeviceProfile) -> tuple[str, int, int, int]:
+    return (profile.name, profile.vendor_id, profile.device_id, profile.driver_id)
+
+
+def _uri(profile: DeviceProfile) -> str:
+    return f"vulkan://GPU-{profile.device_uuid}" if profile.device_uuid else f"vulkan://{quote(profile.name, safe='')}"
+
+
+def _titled(address: str, workers: Mapping[str, WorkerFacts]) -> str:
+    return f"worker {address} on {workers[address].host}"

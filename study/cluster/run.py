@@ -1,0 +1,202 @@
+"""Runs a study on the workers of a Dask cluster, and gathers what they measure in one folder.
+
+>>> from pumice.study.cluster.run import run_on_cluster
+>>> outcome = run_on_cluster(study, "results", "tcp://head:8786")
+
+Points of a device are cut into chunks; a chunk is measured by one worker that has the device, which samples its points interleaved. A machine
+measures one chunk at a time, so that no measurement disturbs another. What a worker measured comes back when its chunk is complete, and only
+then goes into the store: a chunk whose worker is lost left nothing there, and is handed to another worker.
+
+A replay that is cut short (the client is killed) is as a local run that is: the samples that are there count, and resuming goes on from them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from ...hal_vulkan.instance.profile import DeviceProfile
+from ...hal_vulkan.vulkan.validation import validation_requested
+from ...status import InvalidArgumentError, PumiceError
+from ..definition.expansion import expand
+from ..definition.point import Point
+from ..definition.study import Study
+from ..definition.study_file import study_as_dict
+from ..results.point_status import PointStatus
+from ..results.results import Results
+from ..results.store import Store
+from ..sampling.environment import environment_facts
+from ..sampling.runner import default_devices, pending_points, prior_samples
+from ..sampling.sampler import Progress, SampleRun
+from .chunks import ChunkQueue
+from .client import ClusterClient, connected
+from .devices import ALL_DEVICES, distinct_devices, match_devices
+from .scheduler import Alone, Gathering, Work, place_of
+from .study_files import StudyFiles
+from .worker import WorkerFacts
+from .workers import ClusterWorkers
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["run_on_cluster"]
+
+
+def run_on_cluster(
+    study: Study,
+    folder: str | os.PathLike[str],
+    scheduler: str | Client,
+    *,
+    devices: Sequence[str] = (),
+    progress: Progress | None = None,
+    validation: bool | None = None,
+    alone: Alone = "machine",
+    worker_timeout: float = 60.0,
+) -> SampleRun:
+    """Measures all points of a study that are not done yet, each on a worker that has its device.
+
+    Workers need pumice of the version that is here, with the extra ``cluster``; files that the study names are read here and sent along, GLSL as
+    the SPIR-V that it compiles to. A worker has a device if its own driver finds one by the URI; workers that come later take part.
+
+    Args:
+        study: what is measured.
+        folder: where results are kept, here; made if need be. Results of the same study are gone on with, those of ``run_study`` too, and the other
+            way round: points that are done stay.
+        scheduler: address such as ``tcp://head:8786``, or a client, which stays the caller's.
+        devices: URIs in place of the study's; ``("all",)`` takes each device of the cluster, as ``vulkan://GPU-UUID``.
+        progress: is told of points when the chunk that they are in has come back; ``advance`` is not called.
+        validation: turn the workers' validation layers on; ``None`` asks ``PUMICE_VALIDATION`` here, and then each worker's.
+        alone: what measures one chunk at a time: ``"machine"``, whatever workers and devices it has; ``"device"``, for several devices of a machine
+            at once, which share its processors; ``"worker"``, for workers that have a device and processors of their own each.
+        worker_timeout: seconds to wait for a worker to come: for the first one, and for one with a device that all workers with it were lost of. Points
+            that none came for fail, and the others go on.
+
+    Returns:
+        what came of this run. Statistics are of the results: ``Results.open(folder)``.
+
+    Raises:
+        InvalidArgumentError: the study does not fit together, a device is another model on some workers, the folder has results of another
+            study, or the scheduler is no address.
+        NotFoundError: no worker has a device; the message lists the workers and what they have.
+        IncompatibleError: a worker has another version of pumice.
+        UnavailableError: Dask is not installed, or there is no scheduler, or it was lost; what was gathered is kept.
+        ResourceExhaustedError: the disk is full; what was gathered before is kept.
+        KeyboardInterrupt: by the user: workers stop within a block of samples, what was gathered is kept.
+    """
+    if alone not in get_args(Alone):
+        raise InvalidArgumentError(f"alone is one of {', '.join(get_args(Alone))}; got {alone!r}")
+    everywhere = ALL_DEVICES in devices
+    if everywhere and len(devices) > 1:
+        raise InvalidArgumentError(f"{ALL_DEVICES!r} is each device of the cluster; got {', '.join(devices)}")
+    points = () if everywhere else expand(study, devices or study.devices or default_devices())
+    # The workers' own variable counts where nobody says anything here.
+    validation = True if validation is None and validation_requested(None) else validation
+    began = time.monotonic_ns()
+    token = uuid.uuid4().hex[:12]
+    with connected(scheduler) as client, contextlib.closing(ClusterWorkers(client, validation, token)) as workers:
+        workers.wait(worker_timeout)
+        if everywhere:
+            points = expand(study, distinct_devices(workers.usable))
+        having = match_devices(dict.fromkeys(point.device for point in points), workers.usable)
+        path, described = Path(folder), study_as_dict(study)
+        if Store.exists(path):
+            store = Store.open(path, described, points)
+        else:
+            store = Store.create(path, described, points, text=study.text)
+        with store:
+            priors = prior_samples(path)
+            waiting = pending_points(points, store.statuses())
+            store.begin_run({**environment_facts(), "cluster": _cluster_facts(client, workers.usable)})
+            outcome = "interrupted"
+            try:
+                files = StudyFiles(study.folder)
+                waiting, failed = _with_files(study, waiting, having, files, store, progress)
+                chunks = ChunkQueue(study.sampling.seed)
+                measured_peaks = _devices_with_peaks(path)
+                for uri in dict.fromkeys(point.device for point in waiting):
+                    slots = {place_of(alone, at, workers.usable[at], profile) for at, profile in having[uri].items()}
+                    mine = [point for point in waiting if point.device == uri]
+                    chunks.add_points(uri, mine, priors, slots=len(slots), most=study.sampling.interleave)
+                    if study.peaks and uri not in measured_peaks:
+                        chunks.add_peaks(uri)
+                _note_sharing(workers.usable, having, alone, store)
+                work = Work(described, files.contents, validation, token)
+                gathering = Gathering(
+                    client, workers, work, chunks, having, store, points, progress, alone, worker_timeout
+                )
+                total = failed + gathering.run()
+                outcome = "complete"
+            finally:
+                store.end_run(outcome)
+    total.elapsed_ns = time.monotonic_ns() - began
+    return total
+
+
+def _with_files(
+    study: Study,
+    points: Sequence[Point],
+    having: Mapping[str, Mapping[str, DeviceProfile]],
+    files: StudyFiles,
+    store: Store,
+    progress: Progress | None,
+) -> tuple[list[Point], SampleRun]:
+    """The points with their files taken along, and those that failed over it."""
+    kinds = {target.name: target.kind for target in study.targets}
+    taken, failed = [], SampleRun()
+    for point in points:
+        minor = min(profile.api_version[1] for profile in having[point.device].values())
+        try:
+            taken.append(files.take("kernel" if point.is_baseline else kinds[point.target], point, minor))
+        except PumiceError as error:
+            failed.failed[point.index] = str(error)
+            store.set_status(point.index, PointStatus.FAILED, str(error))
+            if progress is not None:
+                progress.finished(point, PointStatus.FAILED, str(error))
+    return taken, failed
+
+
+def _devices_with_peaks(folder: Path) -> set[str]:
+    with Results.open(folder) as results:
+        return {one.device for one in results.peaks}
+
+
+def _cluster_facts(client: ClusterClient, workers: Mapping[str, WorkerFacts]) -> dict[str, object]:
+    return {
+        "scheduler": client.address,
+        "workers": {
+            at: {
+                "host": facts.host,
+                "machine": facts.machine,
+                "devices": [profile.name for profile in facts.profiles],
+                "environment": facts.environment,
+            }
+            for at, facts in sorted(workers.items())
+        },
+    }
+
+
+def _note_sharing(
+    workers: Mapping[str, WorkerFacts],
+    having: Mapping[str, Mapping[str, DeviceProfile]],
+    alone: Alone,
+    store: Store,
+) -> None:
+    """Says which workers share a machine."""
+    machines: dict[str, list[str]] = {}
+    for address in sorted({address for found in having.values() for address in found}):
+        machines.setdefault(workers[address].machine, []).append(address)
+    for addresses in machines.values():
+        if len(addresses) < 2:
+            continue
+        text = f"workers {', '.join(addresses)} are on one machine, {workers[addresses[0]].host}"
+        if alone == "machine":
+            store.add_note(f"{text}: they take turns", kind="info")
+        else:
+            store.add_note(
+                f"{text}, and measure at the same time, each {alone} for itself: they may disturb each other"
+            )

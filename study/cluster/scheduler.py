@@ -1,0 +1,323 @@
+"""Hands chunks of a study out to the workers of a cluster, and gathers their results into the store.
+
+It decides itself which worker measures which chunk, one at a time where they would disturb each other, and pins the task to that worker; Dask
+carries it there and says how it ended. So a chunk has at most one task that counts: when its worker is lost the task is cancelled, whatever
+still comes of it is for nobody, and the chunk goes to another worker under a new key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+from ...hal_vulkan.instance.profile import DeviceProfile
+from ...status import InternalError, UnavailableError
+from ..definition.point import Point
+from ..results.point_status import PointStatus
+from ..results.store import Store
+from ..sampling.sampler import Progress, SampleRun
+from .chunks import MOST_ATTEMPTS, ChunkQueue
+from .client import ClusterClient, ClusterTask
+from .devices import find_device
+from .worker import Chunk, ChunkResult, WorkerFacts, measure_chunk
+from .workers import ClusterWorkers
+
+__all__ = ["Alone", "Gathering", "Work", "place_of"]
+
+Alone = Literal["machine", "device", "worker"]
+"""What measures one chunk at a time: a machine, each device of a machine, or each worker."""
+
+_LOOK_S: Final = 0.5
+
+
+def place_of(alone: Alone, address: str, facts: WorkerFacts, profile: DeviceProfile) -> tuple[str, ...]:
+    """What is busy while a worker measures on a device; nothing else is measured there meanwhile."""
+    match alone:
+        case "machine":
+            return (facts.machine,)
+        case "device":
+            return (facts.machine, profile.device_uuid or profile.name)
+        case "worker":
+            return (address,)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What all tasks of a study have in common.
+
+    Attributes:
+        study: as ``study_as_dict`` gives it.
+        files: see ``StudyFiles.contents``.
+        validation: whether the workers' validation layers are turned on; ``None`` asks each one's ``PUMICE_VALIDATION``.
+        token: is in the keys of tasks, to tell this study's from others.
+    """
+
+    study: Mapping[str, object]
+    files: Mapping[str, bytes]
+    validation: bool | None
+    token: str
+
+
+class _Running(NamedTuple):
+    chunk: Chunk
+    address: str
+    place: tuple[str, ...]
+    task: ClusterTask[ChunkResult]
+
+
+@dataclass
+class Gathering:
+    """One run; see the module.
+
+    Thread rule: ``run`` once, in one thread.
+
+    Attributes:
+        client, workers: of the cluster.
+        work: what is measured.
+        chunks: all of them waiting.
+        having: the workers of each device, by its URI and their address.
+        store: where results go; a run has begun.
+        points: of the study, by index.
+        progress: is told of each point when its chunk came back.
+        alone: what measures one chunk at a time.
+        worker_timeout: seconds that chunks wait for a worker where none is left with their device.
+    """
+
+    client: ClusterClient
+    workers: ClusterWorkers
+    work: Work
+    chunks: ChunkQueue
+    having: dict[str, dict[str, DeviceProfile]]
+    store: Store
+    points: Sequence[Point]
+    progress: Progress | None
+    alone: Alone
+    worker_timeout: float
+    _result: SampleRun = field(default_factory=SampleRun, init=False)
+    _running: dict[str, _Running] = field(default_factory=dict, init=False)
+    _ended_tasks: queue.SimpleQueue[str] = field(default_factory=queue.SimpleQueue, init=False)
+    _hosts: dict[str, str] = field(default_factory=dict, init=False)
+    _refusals: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
+    _waits_since: dict[str, float] = field(default_factory=dict, init=False)
+    _files: dict[str, object] = field(default_factory=dict, init=False)
+    _gathered: set[int] = field(default_factory=set, init=False)
+    _machines: dict[str, set[str]] = field(default_factory=dict, init=False)
+    _models: dict[str, DeviceProfile] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        # Kept for those that come when all others are gone: a device stays what it was.
+        self._models = {uri: next(iter(having.values())) for uri, having in self.having.items()}
+
+    def run(self) -> SampleRun:
+        """Measures all chunks.
+
+        Raises:
+            UnavailableError: the scheduler is gone; what was gathered is kept.
+            ResourceExhaustedError: the store's disk is full.
+            KeyboardInterrupt: by the user; what was gathered is kept, and what runs is cancelled.
+        """
+        try:
+            while self.chunks or self._running:
+                self._look()
+                self._hand_out()
+                self._give_up()
+                self._collect()
+        finally:
+            for running in self._running.values():
+                running.task.cancel()
+            self._running.clear()
+        return self._result
+
+    # -- workers -------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        for address in self.workers.look():
+            self._files.pop(address, None)
+            for having in self.having.values():
+                having.pop(address, None)
+            for key in [key for key, running in self._running.items() if running.address == address]:
+                self._lost(self._running.pop(key), "was lost")
+            # Another one may come with the same address.
+            self._hosts.pop(address, None)
+            for uri in self.having:
+                self._refusals.pop((uri, address), None)
+        for address, error in self.workers.refused.items():
+            if address not in self._hosts:
+                self._hosts[address] = ""
+                self.store.add_note(f"a worker that came takes no part: {error.message}")
+        for address, facts in self.workers.usable.items():
+            if address in self._hosts:
+                continue
+            self._hosts[address] = facts.host
+            for uri, having in self.having.items():
+                profile = find_device(uri, address, facts, self._models[uri])
+                if profile is not None:
+                    having[address] = profile
+
+    def _titled(self, address: str) -> str:
+        return f"worker {address} on {self._hosts[address]}"
+
+    def _candidates(self, uri: str) -> list[str]:
+        """The workers that may measure on a device, busy or not."""
+        return [address for address in self.having[uri] if (uri, address) not in self._refusals]
+
+    # -- out -----------------------------------------------------------------------------------------
+
+    def _hand_out(self) -> None:
+        busy = {running.place for running in self._running.values()}
+        working = {running.address for running in self._running.values()}
+        handed = True
+        while handed:
+            handed = False
+            for uri in self.chunks.devices:
+                for address in self._candidates(uri):
+                    place = place_of(self.alone, address, self.workers.usable[address], self.having[uri][address])
+                    if place in busy or address in working:
+                        continue
+                    if not self._submit(self.chunks.take(uri), address, place):
+                        continue
+                    busy.add(place)
+                    working.add(address)
+                    handed = True
+                    break
+
+    def _submit(self, chunk: Chunk, address: str, place: tuple[str, ...]) -> bool:
+        key = f"pumice-study-{self.work.token}-chunk-{chunk.number}-attempt-{chunk.attempt}"
+        try:
+            files = self._files_on(address)
+        except UnavailableError as error:
+            self.having[chunk.device].pop(address, None)
+            self.store.add_note(f"{self._titled(address)} takes no work: {error.message}")
+            self.chunks.put_back(chunk)
+            return False
+        work = self.work
+        task = self.client.submit(
+            measure_chunk, work.study, chunk, work.validation, key, key=key, worker=address, sent=files
+        )
+        self._running[key] = _Running(chunk, address, place, task)
+        task.on_end(lambda: self._ended_tasks.put(key))
+        return True
+
+    def _files_on(self, address: str) -> object:
+        """The files, sent to a worker once."""
+        if not self.work.files:
+            return None
+        if address not in self._files:
+            self._files[address] = self.client.send(self.work.files, address)
+        return self._files[address]
+
+    # -- back ----------------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        """Waits for a task to end, but not for long: workers come and go meanwhile."""
+        with contextlib.suppress(queue.Empty):
+            self._finish(self._ended_tasks.get(timeout=_LOOK_S))
+            while True:
+                self._finish(self._ended_tasks.get_nowait())
+
+    def _finish(self, key: str) -> None:
+        running = self._running.pop(key, None)
+        if running is None:  # of a worker that was taken for lost
+            return
+        try:
+            result = running.task.result()
+        except UnavailableError as error:  # it ended, and its result went with its worker
+            self.client.workers()  # raises where it is the scheduler that was lost
+            self._lost(running, f"brought no result: {error.message}")
+            return
+        except Exception as error:
+            self._refuse(running, f"{type(error).__name__}: {error}")
+            return
+        if result.error:
+            self._refuse(running, result.error)
+        else:
+            self._gather(running, result)
+
+    def _gather(self, running: _Running, result: ChunkResult) -> None:
+        chunk, uri = running.chunk, running.chunk.device
+        if (result.number, result.attempt) != (chunk.number, chunk.attempt):
+            raise InternalError(
+                f"expected the result of {chunk.number, chunk.attempt}, got {result.number, result.attempt}"
+            )
+        indices = {point.index for point in chunk.points}
+        if twice := indices & self._gathered:
+            raise InternalError(f"points {sorted(twice)} were measured twice; the second results are left out")
+        self._gathered |= indices
+        if uri not in self._machines:
+            self._machines[uri] = set()
+            result.device.replay(self.store)
+        self._note_machine(uri, running.address)
+        result.measured.replay(self.store)
+        if indices:
+            self.store.add_note(
+                f"{_listed(chunk.points)} on {uri}: measured by {self._titled(running.address)}", kind="info"
+            )
+        self._result += result.run
+        if self.progress is not None:
+            for index, status, reason in result.ended:
+                self.progress.finished(self.points[index], status, reason)
+
+    def _note_machine(self, uri: str, address: str) -> None:
+        machines = self._machines[uri]
+        facts = self.workers.usable.get(address)
+        machines.add(facts.machine if facts is not None else address)
+        if len(machines) == 2:
+            self.store.add_note(
+                f"points of {uri} are measured on several machines: differences between points are also those between the machines, "
+                "and host times of different points are of different clocks; other notes say what was measured where"
+            )
+
+    # -- what goes wrong -----------------------------------------------------------------------------
+
+    def _lost(self, running: _Running, how: str) -> None:
+        chunk = running.chunk
+        running.task.cancel()
+        if self.chunks.again(chunk):
+            self.store.add_note(
+                f"{self._titled(running.address)} {how}: {_listed(chunk.points)} on {chunk.device} are measured again"
+            )
+        else:
+            self._fail(
+                chunk,
+                f"{MOST_ATTEMPTS} workers were lost while they measured it; {self._titled(running.address)} {how}",
+            )
+
+    def _refuse(self, running: _Running, reason: str) -> None:
+        """A worker that cannot measure on a device is not asked again; others may."""
+        self._refusals[running.chunk.device, running.address] = reason
+        self.store.add_note(f"{self._titled(running.address)} cannot measure on {running.chunk.device}: {reason}")
+        self.chunks.put_back(running.chunk)
+
+    def _give_up(self) -> None:
+        """Chunks that wait for workers that do not come are no longer waited for."""
+        for uri in self.chunks.devices:
+            if self._candidates(uri):
+                self._waits_since.pop(uri, None)
+                continue
+            if self.having[uri]:
+                reasons = [reason for (device, _), reason in self._refusals.items() if device == uri]
+                why = f"no worker can measure on {uri}: {reasons[-1]}"
+            elif time.monotonic() - self._waits_since.setdefault(uri, time.monotonic()) >= self.worker_timeout:
+                why = f"no worker with the device {uri} is left, and none came within {self.worker_timeout:g} s"
+            else:
+                continue
+            for chunk in self.chunks.drain(uri):
+                self._fail(chunk, why)
+
+    def _fail(self, chunk: Chunk, why: str) -> None:
+        if chunk.peaks:
+            self.store.add_note(f"the peaks of {chunk.device} were not measured: {why}")
+        for point in chunk.points:
+            self.store.set_status(point.index, PointStatus.FAILED, why)
+            self._result.failed[point.index] = why
+            if self.progress is not None:
+                self.progress.finished(point, PointStatus.FAILED, why)
+
+
+def _listed(points: Iterable[Point]) -> str:
+    numbers = ", ".join(str(index) for index in sorted(point.index for point in points))
+    return f"points {numbers}" if numbers else "the peaks"

@@ -1,0 +1,156 @@
+"""The files that points name, read where they are and shipped with the points to where these are measured.
+
+What is shipped has relative names below one folder: those of the study's own folder stay, others go below ``outside``. GLSL goes as the SPIR-V
+that it compiles to, below ``compiled``, so that only one machine needs the compiler, and the files that it includes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Final
+
+from ...runtime.kernels.shader_source import load_shader
+from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
+from ..definition.point import Point
+
+__all__ = ["StudyFiles", "map_files", "unpack_files"]
+
+_BUILTIN: Final = "builtin:"
+_GLSL_SUFFIXES: Final = (".comp", ".glsl")
+
+
+class StudyFiles:
+    """The files of points, gathered point by point.
+
+    Thread rule: one thread at a time.
+
+    Attributes:
+        contents: of each file, by the name that it is shipped under.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """
+        Args:
+            folder: what relative file names start from.
+        """
+        self.contents: dict[str, bytes] = {}
+        self._folder = folder
+        self._names: dict[str, str] = {}  # shipped names by the study's
+        self._compiled: dict[tuple[str, str, int], str] = {}
+
+    def take(self, kind: str, point: Point, minor: int) -> Point:
+        """Reads the files of a point; the point that is returned names them as they are shipped.
+
+        Args:
+            kind: of the point's target.
+            point: which.
+            minor: of the device's Vulkan version, 1.minor, for which GLSL is compiled.
+
+        Raises:
+            NotFoundError, PermissionDeniedError, UnavailableError: a file cannot be read, or there is no compiler of GLSL.
+            InvalidArgumentError: GLSL that does not compile, or an input that reads on in a file of another one.
+        """
+        settings = dict(point.settings)
+        source = settings.get("source")
+        compiled = {}
+        if kind in ("kernel", "pipeline") and isinstance(source, str) and source.endswith(_GLSL_SUFFIXES):
+            compiled["source"] = self._compile(source, settings.get("defines"), minor)
+            del settings["source"]
+        return replace(point, settings={**map_files(kind, settings, self._read), **compiled})
+
+    def _read(self, name: str) -> str:
+        shipped = self._names.get(name)
+        if shipped is None:
+            shipped = self._place(name)
+            self.contents[shipped] = _bytes_of(self._folder / name)
+            self._names[name] = shipped
+        return shipped
+
+    def _place(self, name: str) -> str:
+        path = PurePath(name)
+        inside = (
+            not path.is_absolute() and ".." not in path.parts and path.parts[:1] not in (("outside",), ("compiled",))
+        )
+        return path.as_posix() if inside else f"outside/{len(self._names)}/{path.name}"
+
+    def _compile(self, name: str, defines: object, minor: int) -> str:
+        macros = defines if isinstance(defines, Mapping) else {}
+        key = (name, repr(sorted(macros.items())), minor)
+        shipped = self._compiled.get(key)
+        if shipped is None:
+            code, stem = load_shader(self._folder / name, defines=macros, include_dirs=(), minor=minor)
+            shipped = self._compiled[key] = f"compiled/{len(self._compiled)}/{stem}.spv"
+            self.contents[shipped] = code
+        return shipped
+
+
+def map_files(kind: str, settings: Mapping[str, object], change: Callable[[str], str]) -> dict[str, object]:
+    """A point's settings with other names for all files in them.
+
+    Args:
+        kind: of the point's target.
+        settings: with all expressions evaluated.
+        change: gives the other name.
+
+    Raises:
+        InvalidArgumentError: an input that reads on in a file (``+name``) or reads all of one (``*name``): these start from the working
+            folder, which is not the same everywhere.
+    """
+    mapped = dict(settings)
+    source = mapped.get("source")
+    if isinstance(source, str) and not (kind in ("kernel", "pipeline") and source.startswith(_BUILTIN)):
+        mapped["source"] = change(source)
+    parameters = mapped.get("parameters")
+    if isinstance(parameters, Mapping):
+        mapped["parameters"] = {scope: change(str(name)) for scope, name in parameters.items()}
+    for setting in ("bindings", "inputs"):
+        buffers = mapped.get(setting)
+        if isinstance(buffers, (list, tuple)):
+            mapped[setting] = [_map_buffer(buffer, change) for buffer in buffers]
+    return mapped
+
+
+def unpack_files(contents: Mapping[str, bytes], folder: Path) -> None:
+    """Writes shipped files into a folder.
+
+    Raises:
+        InvalidArgumentError: a name that leads out of the folder.
+    """
+    for name, data in contents.items():
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts:
+            raise InvalidArgumentError(f"expected a relative file name without .., got {name!r}")
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+
+
+def _map_buffer(buffer: object, change: Callable[[str], str]) -> object:
+    if isinstance(buffer, Mapping):
+        return {**buffer, "init": _map_text(buffer["init"], change)} if "init" in buffer else dict(buffer)
+    return _map_text(buffer, change)
+
+
+def _map_text(text: object, change: Callable[[str], str]) -> object:
+    if not isinstance(text, str):
+        return text
+    if text.lstrip().startswith(("+", "*")):
+        raise InvalidArgumentError(
+            f"expected @ and the name of a file from the study's folder, got {text!r}: files that start from the working folder are "
+            "not shipped to other machines"
+        )
+    head, at, name = text.partition("@")
+    return f"{head}@{change(name)}" if at else text
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise NotFoundError(f"no such file: {path}") from None
+    except PermissionError as error:
+        raise PermissionDeniedError(f"{path} cannot be read: {error.strerror}") from None
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be read: {error.strerror or error}") from None

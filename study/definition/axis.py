@@ -1,0 +1,223 @@
+"""Axes: what a study varies, and over which values."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+
+from ...status import InvalidArgumentError
+from .point import AxisValue
+
+__all__ = ["Axis", "parse_axis", "read_axis"]
+
+_MAX_VALUES: Final = 100_000
+"""More would be no axis but a slip of the keyboard, and would fill the memory before anyone could say so."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_INTEGER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|[0-9]+)")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A named list of values.
+
+    Attributes:
+        name: as expressions have it: a letter or underscore, then letters, digits and underscores. ``"device"`` varies
+            the device.
+        values: at least one, all different, in the order in which they are measured and shown. ``1``, ``1.0`` and
+            ``True`` are equal, and so are no different values. Numbers of NumPy become Python's.
+
+    Raises:
+        InvalidArgumentError: a name that no expression could have, no values, or values that are equal, not finite or
+            of other types.
+    """
+
+    name: str
+    values: tuple[AxisValue, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name) or keyword.iskeyword(self.name):
+            raise InvalidArgumentError(
+                "an axis has a name of letters, digits and underscores, such as batch, that expressions can use; "
+                f"got {self.name!r}"
+            )
+        if self.name == "target":
+            raise InvalidArgumentError("no axis is named target: that is how 'compare' names the study's targets")
+        values = tuple(_checked(value, self.name) for value in self.values)
+        if not values:
+            raise InvalidArgumentError(f"axis {self.name!r} is empty; give it at least one value")
+        if len(set(values)) != len(values):
+            twice = next(value for i, value in enumerate(values) if value in values[:i])
+            raise InvalidArgumentError(
+                f"axis {self.name!r} has the value {twice!r} twice; its values are all different"
+            )
+        object.__setattr__(self, "values", values)
+
+    @classmethod
+    def range(cls, name: str, start: int | float, stop: int | float, step: int | float = 1) -> Axis:
+        """From ``start`` in equal steps to ``stop``, which is included where a step meets it; a negative step goes
+        down.
+
+        Raises:
+            InvalidArgumentError: the range is empty, the step is 0, or there are more than 100,000 values.
+        """
+        for each in (start, stop, step):
+            _number(each, name)
+        if not step:
+            raise InvalidArgumentError(f"axis {name!r}: the step of a range is not 0")
+        if (stop - start) * math.copysign(1, step) < 0:
+            raise InvalidArgumentError(f"axis {name!r}: the range from {start!r} to {stop!r} by {step!r} is empty")
+        if abs(stop - start) > abs(step) * _MAX_VALUES:
+            raise InvalidArgumentError(
+                f"axis {name!r} would have more than {_MAX_VALUES} values, the most there may be"
+            )
+        # Decimals, so that a step of 0.1 gives 0.3 and not 0.30000000000000004, and the number of steps is exact.
+        first, last, by = (Decimal(repr(each)) for each in (start, stop, step))
+        count = int((last - first) // by) + 1
+        if isinstance(start, int) and isinstance(step, int):
+            return cls(name, tuple(start + i * step for i in range(count)))
+        return cls(name, tuple(float(first + i * by) for i in range(count)))
+
+    @classmethod
+    def powers_of_two(cls, name: str, first: int, last: int) -> Axis:
+        """All powers of two from ``first`` to ``last``, both included where they are such.
+
+        Raises:
+            InvalidArgumentError: there is none in between, or an end is no int of at least 1.
+        """
+        for end in (first, last):
+            if isinstance(end, bool) or not isinstance(end, int) or not 1 <= end <= 2**63:
+                raise InvalidArgumentError(
+                    f"axis {name!r}: the ends of powers of two are ints from 1 to 2**63, got {end!r}"
+                )
+        values = tuple(1 << i for i in range(64) if first <= 1 << i <= last)
+        if not values:
+            raise InvalidArgumentError(f"axis {name!r} is empty: there is no power of two from {first} to {last}")
+        return cls(name, values)
+
+    @classmethod
+    def logspace(cls, name: str, first: int | float, last: int | float, count: int) -> Axis:
+        """``count`` values from ``first`` to ``last``, both included, each the same factor from the one before.
+
+        Where both ends are ints the values are rounded to ints, and equal ones are left out.
+
+        Raises:
+            InvalidArgumentError: an end is not above 0, or there are fewer than 2 or more than 100,000 values.
+        """
+        for end in (first, last):
+            if _number(end, name) <= 0:
+                raise InvalidArgumentError(f"axis {name!r}: the ends of a logspace are numbers above 0, got {end!r}")
+        if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= _MAX_VALUES:
+            raise InvalidArgumentError(f"axis {name!r}: a logspace has a count from 2 to {_MAX_VALUES}, got {count!r}")
+        values: list[float] = np.geomspace(float(first), float(last), count).tolist()
+        values[0], values[-1] = float(first), float(last)
+        if isinstance(first, int) and isinstance(last, int):
+            whole = [first, *(round(value) for value in values[1:-1]), last]
+            return cls(name, tuple(dict.fromkeys(whole)))
+        return cls(name, tuple(dict.fromkeys(values)))
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all values are numbers; truth values are none."""
+        return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
+
+
+_FORMS: Final[Mapping[str, tuple[tuple[int, ...], str]]] = {
+    "range": ((2, 3), "[start, stop] or [start, stop, step]"),
+    "powers_of_two": ((2,), "[first, last]"),
+    "logspace": ((3,), "[first, last, count]"),
+}
+"""The forms of a table, with how many numbers each takes."""
+
+
+def read_axis(name: str, value: object) -> Axis:
+    """The axis that a study file gives: a list of values, or a table with one of ``range``, ``powers_of_two`` and
+    ``logspace``.
+
+    Raises:
+        InvalidArgumentError: any other value, an empty range, or what :class:`Axis` refuses.
+    """
+    forms = f"a list of values, or one of {', '.join(f'{{ {form} = {text} }}' for form, (_, text) in _FORMS.items())}"
+    if isinstance(value, (list, tuple)):
+        return Axis(name, tuple(value))
+    if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in _FORMS:
+        raise InvalidArgumentError(f"axis {name!r}: expected {forms}; got {value!r}")
+    ((form, ends),) = value.items()
+    counts, text = _FORMS[form]
+    if not isinstance(ends, (list, tuple)) or len(ends) not in counts:
+        raise InvalidArgumentError(f"axis {name!r}: {form} takes {text}, got {ends!r}")
+    numbers = [_number(end, name) for end in ends]
+    if form == "range":
+        return Axis.range(name, *numbers)
+    if form == "powers_of_two":
+        return Axis.powers_of_two(name, _int(numbers[0], name), _int(numbers[1], name))
+    return Axis.logspace(name, numbers[0], numbers[1], _int(numbers[2], name))
+
+
+def parse_axis(text: str) -> Axis:
+    """The axis that a command line gives.
+
+    Args:
+        text: ``n=1,2,4`` (values), ``n=1:64`` or ``n=1:64:9`` (a range: start, stop, step), ``n=pow2:1:256``, or
+            ``n=log:1024:1048576:6``. Values that read as numbers are numbers, ``true`` and ``false`` are truth values,
+            all others are texts; double quotes make a text of any.
+
+    Raises:
+        InvalidArgumentError: none of these, or what :class:`Axis` refuses.
+    """
+    name, equals, values = (part.strip() for part in text.partition("="))
+    if not equals or not values:
+        raise InvalidArgumentError(
+            f"expected an axis such as n=1,2,4 or n=1:64:9 or n=pow2:1:256 or n=log:1024:1048576:6, got {text!r}"
+        )
+    head, *rest = values.split(":")
+    form = {"pow2": "powers_of_two", "log": "logspace"}.get(head)
+    if form is None and rest and all(_NUMBER.fullmatch(part) or _INTEGER.fullmatch(part) for part in (head, *rest)):
+        form, rest = "range", [head, *rest]
+    if form is not None:
+        return read_axis(name, {form: [_parse_value(part) for part in rest]})
+    return Axis(name, tuple(_parse_value(part.strip()) for part in values.split(",")))
+
+
+def _parse_value(text: str) -> AxisValue:
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        return text[1:-1]
+    if text in ("true", "false"):
+        return text == "true"
+    if _INTEGER.fullmatch(text):
+        return int(text, 16 if "x" in text.lower() else 10)
+    return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def _checked(value: object, name: str) -> AxisValue:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (int, float, str)):
+        raise InvalidArgumentError(f"axis {name!r} has numbers, texts and truth values for values, got {value!r}")
+    if not isinstance(value, str) and not _is_number(value):
+        raise InvalidArgumentError(f"axis {name!r} has finite numbers for values (ints have 64 bits), got {value!r}")
+    return value
+
+
+def _number(value: object, name: str) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_number(value):
+        raise InvalidArgumentError(f"axis {name!r}: expected a finite number (ints have 64 bits), got {value!r}")
+    return value
+
+
+def _is_number(value: int | float) -> bool:
+    return math.isfinite(value) if isinstance(value, float) else -(2**63) <= value < 2**64
+
+
+def _int(value: int | float, name: str) -> int:
+    if not isinstance(value, int):
+        raise InvalidArgumentError(f"axis {name!r}: expected an int, got {value!r}")
+    return value

@@ -1,0 +1,256 @@
+"""Expansion: from a study to the points that are measured, and from what was measured to derived figures."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from ...status import InvalidArgumentError
+from .axis import Axis
+from .location import located
+from .point import AxisValue, Point
+from .study import BASELINE_NAME, Study, Target
+from .target_settings import BASELINE_SETTINGS, KINDS, Setting
+from .template import Template, as_json_value
+
+__all__ = ["MAX_POINTS", "derive", "expand"]
+
+MAX_POINTS: Final = 100_000
+"""The most points that a study may have, baselines left aside."""
+
+_BASELINE_MEASURES: Final = ("record", "submit", "queue", "execute", "wake", "device", "total")
+_RATES: Final = (("bytes", "GB/s"), ("flops", "GFLOP/s"))
+
+
+def expand(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
+    """The points of a study, in an order that depends on nothing but the study and the devices.
+
+    Devices vary slowest, then targets, then axes in their order, the last one fastest. A target has points only for
+    axes that make a difference to it. Where the study has baselines, their points are at the end: one for each device
+    and setting.
+
+    Args:
+        study: which.
+        devices: their URIs; empty takes the study's. The study's axis ``device``, where it has one, comes before both.
+
+    Raises:
+        InvalidArgumentError: no device, one that is there twice, more than 100,000 points, or a setting that is missing
+            or wrong at a point: the message has target, point and setting, the location the file and the path in it.
+    """
+    with located(study.where):
+        uris = _devices(study, devices)
+        targets = [(_Settings(study, i), target.axes_used(study)) for i, target in enumerate(study.targets)]
+        _check_count(study, uris, [axes for _, axes in targets])
+        points: list[Point] = []
+        for uri in uris:
+            for settings, axes in targets:
+                ranges = [(uri,) if axis.name == "device" else axis.values for axis in axes]
+                for values in itertools.product(*ranges):
+                    at = {axis.name: value for axis, value in zip(axes, values, strict=True)}
+                    points.append(settings.point(len(points), uri, at))
+        return (*_with_baselines(study, points),)
+
+
+def derive(
+    study: Study, point: Point, measured: Mapping[str, float], peaks: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    """All derived figures of a point.
+
+    ``bytes`` and ``flops``, of one dispatch, give ``GB/s`` and ``GFLOP/s`` over the headline, if no figure has that
+    name; ``bytes`` is a copy's own setting where no figure has that name. Figures that need what was not measured are
+    left out; those that cannot be told from it are not a number. A baseline has none.
+
+    Args:
+        study: which.
+        point: of it.
+        measured: seconds of a sample, with all its dispatches, by segment, ``device`` and ``total``; ``time``, the
+            headline, is taken from the point's measure where it is not there, and ``dispatches`` from the point's
+            settings: batch times command buffers times submissions in flight.
+        peaks: the device's measured peaks by the name of a figure, such as ``{"GB/s": 900.0}``: each gives one more
+            figure, ``"% of peak GB/s"``.
+
+    Raises:
+        InvalidArgumentError: a figure is no number; the location names it.
+    """
+    if point.is_baseline:
+        return {}
+    target = next((each for each in study.targets if each.name == point.target), None)
+    if target is None:
+        raise InvalidArgumentError(f"{study.where} no target is named {point.target!r}; the point is another study's")
+    known = {"dispatches": float(_dispatches(point)), **measured}
+    if point.measure in known:
+        known.setdefault("time", known[point.measure])
+    with located(study.where):
+        figures = study.figures_of(target).evaluate(target.kind_of, point.axes, point.settings, known)
+    for amount, rate in _RATES:
+        each = figures.get(amount, point.settings.get(amount) if target.kind == "copy" else None)
+        if rate not in figures and "time" in known and isinstance(each, (int, float)):
+            seconds = known["time"]
+            figures[rate] = each * known["dispatches"] / seconds / 1e9 if seconds > 0 else math.nan
+    for name, peak in (peaks or {}).items():
+        if name in figures:
+            figures[f"% of peak {name}"] = 100 * figures[name] / peak if peak > 0 else math.nan
+    return figures
+
+
+def _dispatches(point: Point) -> int:
+    count = 1
+    for name in ("batch", "command_buffers", "in_flight"):
+        value = point.settings.get(name)
+        count *= max(value, 1) if isinstance(value, int) else 1
+    return count
+
+
+class _Settings:
+    """The settings of one target, ready to be evaluated for point after point."""
+
+    def __init__(self, study: Study, index: int) -> None:
+        self._study = study
+        self._target = target = study.targets[index]
+        self._where = f"targets[{index}]"
+        self._templates = {name: Template(value) for name, value in target.settings.items()}
+        # Each value is evaluated and checked once for all points that have it: by setting, and its axes' values.
+        self._known: dict[tuple[AxisValue, ...], object] = {}
+
+    def point(self, index: int, device: str, axes: Mapping[str, AxisValue]) -> Point:
+        """The point at values of the target's axes."""
+        target = self._target
+        settings = {setting.name: self._value(setting, axes) for setting in target.kind_of.settings}
+        _fill_in(target, settings, self._study)
+        try:
+            derived = self._study.figures_of(target).evaluate(target.kind_of, axes, settings)
+        except InvalidArgumentError as error:
+            raise _at(target, axes, error, "") from None
+        return Point(index, target.name, device, dict(axes), settings, derived, target.headline)
+
+    def _value(self, setting: Setting, axes: Mapping[str, AxisValue]) -> object:
+        name = setting.name
+        template = self._templates.get(name)
+        names = template.names if template is not None else {name} & axes.keys()
+        key = (name, *(axes[each] for each in names))
+        if key in self._known:
+            return self._known[key]
+        where = f"axes.{name}" if template is None and name in axes else f"{self._where}.{name}"
+        try:
+            with located(where):
+                if template is not None:
+                    value = setting.check(template.fill(axes))
+                elif name in axes:
+                    value = setting.check(axes[name])
+                elif setting.required:
+                    raise InvalidArgumentError(
+                        f"expected {setting.type.text}: {setting.doc.replace('`', '')}; got none"
+                    )
+                else:
+                    value = as_json_value(setting.default)
+        except InvalidArgumentError as error:
+            raise _at(self._target, axes, error, name) from None
+        self._known[key] = value
+        return value
+
+
+def _at(
+    target: Target, axes: Mapping[str, AxisValue], error: InvalidArgumentError, setting: str
+) -> InvalidArgumentError:
+    """The error with target, point and setting in its message."""
+    values = ", ".join(f"{name}={value}" for name, value in axes.items())
+    at = f" at {values}" if values else ""
+    path = f"{setting}: " if setting else ""
+    return InvalidArgumentError(f"target {target.name!r}{at}: {path}{error.message}", location=error.location)
+
+
+def _fill_in(target: Target, settings: dict[str, object], study: Study) -> None:
+    """The defaults that are another setting's value."""
+    if target.kind == "kernel" and settings["cache"] is None:
+        settings["cache"] = study.sampling.cache
+    for name in ("bindings", "inputs"):
+        buffers = settings.get(name)
+        if isinstance(buffers, list):
+            dtype = settings.get("dtype", "f32")
+            settings[name] = [
+                {"shape": each["shape"], "dtype": each.get("dtype", dtype), "init": each["init"]}
+                if isinstance(each, dict)
+                else each
+                for each in buffers
+            ]
+
+
+def _devices(study: Study, devices: Sequence[str]) -> tuple[str, ...]:
+    for axis in study.axes:
+        if axis.name == "device":
+            return tuple(str(value) for value in axis.values)
+    uris = tuple(devices) or study.devices
+    if not uris:
+        raise InvalidArgumentError(
+            "expected at least one device, such as vulkan, which is the best there is; got none", location="devices"
+        )
+    if len(set(uris)) != len(uris):
+        raise InvalidArgumentError(f"expected different devices, got {', '.join(uris)}", location="devices")
+    return uris
+
+
+def _check_count(study: Study, devices: Sequence[str], axes: Sequence[Sequence[Axis]]) -> None:
+    counts = [math.prod(len(axis.values) for axis in each if axis.name != "device") for each in axes]
+    total = len(devices) * sum(counts)
+    if total > MAX_POINTS:
+        parts = [f"{len(devices)} device(s)", f"{len(study.targets)} target(s)"]
+        parts += [f"{axis.name} ({len(axis.values)})" for axis in study.axes if axis.name != "device"]
+        raise InvalidArgumentError(
+            f"the study has {total} points, from {', '.join(parts)}; "
+            f"at most {MAX_POINTS} are possible: shorten an axis",
+            location="axes",
+        )
+
+
+def _with_baselines(study: Study, points: list[Point]) -> list[Point]:
+    if not study.baseline:
+        return points
+    defaults = {setting.name: as_json_value(setting.default) for setting in KINDS["kernel"].settings}
+    defaults |= {"source": "builtin:builtin/empty", "cache": study.sampling.cache, "groups": 1}
+    measured: list[Point] = []
+    baselines: dict[str, Point] = {}
+    for point in points:
+        if not KINDS[next(each.kind for each in study.targets if each.name == point.target)].baseline:
+            measured.append(point)
+            continue
+        shared = {name: point.settings[name] for name in BASELINE_SETTINGS}
+        shared["groups"] = _canonical_groups(shared["groups"])
+        # The headline is the point's, where the empty kernel has it.
+        measure = point.measure if point.measure in _BASELINE_MEASURES else "total"
+        key = json.dumps([point.device, measure, shared])
+        if key not in baselines:
+            # What tells one baseline from another, in this run and in others.
+            axes: dict[str, AxisValue] = {
+                name: value
+                if isinstance(value, (int, float, str))
+                else "x".join(map(str, value if isinstance(value, list) else ()))
+                for name, value in shared.items()
+                if value != defaults[name]
+            }
+            if measure != "execute":
+                axes["measure"] = measure
+            baselines[key] = Point(
+                len(points) + len(baselines),
+                BASELINE_NAME,
+                point.device,
+                axes,
+                {**defaults, **shared},
+                measure=measure,
+                is_baseline=True,
+            )
+        measured.append(replace(point, baseline=baselines[key].index))
+    return [*measured, *baselines.values()]
+
+
+def _canonical_groups(groups: object) -> object:
+    """1 for inferred ones, and an int for those along the first dimension only."""
+    if not isinstance(groups, list):
+        return 1 if groups is None else groups
+    kept = list(groups)
+    while len(kept) > 1 and kept[-1] == 1:
+        kept.pop()
+    return kept[0] if len(kept) == 1 else kept

@@ -1,0 +1,155 @@
+"""Derived figures: numbers by expression, from axes, settings, other figures, and what was measured.
+
+In an expression a name is, in this order, a figure that was written before it, something measured, a setting of the
+target's kind that is a number, a text or a truth value, or an axis. A figure applies to a target if its kind has all of
+that: one of ``batch`` applies to kernels and copies, and is left out of the others' figures.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ...status import InvalidArgumentError
+from .expression import Expression, UndefinedResultError
+from .location import located
+from .sample import SEGMENTS
+from .target_settings import Kind
+
+__all__ = ["MEASURED", "Figure", "Figures"]
+
+MEASURED: Final = (*SEGMENTS, "device", "total", "time", "dispatches")
+"""What is measured, by name: seconds of a sample (``time`` is the headline), and its ``dispatches``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure and how it is computed."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of a study, in its order."""
+
+    figures: tuple[Figure, ...]
+
+    @classmethod
+    def parse(cls, derived: Mapping[str, str]) -> Figures:
+        """From expressions by name.
+
+        Raises:
+            InvalidArgumentError: a name that is taken, or no expression; the location is ``derived.`` and the name.
+        """
+        return _parse(tuple(derived.items()))
+
+    def names_known(self, kinds: Iterable[Kind], axes: Iterable[str]) -> tuple[str, ...]:
+        """What expressions of figures may use: in any of these kinds, with these axes, all figures included."""
+        settings = (name for kind in kinds for name in kind.names)
+        figures = (figure.name for figure in self.figures if figure.name.isidentifier())
+        return tuple(dict.fromkeys((*axes, *settings, *figures, *MEASURED)))
+
+    def check_names(self, kinds: Iterable[Kind], axes: Iterable[str]) -> None:
+        """Holds that each name that a figure uses is known before it, in one of these kinds at least.
+
+        Raises:
+            InvalidArgumentError: one is not; the message lists those that are.
+        """
+        kinds, axes = tuple(kinds), tuple(axes)
+        for i, figure in enumerate(self.figures):
+            with located(f"derived.{figure.name}"):
+                if figure.name in axes:
+                    raise InvalidArgumentError(f"an axis is named {figure.name!r}; give the figure another name")
+                figure.expression.check_names(Figures(self.figures[:i]).names_known(kinds, axes))
+
+    def of(self, kind: Kind, axes: Iterable[str]) -> tuple[Figure, ...]:
+        """Those that apply to targets of a kind."""
+        known = {*MEASURED, *kind.names, *axes}
+        found = []
+        for figure in self.figures:
+            if figure.expression.names <= known:
+                found.append(figure)
+                known.add(figure.name)
+        return tuple(found)
+
+    def axes_of(self, kind: Kind, axes: Iterable[str]) -> frozenset[str]:
+        """The axes that they use by name where they apply; what uses an axis through a setting is not told here."""
+        axes = frozenset(axes)
+        hidden = {*MEASURED, *kind.names}
+        used: set[str] = set()
+        for figure in self.of(kind, axes):
+            used |= (figure.expression.names & axes) - hidden
+            hidden.add(figure.name)
+        return frozenset(used)
+
+    def evaluate(
+        self,
+        kind: Kind,
+        axes: Mapping[str, object],
+        settings: Mapping[str, object],
+        measured: Mapping[str, float] | None = None,
+    ) -> dict[str, float]:
+        """The figures that apply, and for which all that they need is known.
+
+        Args:
+            kind: of the target.
+            axes: the point's.
+            settings: the point's.
+            measured: what is known of :data:`MEASURED`; ``None`` before anything is. A figure that cannot be told from
+                it, as it divides by a duration of 0, is not a number.
+
+        Raises:
+            InvalidArgumentError: a figure that is no number, or that needs a setting that has no value; the location
+                names the figure.
+        """
+        measured = dict(measured) if measured is not None else None
+        scalars = {name: value for name, value in settings.items() if isinstance(value, (int, float, str))}
+        known: dict[str, object] = {**axes, **scalars, **(measured or {})}
+        # What needs a measurement waits for it, and so does what needs that.
+        missing = set(MEASURED).difference(measured or ())
+        figures: dict[str, float] = {}
+        for figure in self.of(kind, axes):
+            names = figure.expression.names
+            if names & missing:
+                missing.add(figure.name)
+                continue
+            with located(f"derived.{figure.name}"):
+                for name in sorted(names.difference(known)):
+                    raise InvalidArgumentError(
+                        f"{name} is {settings.get(name)!r} here; set it to a number, or leave the figure out"
+                    )
+                value = _value(figure.expression, known, strict=measured is None)
+            figures[figure.name] = known[figure.name] = value
+        return figures
+
+
+def _value(expression: Expression, known: Mapping[str, object], strict: bool) -> float:
+    try:
+        value = expression.evaluate(known)
+        if not isinstance(value, str):
+            return float(value)
+    except (UndefinedResultError, OverflowError) as error:
+        if not strict:
+            return math.nan
+        raise InvalidArgumentError(f"expected a number: {getattr(error, 'message', error)}") from None
+    raise InvalidArgumentError(f"expected a number, got {value!r}")
+
+
+@functools.lru_cache(maxsize=64)
+def _parse(derived: tuple[tuple[str, str], ...]) -> Figures:
+    figures = []
+    for name, text in derived:
+        with located(f"derived.{name}"):
+            if not isinstance(name, str) or not name.strip():
+                raise InvalidArgumentError(f"a figure has a name, got {name!r}")
+            if name in MEASURED:
+                raise InvalidArgumentError(f"{name} is what is measured; give the figure another name")
+            if not isinstance(text, str):
+                raise InvalidArgumentError(f'expected an expression such as "12 * n", got {text!r}')
+            figures.append(Figure(name, Expression(text.removeprefix("$"))))
+    return Figures(tuple(figures))

@@ -1,0 +1,247 @@
+"""Types of settings: what a value has to be, and the one form it takes in a point's settings.
+
+A type checks a value whose expressions are evaluated. Errors say what was expected and what came; their location is the
+path within the value, such as ``[1].shape[0]``. Values are those of JSON, as results keep them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ...formats.element_type import ElementType, parse_shape_and_type
+from ...status import InvalidArgumentError
+from .location import located
+from .suggestion import did_you_mean
+
+__all__ = [
+    "BINDINGS",
+    "BOOLEAN",
+    "DEFINES",
+    "ELEMENT_TYPE",
+    "FILES",
+    "GROUPS",
+    "INPUTS",
+    "NUMBERS",
+    "PUSH",
+    "TEXT",
+    "SettingType",
+    "choice",
+    "integer",
+    "number",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingType:
+    """What a setting's value has to be.
+
+    Attributes:
+        text: for people, such as ``"an int of at least 1"``.
+        check: gives the value in its one form, or raises InvalidArgumentError.
+        choices: all values there are, where these are few.
+    """
+
+    text: str
+    check: Callable[[object], object]
+    choices: tuple[str, ...] = ()
+
+
+def integer(least: int) -> SettingType:
+    """Ints from ``least`` on; numbers without a fraction are such, as ``n / 64`` may give."""
+    text = f"an int of at least {least}"
+    return SettingType(text, lambda value: _integer(value, least, text))
+
+
+def number(least: float) -> SettingType:
+    """Finite numbers from ``least`` on."""
+    text = f"a number of at least {least:g}"
+
+    def check(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value < math.inf:
+            raise _unexpected(text, value)
+        return value
+
+    return SettingType(text, check)
+
+
+def choice(*choices: str) -> SettingType:
+    """One of a few names."""
+    text = "one of " + ", ".join(choices)
+
+    def check(value: object) -> object:
+        if value not in choices:
+            hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+            raise InvalidArgumentError(f"expected {text}; got {_shown(value)}{hint}")
+        return value
+
+    return SettingType(text, check, choices)
+
+
+def _unexpected(text: str, value: object) -> InvalidArgumentError:
+    return InvalidArgumentError(f"expected {text}, got {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:77] + "..."
+
+
+def _integer(value: object, least: int, text: str) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise _unexpected(text, value)
+    return value
+
+
+def _boolean(value: object) -> object:
+    if not isinstance(value, bool):
+        raise _unexpected("true or false", value)
+    return value
+
+
+def _text(value: object) -> object:
+    if not isinstance(value, str) or not value:
+        raise _unexpected("a text", value)
+    return value
+
+
+def _element_type(value: object) -> str:
+    if not isinstance(value, str):
+        raise _unexpected("an element type such as f32, i32 or u8", value)
+    # NumPy, Vulkan and WGSL write u8 for what programs call ui8.
+    name = f"ui{value[1:]}" if value[:1] == "u" and value[1:].isdigit() else value
+    return ElementType.parse(name).short_name
+
+
+def _shape(value: object) -> list[int]:
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    shape = []
+    for i, part in enumerate(parts):
+        with located(f"[{i}]" if parts is value else ""):
+            shape.append(_integer(part, 0, "an int of at least 0"))
+    return shape
+
+
+def _groups(value: object) -> object:
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    if not 1 <= len(parts) <= 3:
+        raise _unexpected("an int, or a list of 1 to 3 ints", value)
+    groups = []
+    for i, part in enumerate(parts):
+        with located(f"[{i}]" if parts is value else ""):
+            groups.append(_integer(part, 1, "an int of at least 1"))
+    return groups if parts is value else groups[0]
+
+
+def _buffer(value: object) -> object:
+    """A binding or an input: a text with shape and type, or a table; tables have shape, dtype (or none) and init."""
+    if isinstance(value, str):
+        head = value.removeprefix("&").partition("=")[0]
+        if not value.startswith(("@", "+", "*")):
+            parse_shape_and_type(head)
+        return value
+    if not isinstance(value, Mapping):
+        raise _unexpected("a text such as 4xf32=1,2,3,4, or a table with shape, dtype and init", value)
+    for name in value:
+        if name not in ("shape", "dtype", "init"):
+            hint = did_you_mean(name, ("shape", "dtype", "init"))
+            raise InvalidArgumentError(f"expected a table with shape, dtype and init, got the key {name!r}{hint}")
+    if "shape" not in value:
+        raise InvalidArgumentError("expected a shape: an int or a list of ints")
+    table: dict[str, object] = {}
+    with located("shape"):
+        table["shape"] = _shape(value["shape"])
+    if value.get("dtype") is not None:
+        with located("dtype"):
+            table["dtype"] = _element_type(value["dtype"])
+    with located("init"):
+        table["init"] = _init(value.get("init", "random"))
+    return table
+
+
+def _init(value: object) -> object:
+    named = isinstance(value, str) and (
+        value in ("zeros", "random", "arange") or (value.startswith("@") and len(value) > 1)
+    )
+    if named or (isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)):
+        return value
+    raise _unexpected("zeros, random, arange, a number, or @ and a file's name", value)
+
+
+def _input(value: object) -> object:
+    """As `_buffer`, and numbers and what else ``pumice run --input`` takes, which has no shape and type."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _buffer(value)
+
+
+def _list_of(check: Callable[[object], object], text: str) -> Callable[[object], object]:
+    def check_list(value: object) -> object:
+        if not isinstance(value, (list, tuple)):
+            raise _unexpected(text, value)
+        checked = []
+        for i, one in enumerate(value):
+            with located(f"[{i}]"):
+                checked.append(check(one))
+        return checked
+
+    return check_list
+
+
+def _table_of(check: Callable[[object], object], text: str) -> Callable[[object], object]:
+    def check_table(value: object) -> object:
+        if not isinstance(value, Mapping):
+            raise _unexpected(text, value)
+        checked = {}
+        for name, one in value.items():
+            with located(str(name)):
+                checked[str(name)] = check(one)
+        return checked
+
+    return check_table
+
+
+def _scalar(value: object) -> object:
+    if not isinstance(value, (bool, int, float)):
+        raise _unexpected("a number, true or false", value)
+    return value
+
+
+def _scalar_or_text(value: object) -> object:
+    if not isinstance(value, (bool, int, float, str)):
+        raise _unexpected("a number, a text, true or false", value)
+    return value
+
+
+def _push_member(value: object) -> object:
+    return _list_of(_push_member, "a list")(value) if isinstance(value, (list, tuple)) else _scalar(value)
+
+
+def _push(value: object) -> object:
+    text = "a table of numbers by name, or a list of numbers or of texts such as i32=4"
+    if isinstance(value, Mapping):
+        return _table_of(_push_member, text)(value)
+    if isinstance(value, (list, tuple)):
+        texts = [isinstance(one, str) for one in value]
+        if any(texts) and not all(texts):
+            raise _unexpected("a list of numbers or of texts, not of both", value)
+        return _list_of(_scalar_or_text if any(texts) else _push_member, text)(value)
+    raise _unexpected(text, value)
+
+
+TEXT: Final = SettingType("a text", _text)
+BOOLEAN: Final = SettingType("true or false", _boolean)
+ELEMENT_TYPE: Final = SettingType("an element type such as f32", _element_type)
+GROUPS: Final = SettingType("an int, or a list of 1 to 3 ints", _groups)
+NUMBERS: Final = SettingType(
+    "a table of numbers or truth values", _table_of(_scalar, "a table of numbers or truth values")
+)
+DEFINES: Final = SettingType("a table of numbers or texts", _table_of(_scalar_or_text, "a table of numbers or texts"))
+FILES: Final = SettingType("a table of file names", _table_of(_text, "a table of file names"))
+PUSH: Final = SettingType("a table of numbers, or a list", _push)
+BINDINGS: Final = SettingType("a list of tables or texts", _list_of(_buffer, "a list of tables or texts"))
+INPUTS: Final = SettingType("a list of texts or tables", _list_of(_input, "a list of texts or tables"))

@@ -1,0 +1,346 @@
+"""Studies: what is measured over which axes, and how; from a TOML file (``study_file``) or made in Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from ...status import InvalidArgumentError
+from .axis import Axis
+from .figures import Figures
+from .location import located
+from .sample import MEASURES
+from .settings import Sampling
+from .suggestion import did_you_mean
+from .target_settings import KINDS, Kind
+from .template import Template, as_json_value
+
+__all__ = ["BASELINE_NAME", "FORMAT_VERSION", "Study", "Target", "make_sampling"]
+
+FORMAT_VERSION: Final = 1
+
+BASELINE_NAME: Final = "empty kernel"
+"""The target's name in baseline points."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is measured.
+
+    Attributes:
+        name: in results.
+        kind: which workload runs it: one of ``target_settings.KINDS``.
+        settings: the kind's; a string that begins with ``$`` is an expression over the axes, such as
+            ``"$n // local_size"``. An axis that has a setting's name sets it, where the target does not. Kept as a copy
+            of JSON's values.
+        measure: the headline: a segment, ``"device"`` or ``"total"``; ``None`` takes the kind's own.
+        derived: figures of this target alone, or in place of the study's of the same name.
+
+    Raises:
+        InvalidArgumentError: an unknown kind, setting or measure, a value that JSON has not, or a text after a ``$``
+            that is no expression. Other values are checked for each point, when their expressions have values.
+    """
+
+    name: str
+    kind: str
+    settings: Mapping[str, object] = field(default_factory=dict)
+    measure: str | None = None
+    derived: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
+            raise InvalidArgumentError(f"a target has a name, got {self.name!r}", location="name")
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
+            hint = did_you_mean(str(self.kind), KINDS)
+            raise InvalidArgumentError(
+                f"target {self.name!r}: expected one of the kinds {', '.join(KINDS)}; got {self.kind!r}{hint}",
+                location="kind",
+            )
+        if self.measure is not None and self.measure not in MEASURES:
+            raise InvalidArgumentError(
+                f"target {self.name!r}: expected to measure one of {', '.join(MEASURES)}; got {self.measure!r}",
+                location="measure",
+            )
+        settings: dict[str, object] = {}
+        for name, value in self.settings.items():
+            with located(str(name)):
+                self.kind_of.find(name)
+                settings[name] = as_json_value(value)
+                Template(settings[name])
+        object.__setattr__(self, "settings", settings)
+        object.__setattr__(self, "derived", dict(self.derived))
+
+    @property
+    def kind_of(self) -> Kind:
+        """The kind itself."""
+        return KINDS[self.kind]
+
+    @property
+    def headline(self) -> str:
+        """Name of what is the headline: a segment, ``"device"`` or ``"total"``."""
+        return self.measure or self.kind_of.measure
+
+    def axes_used(self, study: Study) -> tuple[Axis, ...]:
+        """The axes that make a difference to it: those that set a setting, and those in its expressions or its
+        figures."""
+        names = {name for value in self.settings.values() for name in Template(value).names}
+        names.update(set(self.kind_of.names).difference(self.settings))
+        names.update(study.figures_of(self).axes_of(self.kind_of, study.axis_names))
+        names.add("device")
+        return tuple(axis for axis in study.axes if axis.name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study.
+
+    Attributes:
+        name: a short one, of letters, digits and ``-_``.
+        title: for people.
+        question: what it answers.
+        reading: how its results are read.
+        targets: what is measured.
+        axes: what is varied; points are all combinations, with all targets that the axis makes a difference to. The
+            axis ``device`` varies the device.
+        devices: URIs; empty takes the default device.
+        sampling: how.
+        derived: figures by name, each an expression over axes, settings, earlier figures, and the measured seconds
+            ``record``, ``submit``, ``queue``, ``execute``, ``wake``, ``read``, ``total`` and ``time`` (the headline),
+            such as ``{"bytes": "12 * n", "GB/s": "bytes * dispatches / time / 1e9"}``; ``dispatches`` is how many a
+            sample has. ``bytes`` and ``flops``, which are of one dispatch, give GB/s, GFLOP/s and the share of the
+            measured peaks by themselves.
+        fit: names of numeric axes over which a line is fitted to the headline: the slope is the marginal cost, the
+            intercept the fixed one.
+        compare: name of the axis, or ``"target"`` or ``"device"``, whose values are compared with each other; ``None``
+            for none.
+        reference: the value of it that the others are compared with; ``None`` takes the first.
+        baseline: whether the empty kernel is measured in the setting of each point that can have one.
+        peaks: whether the device's peaks are measured at the beginning of the run.
+        folder: what relative file names start from.
+        text: the TOML text that it was made from, if it was.
+        source: name of the file that it was made from, for messages; empty for none.
+
+    Raises:
+        InvalidArgumentError: something is not as said above, an axis makes no difference, or an expression has an
+            unknown name. The location says where, as the file has it.
+    """
+
+    name: str
+    targets: tuple[Target, ...]
+    axes: tuple[Axis, ...] = ()
+    title: str = ""
+    question: str = ""
+    reading: str = ""
+    devices: tuple[str, ...] = ()
+    sampling: Sampling = field(default_factory=Sampling)
+    derived: Mapping[str, str] = field(default_factory=dict)
+    fit: tuple[str, ...] = ()
+    compare: str | None = None
+    reference: str | int | float | bool | None = None
+    baseline: bool = False
+    peaks: bool = False
+    folder: Path = field(default_factory=Path)
+    text: str | None = field(default=None, compare=False, repr=False)
+    source: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("targets", "axes", "devices", "fit"):
+            value: object = getattr(self, name)
+            if not isinstance(value, (list, tuple)):
+                raise InvalidArgumentError(f"expected a sequence, got {value!r}", location=f"{self.where} {name}")
+            object.__setattr__(self, name, tuple(value))
+        object.__setattr__(self, "derived", dict(self.derived))
+        with located(self.where):
+            self._check_fields()
+            self._check_targets()
+            self._check_axes()
+            self._check_expressions()
+            self._check_axes_used()
+            self._check_comparison()
+
+    @property
+    def where(self) -> str:
+        """What locations of errors begin with: the file, or the study's name."""
+        return f"{self.source or f'study {self.name!r}'}:"
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """The names of its axes."""
+        return tuple(axis.name for axis in self.axes)
+
+    @property
+    def figures(self) -> Figures:
+        """The derived figures of all targets."""
+        return Figures.parse(self.derived)
+
+    def figures_of(self, target: Target) -> Figures:
+        """The derived figures of one target, its own included."""
+        return Figures.parse({**self.derived, **target.derived})
+
+    def with_axes(self, *axes: Axis) -> Study:
+        """The study with other values on axes that it has, and with further axes.
+
+        Raises:
+            InvalidArgumentError: as for a new study.
+        """
+        given = {axis.name: axis for axis in axes}
+        kept = tuple(given.pop(axis.name, axis) for axis in self.axes)
+        return replace(self, axes=(*kept, *given.values()))
+
+    def with_sampling(self, **overrides: object) -> Study:
+        """The study, sampled otherwise.
+
+        Args:
+            overrides: fields of :class:`Sampling` with other values.
+
+        Raises:
+            InvalidArgumentError: no such field, or a value outside its range.
+        """
+        return replace(self, sampling=make_sampling(overrides, self.sampling))
+
+    def _check_fields(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise InvalidArgumentError(
+                f"expected a name of letters, digits, - and _, such as batch-depth; got {self.name!r}", location="name"
+            )
+        for name, kind, text in (
+            ("title", str, "a text"),
+            ("question", str, "a text"),
+            ("reading", str, "a text"),
+            ("sampling", Sampling, "a Sampling"),
+            ("baseline", bool, "true or false"),
+            ("peaks", bool, "true or false"),
+        ):
+            if not isinstance(getattr(self, name), kind):
+                raise InvalidArgumentError(f"expected {text}, got {getattr(self, name)!r}", location=name)
+        for i, uri in enumerate(self.devices):
+            if not isinstance(uri, str) or not uri:
+                raise InvalidArgumentError(f"expected a device's URI, got {uri!r}", location=f"devices[{i}]")
+            if uri in self.devices[:i]:
+                raise InvalidArgumentError(f"device {uri!r} is there twice", location=f"devices[{i}]")
+
+    def _check_targets(self) -> None:
+        if not self.targets:
+            raise InvalidArgumentError("a study has at least one target, got none", location="targets")
+        names: set[str] = set()
+        for i, target in enumerate(self.targets):
+            where = f"targets[{i}]"
+            if not isinstance(target, Target):
+                raise InvalidArgumentError(f"expected a Target, got {target!r}", location=where)
+            if target.name in names:
+                raise InvalidArgumentError(
+                    f"two targets are named {target.name!r}; results tell them by name", location=where
+                )
+            if self.baseline and target.name == BASELINE_NAME:
+                raise InvalidArgumentError(
+                    f"{BASELINE_NAME!r} is the baseline's name; give the target another", location=where
+                )
+            names.add(target.name)
+
+    def _check_axes(self) -> None:
+        names: set[str] = set()
+        for axis in self.axes:
+            if not isinstance(axis, Axis):
+                raise InvalidArgumentError(f"expected an Axis, got {axis!r}", location="axes")
+            if axis.name in names:
+                raise InvalidArgumentError(f"two axes are named {axis.name!r}", location="axes")
+            names.add(axis.name)
+            if axis.name == "device":
+                if self.devices:
+                    raise InvalidArgumentError("the axis device and devices exclude each other", location="axes.device")
+                if not all(isinstance(value, str) and value for value in axis.values):
+                    raise InvalidArgumentError(f"expected devices' URIs, got {axis.values!r}", location="axes.device")
+
+    def _expressions(self) -> Iterator[tuple[str, Template]]:
+        for i, target in enumerate(self.targets):
+            for name, value in target.settings.items():
+                yield f"targets[{i}].{name}", Template(value)
+
+    def _check_expressions(self) -> None:
+        for where, template in self._expressions():
+            for path, expression in template.expressions:
+                with located(where), located(path):
+                    expression.check_names(self.axis_names)
+        self.figures.check_names([target.kind_of for target in self.targets], self.axis_names)
+        for i, target in enumerate(self.targets):
+            if target.derived:
+                with located(f"targets[{i}]"):
+                    self.figures_of(target).check_names([each.kind_of for each in self.targets], self.axis_names)
+
+    def _check_axes_used(self) -> None:
+        used = {axis.name for target in self.targets for axis in target.axes_used(self)}
+        kinds = [KINDS[name] for name in dict.fromkeys(target.kind for target in self.targets)]
+        for name in self.axis_names:
+            if name in used:
+                continue
+            owners = [kind.name for kind in kinds if name in kind.names]
+            if owners:
+                raise InvalidArgumentError(
+                    f"axis {name!r} makes no difference: every target of kind {' and '.join(owners)} "
+                    f"sets {name} itself; "
+                    f'remove it there, or write {name} = "${name}"',
+                    location=f"axes.{name}",
+                )
+            hint = did_you_mean(name, [setting for kind in kinds for setting in kind.names])
+            raise InvalidArgumentError(
+                f"unknown axis {name!r}: no setting of kind {' or '.join(kind.name for kind in kinds)} has that name "
+                f"and no expression uses it{hint}",
+                location=f"axes.{name}",
+            )
+
+    def _check_comparison(self) -> None:
+        values = {axis.name: axis.values for axis in self.axes}
+        for i, name in enumerate(self.fit):
+            if not isinstance(name, str) or name not in values:
+                hint = did_you_mean(str(name), values)
+                known = ", ".join(values) or "none"
+                raise InvalidArgumentError(
+                    f"expected the name of an axis, got {name!r}{hint}; axes are {known}", location=f"fit[{i}]"
+                )
+            if not next(axis for axis in self.axes if axis.name == name).is_numeric:
+                raise InvalidArgumentError(
+                    f"axis {name!r} has values that are no numbers; no line fits them", location=f"fit[{i}]"
+                )
+        values["target"] = tuple(target.name for target in self.targets)
+        values.setdefault("device", self.devices)
+        if self.compare is not None and (not isinstance(self.compare, str) or self.compare not in values):
+            hint = did_you_mean(str(self.compare), values)
+            raise InvalidArgumentError(
+                f"expected the name of an axis, or target or device, got {self.compare!r}{hint}; "
+                f"axes are {', '.join(self.axis_names)}",
+                location="compare",
+            )
+        if self.reference is None:
+            return
+        if self.compare is None:
+            raise InvalidArgumentError(
+                "there is a reference, but nothing to compare; say what with compare", location="reference"
+            )
+        known_values = values[self.compare]
+        # Devices may be named when the study is run.
+        if self.reference not in known_values and (known_values or self.compare != "device"):
+            raise InvalidArgumentError(
+                f"expected one of the values that are compared, {', '.join(map(repr, known_values))}; "
+                f"got {self.reference!r}",
+                location="reference",
+            )
+
+
+def make_sampling(fields: Mapping[str, object], base: Sampling | None = None) -> Sampling:
+    """A :class:`Sampling` from some of its fields by name; the others are those of ``base``, or the defaults.
+
+    Raises:
+        InvalidArgumentError: no such field, or a value outside its range.
+    """
+    names = Sampling.names()
+    for name in fields:
+        if name not in names:
+            hint = did_you_mean(str(name), names)
+            raise InvalidArgumentError(f"sampling has no {name!r}{hint}; it has {', '.join(names)}")
+    values: dict[str, Any] = {**(asdict(base) if base is not None else {}), **fields}
+    return Sampling(**values)

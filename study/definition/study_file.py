@@ -1,0 +1,219 @@
+"""Study files: studies as TOML, and as the JSON values that results store.
+
+Both have the same schema, which docs/reference/study.md describes. Order matters in three tables: axes, derived figures
+and targets; what stores a study keeps the order of keys.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from ...status import IncompatibleError, InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
+from .axis import Axis, read_axis
+from .location import located
+from .study import FORMAT_VERSION, Study, Target, make_sampling
+from .suggestion import did_you_mean
+
+__all__ = ["load_study", "parse_study", "study_as_dict", "study_from_dict"]
+
+_KEYS: Final = (
+    "version",
+    "name",
+    "title",
+    "question",
+    "reading",
+    "devices",
+    "fit",
+    "compare",
+    "reference",
+    "baseline",
+    "peaks",
+    "sampling",
+    "axes",
+    "derived",
+    "targets",
+)
+_OWN: Final = ("name", "kind", "measure", "derived")
+"""Keys of a target that are no settings."""
+
+
+def load_study(path: str | Path, builtin: Path | None = None) -> Study:
+    """The study in a file.
+
+    Args:
+        path: a TOML file, or the name of a built-in study, such as ``"batch-depth"``; a file of that name comes first.
+        builtin: the folder of the built-in studies; ``None`` for none.
+
+    Raises:
+        NotFoundError: no such file, and no built-in study of that name; the message lists those there are.
+        PermissionDeniedError, UnavailableError: it cannot be read.
+        InvalidArgumentError: it is no study; the location says where: file and line, or file and table.
+        IncompatibleError: it is of a newer version of the format.
+    """
+    file = Path(path)
+    if builtin is not None and not file.is_file() and file.suffix != ".toml" and file.name == str(path):
+        names = sorted(each.stem for each in builtin.glob("*.toml"))
+        if str(path) not in names:
+            raise NotFoundError(
+                f"no file and no built-in study is named {str(path)!r}{did_you_mean(str(path), names)}; "
+                f"built-in studies are {', '.join(names) or 'none'}"
+            )
+        file = builtin / f"{path}.toml"
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no study file {file}") from None
+    except PermissionError:
+        raise PermissionDeniedError(f"the study file {file} may not be read") from None
+    except OSError as error:
+        raise UnavailableError(f"the study file {file} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(
+            f"expected TOML, which is UTF-8; byte {error.start} is not", location=str(file)
+        ) from None
+    return parse_study(text, file.parent, source=str(file))
+
+
+def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> Study:
+    """The study that a TOML text says.
+
+    Args:
+        text: TOML.
+        folder: what relative file names in it start from; ``None`` for the working folder.
+        source: the file's name, for messages.
+
+    Raises:
+        InvalidArgumentError, IncompatibleError: as for :func:`load_study`.
+    """
+    source = source or "study"
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        line = int(found[1]) if found else text.count("\n") + 1
+        reason = str(error).partition(" (at ")[0]
+        column = f", column {found[2]}" if found else ""
+        raise InvalidArgumentError(f"expected TOML: {reason}{column}", location=f"{source}:{line}") from None
+    return study_from_dict(data, folder, text=text, source=source)
+
+
+def study_from_dict(
+    data: Mapping[str, object], folder: Path | None = None, *, text: str | None = None, source: str = ""
+) -> Study:
+    """The study of a TOML file's tables, or of what :func:`study_as_dict` gave.
+
+    Args:
+        data: the tables; version and name are needed, and at least one target.
+        folder: what relative file names in it start from; ``None`` for the working folder.
+        text: what it was read from, if it was TOML.
+        source: the file's name, for messages.
+
+    Raises:
+        InvalidArgumentError: it is no study; the location says where.
+        IncompatibleError: it is of a newer version of the format.
+    """
+    with located(f"{source or 'study'}:"):
+        if not isinstance(data, Mapping):
+            raise InvalidArgumentError(f"expected a table, got {data!r}")
+        _check_version(data)
+        for key in data:
+            if key not in _KEYS:
+                raise InvalidArgumentError(
+                    f"a study has no {key!r}{did_you_mean(str(key), _KEYS)}; it has {', '.join(_KEYS)}"
+                )
+        if "name" not in data:
+            raise InvalidArgumentError('a study has a name, such as name = "batch-depth"', location="name")
+        fields: dict[str, Any] = {key: data[key] for key in _KEYS[1:11] if key in data}
+        sampling = _table(data, "sampling")
+        with located("sampling"):
+            fields["sampling"] = make_sampling(sampling)
+        fields["axes"] = _axes(_table(data, "axes"))
+        fields["derived"] = _table(data, "derived")
+        fields["targets"] = _targets(data.get("targets", ()))
+    return Study(**fields, folder=folder if folder is not None else Path(), text=text, source=source)
+
+
+def study_as_dict(study: Study) -> dict[str, object]:
+    """The study as JSON's values, which are equal for equal studies; :func:`study_from_dict` inverts it.
+
+    Neither its folder nor its text is in it: they do not change what is measured.
+    """
+    targets: list[dict[str, object]] = []
+    for target in study.targets:
+        own: dict[str, object] = {"measure": target.measure} if target.measure is not None else {}
+        if target.derived:
+            own["derived"] = dict(target.derived)
+        targets.append({"name": target.name, "kind": target.kind, **own, **target.settings})
+    data: dict[str, object] = {
+        "version": FORMAT_VERSION,
+        "name": study.name,
+        "title": study.title,
+        "question": study.question,
+        "reading": study.reading,
+        "devices": list(study.devices),
+        "fit": list(study.fit),
+        "baseline": study.baseline,
+        "peaks": study.peaks,
+        "sampling": asdict(study.sampling),
+        "axes": {axis.name: list(axis.values) for axis in study.axes},
+        "derived": dict(study.derived),
+        "targets": targets,
+    }
+    if study.compare is not None:
+        data["compare"] = study.compare
+    if study.reference is not None:
+        data["reference"] = study.reference
+    return data
+
+
+def _check_version(data: Mapping[str, object]) -> None:
+    version = data.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        came = repr(version) if "version" in data else "none"
+        raise InvalidArgumentError(
+            f"a study says which version of the format it is written in, version = {FORMAT_VERSION}; got {came}",
+            location="version",
+        )
+    if version > FORMAT_VERSION:
+        raise IncompatibleError(
+            f"the study is written in version {version} of the format, and this pumice reads versions up to "
+            f"{FORMAT_VERSION}; update pumice",
+            location="version",
+        )
+
+
+def _table(data: Mapping[str, object], key: str) -> Mapping[str, object]:
+    table = data.get(key, {})
+    if not isinstance(table, Mapping):
+        raise InvalidArgumentError(f"expected a table, got {table!r}", location=key)
+    return table
+
+
+def _axes(table: Mapping[str, object]) -> tuple[Axis, ...]:
+    axes = []
+    for name, value in table.items():
+        with located(f"axes.{name}"):
+            axes.append(read_axis(name, value))
+    return tuple(axes)
+
+
+def _targets(value: object) -> tuple[Target, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise InvalidArgumentError(f"expected [[targets]], a list of tables, got {value!r}", location="targets")
+    targets = []
+    for i, table in enumerate(value):
+        with located(f"targets[{i}]"):
+            if not isinstance(table, Mapping):
+                raise InvalidArgumentError(f"expected a table, got {table!r}")
+            for key in ("name", "kind"):
+                if key not in table:
+                    raise InvalidArgumentError(f"a target has a {key}; got {', '.join(table) or 'nothing'}")
+            settings = {key: each for key, each in table.items() if key not in _OWN}
+            derived = _table(table, "derived") if "derived" in table else {}
+            targets.append(Target(table["name"], table["kind"], settings, table.get("measure"), derived))  # type: ignore[arg-type]  # checked by the study
+    return tuple(targets)

@@ -1,0 +1,259 @@
+"""Kinds of targets, and the settings of each: the one table that checks, defaults and docs/reference/study.md derive
+from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from ...status import InvalidArgumentError
+from .sample import SEGMENTS
+from .setting_types import (
+    BINDINGS,
+    BOOLEAN,
+    DEFINES,
+    ELEMENT_TYPE,
+    FILES,
+    GROUPS,
+    INPUTS,
+    NUMBERS,
+    PUSH,
+    TEXT,
+    SettingType,
+    choice,
+    integer,
+    number,
+)
+from .suggestion import did_you_mean
+
+__all__ = ["BASELINE_SETTINGS", "KINDS", "Kind", "Setting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of a kind of target.
+
+    Attributes:
+        name: as studies and axes have it.
+        type: what its value has to be.
+        doc: one line for people.
+        default: its value where neither the target nor an axis sets it; ``None`` for none, and then ``None`` may be
+            given too.
+        required: whether the target or an axis has to set it.
+    """
+
+    name: str
+    type: SettingType
+    doc: str
+    default: object = None
+    required: bool = False
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """All values there are, where these are few."""
+        return self.type.choices
+
+    def check(self, value: object) -> object:
+        """The value in its one form, which is JSON's.
+
+        Raises:
+            InvalidArgumentError: it is not of the type; the location is the path within the value.
+        """
+        return None if value is None and self.default is None and not self.required else self.type.check(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of target.
+
+    Attributes:
+        name: as studies have it.
+        doc: what is measured, for people.
+        measure: its headline where the target names none.
+        settings: all there are.
+        baseline: whether the empty kernel can be measured in the setting of such a target.
+    """
+
+    name: str
+    doc: str
+    measure: str
+    settings: tuple[Setting, ...]
+    baseline: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its settings."""
+        return tuple(setting.name for setting in self.settings)
+
+    def find(self, name: str) -> Setting:
+        """The setting of that name.
+
+        Raises:
+            InvalidArgumentError: there is none; the message lists those there are.
+        """
+        for setting in self.settings:
+            if setting.name == name:
+                return setting
+        raise InvalidArgumentError(
+            f"no setting of kind {self.name} is named {name!r}{did_you_mean(name, self.names)}; "
+            f"its settings are {', '.join(self.names)}"
+        )
+
+
+_KINDS: Final = (
+    Kind(
+        "kernel",
+        "A kernel is dispatched, and the host waits for it.",
+        "execute",
+        (
+            Setting(
+                "source",
+                TEXT,
+                "`builtin:` and a name, or a `.comp` or `.spv` file, from the study's folder",
+                required=True,
+            ),
+            Setting("entry_point", TEXT, "the entry point, where there are several"),
+            Setting("specialization", NUMBERS, "values of specialization constants by number or name", {}),
+            Setting("defines", DEFINES, "macros for GLSL", {}),
+            Setting("push", PUSH, "push constants by name, or in the order of the block", {}),
+            Setting("groups", GROUPS, "workgroups; inferred where not given"),
+            Setting(
+                "bindings",
+                BINDINGS,
+                "a table `{shape, dtype, init}` or a text such as `4xf32=1,2,3,4` for each binding",
+                [],
+            ),
+            Setting("dtype", ELEMENT_TYPE, "element type of bindings that have none of their own", "f32"),
+            Setting("subgroup_size", integer(1), "ask for subgroups of this size"),
+            Setting("batch", integer(1), "dispatches in a command buffer", 1),
+            Setting("command_buffers", integer(1), "command buffers in a submission", 1),
+            Setting("in_flight", integer(1), "submissions before the host waits", 1),
+            Setting("queues", integer(1), "queues that submissions are spread over", 1),
+            Setting("record", choice("once", "each"), "whether commands are recorded once, or for each sample", "once"),
+            Setting(
+                "barrier", choice("between", "none"), "what stands between dispatches of a command buffer", "between"
+            ),
+            Setting("indirect", BOOLEAN, "whether the device reads the number of workgroups from memory", False),
+            Setting("descriptors", choice("auto", "sets", "push", "address"), "how bindings reach the kernel", "auto"),
+            Setting(
+                "calls",
+                choice("native", "hal", "kernel"),
+                "what is timed: Vulkan's calls, the HAL's, or a kernel's",
+                "native",
+            ),
+            Setting("wait", choice("host", "thread", "poll"), "how the host waits", "host"),
+            Setting("read", BOOLEAN, "whether the results are read back in each sample", False),
+            Setting("update", BOOLEAN, "whether the inputs are written in each sample", False),
+            Setting(
+                "timestamps",
+                choice("span", "each", "none"),
+                "device timestamps: around all dispatches, each, or none",
+                "span",
+            ),
+            Setting(
+                "cache",
+                choice("hot", "cold"),
+                "whether device memory is swept before each sample; default: `sampling.cache`",
+            ),
+            Setting("ranges", integer(1), "ranges of memory that the dispatches' bindings rotate through", 1),
+            Setting("robust", BOOLEAN, "whether accesses are checked by the device", False),
+            Setting(
+                "host_sleep", number(0), "seconds that the host sleeps in each sample, for tests of the measurement", 0
+            ),
+            Setting("host_sleep_in", choice(*SEGMENTS), "the segment that it sleeps in", "record"),
+        ),
+        baseline=True,
+    ),
+    Kind(
+        "module",
+        "A function of a compiled module is called.",
+        "total",
+        (
+            Setting("source", TEXT, "a `.vmfb` file, from the study's folder", required=True),
+            Setting("function", TEXT, "the function; the only one where not given"),
+            Setting(
+                "inputs",
+                INPUTS,
+                "arguments: texts as `pumice run --input` takes them, or tables `{shape, dtype, init}`",
+                [],
+            ),
+            Setting("in_flight", integer(1), "calls before the host waits", 1),
+            Setting("path", choice("session", "direct", "async"), "how it is called", "session"),
+            Setting("read", BOOLEAN, "whether the results are read back in each sample", True),
+            Setting("parameters", FILES, "parameter files by scope", {}),
+        ),
+    ),
+    Kind(
+        "copy",
+        "Bytes are copied.",
+        "execute",
+        (
+            Setting("bytes", integer(1), "bytes of a copy", required=True),
+            Setting(
+                "direction",
+                choice("host_to_device", "device_to_host", "device_to_device", "host_write", "host_read"),
+                "from where to where, by the device, or by the host through mapped memory",
+                "host_to_device",
+            ),
+            Setting("memory", TEXT, "the kind of memory: device_local, host_local, host_cached or mapped"),
+            Setting("batch", integer(1), "copies in a command buffer", 1),
+            Setting("offset", integer(0), "bytes from the beginning of either buffer", 0),
+        ),
+    ),
+    Kind(
+        "pipeline",
+        "A compute pipeline is made.",
+        "create",
+        (
+            Setting("source", TEXT, "as of a kernel", required=True),
+            Setting("entry_point", TEXT, "the entry point, where there are several"),
+            Setting("specialization", NUMBERS, "values of specialization constants by number or name", {}),
+            Setting("cache", choice("cold", "memory", "disk"), "which pipeline cache has it already", "cold"),
+            Setting("dispatch", BOOLEAN, "whether the first dispatch is part of the sample", True),
+        ),
+    ),
+    Kind(
+        "semaphore",
+        "A timeline semaphore is signalled, and waiters wake.",
+        "wake",
+        (
+            Setting("signal", choice("host", "device"), "who signals", "host"),
+            Setting("wait", choice("host", "thread", "poll", "asyncio"), "how is waited", "host"),
+            Setting("waiters", integer(1), "how many wait for it", 1),
+        ),
+    ),
+    Kind(
+        "submit",
+        "Work that does nothing is submitted.",
+        "submit",
+        (
+            Setting("command_buffers", integer(0), "command buffers in a submission", 1),
+            Setting("waits", integer(0), "semaphores that it waits for", 0),
+            Setting("signals", integer(1), "semaphores that it signals", 1),
+            Setting("in_flight", integer(1), "submissions before the host waits", 1),
+            Setting("dispatches", integer(0), "dispatches of the empty kernel in a command buffer", 0),
+        ),
+    ),
+)
+
+KINDS: Final[Mapping[str, Kind]] = MappingProxyType({kind.name: kind for kind in _KINDS})
+"""All kinds of targets by name."""
+
+BASELINE_SETTINGS: Final = (
+    "groups",
+    "batch",
+    "command_buffers",
+    "in_flight",
+    "queues",
+    "record",
+    "barrier",
+    "indirect",
+    "descriptors",
+    "calls",
+    "wait",
+    "timestamps",
+    "cache",
+)
+"""What a baseline point has from the points that it is the baseline of; all else is the default's."""

@@ -1,0 +1,208 @@
+"""What is said about the points of a study, of the samples that count (``PointResult.keep``).
+
+Disturbed samples, those during which the host was taken off its core or the device was throttled, are left out of statistics as long as at
+least half of a point's samples remain. Where fewer remain, being disturbed is what the machine was like, the rest would be a selection, and all
+samples are used. Which of the two it was is part of what is said (``PointAnalysis.samples_used``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..definition.point import Point
+from ..definition.sample import SEGMENTS
+from ..definition.settings import Sampling
+from ..statistics.summary import Summary, summarize
+from .flags import DISTURBED, SampleFlag
+from .point_result import PointResult
+from .point_status import PointStatus
+from .results import Results
+
+__all__ = ["STACK", "PointAnalysis", "StudyAnalysis", "analyse"]
+
+STACK: Final = (*SEGMENTS[:-1], "device", SEGMENTS[-1])
+"""What a sample's time is stacked up of, in the order of time: ``device`` stands for queue, execute and wake where nothing tells them apart."""
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class PointAnalysis:
+    """One point and what is said about it. All times are nanoseconds of a sample, with all of its dispatches.
+
+    Everything is computed when first asked for, and kept.
+
+    Attributes:
+        result: what was measured.
+        sampling: how; its confidence and seed are those of all intervals.
+        keep: which samples the statistics are of; ``None`` for all.
+    """
+
+    def __init__(self, results: Results, result: PointResult, sampling: Sampling) -> None:
+        self.result: Final = result
+        self.sampling: Final = sampling
+        self._results = results
+        self._summaries: dict[str, Summary | None] = {}
+
+    @property
+    def point(self) -> Point:
+        """The point."""
+        return self.result.point
+
+    @property
+    def status(self) -> PointStatus:
+        """Its latest status."""
+        return self.result.status
+
+    @cached_property
+    def keep(self) -> SampleFlag | None:
+        """Which samples the statistics are of; ``None`` for all."""
+        return self.result.keep
+
+    @cached_property
+    def total(self) -> int:
+        """How many samples were measured."""
+        return self.result.count
+
+    @cached_property
+    def kept(self) -> int:
+        """How many of them the statistics are of."""
+        return int(np.count_nonzero(self.result.mask(keep=self.keep)))
+
+    def flagged(self, flag: SampleFlag) -> int:
+        """How many measured samples have any bit of a flag."""
+        return int(np.count_nonzero(self.result.flags & int(flag)))
+
+    @cached_property
+    def uses_disturbed(self) -> bool:
+        """Whether disturbed samples are in the statistics, as fewer than half are undisturbed."""
+        return self.keep is None and self.flagged(DISTURBED) > 0
+
+    @property
+    def samples_used(self) -> str:
+        """For people: ``"undisturbed samples only: 970 of 1000"``, or that all were used and why."""
+        disturbed = self.flagged(DISTURBED)
+        if not self.total:
+            return "no samples"
+        if not disturbed:
+            return f"all {self.total} samples, none disturbed"
+        if self.uses_disturbed:
+            return f"all {self.total} samples, {disturbed} disturbed: fewer than half were undisturbed"
+        return f"undisturbed samples only: {self.kept} of {self.total}"
+
+    def values(self, name: str = "headline") -> Array:
+        """One duration of the samples that count, in the order of sampling; see ``PointResult.values``."""
+        return self.result.values(name, keep=self.keep)
+
+    @cached_property
+    def blocks(self) -> Integers:
+        """The block of each sample that counts."""
+        return self.result.blocks_of(keep=self.keep)
+
+    def summary(self, name: str = "headline") -> Summary | None:
+        """The statistics of one duration; ``None`` where no sample has it."""
+        if name not in self._summaries:
+            values = self.values(name)
+            self._summaries[name] = (
+                summarize(values, confidence=self.sampling.confidence, blocks=self.blocks, seed=self.sampling.seed)
+                if np.isfinite(values).any()
+                else None
+            )
+        return self._summaries[name]
+
+    @cached_property
+    def medians(self) -> Mapping[str, float]:
+        """The median of each duration that samples have."""
+        return self.result.medians(keep=self.keep)
+
+    @cached_property
+    def stack(self) -> Mapping[str, float]:
+        """The medians of ``STACK`` that apply, in its order."""
+        apart = "execute" in self.medians
+        return {name: self.medians[name] for name in STACK if name in self.medians and not (apart and name == "device")}
+
+    @property
+    def median(self) -> float | None:
+        """The headline's median."""
+        return self.medians.get(self.point.measure)
+
+    @cached_property
+    def baseline_median(self) -> float | None:
+        """The same duration of the empty kernel in this setting; ``None`` where it was not measured."""
+        baseline = self.result.baseline
+        return None if baseline is None else baseline.medians(keep=baseline.keep).get(self.point.measure)
+
+    @cached_property
+    def figures(self) -> Mapping[str, float]:
+        """The derived figures, those known before measuring included; see ``Results.figures``."""
+        return {**self.point.derived, **self._results.figures(self.result, keep=self.keep)}
+
+    @cached_property
+    def first(self) -> Mapping[str, float]:
+        """The durations of the first call; medians where several processes made one."""
+        found = {}
+        for name in ("total", "create", "update", "record", "submit", "queue", "execute", "wake", "read", "device"):
+            values = self.result.values(name, "first")
+            if np.isfinite(values).any():
+                found[name] = float(np.nanmedian(values))
+        return found
+
+    @property
+    def first_call(self) -> float | None:
+        """The headline of the first call."""
+        return self.first.get(self.point.measure)
+
+    @cached_property
+    def dispatches(self) -> int:
+        """Dispatches of a sample."""
+        counts = self.result.integers("dispatches")
+        return int(np.median(counts)) if counts.size else 1
+
+    @cached_property
+    def overlapping(self) -> bool:
+        """Whether dispatches of a sample may have overlapped: a share of the sample's time is then no dispatch's own."""
+        return self.dispatches > 1 and self.result.overlapping
+
+    @property
+    def per_dispatch(self) -> float | None:
+        """The headline's median divided by the dispatches of a sample."""
+        return None if self.median is None else self.median / max(self.dispatches, 1)
+
+
+class StudyAnalysis:
+    """All points of a study, analysed when asked for. Made by ``analyse``.
+
+    Attributes:
+        results: of the study.
+        study: the study.
+        points: an analysis for each point, by index.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self.results: Final = results
+        self.study: Final = results.as_study()
+        self.points: Final = tuple(PointAnalysis(results, one, self.study.sampling) for one in results.points)
+
+    @property
+    def measured(self) -> tuple[PointAnalysis, ...]:
+        """The points with samples of their headline, baselines left out."""
+        return tuple(one for one in self.points if not one.point.is_baseline and one.median is not None)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The names of all axes of points that are no baselines, in order."""
+        return tuple(dict.fromkeys(axis for one in self.points if not one.point.is_baseline for axis in one.point.axes))
+
+
+def analyse(results: Results) -> StudyAnalysis:
+    """The analysis of a study's results.
+
+    Raises:
+        IncompatibleError: the study is of a newer version of the format.
+    """
+    return StudyAnalysis(results)

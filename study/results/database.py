@@ -1,0 +1,255 @@
+"""A results file as an SQLite database: opened to write or to read, checked, its errors translated."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from ...status import (
+    AlreadyExistsError,
+    DataLossError,
+    IncompatibleError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    PumiceError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from ..definition.study import FORMAT_VERSION
+from .schema import APPLICATION_ID, SCHEMA_VERSION
+
+__all__ = [
+    "RESULTS_FILE",
+    "Reader",
+    "check_results",
+    "check_whole",
+    "connect_writer",
+    "database_errors",
+    "is_blank",
+    "results_path",
+]
+
+RESULTS_FILE: Final = "results.sqlite"
+"""Name of the file in a study's folder."""
+
+_BUSY_SECONDS: Final = 10.0
+_CACHE_KIB: Final = 16 << 10
+# What the operating system answers when there is no room: SQLite tells a full disk from other failed writes only for
+# one of its errors; quotas and limits on a file's size come as plain failed writes.
+_NO_ROOM: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE")
+
+
+def results_path(folder: str | os.PathLike[str]) -> Path:
+    """The results file of a folder; a path to the file itself is taken too."""
+    path = Path(folder)
+    return path if path.name == RESULTS_FILE and not path.is_dir() else path / RESULTS_FILE
+
+
+@contextlib.contextmanager
+def database_errors(path: Path, doing: str) -> Iterator[None]:
+    """Turns what SQLite raises into errors of this package that say what was done to which file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translated(error, path, doing) from error
+    except (OverflowError, UnicodeEncodeError) as error:  # from binding values
+        raise InvalidArgumentError(f"{doing}: a value does not fit in {path}: {error}") from error
+
+
+def _translated(error: sqlite3.Error, path: Path, doing: str) -> PumiceError:
+    code: str = getattr(error, "sqlite_errorname", "") or ""
+    base = "_".join(code.split("_")[:2])
+    if code in _NO_ROOM:
+        return ResourceExhaustedError(
+            f"{doing}: {path} cannot grow: the disk is full, or a quota or a limit on file sizes was reached "
+            f"({error}). What was committed before is kept; make room and resume"
+        )
+    if base == "SQLITE_NOTADB":
+        return InvalidArgumentError(f"{doing}: {path} is no results file of pumice: it is no SQLite database")
+    if base == "SQLITE_CORRUPT":
+        return _damaged(path, doing, str(error))
+    if base in ("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH") or (
+        base == "SQLITE_CANTOPEN" and path.parent.is_dir()
+    ):
+        return PermissionDeniedError(
+            f"{doing}: {path} cannot be opened for that here ({error}): the folder or the file is read-only, "
+            "or belongs to someone else"
+        )
+    if base == "SQLITE_CANTOPEN":
+        return NotFoundError(f"{doing}: there is no folder {path.parent}")
+    if base in ("SQLITE_BUSY", "SQLITE_LOCKED"):
+        return UnavailableError(f"{doing}: {path} was in use for longer than {_BUSY_SECONDS:g} s; try again")
+    if base == "SQLITE_CONSTRAINT":
+        return AlreadyExistsError(f"{doing}: {path} has that already, or refuses it: {error}")
+    if base == "SQLITE_IOERR":
+        return UnavailableError(
+            f"{doing}: the operating system could not read or write {path} ({error}, {code}). "
+            "What was committed before is kept"
+        )
+    return InternalError(f"{doing}: SQLite refused to work on {path}: {error} ({code or type(error).__name__})")
+
+
+def _damaged(path: Path, doing: str, how: str) -> DataLossError:
+    return DataLossError(
+        f"{doing}: {path} is damaged or was cut short ({how}). Nothing more was written to it; "
+        f"`sqlite3 {path.name} .recover` may get rows out of it, or take a copy of it from before"
+    )
+
+
+def connect_writer(path: Path, *, create: bool) -> sqlite3.Connection:
+    """A connection that may write; nothing was read or changed yet. Call under ``database_errors``."""
+    mode = "rwc" if create else "rw"
+    connection = sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def is_blank(connection: sqlite3.Connection) -> bool:
+    """Whether nothing was ever committed to the database: it is new, or its making was killed."""
+    (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return not objects and not _pragma(connection, "application_id")
+
+
+def check_results(connection: sqlite3.Connection, path: Path) -> None:
+    """Raises unless the database holds results that this version can read.
+
+    Raises:
+        NotFoundError: the file is empty: the study was never begun, or the file was cut to nothing.
+        InvalidArgumentError: a database of another program.
+        IncompatibleError: written by a newer version of pumice.
+        DataLossError: the file was cut short.
+    """
+    if is_blank(connection):
+        raise NotFoundError(f"{path} is empty: no study was begun in it, or it was cut to nothing")
+    if _pragma(connection, "application_id") != APPLICATION_ID:
+        raise InvalidArgumentError(f"{path} is no results file of pumice: it is another program's SQLite database")
+    version = _pragma(connection, "user_version")
+    if version > SCHEMA_VERSION:
+        raise IncompatibleError(
+            f"{path} was written by a newer version of pumice: its tables are of version {version}, "
+            f"this one reads up to {SCHEMA_VERSION}; update pumice"
+        )
+    pages = _pragma(connection, "page_count") * _pragma(connection, "page_size")
+    # A log may hold pages that the file lacks yet. Looked for first: a writer that ends now takes it away, and by then
+    # the file has them all. SQLite itself misses a last page of which a part is there.
+    if not _has_log(path) and (size := path.stat().st_size) < pages:
+        raise _damaged(path, "reading results", f"it has {size} bytes of {pages}")
+    (study_format,) = connection.execute("SELECT format FROM study").fetchone()
+    if study_format > FORMAT_VERSION:
+        raise IncompatibleError(
+            f"{path} has the results of a study of a newer version of pumice: its format is {study_format}, "
+            f"this one reads up to {FORMAT_VERSION}; update pumice"
+        )
+
+
+def check_whole(connection: sqlite3.Connection, path: Path) -> None:
+    """Reads every page once, so that nothing is added to a damaged file.
+
+    Raises:
+        DataLossError: it is damaged.
+    """
+    (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if answer != "ok":
+        raise _damaged(path, "checking results", " ".join(str(answer).split()))
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def _has_log(path: Path) -> bool:
+    try:
+        return _log_of(path).stat().st_size > 0
+    except OSError:
+        return False
+
+
+class Reader:
+    """A connection that only reads: while a writer writes, after it was killed, and from read-only media.
+
+    A file whose writer was killed has a write-ahead log beside it, which SQLite reads through a file of shared memory
+    that it makes in the same folder. Where the folder is read-only, copies of the two files in a temporary folder are
+    read.
+    Close it; reads of several threads have to take turns.
+
+    Raises:
+        NotFoundError: no results in the folder.
+        InvalidArgumentError, IncompatibleError, DataLossError: see ``check_results``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        if not path.is_file():
+            raise NotFoundError(
+                f"{path.parent} holds no results: there is no {path.name} in it; `pumice study run` makes one"
+            )
+        self.connection = self._connect()
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            return self._checked(self.path, "mode=ro")
+        except PermissionDeniedError:
+            if not os.access(self.path, os.R_OK):
+                raise
+        if not _has_log(self.path):
+            return self._checked(self.path, "mode=ro&immutable=1")
+        self._copy = tempfile.TemporaryDirectory(prefix="pumice-results-")
+        try:
+            with contextlib.ExitStack() as stack:
+                stack.callback(self._remove_copy)
+                for file in (self.path, _log_of(self.path)):
+                    shutil.copyfile(file, Path(self._copy.name, file.name))
+                connection = self._checked(Path(self._copy.name, self.path.name), "mode=rw")
+                stack.pop_all()
+        except OSError as error:
+            raise UnavailableError(
+                f"{self.path} is read-only and its writer was killed, so it has to be copied to be read, "
+                f"which failed: {error}"
+            ) from error
+        return connection
+
+    def _checked(self, path: Path, options: str) -> sqlite3.Connection:
+        with database_errors(self.path, "reading results"):
+            connection = sqlite3.connect(
+                f"{path.resolve().as_uri()}?{options}",
+                uri=True,
+                timeout=_BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+                check_results(connection, self.path)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    def _remove_copy(self) -> None:
+        if self._copy is not None:
+            self._copy.cleanup()
+            self._copy = None
+
+    def close(self) -> None:
+        """Closes the connection; idempotent."""
+        self.connection.close()
+        self._remove_copy()

@@ -1,0 +1,186 @@
+"""The results file of a study: made once, and opened again to go on with the same study."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from ...status import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    PumiceError,
+    UnavailableError,
+)
+from ..definition.point import Point
+from ..definition.study import FORMAT_VERSION
+from .database import Reader, check_results, check_whole, connect_writer, database_errors, is_blank
+from .rows import POINT_COLUMNS, point_row
+from .schema import schema_statements
+from .stored_json import differences, to_json
+from .writer_lock import WriterLock
+
+__all__ = ["create_results", "insert_rows", "reopen_results", "utc_now"]
+
+_JSON_COLUMNS: Final = ("axes", "settings", "derived")
+_MOST_SHOWN: Final = 5
+
+
+def create_results(
+    path: Path, study: Mapping[str, object], points: Sequence[Point], text: str | None
+) -> tuple[sqlite3.Connection, WriterLock]:
+    """Makes a results file in one transaction; see ``Store.create``. The caller closes both that it returns."""
+    _check_points(points)
+    # Before the file is made: a study that cannot be kept leaves no file behind.
+    row = (1, utc_now(), FORMAT_VERSION, str(study.get("name", "")), to_json(study, "study"), text)
+    rows = [point_row(point) for point in points]
+    _make_folder(path.parent)
+    lock = WriterLock(path.parent, lambda: _holder(path))
+    try:
+        with database_errors(path, "creating results"):
+            connection = connect_writer(path, create=True)
+            try:
+                if not is_blank(connection):
+                    check_results(connection, path)
+                    raise AlreadyExistsError(
+                        f"{path} has the results of a study already; resume that study, or take another folder"
+                    )
+                _use_log(connection)
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in schema_statements():
+                    connection.execute(statement)
+                insert_rows(connection, "study", ("id", "created", "format", "name", "study", "toml"), [row])
+                # A point may name a baseline that comes after it.
+                connection.execute("PRAGMA defer_foreign_keys = ON")
+                insert_rows(connection, "points", POINT_COLUMNS, rows)
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.close()
+                raise
+    except BaseException:
+        lock.close()
+        raise
+    return connection, lock
+
+
+def reopen_results(
+    path: Path, study: Mapping[str, object] | None, points: Sequence[Point] | None
+) -> tuple[sqlite3.Connection, WriterLock]:
+    """Opens a results file to go on with it; see ``Store.open``. The caller closes both that it returns."""
+    if not path.is_file():
+        raise NotFoundError(f"{path.parent} holds no results to go on with: there is no {path.name} in it")
+    lock = WriterLock(path.parent, lambda: _holder(path))
+    try:
+        with database_errors(path, "opening results to write"):
+            connection = connect_writer(path, create=False)
+            try:
+                check_results(connection, path)
+                check_whole(connection, path)
+                _check_same(connection, path, study, points)
+                _use_log(connection)
+            except BaseException:
+                connection.close()
+                raise
+    except BaseException:
+        lock.close()
+        raise
+    return connection, lock
+
+
+def insert_rows(
+    database: sqlite3.Connection,
+    table: str,
+    names: Sequence[str],
+    rows: Iterable[Sequence[str | int | float | None]],
+) -> None:
+    """Inserts rows whose values are in the order of ``names``."""
+    marks = ", ".join("?" * len(names))
+    database.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", rows)
+
+
+def utc_now() -> str:
+    """The time as results keep it: ISO 8601, UTC, milliseconds."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+
+
+def _check_points(points: Sequence[Point]) -> None:
+    if not points:
+        raise InvalidArgumentError("a study has at least one point, got none")
+    for place, point in enumerate(points):
+        if point.index != place:
+            raise InvalidArgumentError(f"points come in order of their indices: expected {place}, got {point.index}")
+        if point.baseline is not None and not 0 <= point.baseline < len(points):
+            raise InvalidArgumentError(f"point {place} has baseline {point.baseline}; there are {len(points)} points")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise InvalidArgumentError(f"{folder} is a file; results go into a folder") from error
+    except PermissionError as error:
+        raise PermissionDeniedError(f"the folder {folder} cannot be made: {error.strerror}") from error
+    except OSError as error:
+        raise UnavailableError(f"the folder {folder} cannot be made: {error}") from error
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    # Waits for readers that are at it; where the platform has no shared memory the journal stays, which is as safe and
+    # makes readers and the writer wait for each other.
+    connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _check_same(
+    connection: sqlite3.Connection,
+    path: Path,
+    study: Mapping[str, object] | None,
+    points: Sequence[Point] | None,
+) -> None:
+    if study is not None:
+        (text,) = connection.execute("SELECT study FROM study").fetchone()
+        if different := differences(json.loads(text), json.loads(to_json(study, "study"))):
+            raise FailedPreconditionError(_not_the_same(path, "another study", different))
+    if points is not None:
+        rows = connection.execute(f"SELECT {', '.join(POINT_COLUMNS)} FROM points ORDER BY point").fetchall()
+        before = [_readable(row) for row in rows]
+        now = [_readable(point_row(point)) for point in points]
+        if different := differences(before, now, "points"):
+            raise FailedPreconditionError(_not_the_same(path, "other points", different))
+
+
+def _readable(row: Sequence[str | int | float | None]) -> dict[str, object]:
+    """A row of a point whose differences from another can be named."""
+    pairs = zip(POINT_COLUMNS, row, strict=True)
+    return {name: json.loads(str(value)) if name in _JSON_COLUMNS else value for name, value in pairs if name != "key"}
+
+
+def _not_the_same(path: Path, what: str, different: Sequence[str]) -> str:
+    shown = "; ".join(different[:_MOST_SHOWN]) + (
+        f"; and {len(different) - _MOST_SHOWN} more" if len(different) > _MOST_SHOWN else ""
+    )
+    return (
+        f"{path} has the results of {what}, so this study cannot go on there: {shown}. "
+        "Take another folder, or resume with the study that is in this one"
+    )
+
+
+def _holder(path: Path) -> str:
+    """Who wrote last, for the message to a second writer; empty where it cannot be told."""
+    try:
+        reader = Reader(path)
+    except (PumiceError, OSError):
+        return ""
+    try:
+        row = reader.connection.execute("SELECT run, pid, host, started FROM runs ORDER BY run DESC").fetchone()
+    except sqlite3.Error:
+        return ""
+    finally:
+        reader.close()
+    return f" (run {row[0]} by process {row[1]} on {row[2]}, started {row[3]})" if row else ""

@@ -1,0 +1,134 @@
+"""Points and samples as rows of a results file, both ways.
+
+SQLite has no NaN, so NULL stands for it, and for the -1 of what is not known. Its integers have 64 bits with a sign, a
+device's counter 64 without one: ticks from 2^63 on are kept less 2^64, as the negative numbers of the same bits.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..definition.point import Point
+from ..definition.sample import SEGMENTS, Sample
+from .stored_json import to_json
+
+__all__ = [
+    "DURATIONS",
+    "POINT_COLUMNS",
+    "SAMPLE_COLUMNS",
+    "number_or_null",
+    "point_from_row",
+    "point_row",
+    "sample_from_row",
+    "sample_row",
+    "signed_ticks",
+    "unsigned_ticks",
+]
+
+DURATIONS: Final = ("total", *SEGMENTS, "device", "overlap", "deviation")
+"""The fields of a sample that are nanoseconds; the column of each has ``_ns`` behind its name."""
+
+SAMPLE_COLUMNS: Final = (
+    "started_ns",
+    *(f"{name}_ns" for name in DURATIONS),
+    *("device_begin", "device_end", "dispatches", "preemptions", "stage", "barrier"),
+)
+"""The columns of ``samples`` that come from a ``Sample``, in the order of ``sample_row``."""
+
+POINT_COLUMNS: Final = (
+    *("point", "key", "target", "device", "axes", "settings", "derived", "measure", "baseline", "is_baseline"),
+)
+"""The columns of ``points``, in the order of ``point_row``."""
+
+Value = str | int | float | None
+
+_WRAP: Final = 1 << 64
+_SIGN: Final = 1 << 63
+
+
+def number_or_null(value: float | None) -> float | None:
+    """NULL for NaN."""
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def signed_ticks(ticks: int) -> int:
+    """A counter of 64 bits as the signed integer of the same bits."""
+    return int(ticks) - _WRAP if ticks >= _SIGN else int(ticks)
+
+
+def unsigned_ticks(ticks: int) -> int:
+    """The counter that ``signed_ticks`` was given."""
+    return ticks + _WRAP if ticks < 0 else ticks
+
+
+def sample_row(sample: Sample) -> tuple[Value, ...]:
+    """The values of ``SAMPLE_COLUMNS``."""
+    return (
+        int(sample.started),
+        *(number_or_null(getattr(sample, name)) for name in DURATIONS),
+        None if sample.device_begin == -1 else signed_ticks(sample.device_begin),
+        None if sample.device_end == -1 else signed_ticks(sample.device_end),
+        int(sample.dispatches),
+        None if sample.preemptions == -1 else int(sample.preemptions),
+        sample.stage,
+        sample.barrier,
+    )
+
+
+def sample_from_row(row: Sequence[Value]) -> Sample:
+    """The sample of a row of ``SAMPLE_COLUMNS``."""
+    values: dict[str, Value] = dict(zip(("started", *DURATIONS), row, strict=False))
+    begin, end, dispatches, preemptions, stage, barrier = row[len(DURATIONS) + 1 :]
+    return Sample(
+        # By name, as the fields of a sample are.
+        **{name: math.nan if value is None else value for name, value in values.items()},  # type: ignore[arg-type]
+        device_begin=-1 if begin is None else unsigned_ticks(int(begin)),
+        device_end=-1 if end is None else unsigned_ticks(int(end)),
+        dispatches=int(dispatches or 0),
+        preemptions=-1 if preemptions is None else int(preemptions),
+        stage=str(stage),
+        barrier=str(barrier),
+    )
+
+
+def point_row(point: Point) -> tuple[Value, ...]:
+    """The values of ``POINT_COLUMNS``.
+
+    Raises:
+        InvalidArgumentError: its axes or settings are no JSON values.
+    """
+    where = f"point {point.index}"
+    # A figure that came out as no number, such as a quotient by zero, is no reason to keep no results.
+    derived = {name: value if math.isfinite(value) else None for name, value in point.derived.items()}
+    return (
+        point.index,
+        point.key,
+        point.target,
+        point.device,
+        to_json(point.axes, f"{where}: axes"),
+        to_json(point.settings, f"{where}: settings"),
+        to_json(derived, f"{where}: derived"),
+        point.measure,
+        point.baseline,
+        int(point.is_baseline),
+    )
+
+
+def point_from_row(row: Sequence[Value]) -> Point:
+    """The point of a row of ``POINT_COLUMNS``; a derived figure that was not finite is NaN."""
+    index, _, target, device, axes, settings, derived, measure, baseline, is_baseline = row
+    figures: Mapping[str, float | None] = json.loads(str(derived))
+    return Point(
+        index=int(index or 0),
+        target=str(target),
+        device=str(device),
+        axes=json.loads(str(axes)),
+        settings=json.loads(str(settings)),
+        derived={name: math.nan if value is None else float(value) for name, value in figures.items()},
+        measure=str(measure),
+        baseline=None if baseline is None else int(baseline),
+        is_baseline=bool(is_baseline),
+    )

@@ -1,0 +1,102 @@
+"""Clock rates, temperatures and reasons for throttling, where somebody tells: NVIDIA's management library, sysfs of AMD's and Intel's
+drivers, and for a device that is the CPU the CPU's clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...hal_vulkan import DeviceType
+from ...runtime.device import Device
+
+__all__ = ["clock_reader"]
+
+Reading = dict[str, Any]
+
+
+def clock_reader(device: Device) -> Callable[[], Mapping[str, Any]]:
+    """A function that gives what is known now, by the names of ``Store.add_clock``; it never fails, and is empty where nobody tells."""
+    readers = [_cpu]
+    if device.profile.device_type is not DeviceType.CPU:
+        vendor = device.profile.vendor_id
+        if vendor == 0x10DE and (nvidia := _nvidia(device)) is not None:
+            readers.append(nvidia)
+        elif (drm := _drm(vendor)) is not None:
+            readers.append(drm)
+
+    def read() -> Reading:
+        found: Reading = {}
+        for reader in readers:
+            with contextlib.suppress(Exception):  # what is only for information must not end a run
+                found |= reader()
+        return found
+
+    return read
+
+
+def _cpu() -> Reading:
+    import psutil
+
+    frequency = psutil.cpu_freq()
+    return {"cpu_mhz": float(frequency.current)} if frequency and frequency.current else {}
+
+
+def _nvidia(device: Device) -> Callable[[], Reading] | None:
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        digits = device.profile.device_uuid.replace("-", "")
+        uuid = f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+    except Exception:
+        return None
+    reasons = {
+        "power": getattr(pynvml, "nvmlClocksThrottleReasonSwPowerCap", 0),
+        "heat": getattr(pynvml, "nvmlClocksThrottleReasonSwThermalSlowdown", 0)
+        | getattr(pynvml, "nvmlClocksThrottleReasonHwThermalSlowdown", 0),
+        "hardware": getattr(pynvml, "nvmlClocksThrottleReasonHwSlowdown", 0),
+    }
+
+    def read() -> Reading:
+        bits = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+        return {
+            "frequency_mhz": float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),
+            "memory_mhz": float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM)),
+            "temperature_c": float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),
+            "power_w": pynvml.nvmlDeviceGetPowerUsage(handle) / 1000,
+            "throttle": " ".join(name for name, mask in reasons.items() if bits & mask),
+        }
+
+    return read
+
+
+def _drm(vendor: int) -> Callable[[], Reading] | None:
+    """The first card of that vendor in sysfs; with several alike nobody can tell which it is, and nothing is said."""
+    cards = []
+    for file in Path("/sys/class/drm").glob("card[0-9]*/device/vendor"):
+        with contextlib.suppress(OSError, ValueError):
+            if int(file.read_text(), 16) == vendor:
+                cards.append(file.parent)
+    if len(cards) != 1:
+        return None
+    card = cards[0]
+
+    def number(pattern: str, scale: float) -> float | None:
+        for file in card.glob(pattern):
+            return float(file.read_text()) / scale
+        return None
+
+    def read() -> Reading:
+        found = {
+            # AMD gives hertz of the shader clock, Intel megahertz of the whole.
+            "frequency_mhz": number("hwmon/hwmon*/freq1_input", 1e6) or number("drm/card*/gt_act_freq_mhz", 1),
+            "temperature_c": number("hwmon/hwmon*/temp1_input", 1e3),
+            "power_w": number("hwmon/hwmon*/power1_average", 1e6),
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    return read

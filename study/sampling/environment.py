@@ -1,0 +1,191 @@
+"""Facts of the host and of the device that bear on timings, as JSON values that results keep."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from ...hal_vulkan.instance.plan import DevicePlan
+from ...hal_vulkan.instance.profile import DeviceProfile
+
+__all__ = ["device_facts", "driver_text", "environment_facts"]
+
+_PACKAGES: Final = ("numpy", "scipy", "vulkan")
+_CPUS: Final = Path("/sys/devices/system/cpu")
+_CLOCK_SOURCE: Final = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+_CONTAINER_FILES: Final = {"/.dockerenv": "docker", "/run/.containerenv": "podman"}
+_LIMITS: Final = (
+    "max_compute_work_group_count",
+    "max_compute_work_group_invocations",
+    "max_compute_work_group_size",
+    "max_compute_shared_memory_size",
+    "max_push_constants_size",
+    "max_push_descriptors",
+    "max_storage_buffer_range",
+    "max_memory_allocation_size",
+    "non_coherent_atom_size",
+    "min_imported_host_pointer_alignment",
+)
+
+
+def environment_facts() -> dict[str, object]:
+    """What the host and the process are like now.
+
+    Returns:
+        ``pumice``, ``python``, ``packages`` (versions by name), ``os``, ``machine``, ``cpu`` (``model``, ``cores``,
+        ``threads``, ``usable`` to this process, ``mhz``, ``max_mhz``, ``governor``, ``boost``), ``memory_bytes``,
+        ``load_average`` (of 1, 5 and 15 minutes), ``clock`` (``monotonic_resolution_ns``, ``source``), ``nice``,
+        ``container`` (what hints at one, empty without), ``variables`` (those that choose drivers and layers).
+        ``None`` where the platform does not tell.
+    """
+    import psutil
+
+    return {
+        "pumice": _version("pumice"),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "os": platform.platform(),
+        "machine": platform.machine(),
+        "cpu": _cpu(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "load_average": list(psutil.getloadavg()),
+        "clock": {
+            "monotonic_resolution_ns": time.get_clock_info("monotonic").resolution * 1e9,
+            "source": _read(_CLOCK_SOURCE),
+        },
+        "nice": os.getpriority(os.PRIO_PROCESS, 0) if hasattr(os, "getpriority") else None,
+        "container": _container(),
+        "variables": {
+            name: value
+            for name, value in sorted(os.environ.items())
+            if name.startswith(("PUMICE_", "VK_", "MESA_", "LP_", "__GL_"))
+        },
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu() -> dict[str, object]:
+    import psutil
+
+    try:
+        frequency = psutil.cpu_freq()
+    except (OSError, NotImplementedError, RuntimeError):  # each of them on some platform
+        frequency = None
+    return {
+        "model": _cpu_model(),
+        "cores": psutil.cpu_count(logical=False),
+        "threads": psutil.cpu_count(),
+        "usable": len(os.sched_getaffinity(0)) if sys.platform == "linux" else psutil.cpu_count(),
+        "mhz": frequency.current if frequency else None,
+        "max_mhz": frequency.max if frequency and frequency.max else None,
+        "governor": _read(_CPUS / "cpu0/cpufreq/scaling_governor"),
+        "boost": _boost(),
+    }
+
+
+def _cpu_model() -> str | None:
+    # platform.processor() is empty or no more than the architecture on Linux.
+    for line in (_read(Path("/proc/cpuinfo")) or "").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("model name", "Model", "cpu model"):
+            return value.strip()
+    return platform.processor() or None
+
+
+def _boost() -> bool | None:
+    """Whether cores may run faster than their nominal clock."""
+    if (no_turbo := _read(_CPUS / "intel_pstate/no_turbo")) is not None:
+        return no_turbo == "0"
+    boost = _read(_CPUS / "cpufreq/boost")
+    return None if boost is None else boost == "1"
+
+
+def _container() -> dict[str, object]:
+    found: dict[str, object] = {}
+    kinds = [kind for path, kind in _CONTAINER_FILES.items() if Path(path).exists()]
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        kinds.append("kubernetes")
+    if kinds:
+        found["kind"] = kinds
+    # Processor time that the group may use: "max 100000" where it is not limited.
+    quota = _read(Path("/sys/fs/cgroup/cpu.max"))
+    if quota and not quota.startswith("max"):
+        found["cpu_quota"] = quota
+    return found
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def driver_text(profile: DeviceProfile) -> str:
+    """The driver for people, such as ``"llvmpipe, Mesa 25.0.7 (LLVM 19.1.7)"``."""
+    name = profile.driver_name or profile.driver_id_name
+    return ", ".join(part for part in (name, profile.driver_info) if part) or f"version {profile.driver_version:#x}"
+
+
+def device_facts(profile: DeviceProfile, plan: DevicePlan) -> dict[str, object]:
+    """What a device, its driver and the ways chosen on it are.
+
+    Args:
+        profile: of the physical device.
+        plan: of the device that was opened.
+
+    Returns:
+        JSON values: who it is, its driver, ``timestamps`` (``period_ns`` a tick, ``valid_bits`` on the compute queue,
+        ``calibrated`` the extension that relates clocks or ``None``, ``host_clock``, ``domains``), ``limits``,
+        ``subgroup``, ``memory_heaps``, and ``plan`` (queues, staging, push descriptors, …, and ``why``).
+    """
+    record = profile.to_json()
+    limits = record["limits"]
+    assert isinstance(limits, dict)
+    return {
+        "name": profile.name,
+        "type": profile.device_type.name,
+        "api_version": ".".join(map(str, profile.api_version)),
+        "vendor_id": profile.vendor_id,
+        "device_id": profile.device_id,
+        "device_uuid": profile.device_uuid,
+        "driver": {
+            "id": profile.driver_id,
+            "id_name": profile.driver_id_name,
+            "name": profile.driver_name,
+            "info": profile.driver_info,
+            "version": profile.driver_version,
+            "uuid": profile.driver_uuid,
+        },
+        "timestamps": {
+            "period_ns": profile.limits.timestamp_period,
+            "valid_bits": plan.timestamp_bits,
+            "calibrated": plan.calibrated_timestamps,
+            "host_clock": plan.host_time_domain,
+            "domains": record["time_domains"],
+        },
+        "limits": {name: limits[name] for name in _LIMITS},
+        "subgroup": record["subgroup"],
+        "memory_heaps": record["memory_heaps"],
+        "plan": {
+            "compute_family": plan.compute_family,
+            "compute_queues": plan.compute_queue_count,
+            "transfer_family": plan.transfer_family,
+            "unified_memory": plan.unified_memory,
+            "staging": plan.staging,
+            "push_descriptors": plan.push_descriptors,
+            "extensions": list(plan.extensions),
+            "why": list(plan.why),
+        },
+    }

@@ -1,0 +1,234 @@
+"""One point being measured: opened, called first, warmed up, then a block of samples at each of its turns.
+
+Calling sequence: ``PointRun`` → ``start`` → ``take_block`` until its decision is done → ``close``.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from array import array
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from ...hal_vulkan import ClockCalibration
+from ...hal_vulkan.commands.timestamps import calibrate_monotonic
+from ...status import InvalidArgumentError, UnimplementedError
+from ..definition.point import Point
+from ..definition.sample import MEASURES, Sample
+from ..definition.settings import Sampling
+from ..results.flags import DISTURBED, SampleFlag, kept
+from ..workloads.clock import ClockRelation, RawSample, resolve
+from ..workloads.openers import open_workload
+from ..workloads.workload import Surroundings, Workload
+from .sink import Sink
+from .stopping import Decision, StopRule
+
+__all__ = ["PointRun", "Prior"]
+
+# A turn ends after so long whatever the block's size, so that slow points do not keep the others waiting.
+_TURN_NS: Final = 500_000_000
+_READINGS: Final = 3
+# Times between events that are surer than this fraction of the whole are taken for sure.
+_UNSURE: Final = 0.05
+_HAD_WITH: Final = {
+    "create": ", which targets of kind pipeline have",
+    "update": ", which it has with update = true",
+    "record": ', which it has with record = "each"',
+    "read": ", which it has with read = true",
+}
+
+
+class Prior:
+    """What earlier runs measured of a point.
+
+    Attributes:
+        values: the headline of each sample.
+        blocks: the block of each.
+        disturbed: whether it was.
+        next_block: the first number that no sample has yet.
+    """
+
+    __slots__ = ("blocks", "disturbed", "next_block", "values")
+
+    def __init__(
+        self,
+        values: Sequence[float] = (),
+        blocks: Sequence[int] = (),
+        disturbed: Sequence[bool] = (),
+        next_block: int = 0,
+    ) -> None:
+        self.values = list(values)
+        self.blocks = list(blocks)
+        self.disturbed = list(disturbed)
+        self.next_block = next_block
+
+
+class PointRun:
+    """One point; see the module.
+
+    Attributes:
+        point: it.
+        count: samples so far, those of earlier runs included.
+        preempted: samples of this run during which the host was taken off its core.
+        throttled: samples of this run while the device was throttled.
+    """
+
+    def __init__(
+        self, kind: str, point: Point, around: Surroundings, sampling: Sampling, sink: Sink, prior: Prior | None = None
+    ) -> None:
+        self.point = point
+        self.preempted = self.throttled = 0
+        self._kind = kind
+        self._around = around
+        self._sampling = sampling
+        self._sink = sink
+        self._rule = StopRule(sampling)
+        self._elapsed = 0.0
+        prior = prior or Prior()
+        # Of the array module: NumPy looks at them after each block without a copy, where lists of thousands took longer than samples.
+        self._values = array("d", prior.values)
+        self._blocks = array("q", prior.blocks)
+        self._disturbed = array("b", prior.disturbed)
+        self._block = prior.next_block
+        self.count = len(prior.values)
+        self._workload: Workload | None = None
+        self._timestamps = True
+
+    def start(self) -> None:
+        """Opens the workload, calls it first, and warms it up.
+
+        Raises:
+            PumiceError: what the point asks for cannot be made or run.
+        """
+        sampling = self._sampling
+        workload = self._workload = open_workload(self._kind, self.point, self._around, sampling)
+        before = self._reading()
+        first = self._resolve([workload.first()], before)
+        if math.isnan(self._headline(first[0])) and self.point.measure == "execute":
+            self._explain(first[0])
+        self._sink.add_samples(self.point.index, self._block, "first", first)
+        self._block += 1
+        raws: list[RawSample] = []
+        begin = time.monotonic()
+        before = self._reading()
+        while len(raws) < sampling.warmup_count or time.monotonic() - begin < sampling.warmup_time:
+            raws.append(workload.sample())
+            if time.monotonic() - begin > max(sampling.warmup_time, sampling.time_limit):
+                break
+        if raws:
+            self._sink.add_samples(self.point.index, self._block, "warmup", self._resolve(raws, before))
+            self._block += 1
+        probe = self._resolve([workload.sample()], self._reading())[0]
+        if math.isnan(self._headline(probe)):
+            self._explain(probe)
+
+    def _explain(self, sample: Sample) -> None:
+        measure = self.point.measure
+        assert self._workload is not None
+        known = [name for name in MEASURES if not math.isnan(getattr(sample, name))]
+        if not sample.stage and measure in ("queue", "execute", "wake"):
+            why = (
+                "this target takes none"
+                if self._timestamps
+                else "the device writes none on its compute queue (timestampValidBits 0)"
+            )
+            raise UnimplementedError(
+                f"{measure} needs device timestamps, and {why}; certain without them is device (the submit call returned to the "
+                'host awake), an upper bound: set measure = "device" or "total"'
+            )
+        how = _HAD_WITH.get(measure, "") if self._kind == "kernel" else ""
+        raise InvalidArgumentError(f"this {self._kind} target has no {measure!r}{how}; it has {', '.join(known)}")
+
+    def take_block(self, *, throttled: bool) -> Decision:
+        """A turn: takes a block of samples, hands them to the sink, and says whether the point is done.
+
+        Args:
+            throttled: whether the device is, as the reference kernel tells.
+        """
+        workload, sampling = self._workload, self._sampling
+        assert workload is not None
+        raws: list[RawSample] = []
+        before = self._reading()
+        begin = time.monotonic_ns()
+        wanted = min(sampling.block, max(1, sampling.max_samples - self.count))
+        for _ in range(wanted):
+            raws.append(workload.sample())
+            if time.monotonic_ns() - begin > _TURN_NS:
+                break
+        self._elapsed += (time.monotonic_ns() - begin) / 1e9
+        samples = self._resolve(raws, before)
+        flags = [self._flags(sample, throttled) for sample in samples]
+        self._sink.add_samples(self.point.index, self._block, "sample", samples, flags)
+        self.count += len(samples)
+        for sample, flag in zip(samples, flags, strict=True):
+            self.preempted += bool(flag & SampleFlag.PREEMPTED)
+            self.throttled += bool(flag & SampleFlag.THROTTLED)
+            self._values.append(self._headline(sample))
+            self._blocks.append(self._block)
+            self._disturbed.append(bool(flag & DISTURBED))
+        self._block += 1
+        keep = kept(np.frombuffer(self._disturbed, np.bool_))
+        # Those left out count as taken: a machine that disturbs every sample must not keep the point open for ever.
+        elapsed = math.inf if self.count >= sampling.max_samples else self._elapsed
+        values, blocks = np.frombuffer(self._values), np.frombuffer(self._blocks, np.int64)
+        return self._rule.update(values[keep], blocks=blocks[keep], elapsed=elapsed)
+
+    @property
+    def prior(self) -> Prior:
+        """What was measured so far, for another run of the point."""
+        return Prior(self._values, self._blocks, [bool(one) for one in self._disturbed], self._block)
+
+    @property
+    def progress(self) -> float:
+        """How far it is, from 0 to 1, as far as one can tell."""
+        sampling = self._sampling
+        return min(1.0, max(self.count / sampling.max_samples, self._elapsed / max(sampling.time_limit, 1e-9)))
+
+    def _flags(self, sample: Sample, throttled: bool) -> SampleFlag:
+        flag = SampleFlag(0)
+        if sample.preemptions > 0:
+            flag |= SampleFlag.PREEMPTED
+        if throttled:
+            flag |= SampleFlag.THROTTLED
+        if sample.deviation > _UNSURE * sample.total or sample.wake < -max(sample.deviation, 0.0) - 1000:
+            flag |= SampleFlag.CLOCK_UNSURE
+        return flag
+
+    def _headline(self, sample: Sample) -> float:
+        return float(getattr(sample, self.point.measure))
+
+    # -- clocks --------------------------------------------------------------------------------------
+
+    def _reading(self) -> ClockCalibration | None:
+        workload = self._workload
+        if workload is None or not self._timestamps:
+            return None
+        hal = workload.device.hal
+        try:
+            return calibrate_monotonic(hal, samples=_READINGS if hal.plan.calibrated_timestamps else 1)
+        except UnimplementedError:
+            self._timestamps = False
+            return None
+
+    def _resolve(self, raws: Sequence[RawSample], before: ClockCalibration | None) -> list[Sample]:
+        after = self._reading() if before is not None else None
+        relation = None if before is None or after is None else ClockRelation(before, after)
+        if after is not None:
+            self._sink.add_clock(
+                self.point.device,
+                host_ns=after.host_ns,
+                device_ticks=after.device_ticks,
+                deviation_ns=float(after.max_deviation_ns),
+                ns_per_tick=after.ns_per_tick,
+                calibrated=after.calibrated,
+            )
+        return [resolve(raw, relation) for raw in raws]
+
+    def close(self) -> None:
+        """Gives everything back; idempotent."""
+        if self._workload is not None:
+            self._workload.close()
+            self._workload = None

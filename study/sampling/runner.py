@@ -1,0 +1,146 @@
+"""Runs a study: expands it, keeps what is measured in a folder, and goes on where an earlier run stopped.
+
+>>> from pumice.study import load_study, run_study
+>>> outcome = run_study(load_study("study.toml"), "results")
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..definition.expansion import expand
+from ..definition.point import Point
+from ..definition.study import Study
+from ..definition.study_file import study_as_dict
+from ..results.flags import DISTURBED
+from ..results.point_status import PointStatus
+from ..results.results import Results
+from ..results.store import Store
+from ..workloads.device_pool import DevicePool
+from ..workloads.peaks import measure_peaks
+from ..workloads.workload import Surroundings
+from .environment import device_facts, environment_facts
+from .point_run import Prior
+from .sampler import Progress, Sampler, SampleRun
+from .sink import Sink
+
+__all__ = ["default_devices", "pending_points", "prior_samples", "record_device", "run_study", "sample_points"]
+
+
+def run_study(
+    study: Study,
+    folder: str | os.PathLike[str],
+    *,
+    devices: Sequence[str] = (),
+    progress: Progress | None = None,
+    validation: bool | None = None,
+) -> SampleRun:
+    """Measures all points of a study that are not done yet.
+
+    Args:
+        study: what is measured.
+        folder: where results are kept; made if need be. A folder with results of the same study is gone on with: points that are done stay,
+            those that were begun keep their samples, those that failed are tried again.
+        devices: URIs in place of the study's.
+        progress: is told how it goes.
+        validation: turn the validation layers on; ``None`` asks ``PUMICE_VALIDATION``.
+
+    Returns:
+        what came of this run. Statistics are of the results: ``Results.open(folder)``.
+
+    Raises:
+        InvalidArgumentError: the study does not fit together, or the folder has results of another one.
+        NotFoundError: no such device or file.
+        ResourceExhaustedError: the disk is full; what was reported as done is kept.
+        KeyboardInterrupt: by the user; what was measured is kept.
+    """
+    points = expand(study, devices or study.devices or default_devices())
+    path = Path(folder)
+    described = study_as_dict(study)
+    if Store.exists(path):
+        store = Store.open(path, described, points)
+    else:
+        store = Store.create(path, described, points, text=study.text)
+    with store, DevicePool(validation=validation) as pool:
+        priors = prior_samples(path)
+        waiting = pending_points(points, store.statuses())
+        store.begin_run(environment_facts())
+        outcome = "interrupted"
+        try:
+            total = SampleRun()
+            for uri in dict.fromkeys(point.device for point in waiting):
+                record_device(uri, pool, store)
+                if study.peaks and not _has_peaks(path, uri):
+                    found = measure_peaks(pool.open(uri))
+                    store.add_peaks(uri, found.peaks, found.details)
+                mine = [point for point in waiting if point.device == uri]
+                total += sample_points(study, mine, pool, store, progress=progress, priors=priors)
+            outcome = "complete"
+        finally:
+            store.end_run(outcome)
+    return total
+
+
+def default_devices() -> tuple[str, ...]:
+    """The device of a study that names none: what ``PUMICE_DEVICE`` says, or the best."""
+    return (os.environ.get("PUMICE_DEVICE") or "vulkan",)
+
+
+def sample_points(
+    study: Study,
+    points: Sequence[Point],
+    pool: DevicePool,
+    sink: Sink,
+    *,
+    progress: Progress | None = None,
+    priors: Mapping[int, Prior] | None = None,
+) -> SampleRun:
+    """Measures points of one device; see ``Sampler``."""
+    kinds = {target.name: target.kind for target in study.targets}
+    kinds |= {point.target: "kernel" for point in points if point.is_baseline}
+
+    def around(point: Point) -> Surroundings:
+        return Surroundings(pool, point.device, study.folder, study.sampling.seed)
+
+    return Sampler(kinds, study.sampling, pool, around, sink, progress).run(points, priors)
+
+
+def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:
+    """Opens a device and notes what it is."""
+    device = pool.open(uri)
+    profile = device.profile
+    sink.add_device(
+        uri,
+        name=profile.name,
+        driver=f"{profile.driver_name} {profile.driver_info}".strip(),
+        facts=device_facts(profile, device.hal.plan),
+    )
+
+
+def pending_points(points: Sequence[Point], statuses: Sequence[PointStatus]) -> list[Point]:
+    """The points that are to be measured yet."""
+    return [point for point, status in zip(points, statuses, strict=True) if not status.is_final]
+
+
+def prior_samples(folder: Path) -> dict[int, Prior]:
+    """What the results in a folder have of points that were begun and not ended."""
+    priors = {}
+    with Results.open(folder) as results:
+        for one in results.points:
+            if one.status.is_final or one.status is PointStatus.PENDING:
+                continue
+            following = int(np.max(one.blocks_of("sample"), initial=-1)) + 1
+            for phase in ("first", "warmup"):
+                following = max(following, int(np.max(one.blocks_of(phase), initial=-1)) + 1)
+            disturbed = (one.flags & int(DISTURBED)) != 0
+            priors[one.point.index] = Prior(one.values().tolist(), one.blocks.tolist(), disturbed.tolist(), following)
+    return priors
+
+
+def _has_peaks(folder: Path, uri: str) -> bool:
+    with Results.open(folder) as results:
+        return any(one.device == uri for one in results.peaks)

@@ -1,0 +1,260 @@
+"""Samples the points of one device, their blocks in random order, until each is done.
+
+Several points are open at a time (``Sampling.interleave``); each turn takes a block of samples of one of them, drawn at random among those that
+have had the fewest turns. So a slow change of the machine falls on all points alike instead of on the last ones, and the blocks of a
+point lie apart, which is what makes differences between them visible.
+
+Between the turns the reference kernel is run, for a tenth of the time at most, and the clocks are read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from ...status import DeviceLostError, PumiceError, ResourceExhaustedError, UnavailableError, UnimplementedError
+from ..definition.point import Point
+from ..definition.settings import Sampling
+from ..results.point_status import PointStatus
+from ..workloads.device_pool import DevicePool
+from ..workloads.reference_kernel import ReferenceKernel
+from ..workloads.workload import Surroundings
+from .device_clocks import clock_reader
+from .point_run import PointRun, Prior
+from .sink import Sink, WatchedSink
+from .stopping import Decision
+
+__all__ = ["Progress", "SampleRun", "Sampler"]
+
+_CLOCKS_EVERY_S: Final = 0.5
+_WATCHING: Final = 0.1  # of the time at most goes to the reference kernel
+
+
+class Progress(Protocol):
+    """Is told how a run goes on."""
+
+    def advance(self, point: Point, fraction: float) -> None:
+        """A point is so far, from 0 to 1."""
+        ...
+
+    def finished(self, point: Point, status: PointStatus, reason: str) -> None:
+        """A point is done, noisy or failed."""
+        ...
+
+
+@dataclass(slots=True)
+class SampleRun:
+    """What came of sampling: the points by how they ended, and what disturbed them.
+
+    Attributes:
+        done, noisy, failed, skipped: indices of points; with the error of those that failed, and of those that the device cannot run.
+        samples, preempted, throttled: samples of this run, and how many of them were disturbed.
+        sampling_ns: host time spent within samples.
+        elapsed_ns: host time of all of it.
+    """
+
+    done: list[int] = field(default_factory=list)
+    noisy: list[int] = field(default_factory=list)
+    failed: dict[int, str] = field(default_factory=dict)
+    skipped: dict[int, str] = field(default_factory=dict)
+    samples: int = 0
+    preempted: int = 0
+    throttled: int = 0
+    sampling_ns: int = 0
+    elapsed_ns: int = 0
+
+    def __add__(self, other: SampleRun) -> SampleRun:
+        return SampleRun(
+            self.done + other.done,
+            self.noisy + other.noisy,
+            self.failed | other.failed,
+            self.skipped | other.skipped,
+            self.samples + other.samples,
+            self.preempted + other.preempted,
+            self.throttled + other.throttled,
+            self.sampling_ns + other.sampling_ns,
+            self.elapsed_ns + other.elapsed_ns,
+        )
+
+
+class Sampler:
+    """Samples points of one device; see the module.
+
+    Thread rule: one thread at a time.
+
+    Args:
+        kinds: kind of each target, by its name.
+        sampling: how.
+        pool: opens devices.
+        around: makes the surroundings of a point's workload.
+        sink: takes the samples.
+        progress: is told; ``None`` for nobody.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, str],
+        sampling: Sampling,
+        pool: DevicePool,
+        around: Callable[[Point], Surroundings],
+        sink: Sink,
+        progress: Progress | None = None,
+    ) -> None:
+        self._kinds = kinds
+        self._sampling = sampling
+        self._pool = pool
+        self._around = around
+        self._sink, self._watched = WatchedSink.around(sink)
+        self._progress = progress
+        self._random = random.Random(sampling.seed)
+        # How far the run was when the device was last lost: samples, and points that failed.
+        self._at_loss = (-1, -1)
+
+    def run(self, points: Iterable[Point], priors: Mapping[int, Prior] | None = None) -> SampleRun:
+        """Samples points, all of one device, until each is done, noisy or failed.
+
+        Raises:
+            KeyboardInterrupt: by the user; what was sampled is with the sink.
+            ResourceExhaustedError: the sink's disk is full.
+            PumiceError: the device cannot be opened, or is lost again and again whatever is run.
+        """
+        began = time.monotonic_ns()
+        waiting = list(points)
+        known = dict(priors or {})
+        result = SampleRun()
+        self._random.shuffle(waiting)
+        try:
+            while waiting:
+                self._run_on_device(waiting, known, result)
+        finally:
+            result.elapsed_ns = time.monotonic_ns() - began
+        return result
+
+    def _run_on_device(self, waiting: list[Point], priors: dict[int, Prior], result: SampleRun) -> None:
+        """Until none are left, or until the device is lost: then those that were open wait again, for it to be opened anew."""
+        uri = waiting[0].device
+        device = self._pool.open(uri)
+        read_clocks = clock_reader(device)
+        next_clocks = 0.0
+        reference = ReferenceKernel(device, self._sampling.reference_limit) if self._sampling.reference else None
+        active: list[tuple[PointRun, int]] = []  # with its turns
+        throttled, watched_ns, began = False, 0, time.monotonic_ns()
+        try:
+            while active or waiting:
+                while waiting and len(active) < self._sampling.interleave:
+                    run = self._start(waiting.pop(), priors, result)
+                    if run is not None:
+                        active.append((run, 0))
+                if not active:
+                    break
+                if time.monotonic() >= next_clocks:
+                    next_clocks = time.monotonic() + _CLOCKS_EVERY_S
+                    if clocks := read_clocks():
+                        self._sink.add_clock(uri, host_ns=time.monotonic_ns(), **clocks)
+                now = time.monotonic_ns()
+                if reference is not None and watched_ns <= _WATCHING * (now - began):
+                    started, taken, throttled = reference.read()
+                    self._sink.add_reference(uri, started_ns=started, duration_ns=taken)
+                    watched_ns += time.monotonic_ns() - now
+                fewest = min(turns for _, turns in active)
+                place = self._random.choice([i for i, (_, turns) in enumerate(active) if turns == fewest])
+                run, turns = active[place]
+                active[place] = (run, turns + 1)
+                if self._turn(run, throttled, result):
+                    del active[place]
+        except DeviceLostError as error:
+            reached = (result.samples, len(result.failed))
+            if self._watched.failure is not None or reached == self._at_loss:
+                raise
+            self._at_loss = reached
+            self._sink.add_note(f"the device was lost and opened again: {error.message}")
+            for run, _ in active:
+                if run.point.index not in result.failed:
+                    waiting.append(run.point)
+                    priors[run.point.index] = run.prior
+        finally:
+            for run, _ in active:
+                run.close()
+            if reference is not None:
+                reference.close()
+
+    def _start(self, point: Point, priors: Mapping[int, Prior], result: SampleRun) -> PointRun | None:
+        run = PointRun(
+            self._kinds[point.target], point, self._around(point), self._sampling, self._sink, priors.get(point.index)
+        )
+        self._sink.set_status(point.index, PointStatus.SAMPLING)
+        try:
+            with _memory_errors():
+                run.start()
+        except PumiceError as error:
+            self._fail(run, error, result)
+            return None
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    def _turn(self, run: PointRun, throttled: bool, result: SampleRun) -> bool:
+        count, preempted, late = run.count, run.preempted, run.throttled
+        began = time.monotonic_ns()
+        try:
+            with _memory_errors():
+                decision = run.take_block(throttled=throttled)
+        except PumiceError as error:
+            self._fail(run, error, result)
+            return True
+        result.sampling_ns += time.monotonic_ns() - began
+        result.samples += run.count - count
+        result.preempted += run.preempted - preempted
+        result.throttled += run.throttled - late
+        if self._progress is not None:
+            self._progress.advance(run.point, run.progress)
+        if not decision.done:
+            return False
+        run.close()
+        self._finish(run, decision, result)
+        return True
+
+    def _finish(self, run: PointRun, decision: Decision, result: SampleRun) -> None:
+        point = run.point
+        status = PointStatus.NOISY if decision.noisy else PointStatus.DONE
+        error = decision.relative_error
+        told = f"{error:.2%}" if math.isfinite(error) else "that cannot be told"
+        reason = f"{decision.reason}: {run.count} samples, relative standard error of the median {told}"
+        if run.throttled:
+            reason += f"; {run.throttled} samples while the reference kernel ran at another speed"
+        if run.preempted:
+            reason += f"; {run.preempted} samples preempted"
+        self._sink.set_status(point.index, status, reason)
+        (result.noisy if decision.noisy else result.done).append(point.index)
+        if self._progress is not None:
+            self._progress.finished(point, status, reason)
+
+    def _fail(self, run: PointRun, error: PumiceError, result: SampleRun) -> None:
+        """A point that fails is marked so and the others go on; not where the store or the device is what fails."""
+        run.close()
+        if self._watched.failure is not None:
+            raise error
+        reason, index = str(error), run.point.index
+        lacking = isinstance(error, (UnavailableError, UnimplementedError))
+        status = PointStatus.SKIPPED if lacking else PointStatus.FAILED
+        self._sink.set_status(index, status, reason)
+        (result.skipped if lacking else result.failed)[index] = reason
+        if self._progress is not None:
+            self._progress.finished(run.point, status, reason)
+        if isinstance(error, DeviceLostError):
+            raise error
+
+
+@contextlib.contextmanager
+def _memory_errors() -> Iterator[None]:
+    """Within it, a host without memory for one point is an error like a device without: the other points go on."""
+    try:
+        yield
+    except MemoryError as error:
+        raise ResourceExhaustedError(f"the host is out of memory: {error}; make the point smaller") from error

@@ -1,0 +1,203 @@
+"""When a point has samples enough.
+
+A ``StopRule`` is asked after each block of samples, and answers go on, or done and why. Calling sequence: make one a
+point, call ``update`` with all samples so far whenever there are new ones, stop at the first ``Decision`` that is done.
+
+**Error** (the default): the relative standard error of the median, by bootstrap, is small enough. Where the blocks are
+told, it is the larger of the error as if samples were independent and the error between blocks, so drift of the machine
+keeps a point open. It takes six blocks at least, as three or four often agree by chance, and ``bootstrap.BLOCKS`` where
+blocks visibly differ. A bootstrap costs more than a sample, so errors are computed only when the count has grown by a
+quarter since the last time. That also bounds how often a lucky sequence can end a point too early: some twenty looks
+from 30 samples to 2000.
+
+**Entropy**: more samples no longer change the shape of their distribution. The idea is nvbench's
+(``nvbench/detail/entropy_criterion.cxx``): the entropy of the histogram of the first k samples, as k grows, is fitted
+with a line, and the point ends when that is flat. Three things differ. Nvbench counts equal times, which suits clocks
+that tick; here bins are laid over all samples at each look (NumPy's automatic width, within Tukey's severe fences; what
+is beyond goes to the end bins), so times of any clock can recur, and a drift that fills new bins shows. The line is
+over the logarithm of k, so its slope has a meaning that does not depend on the count: bits by which the entropy grows
+when samples are doubled. And instead of R², which is 0 by definition for a line that is as flat as it should be, the
+scatter about the line is bounded: the trend must be told apart from noise. Entropy tells of the whole distribution and
+nothing of the median's error; it is for those who want the shape.
+
+Whatever the criterion, a point ends at ``max_samples`` or ``time_limit``, and is ``noisy`` when the error of its median
+is then above ``noise_limit``.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...status import InvalidArgumentError
+from ..statistics.bootstrap import BLOCKS, blocks_differ, bootstrap
+
+if TYPE_CHECKING:
+    from ..definition.settings import Sampling
+
+__all__ = ["Decision", "StopReason", "StopRule"]
+
+_GROWTH = 1.25
+# The noise of a standard error from this many resamples is 5 %, less than that of the samples themselves.
+_RESAMPLES = 200
+# A bootstrap of more samples than this takes every second, third, … instead: 200 resamples of it are some ten
+# milliseconds.
+_LARGEST = 4096
+# Three or four blocks often agree by chance, so fewer than this many do not end a point.
+_LEAST_BLOCKS = 6
+# Level of the test of whether blocks differ: high, as a few more samples are all that taking equal blocks for different
+# costs.
+_DRIFT_LEVEL = 0.1
+# The entropy is settled when doubling the samples adds less than _FLAT bits, known to within _SCATTER bits.
+_FLAT = 0.05
+_SCATTER = 0.05
+_LENGTHS = 16
+
+
+class StopReason(enum.StrEnum):
+    """Why a point is done."""
+
+    ERROR_REACHED = "error reached"
+    ENTROPY_SETTLED = "entropy settled"
+    MAX_SAMPLES = "max samples"
+    TIME_LIMIT = "time limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a stop rule says.
+
+    Attributes:
+        reason: why the point is done; ``None`` to go on.
+        relative_error: relative standard error of the median as it was last computed: a fraction; NaN before the first
+            time.
+        noisy: the point is done, and ``relative_error`` is above the noise limit or cannot be told.
+    """
+
+    reason: StopReason | None
+    relative_error: float
+    noisy: bool = False
+
+    @property
+    def done(self) -> bool:
+        """Whether no more samples are wanted."""
+        return self.reason is not None
+
+
+class StopRule:
+    """Decides when one point has samples enough; see the module. One thread at a time.
+
+    Args:
+        sampling: bounds, criterion and limits.
+    """
+
+    def __init__(self, sampling: Sampling) -> None:
+        # Loading it takes a second: now, and not between two samples.
+        importlib.import_module("scipy.stats")
+        self._sampling = sampling
+        self._began = time.monotonic()
+        self._next = sampling.min_samples
+        self._error = math.nan
+
+    def update(
+        self,
+        values: Sequence[float] | NDArray[np.float64],
+        *,
+        blocks: ArrayLike | None = None,
+        elapsed: float | None = None,
+    ) -> Decision:
+        """Decide.
+
+        Args:
+            values: the headline of all samples so far, in their order. NaNs count for ``max_samples`` and are left out
+                otherwise.
+            blocks: for each sample the block (turn) that it was taken in; ``None`` takes samples as independent.
+            elapsed: seconds spent sampling this point; ``None`` takes the time since the rule was made, which is wrong
+                where other points have turns meanwhile.
+
+        Returns:
+            Whether to go on, and the error. Once done, later answers are computed afresh.
+
+        Raises:
+            InvalidArgumentError: a value is infinite, or not as many blocks as values.
+        """
+        sampling = self._sampling
+        count = len(values)
+        spent = time.monotonic() - self._began if elapsed is None else elapsed
+        limit: StopReason | None = None
+        if count >= sampling.max_samples:
+            limit = StopReason.MAX_SAMPLES
+        elif spent >= sampling.time_limit:
+            limit = StopReason.TIME_LIMIT
+        if limit is None and count < self._next:
+            return Decision(None, self._error)
+        self._next = math.ceil(count * _GROWTH)
+        reached = self._reached(np.asarray(values, dtype=np.float64), blocks)
+        reason = limit if reached is None else reached
+        return Decision(reason, self._error, noisy=reason is not None and not self._error <= sampling.noise_limit)
+
+    def _reached(self, values: NDArray[np.float64], blocks: ArrayLike | None) -> StopReason | None:
+        """Compute the error, and say whether the criterion is met."""
+        labels = None if blocks is None else np.asarray(blocks)
+        if labels is not None and labels.shape != values.shape:
+            raise InvalidArgumentError(f"blocks name the block of each of {values.size} samples, got {labels.shape}")
+        known = ~np.isnan(values)
+        values, labels = values[known], None if labels is None else labels[known]
+        self._error, resolved = self._relative_error(values, labels)
+        if values.size < self._sampling.min_samples:
+            return None
+        if self._sampling.criterion == "entropy":
+            return StopReason.ENTROPY_SETTLED if self._settled(values) else None
+        return StopReason.ERROR_REACHED if resolved and self._error <= self._sampling.relative_error else None
+
+    def _relative_error(self, values: NDArray[np.float64], labels: NDArray[np.generic] | None) -> tuple[float, bool]:
+        """The relative standard error of the median, and whether the blocks suffice to tell it."""
+        if not values.size:
+            return math.nan, False
+        stride = -(-values.size // _LARGEST)
+        thinned, labels = values[::stride], None if labels is None else labels[::stride]
+        seed = self._sampling.seed
+        error = bootstrap(thinned, resamples=_RESAMPLES, seed=seed).relative_error * math.sqrt(
+            thinned.size / values.size
+        )
+        if labels is None:
+            return error, True
+        # What is between blocks does not shrink with the samples in them: no correction for those left out.
+        of_each = np.unique(labels)
+        medians = np.array([np.median(thinned[labels == block]) for block in of_each])
+        between = bootstrap(medians, resamples=_RESAMPLES, seed=seed).relative_error
+        wanted = BLOCKS if blocks_differ(thinned, labels, level=_DRIFT_LEVEL) else _LEAST_BLOCKS
+        # Blocks so long that there will never be so many: all that there can be have to do.
+        wanted = min(wanted, self._sampling.max_samples // self._sampling.block)
+        return float(np.fmax(error, between)), of_each.size >= wanted
+
+    def _settled(self, values: NDArray[np.float64]) -> bool:
+        """Whether the entropy of the samples' histogram stays as it is while the second half of them comes in."""
+        from scipy import stats
+
+        edges = _bin_edges(values)
+        bins = np.searchsorted(edges, values, side="right")
+        lengths = np.unique(np.linspace(values.size / 2, values.size, _LENGTHS).astype(int))
+        if lengths.size < 3:
+            return False
+        shapes = np.stack([np.bincount(bins[:length], minlength=edges.size + 1) for length in lengths])
+        entropies = stats.entropy(shapes, base=2, axis=1)
+        line = stats.linregress(np.log2(lengths), entropies)
+        scatter = np.std(entropies - (line.intercept + line.slope * np.log2(lengths)))
+        return bool(abs(line.slope) <= _FLAT and scatter <= _SCATTER)
+
+
+def _bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Inner edges of bins for these values; what is beyond the outer ones goes to the end bins."""
+    first, third = np.quantile(values, [0.25, 0.75])
+    reach = 3 * (third - first)
+    within = (float(first - reach), float(third + reach)) if reach else (float(values.min()), float(values.max()))
+    return np.asarray(np.histogram_bin_edges(values, bins="auto", range=within))[1:-1]

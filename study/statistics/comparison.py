@@ -1,0 +1,260 @@
+"""Comparing two runs of a point: SAME, FASTER, SLOWER or UNCLEAR.
+
+The figure is the ratio of medians, second over first, with its interval by bootstrap. Two questions are kept apart:
+whether there is a change, and whether the samples could have shown one. Not finding a change is no evidence of there
+being none, so SAME has to be earned:
+
+- **FASTER, SLOWER**: the interval excludes 1, the ratio differs from 1 by at least ``threshold``, and the Mann-Whitney
+  test finds the distributions to differ at the same level. A change that is certain and smaller than the threshold is
+  nothing that anybody acts on: two builds of the same source differ by as much through the layout of memory. And the
+  percentiles of a bootstrap of few samples are a little too sure; the test is not, but it answers another question, so
+  both have to agree.
+- **SAME**: otherwise, if the interval's half-width and the ratio's distance from 1 are at most ``resolution``. So every
+  ratio in the interval is within about ``2 * resolution`` of 1, and a change beyond that is excluded at the level
+  ``confidence``. With the default ``resolution`` of 2.5 % a 5 % slow-down is at the very end of what can pass, so it is
+  missed about as rarely as ``1 - confidence``.
+- **UNCLEAR**: otherwise. More samples, or a quieter machine, would tell.
+
+The default level is 99 %: of a hundred equal points about one is then called FASTER or SLOWER by chance, and
+the threshold takes some of these away. A stop rule that ends points at 0.5 % relative error gives half-widths of ``2.58
+* sqrt(2) * 0.5 % = 1.8 %``, so equal points come out as SAME with room to spare.
+
+What is resampled (samples, blocks or Student's t) is told in ``bootstrap``. Two cares are taken for clocks that tick.
+Each time is moved by a random part of a tick, seeded, between half a tick earlier and later: that is where the event
+may have been, and medians no longer jump by whole ticks. And where more than three quarters of a run's times are in one
+tick, no number of samples tells where in it they are: its median is only known to half a tick, and the interval is
+widened by that.
+
+What the samples of two runs cannot show is what differs from run to run (memory placement, clock states). Where that
+matters, take several runs and compare them with each other first. Nor do blocks show a drift that is slow beside them,
+such as a machine that warms up over many blocks in a row: turns of other points between them are what makes it visible.
+
+The effect size is Cliff's delta, from the Mann-Whitney statistic. It tells of the distributions, not of the medians: a
+change that is tiny beside the spread of single samples has a small effect however certain it is, and the effect has no
+part in the verdict.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...status import InvalidArgumentError
+from .bootstrap import BLOCKS, Interval, bootstrap
+from .tick import tick_of
+
+__all__ = ["Comparison", "Verdict", "compare"]
+
+_RESAMPLES = 1000
+# With more than this share of the samples in one tick, where they are in it hardly shows in how many are beside it:
+# interpolated medians of normal times are then off by more than 0.15 ticks, and by up to 0.5.
+_WITHIN_TICK = 0.75
+
+
+class Verdict(enum.StrEnum):
+    """What a comparison says of the second run, relative to the first."""
+
+    SAME = "SAME"
+    FASTER = "FASTER"
+    SLOWER = "SLOWER"
+    UNCLEAR = "UNCLEAR"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How the second of two runs compares with the first.
+
+    Attributes:
+        verdict: see the module.
+        ratio: median of the second over median of the first, interpolated within ticks of the clock; NaN where it is
+            not defined.
+        interval: of ``ratio``, at the level ``confidence``; NaN where it cannot be told.
+        confidence: level of the interval.
+        effect: Cliff's delta, -1 to 1: how much more often a sample of the second run is the longer one of a pair than
+            the shorter one.
+        p_value: of the Mann-Whitney test, two-sided; of the medians of blocks where both runs have ``bootstrap.BLOCKS``
+            or more blocks.
+        count_a, count_b: samples that are numbers.
+        explanation: one line for people, which begins with the verdict.
+    """
+
+    verdict: Verdict
+    ratio: float
+    interval: Interval
+    confidence: float
+    effect: float
+    p_value: float
+    count_a: int
+    count_b: int
+    explanation: str
+
+
+def compare(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    confidence: float = 0.99,
+    resolution: float = 0.025,
+    threshold: float = 0.01,
+    blocks_a: ArrayLike | None = None,
+    blocks_b: ArrayLike | None = None,
+    seed: int = 0,
+) -> Comparison:
+    """Compare two runs of a point.
+
+    Args:
+        a, b: samples of the first and of the second run, one-dimensional, in the same unit; NaNs are left out.
+        confidence: level of the interval, between 0 and 1.
+        resolution: largest half-width of the ratio's interval with which two runs may be called the same; a fraction.
+        threshold: smallest change of the median that counts; a fraction.
+        blocks_a, blocks_b: for each sample the block (turn) that it was taken in; ``None`` takes samples as
+            independent.
+        seed: of the bootstrap.
+
+    Returns:
+        The verdict with its figures; UNCLEAR too where there are too few samples for the level (8 for 99 %), or medians
+        that are not positive and differ.
+
+    Raises:
+        InvalidArgumentError: a run has no sample that is a number, a sample is infinite, an array has the wrong shape,
+            or a parameter is out of range.
+    """
+    if not 0 < confidence < 1:
+        raise InvalidArgumentError(f"confidence is between 0 and 1, such as 0.99; got {confidence!r}")
+    if not resolution > 0 or not threshold >= 0:
+        raise InvalidArgumentError(
+            f"resolution is above 0 and threshold at least 0, such as 0.025 and 0.01; got {resolution!r}, {threshold!r}"
+        )
+    first, labels_a = _known(a, blocks_a, "first")
+    second, labels_b = _known(b, blocks_b, "second")
+    effect, p_value = _mann_whitney(first, second, labels_a, labels_b)
+    median_a, median_b = float(np.median(first)), float(np.median(second))
+    ratio = median_b / median_a if median_a > 0 else math.nan
+    unknown = Interval(math.nan, math.nan)
+
+    def say(verdict: Verdict, why: str, interval: Interval = unknown) -> Comparison:
+        explanation = f"{verdict}: {why}"
+        return Comparison(verdict, ratio, interval, confidence, effect, p_value, first.size, second.size, explanation)
+
+    # The widest interval of a median, smallest to largest sample, misses it with a probability of 2 / 2**count.
+    least = max(2, math.ceil(math.log2(2 / (1 - confidence))))
+    if min(first.size, second.size) < least:
+        counts = f"{first.size} and {second.size}"
+        return say(Verdict.UNCLEAR, f"{counts} samples; {confidence:.4g} confidence takes at least {least} of each")
+    if not np.any(first) and not np.any(second):
+        return say(Verdict.SAME, "all samples of both runs are 0")
+    if not median_a > 0 or not median_b > 0:
+        return say(Verdict.UNCLEAR, f"medians of {median_a:g} and {median_b:g} have no ratio that means anything")
+    ratio, interval, blur = _ratio(first, second, labels_a, labels_b, confidence, seed)
+    differs = p_value <= 1 - confidence
+    return say(*_judge(ratio, interval, blur, differs, confidence, resolution, threshold), interval)
+
+
+def _judge(
+    ratio: float,
+    interval: Interval,
+    blur: float,
+    differs: bool,
+    confidence: float,
+    resolution: float,
+    threshold: float,
+) -> tuple[Verdict, str]:
+    """The rule of the module."""
+    half = (interval.high - interval.low) / 2
+    found = (
+        f"median {_percent(ratio)} ({_percent(interval.low)} to {_percent(interval.high)} at {100 * confidence:.4g} %)"
+    )
+    excluded = not interval.low <= 1 <= interval.high
+    if excluded and differs and abs(ratio - 1) >= threshold:
+        return Verdict.SLOWER if ratio > 1 else Verdict.FASTER, found
+    if max(half, abs(ratio - 1)) <= resolution:
+        return Verdict.SAME, found
+    remedy = "batch more dispatches, the clock's tick is too coarse" if blur > resolution / 2 else "take more samples"
+    why = f"{found}; neither certain nor known to ±{100 * resolution:.4g} %: {remedy}"
+    return Verdict.UNCLEAR, why
+
+
+def _ratio(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    labels_a: NDArray[np.generic] | None,
+    labels_b: NDArray[np.generic] | None,
+    confidence: float,
+    seed: int,
+) -> tuple[float, Interval, float]:
+    """The ratio of medians, its interval, and by which fraction its ends were moved out for the tick of the clock."""
+    tick_a, tick_b = tick_of(first), tick_of(second)
+    if not tick_a and not tick_b:
+        tick_a = tick_b = abs(float(first[0] - second[0]))  # two times a tick apart, or more: that is all that is known
+    tick_a, tick_b = tick_a or tick_b, tick_b or tick_a
+    rng = np.random.default_rng(seed)
+    bounds, medians = [], []
+    blur = 0.0
+    tiny = np.finfo(np.float64).tiny
+    for numbers, labels, tick in ((first, labels_a, tick_a), (second, labels_b, tick_b)):
+        within = np.unique(numbers, return_counts=True)[1].max() > _WITHIN_TICK * numbers.size
+        half = tick / 2 if within else 0.0
+        moved = numbers if within else np.maximum(numbers + tick * (rng.random(numbers.size) - 0.5), tiny)
+        drawn = bootstrap(moved, blocks=labels, resamples=_RESAMPLES, seed=int(rng.integers(2**32)))
+        bounds.append((np.maximum(drawn.distribution - half, tiny), drawn.distribution + half))
+        medians.append(drawn.estimate)
+        blur += half / drawn.estimate
+    tail = (1 - confidence) / 2
+    (least_a, most_a), (least_b, most_b) = bounds
+    # A median that resampling takes to 0 makes a ratio beyond all bounds, and rightly so.
+    with np.errstate(over="ignore"):
+        low = np.quantile(least_b / most_a, tail)
+        high = np.quantile(most_b / least_a, 1 - tail, method="higher")
+    return medians[1] / medians[0], Interval(float(low), float(high)), blur
+
+
+def _mann_whitney(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    labels_a: NDArray[np.generic] | None,
+    labels_b: NDArray[np.generic] | None,
+) -> tuple[float, float]:
+    """Cliff's delta of the samples, and the p-value."""
+    from scipy import stats
+
+    # P(second > first) + P(second = first) / 2, from -1 to 1.
+    test = stats.mannwhitneyu(second, first)
+    effect = 2 * float(test.statistic) / (first.size * second.size) - 1
+    if (
+        labels_a is not None
+        and labels_b is not None
+        and min(np.unique(labels_a).size, np.unique(labels_b).size) >= BLOCKS
+    ):
+        test = stats.mannwhitneyu(_block_medians(second, labels_b), _block_medians(first, labels_a))
+    return effect, float(test.pvalue)
+
+
+def _block_medians(numbers: NDArray[np.float64], labels: NDArray[np.generic]) -> NDArray[np.float64]:
+    return np.array([np.median(numbers[labels == block]) for block in np.unique(labels)])
+
+
+def _known(
+    values: ArrayLike, blocks: ArrayLike | None, which: str
+) -> tuple[NDArray[np.float64], NDArray[np.generic] | None]:
+    """The samples that are numbers, and their blocks."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim != 1 or np.isinf(numbers).any():
+        raise InvalidArgumentError(f"the {which} run is one dimension of finite samples, got shape {numbers.shape}")
+    labels = None if blocks is None else np.asarray(blocks)
+    if labels is not None and labels.shape != numbers.shape:
+        raise InvalidArgumentError(
+            f"blocks name the block of each of the {which} run's {numbers.size} samples, got shape {labels.shape}"
+        )
+    known = ~np.isnan(numbers)
+    if not known.any():
+        raise InvalidArgumentError(f"the {which} run has {numbers.size} samples, none of which is a number")
+    return numbers[known], None if labels is None else labels[known]
+
+
+def _percent(ratio: float) -> str:
+    """A ratio as the change that it is."""
+    return f"{100 * (ratio - 1):+.1f} %"

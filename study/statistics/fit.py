@@ -1,0 +1,224 @@
+"""Lines through points: what one more costs, and what the first one costs.
+
+With ``x`` dispatches in a command buffer the slope is the marginal cost and the intercept the fixed one.
+
+The line is weighted least squares through the medians at each ``x``. Medians keep single outliers out before the fit.
+Weights are there because the error of a time grows with the time: unweighted, a 1 % error at ``x = 256`` would outweigh
+all that ``x = 1`` says about the intercept, which is what the fit is for. Theil-Sen was the alternative and loses
+twice: it has no weights, so its intercept is the big points' as well, and with the six or so values that an axis of
+powers of two has, its slope is a median of few noisy ones. What it is good at, one wholly wrong point, shows here in
+``residuals`` and ``misfit``.
+
+A weight is the inverse of the median's bootstrap standard error, to which the tick of the clock and a thousandth of the
+median are added: no clock is better than that, and without it one point of equal samples would nail the line down.
+
+Intervals come from fitting each set of resampled medians. Where the points are off the line by more than their errors
+(``misfit`` above 1), the work is not quite linear or the machine changed between points, and intervals are widened by
+that factor: the practice of the Particle Data Group (Review of Particle Physics, section 5.2.2 of the introduction).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...status import InvalidArgumentError
+from .bootstrap import Interval, bootstrap
+from .tick import tick_of
+
+__all__ = ["Line", "ScalingExponent", "fit_line", "scaling_exponent"]
+
+_RESAMPLES = 1000
+_LEAST_ERROR = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line ``y = intercept + slope * x`` through points.
+
+    Attributes:
+        slope, intercept: the marginal cost (unit of the samples per unit of ``x``) and the fixed one (unit of the
+            samples).
+        slope_interval, intercept_interval: at the level ``confidence``.
+        confidence: level of the intervals.
+        r_squared: share of the medians' variance that the line explains; NaN where all medians are equal.
+        misfit: how far the medians are off the line, in their errors: root of chi-squared per degree of freedom. About
+            1 for a line; NaN for two points, which are always on one.
+        x: where, ascending.
+        medians: the points, at each ``x``.
+        residuals: medians less the line, at each ``x``.
+    """
+
+    slope: float
+    slope_interval: Interval
+    intercept: float
+    intercept_interval: Interval
+    confidence: float
+    r_squared: float
+    misfit: float
+    x: tuple[float, ...]
+    medians: tuple[float, ...]
+    residuals: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingExponent:
+    """The exponent ``e`` of ``y = c * x ** e``: 1 where k-fold work takes k times as long, 0 where it makes no
+    difference.
+
+    Attributes:
+        value: the exponent.
+        interval: at the level ``confidence``.
+        confidence: level of the interval.
+        misfit: as of ``Line``; well above 1 where the points follow no power of ``x``, as when a fixed cost is part of
+            them.
+    """
+
+    value: float
+    interval: Interval
+    confidence: float
+    misfit: float
+
+
+def fit_line(
+    x: Sequence[float],
+    samples: Sequence[ArrayLike],
+    *,
+    confidence: float = 0.95,
+    blocks: Sequence[ArrayLike | None] | None = None,
+    seed: int = 0,
+) -> Line:
+    """Fit a line to the samples at each ``x``.
+
+    Args:
+        x: at least two different values, in any order.
+        samples: for each ``x`` the samples, one-dimensional; NaNs are left out.
+        confidence: level of the intervals, between 0 and 1.
+        blocks: for each ``x`` the block of each of its samples, or ``None``; see ``bootstrap``.
+        seed: of the bootstrap.
+
+    Returns:
+        Slope and intercept with their intervals; see ``Line``.
+
+    Raises:
+        InvalidArgumentError: fewer than two different ``x``, an ``x`` twice, not as many sets of samples as ``x``, a
+            set with fewer than two samples that are numbers, or ``confidence`` out of range.
+    """
+    where, medians, errors, resampled = _points(x, samples, confidence, blocks, seed)
+    (intercept, slope), intervals, misfit, residuals = _fit(where, medians, errors, resampled, confidence)
+    spread = float(np.sum((medians - medians.mean()) ** 2))
+    return Line(
+        slope=slope,
+        slope_interval=intervals[1],
+        intercept=intercept,
+        intercept_interval=intervals[0],
+        confidence=confidence,
+        r_squared=1 - float(np.sum(residuals**2)) / spread if spread else math.nan,
+        misfit=misfit,
+        x=tuple(where.tolist()),
+        medians=tuple(medians.tolist()),
+        residuals=tuple(residuals.tolist()),
+    )
+
+
+def scaling_exponent(
+    x: Sequence[float],
+    samples: Sequence[ArrayLike],
+    *,
+    confidence: float = 0.95,
+    blocks: Sequence[ArrayLike | None] | None = None,
+    seed: int = 0,
+) -> ScalingExponent:
+    """Fit a power of ``x``: the slope of a line through the logarithms.
+
+    Args:
+        x: as for ``fit_line``, all positive.
+        samples: as for ``fit_line``, with positive medians.
+        confidence, blocks, seed: as for ``fit_line``.
+
+    Returns:
+        The exponent with its interval.
+
+    Raises:
+        InvalidArgumentError: as for ``fit_line``, and for an ``x`` or a median that is not positive.
+    """
+    where, medians, errors, resampled = _points(x, samples, confidence, blocks, seed)
+    if where[0] <= 0 or medians.min() <= 0:
+        raise InvalidArgumentError(
+            f"a scaling exponent takes positive x and medians, got x from {where[0]:g}, medians from {medians.min():g}"
+        )
+    tiny = np.finfo(np.float64).tiny
+    logarithms = np.log(np.maximum(resampled, tiny))
+    (_, exponent), intervals, misfit, _ = _fit(np.log(where), np.log(medians), errors / medians, logarithms, confidence)
+    return ScalingExponent(exponent, intervals[1], confidence, misfit)
+
+
+_Array = NDArray[np.float64]
+
+
+def _points(
+    x: Sequence[float],
+    samples: Sequence[ArrayLike],
+    confidence: float,
+    blocks: Sequence[ArrayLike | None] | None,
+    seed: int,
+) -> tuple[_Array, _Array, _Array, _Array]:
+    """Ascending x, the median at each, its error, and ``(len(x), resamples)`` resampled medians."""
+    where = np.asarray(x, dtype=np.float64)
+    if not 0 < confidence < 1:
+        raise InvalidArgumentError(f"confidence is between 0 and 1, such as 0.95; got {confidence!r}")
+    if where.ndim != 1 or len(samples) != where.size or (blocks is not None and len(blocks) != where.size):
+        sets = "" if blocks is None else f" and {len(blocks)} of blocks"
+        raise InvalidArgumentError(
+            f"each x has a set of samples, got shape {where.shape} and {len(samples)} sets{sets}"
+        )
+    if where.size < 2 or not np.isfinite(where).all() or np.unique(where).size != where.size:
+        raise InvalidArgumentError(f"a line takes at least two x, all different, got {list(x)}")
+    medians, errors, resampled = [], [], []
+    order = np.argsort(where)
+    for index in order:
+        values = np.asarray(samples[index], dtype=np.float64)
+        labels = None if blocks is None else blocks[index]
+        known = ~np.isnan(values)
+        if values.ndim != 1 or known.sum() < 2:
+            raise InvalidArgumentError(
+                "a fit takes one dimension of at least two samples at each x; at x = "
+                f"{where[index]:g} are {int(known.sum())} that are numbers, of shape {values.shape}"
+            )
+        if labels is not None:
+            labels = np.asarray(labels)[known] if np.shape(labels) == values.shape else labels
+        values = values[known]
+        drawn = bootstrap(values, blocks=labels, resamples=_RESAMPLES, seed=seed + int(index))
+        tick = tick_of(values)
+        # A time is anywhere in its tick: variance of a uniform distribution.
+        least = math.hypot(tick / math.sqrt(12), _LEAST_ERROR * abs(drawn.estimate))
+        medians.append(drawn.estimate)
+        errors.append(math.hypot(drawn.standard_error, least))
+        noise = np.random.default_rng([seed, int(index)]).normal(0, least, _RESAMPLES)
+        resampled.append(drawn.distribution + noise)
+    return where[order], np.array(medians), np.array(errors), np.stack(resampled)
+
+
+def _fit(
+    x: _Array, y: _Array, errors: _Array, resampled: _Array, confidence: float
+) -> tuple[tuple[float, float], tuple[Interval, Interval], float, _Array]:
+    """Intercept and slope, their intervals, the misfit, and the residuals."""
+    from numpy.polynomial import polynomial
+
+    # Where all times are 0 all weigh the same.
+    weights = 1 / np.where(errors > 0, errors, errors.max() or 1)
+    found = polynomial.polyfit(x, y, 1, w=weights)
+    residuals = y - polynomial.polyval(x, found)
+    freedom = x.size - 2
+    misfit = math.sqrt(float(np.sum((residuals * weights) ** 2)) / freedom) if freedom else math.nan
+    varied = polynomial.polyfit(x, resampled, 1, w=weights)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(varied, [tail, 1 - tail], axis=1)
+    widening = np.fmax(misfit, 1)
+    low, high = found + (low - found) * widening, found + (high - found) * widening
+    intervals = (Interval(float(low[0]), float(high[0])), Interval(float(low[1]), float(high[1])))
+    return (float(found[0]), float(found[1])), intervals, misfit, residuals

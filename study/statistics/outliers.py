@@ -1,0 +1,118 @@
+"""Outliers: samples classified by Tukey's fences, as criterion does. They are counted and shown, never dropped.
+
+The fences are at 1.5 (mild) and 3 (severe) interquartile ranges below the first and above the third quartile; a sample
+is outside if it is strictly beyond. Source: criterion.rs 0.5, ``src/stats/univariate/outliers/tukey.rs``.
+
+One thing differs: where more than half of the samples are in one tick of the clock, their interquartile range is 0, and
+each neighbour of that tick would be a severe outlier. So the range is taken to be one tick at least.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...status import InvalidArgumentError
+from .tick import tick_of
+
+__all__ = ["OutlierClass", "OutlierCounts", "Outliers", "classify"]
+
+_MILD = 1.5
+_SEVERE = 3.0
+
+
+class OutlierClass(enum.IntEnum):
+    """On which side of which fence a sample is."""
+
+    LOW_SEVERE = -2
+    LOW_MILD = -1
+    NORMAL = 0
+    HIGH_MILD = 1
+    HIGH_SEVERE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class OutlierCounts:
+    """How many samples are in each class."""
+
+    low_severe: int
+    low_mild: int
+    normal: int
+    high_mild: int
+    high_severe: int
+
+    @property
+    def outliers(self) -> int:
+        """All that are not normal."""
+        return self.low_severe + self.low_mild + self.high_mild + self.high_severe
+
+    @property
+    def total(self) -> int:
+        """All that were classified: those that are numbers."""
+        return self.outliers + self.normal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outliers:
+    """The classes of samples.
+
+    Attributes:
+        classes: int8, an ``OutlierClass`` for each sample, in the samples' order; ``NORMAL`` for NaN, which is in no
+            count.
+        fences: low severe, low mild, high mild, high severe, in the samples' unit.
+        counts: of the classes.
+    """
+
+    classes: NDArray[np.int8]
+    fences: tuple[float, float, float, float]
+    counts: OutlierCounts
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """True for each sample that is an outlier, mild or severe."""
+        return np.not_equal(self.classes, OutlierClass.NORMAL)
+
+    @property
+    def severe(self) -> NDArray[np.bool_]:
+        """True for each sample that is a severe outlier."""
+        return np.equal(np.abs(self.classes), OutlierClass.HIGH_SEVERE)
+
+
+def classify(values: ArrayLike) -> Outliers:
+    """Classify samples by Tukey's fences.
+
+    Args:
+        values: one-dimensional, of any unit; NaNs are no outliers and not counted.
+
+    Returns:
+        Classes, fences and counts; see ``Outliers``.
+
+    Raises:
+        InvalidArgumentError: no sample is a number, or ``values`` has not one dimension.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim != 1:
+        raise InvalidArgumentError(f"samples to classify have one dimension, got shape {numbers.shape}")
+    known = numbers[~np.isnan(numbers)]
+    if not known.size:
+        raise InvalidArgumentError(f"of {numbers.size} samples to classify, none is a number; at least one is needed")
+    first, third = np.quantile(known, [0.25, 0.75])
+    spread = max(third - first, tick_of(known))
+    low_severe, low_mild = first - _SEVERE * spread, first - _MILD * spread
+    high_mild, high_severe = third + _MILD * spread, third + _SEVERE * spread
+    # Comparisons with NaN are false, so a NaN adds up to NORMAL.
+    above = (numbers > high_mild).astype(np.int8) + (numbers > high_severe)
+    below = (numbers < low_mild).astype(np.int8) + (numbers < low_severe)
+    classes = (above - below).astype(np.int8)
+    count = {one: int(np.count_nonzero(classes == one)) for one in OutlierClass}
+    counts = OutlierCounts(
+        low_severe=count[OutlierClass.LOW_SEVERE],
+        low_mild=count[OutlierClass.LOW_MILD],
+        normal=count[OutlierClass.NORMAL] - (numbers.size - known.size),
+        high_mild=count[OutlierClass.HIGH_MILD],
+        high_severe=count[OutlierClass.HIGH_SEVERE],
+    )
+    return Outliers(classes, (float(low_severe), float(low_mild), float(high_mild), float(high_severe)), counts)

@@ -1,0 +1,125 @@
+"""Summaries: what is said about the samples of a point.
+
+The median leads: preemptions and clock ramps make times longer and never shorter, so the mean measures the disturbance
+as much as the work. Mean and minimum are given beside it. Statistics are NumPy's and SciPy's; intervals are by
+bootstrap (``bootstrap``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...status import InvalidArgumentError
+from .bootstrap import Interval, bootstrap
+from .outliers import OutlierCounts, classify
+
+__all__ = ["QUANTILES", "Summary", "summarize"]
+
+QUANTILES: Final[Mapping[str, float]] = {"p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+"""The upper quantiles, by name."""
+
+# A quantile is given where this many samples are expected beyond it: their number is then within about a third of what
+# it should be (Poisson: 1 / sqrt(10)), and a tail that one preemption makes cannot pass for the distribution's.
+_BEYOND = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is said about samples; times are in the samples' unit.
+
+    Attributes:
+        count: samples that are numbers; all figures are of them.
+        missing: samples that are NaN.
+        median, q1, q3: the quartiles, by linear interpolation.
+        iqr: ``q3 - q1``.
+        minimum, maximum, mean: of the samples.
+        standard_deviation: of the samples (``ddof=1``); NaN for one sample.
+        confidence: level of the intervals.
+        median_interval, mean_interval: by bootstrap; NaN for one sample.
+        relative_error: relative standard error of the median, by bootstrap: a fraction; NaN for one sample.
+        resampled: what the bootstrap drew: ``"samples"``, ``"blocks"``, or ``"few blocks"``; see ``bootstrap``.
+        quantiles: of ``QUANTILES`` those for which there are samples enough: ten beyond, so 100 for p90, 10 000 for
+            p99.9.
+        outliers: how many are beyond Tukey's fences.
+    """
+
+    count: int
+    missing: int
+    median: float
+    q1: float
+    q3: float
+    iqr: float
+    minimum: float
+    maximum: float
+    mean: float
+    standard_deviation: float
+    confidence: float
+    median_interval: Interval
+    mean_interval: Interval
+    relative_error: float
+    resampled: Literal["samples", "blocks", "few blocks"]
+    quantiles: Mapping[str, float]
+    outliers: OutlierCounts
+
+
+def summarize(
+    values: ArrayLike, *, confidence: float = 0.95, blocks: ArrayLike | None = None, seed: int = 0
+) -> Summary:
+    """Summarize the samples of a point.
+
+    Args:
+        values: one-dimensional, such as nanoseconds; NaNs are left out and counted.
+        confidence: level of the intervals, between 0 and 1.
+        blocks: for each sample the block (turn) that it was taken in; samples of a block are correlated, and intervals
+            honour that. ``None`` takes samples as independent.
+        seed: of the bootstrap.
+
+    Returns:
+        The figures; see ``Summary``.
+
+    Raises:
+        InvalidArgumentError: no sample is a number, one is infinite, ``values`` or ``blocks`` has the wrong shape, or
+            ``confidence`` is not between 0 and 1.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim != 1:
+        raise InvalidArgumentError(f"samples to summarize have one dimension, got shape {numbers.shape}")
+    if not 0 < confidence < 1:
+        raise InvalidArgumentError(f"confidence is between 0 and 1, such as 0.95; got {confidence!r}")
+    known = ~np.isnan(numbers)
+    count = int(known.sum())
+    if not count:
+        what = f"all {numbers.size} are NaN" if numbers.size else "there are none"
+        raise InvalidArgumentError(f"at least one sample that is a number is needed to summarize; {what}")
+    labels = None if blocks is None else np.asarray(blocks)
+    if labels is not None and labels.shape != numbers.shape:
+        raise InvalidArgumentError(f"blocks name the block of each of {numbers.size} samples, got shape {labels.shape}")
+    numbers, labels = numbers[known], None if labels is None else labels[known]
+    of_median = bootstrap(numbers, "median", blocks=labels, seed=seed)
+    of_mean = bootstrap(numbers, "mean", blocks=labels, seed=seed)
+    q1, q3 = (float(one) for one in np.quantile(numbers, [0.25, 0.75]))
+    enough = {name: level for name, level in QUANTILES.items() if round(count * (1 - level), 6) >= _BEYOND}
+    return Summary(
+        count=count,
+        missing=known.size - count,
+        median=of_median.estimate,
+        q1=q1,
+        q3=q3,
+        iqr=q3 - q1,
+        minimum=float(numbers.min()),
+        maximum=float(numbers.max()),
+        mean=of_mean.estimate,
+        standard_deviation=float(np.std(numbers, ddof=1)) if count > 1 else float("nan"),
+        confidence=confidence,
+        median_interval=of_median.interval(confidence),
+        mean_interval=of_mean.interval(confidence),
+        relative_error=of_median.relative_error,
+        resampled=of_median.resampled,
+        quantiles={name: float(np.quantile(numbers, level)) for name, level in enough.items()},
+        outliers=classify(numbers).counts,
+    )

@@ -1,0 +1,61 @@
+"""The devices of a run: each opened once for each way of opening it that its points ask for."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from ...hal_vulkan import Device as HalDevice
+from ...hal_vulkan import PlanOptions, shared_driver
+from ...runtime.device import Device
+
+__all__ = ["DevicePool"]
+
+
+class DevicePool:
+    """Opens devices and closes them together.
+
+    Pipelines are not kept on disk, so that the first call of a kernel costs what it costs. Thread rule: one thread at a time.
+
+    Args:
+        validation: turn the validation layers on; ``None`` asks ``PUMICE_VALIDATION``.
+    """
+
+    def __init__(self, *, validation: bool | None = None) -> None:
+        self._validation = validation
+        self._devices: dict[tuple[str, PlanOptions], Device] = {}
+
+    def open(self, uri: str, options: PlanOptions | None = None) -> Device:
+        """The device of a URI, made with these options; the one opened before, where there is one.
+
+        Raises:
+            NotFoundError: no such device; the message lists those that exist.
+            UnavailableError: no Vulkan, or the device cannot be opened so.
+        """
+        wanted = options or PlanOptions()
+        key = (uri, wanted)
+        found = self._devices.get(key)
+        if found is None or found.is_closed or found.hal.lost is not None:
+            if found is not None:
+                found.close()
+            found = self._devices[key] = self.open_new(uri, wanted)
+        return found
+
+    def open_new(self, uri: str, options: PlanOptions | None = None, *, persistent_cache: bool = False) -> Device:
+        """A device of its own, which the caller closes."""
+        driver = shared_driver(validation=self._validation)
+        index = driver.select(uri or None)
+        return Device(HalDevice(driver, index, options=options or PlanOptions(), persistent_cache=persistent_cache))
+
+    def close(self) -> None:
+        """Closes all; idempotent."""
+        for device in self._devices.values():
+            device.close()
+        self._devices.clear()
+
+    def __enter__(self) -> DevicePool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

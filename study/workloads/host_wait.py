@@ -1,0 +1,60 @@
+"""How the host learns that a submission is done: by sleeping in the driver, by asking again and again, or through another thread."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
+from ...status import DeadlineExceededError
+
+__all__ = ["HostWait", "ThreadWait"]
+
+HostWait: TypeAlias = Literal["host", "thread", "poll"]
+
+
+class ThreadWait:
+    """A thread that sleeps in vkWaitSemaphores for others and wakes them: what an event loop or a notifier costs.
+
+    Thread rule: one waiter at a time.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: deque[tuple[PreparedSubmission, int, float]] = deque()
+        self._asked = threading.Semaphore(0)
+        self._answered = threading.Semaphore(0)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="pumice study wait", daemon=True)
+        self._thread.start()
+
+    def wait(self, submission: PreparedSubmission, number: int, timeout: float, clock: Callable[[], int]) -> int:
+        """Sleeps until the thread has seen the submission done; the host's time right after."""
+        self._wanted.append((submission, number, timeout))
+        self._asked.release()
+        done = self._answered.acquire(timeout=timeout + 10)
+        awake = clock()
+        if not done:
+            raise DeadlineExceededError(f"the waiting thread did not answer within {timeout + 10:g} s")
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return awake
+
+    def _run(self) -> None:
+        while True:
+            self._asked.acquire()
+            if not self._wanted:
+                return
+            submission, number, timeout = self._wanted.popleft()
+            try:
+                submission.wait(number, timeout)
+            except BaseException as error:
+                self._error = error
+            self._answered.release()
+
+    def close(self) -> None:
+        """Ends the thread; idempotent."""
+        self._asked.release()
+        self._thread.join(5)

@@ -1,0 +1,424 @@
+"""A kernel, dispatched in command buffers: how many, how deep, with what between them, and how the host waits.
+
+What is timed is Vulkan: between two readings of the clock there is one native call (``PreparedSubmission``). With ``calls = "hal"`` it is
+pumice's own queue and semaphore instead, with ``"kernel"`` a call of the kernel with arrays on the device.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any, Final
+
+import numpy as np
+
+from ... import shaders
+from ...hal_vulkan import Buffer, CommandBuffer, PlanOptions
+from ...hal_vulkan.commands.pipeline import BoundSets
+from ...hal_vulkan.commands.timestamps import elapsed_ticks
+from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
+from ...runtime.arrays.array import DeviceArray
+from ...runtime.device import Device
+from ...runtime.kernels.kernel import Kernel, PreparedDispatch
+from ...runtime.kernels.shader_source import load_shader
+from ...runtime.values.parse import parse_value
+from ...status import InvalidArgumentError, UnavailableError
+from ..definition.inputs import make_arrays
+from .cache_sweep import CacheSweep
+from .clock import RawSample
+from .host_wait import ThreadWait
+from .planted_sleep import PlantedSleep
+from .workload import Surroundings
+
+__all__ = ["KernelWorkload", "kernel_code"]
+
+_BUILTIN: Final = "builtin:"
+_ADDRESS: Final = struct.Struct("<Q")
+_WORD: Final = struct.Struct("<I")
+_MAX_QUEUES: Final = 64
+
+
+def kernel_code(settings: Mapping[str, Any], around: Surroundings, minor: int) -> tuple[bytes, str]:
+    """SPIR-V and a name for the ``source`` of a target.
+
+    Raises:
+        NotFoundError: no such file or built-in kernel.
+        InvalidArgumentError: neither GLSL nor SPIR-V, or GLSL that does not compile.
+    """
+    source = str(settings["source"])
+    if source.startswith(_BUILTIN):
+        name = source.removeprefix(_BUILTIN)
+        return shaders.spirv(name), name.rpartition("/")[2]
+    return load_shader(around.folder / source, defines=settings.get("defines") or {}, include_dirs=(), minor=minor)
+
+
+class KernelWorkload:
+    """One kernel in one setting; ``settings`` are those of kind ``kernel`` in ``target_settings``."""
+
+    def __init__(self, settings: Mapping[str, Any], around: Surroundings, *, flush_bytes: int | None = None) -> None:
+        self._settings = settings
+        self._around = around
+        self.device: Device = around.pool.open(around.uri, _plan(settings))
+        self._clock = around.clock
+        self._addresses = settings["descriptors"] == "address"
+        if self._addresses and not self.device.hal.allocator.device_addresses:
+            raise UnavailableError(
+                f'{self.device.name} has no device addresses (bufferDeviceAddress); use descriptors "sets" or "push"'
+            )
+        self._code, self._name = kernel_code(settings, around, self.device.profile.api_version[1])
+        self._queues = self.device.hal.queues[: settings["queues"]]
+        if len(self._queues) < settings["queues"] or any(q.family != self._queues[0].family for q in self._queues):
+            count = sum(q.family == self._queues[0].family for q in self.device.hal.queues)
+            raise UnavailableError(
+                f"{self.device.name} has {count} compute queue(s), {settings['queues']} were asked for"
+            )
+        bits = self.device.profile.queue_families[self._queues[0].family].timestamp_valid_bits
+        self._timed = settings["timestamps"] != "none" and bits > 0
+        self._batch: int = settings["batch"]
+        self._dispatches: int = self._batch * settings["command_buffers"] * settings["in_flight"]
+        self._barrier: str = "single" if self._batch == 1 and self._dispatches == 1 else settings["barrier"]
+        self._sleep = PlantedSleep(settings)
+        self._kernel: Kernel | None = None
+        self._dispatch: PreparedDispatch | None = None
+        self._arrays: list[DeviceArray] = []
+        self._inputs: tuple[np.ndarray, ...] = ()
+        self._outputs: list[np.ndarray] = []
+        self._ranges: list[tuple[Buffer, ...]] = []
+        self._wholes: list[Buffer] = []
+        self._turns: list[tuple[tuple[Buffer, ...], bytes]] = []
+        self._turn = 0
+        self._commands: list[CommandBuffer] = []
+        self._submissions: list[PreparedSubmission] = []
+        self._indirect: Buffer | None = None
+        self._stage = ""
+        self._number = 0
+        # One a queue: payloads of a semaphore only go up, and queues end in any order.
+        self._done = [self.device.hal.create_semaphore(0, "study") for _ in self._queues]
+        self._thread = ThreadWait() if settings["wait"] == "thread" else None
+        self._sweep: CacheSweep | None = None
+        try:
+            # What is not part of a first call: spirv-val, which checks a module once, and the inputs.
+            self.device.hal.create_executable(self._code).close()
+            self._inputs = make_arrays(settings["bindings"], settings["dtype"], around.folder, around.seed)
+            self._arrays = [self.device.asarray(array) for array in self._inputs]
+            self._make_ranges(settings["ranges"])
+            self._outputs = [np.empty_like(array) for array in self._inputs]
+            if settings["cache"] == "cold":
+                self._sweep = CacheSweep(self.device, flush_bytes)
+        except BaseException:
+            self.close()
+            raise
+
+    # -- making --------------------------------------------------------------------------------------
+
+    def _make_ranges(self, count: int) -> None:
+        """``count`` ranges of one buffer for each binding, each with its inputs; none where the arrays themselves are enough."""
+        if count == 1 or not self._inputs:
+            return
+        hal, limits = self.device.hal, self.device.profile.limits
+        unit = max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment, 16)
+        columns = []
+        for array in self._arrays:
+            stride = -(-array.nbytes // unit) * unit
+            whole = hal.create_buffer(stride * count)
+            self._wholes.append(whole)
+            for index in range(count):
+                hal.compute_queue.copy(array.buffer, whole, array.nbytes, target_offset=index * stride)
+            columns.append([whole.subspan(index * stride, array.nbytes) for index in range(count)])
+        hal.compute_queue.wait_idle()
+        self._ranges = list(zip(*columns, strict=True))
+
+    def _make(self) -> None:
+        """The kernel and its commands."""
+        settings = self._settings
+        kernel = self._kernel = Kernel(
+            self.device,
+            self._code,
+            name=self._name,
+            entry_point=settings["entry_point"],
+            specialization=_specialization(settings["specialization"]),
+            subgroup_size=settings["subgroup_size"],
+        )
+        groups = settings["groups"]
+        groups = tuple(groups) if isinstance(groups, list) else groups
+        if self._addresses:
+            if groups is None:
+                raise InvalidArgumentError(f"{self._name}: give groups, which cannot be inferred without bindings")
+            push = b"".join(_ADDRESS.pack(array.buffer.device_address) for array in self._arrays)
+            rest = b"".join(_WORD.pack(int(word)) for word in settings["push"] or ())
+            self._dispatch = kernel.prepare(groups=groups, push=push + rest)
+            self._turns = [
+                ((), b"".join(_ADDRESS.pack(buffer.device_address) for buffer in buffers) + rest)
+                for buffers in self._ranges
+            ]
+        else:
+            arrays = [_viewed(array, p.dtype) for array, p in zip(self._arrays, kernel.parameters, strict=False)]
+            arrays += self._arrays[len(arrays) :]
+            if not arrays and groups is None:
+                groups = 1
+            self._arrays = arrays
+            self._dispatch = kernel.prepare(*arrays, groups=groups, push=_push(settings["push"]))
+            self._turns = [(buffers, self._dispatch.push) for buffers in self._ranges]
+
+    def _make_commands(self) -> None:
+        settings, hal = self._settings, self.device.hal
+        dispatch = self._dispatch
+        assert dispatch is not None
+        if settings["indirect"]:
+            self._indirect = hal.create_buffer(12)
+            hal.compute_queue.update(self._indirect, struct.pack("<3I", *dispatch.groups))
+            hal.compute_queue.wait_idle()
+        per = settings["command_buffers"]
+        depth = settings["in_flight"]
+        for index in range(depth):
+            queue = self._queues[index % len(self._queues)]
+            group = []
+            for place in range(per):
+                # A span costs time itself: only the first and the last command buffer of a queue's work carry one.
+                edge = (place == 0 and index < len(self._queues)) or (
+                    place == per - 1 and index >= depth - len(self._queues)
+                )
+                timing: Any = False
+                if self._timed and (edge or settings["timestamps"] == "each"):
+                    timing = "span" if settings["timestamps"] == "span" else True
+                commands = hal.create_command_buffer(timing=timing, name=self._name)
+                self._commands.append(commands)
+                group.append(commands)
+            self._submissions.append(PreparedSubmission(queue, group, clock=self._clock))
+
+    def _record(self) -> None:
+        for commands in self._commands:
+            self._record_one(commands)
+
+    def _record_one(self, commands: CommandBuffer) -> None:
+        dispatch, indirect = self._dispatch, self._indirect
+        assert dispatch is not None
+        pipeline, buffers, groups, push = dispatch
+        turns = self._turns
+        commands.begin()
+        barrier = self._settings["barrier"] == "between"
+        # Bound once, as by any program: descriptors bound anew for each dispatch would be part of what a dispatch more costs.
+        with closing(pipeline.bind(buffers)) as bound:
+            bindings: BoundSets | Sequence[Buffer] = bound
+            for index in range(self._batch):
+                if index and barrier:
+                    commands.execution_barrier()
+                if turns:
+                    self._turn += 1
+                    bindings, push = turns[self._turn % len(turns)]
+                if indirect is None:
+                    commands.dispatch(pipeline, bindings, groups, push)
+                else:
+                    commands.dispatch_indirect(pipeline, bindings, indirect, 0, push)
+        commands.end()
+
+    # -- running -------------------------------------------------------------------------------------
+
+    def first(self) -> RawSample:
+        """Makes the pipeline, records, and runs once."""
+        before = self._around.count_preemptions()
+        begin = self._clock()
+        self._make()
+        created = self._clock()
+        self._make_commands()
+        self._record()
+        recorded = self._clock()
+        return self._run(begin, before, created=created, recorded=recorded)
+
+    def sample(self) -> RawSample:
+        """One run."""
+        settings, clock = self._settings, self._clock
+        if self._sweep is not None:
+            self._sweep.run()
+        before = self._around.count_preemptions()
+        begin = clock()
+        updated = recorded = -1
+        if settings["update"]:
+            self._update()
+            self._sleep.at_end_of("update")
+            updated = clock()
+        if settings["record"] == "each":
+            self._record()
+            self._sleep.at_end_of("record")
+            recorded = clock()
+        return self._run(begin, before, updated=updated, recorded=recorded)
+
+    def _run(self, begin: int, before: int, *, created: int = -1, updated: int = -1, recorded: int = -1) -> RawSample:
+        settings = self._settings
+        match settings["calls"]:
+            case "native":
+                called, returned, awake = self._run_native()
+            case "hal":
+                called, returned, awake = self._run_hal()
+            case _:
+                called, returned, awake = self._run_kernel()
+        if self._sleep.is_in("wake"):
+            self._sleep.at_end_of("wake")
+            awake = self._clock()
+        done = -1
+        if settings["read"]:
+            self._read()
+            self._sleep.at_end_of("read")
+            done = self._clock()
+        preemptions = -1 if before < 0 else self._around.count_preemptions() - before
+        for queue in self._queues:
+            queue.retire()
+        if created < 0 and updated < 0 and recorded < 0:
+            begin = called
+        device_begin, device_end = self._ticks()
+        return RawSample(
+            begin,
+            created,
+            updated,
+            recorded,
+            called,
+            returned,
+            awake,
+            done,
+            device_begin,
+            device_end,
+            self._dispatches,
+            preemptions,
+            self._stage,
+            self._barrier,
+        )
+
+    def _run_native(self) -> tuple[int, int, int]:
+        timeout = self._around.timeout
+        if len(self._submissions) == 1 and self._settings["wait"] == "host":
+            return self._submissions[0].run(timeout)
+        called = -1
+        numbers: dict[PreparedSubmission, int] = {}
+        for submission in self._submissions:
+            number, before, returned = submission.submit()
+            if called < 0:
+                called = before
+            numbers[submission] = number
+        awake = returned
+        # The last one of each queue; those before it are done then.
+        for submission in self._submissions[-len(self._queues) :]:
+            number = numbers[submission]
+            if self._thread is not None:
+                awake = self._thread.wait(submission, number, timeout, self._clock)
+            elif self._settings["wait"] == "poll":
+                awake = submission.poll(number, timeout)
+            else:
+                awake = submission.wait(number, timeout)
+        return called, returned, awake
+
+    def _run_hal(self) -> tuple[int, int, int]:
+        clock, done = self._clock, self._done
+        per = self._settings["command_buffers"]
+        called = clock()
+        for index, submission in enumerate(self._submissions):
+            self._number += 1
+            signals = ((done[index % len(done)], self._number),)
+            submission.queue.submit(self._commands[index * per : (index + 1) * per], signals=signals)
+        returned = clock()
+        for semaphore in done:
+            semaphore.wait(semaphore.scheduled, self._around.timeout)
+        return called, returned, clock()
+
+    def _run_kernel(self) -> tuple[int, int, int]:
+        kernel, dispatch, clock = self._kernel, self._dispatch, self._clock
+        assert kernel is not None and dispatch is not None
+        arrays, groups, push = self._arrays, dispatch.groups, dispatch.push or None
+        called = clock()
+        for _ in range(self._dispatches):
+            kernel(*arrays, groups=groups, push=push)
+        returned = clock()
+        self.device.wait(timeout=self._around.timeout)
+        return called, returned, clock()
+
+    def _ticks(self) -> tuple[int, int]:
+        """First begin and last end of the device, in ticks; -1 without."""
+        if not self._timed or self._settings["calls"] == "kernel":
+            return -1, -1
+        first = last = -1
+        bits = self.device.profile.queue_families[self._queues[0].family].timestamp_valid_bits
+        half = 1 << (bits - 1)
+        for commands in self._commands:
+            recorder = commands.timestamps
+            if recorder is None:
+                continue
+            self._stage = recorder.stage
+            ticks = recorder.read_ticks()
+            # Of two times the earlier one is less than half a wrap behind.
+            if first < 0 or elapsed_ticks(ticks[0], first, bits) < half:
+                first = ticks[0]
+            if last < 0 or elapsed_ticks(last, ticks[-1], bits) < half:
+                last = ticks[-1]
+        return first, last
+
+    def _update(self) -> None:
+        for array, data in zip(self._arrays, self._inputs, strict=True):
+            self.device.upload(data, array)
+
+    def _read(self) -> None:
+        assert self._kernel is not None
+        for index, (array, out) in enumerate(zip(self._arrays, self._outputs, strict=True)):
+            # Nothing says of an address what the kernel does with it.
+            if self._addresses or self._kernel.parameters[index].written:
+                self.device.download(array.buffer, out)
+
+    def results(self) -> tuple[np.ndarray, ...]:
+        """What all bindings hold now: an array each, of shape ``(ranges, *shape)`` where they rotate through ranges."""
+        if not self._ranges:
+            return tuple(array.numpy() for array in self._arrays)
+        columns = []
+        for buffers, like in zip(zip(*self._ranges, strict=True), self._inputs, strict=True):
+            found = np.empty((len(buffers), *like.shape), like.dtype)
+            for row, buffer in zip(found, buffers, strict=True):
+                self.device.download(buffer, row)
+            columns.append(found)
+        return tuple(columns)
+
+    def close(self) -> None:
+        """Gives everything back; idempotent."""
+        if self._thread is not None:
+            self._thread.close()
+            self._thread = None
+        for commands in self._commands:
+            commands.close()
+        self._commands, self._submissions = [], []
+        if self._kernel is not None:
+            self._kernel.close()
+        if self._sweep is not None:
+            self._sweep.close()
+            self._sweep = None
+        for array in self._arrays:
+            array.close()
+        for whole in self._wholes:
+            whole.close()
+        if self._indirect is not None:
+            self._indirect.close()
+        for semaphore in self._done:
+            semaphore.close()
+
+
+def _plan(settings: Mapping[str, Any]) -> PlanOptions:
+    push = {"auto": None, "sets": False, "push": True, "address": None}[settings["descriptors"]]
+    # More than may be asked for are more than any device has: that is said once the device is known.
+    queues = min(settings["queues"], _MAX_QUEUES)
+    return PlanOptions(robust_buffer_access=settings["robust"], push_descriptors=push, max_compute_queues=queues)
+
+
+def _specialization(values: Mapping[str, Any]) -> dict[int | str, Any]:
+    return {int(name) if name.isdecimal() else name: value for name, value in values.items()}
+
+
+def _push(value: object) -> Mapping[str, Any] | Sequence[Any] | None:
+    if isinstance(value, Mapping):
+        return dict(value) or None
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return None
+    return [parse_value(one) if isinstance(one, str) else one for one in value] or None
+
+
+def _viewed(array: DeviceArray, declared: np.dtype[np.generic] | None) -> DeviceArray:
+    """A signless integer has the sign that the shader declares, as on the command line."""
+    dtype = array.dtype
+    if declared is not None and {dtype.kind, declared.kind} == {"i", "u"} and dtype.itemsize == declared.itemsize:
+        return array.view(declared)
+    return array

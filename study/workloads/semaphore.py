@@ -1,0 +1,128 @@
+"""Waking: from a signal of the host's to a thread that waits for it going on.
+
+``wake`` (and ``total``) is from before vkSignalSemaphore to the last of the waiters awake. Signals of a device are measured by kind ``kernel``
+with the empty kernel: its ``wake`` begins where the device has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...hal_vulkan import TimelineSemaphore
+from ...runtime.device import Device
+from ...status import DeadlineExceededError
+from .clock import RawSample
+from .workload import Surroundings
+
+__all__ = ["SemaphoreWorkload"]
+
+
+class SemaphoreWorkload:
+    """A semaphore and who waits for it; ``settings`` are those of kind ``semaphore`` in ``target_settings``."""
+
+    def __init__(self, settings: Mapping[str, Any], around: Surroundings) -> None:
+        self.device: Device = around.pool.open(around.uri)
+        self._around = around
+        self._clock = around.clock
+        self._semaphore: TimelineSemaphore = self.device.hal.create_semaphore(0, "study")
+        self._value = 0
+        self._ready = threading.Semaphore(0)
+        self._awake: list[int] = []
+        self._go: list[threading.Semaphore] = []
+        self._threads: list[threading.Thread] = []
+        self._ended = False
+        self._error: BaseException | None = None
+        wait: Callable[[int], int] = getattr(self, f"_wait_{settings['wait']}")
+        self._asyncio = settings["wait"] == "asyncio"
+        for index in range(settings["waiters"]):
+            go = threading.Semaphore(0)
+            self._go.append(go)
+            thread = threading.Thread(
+                target=self._run, args=(go, wait), name=f"pumice study waiter {index}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def _run(self, go: threading.Semaphore, wait: Callable[[int], int]) -> None:
+        while True:
+            go.acquire()
+            if self._ended:
+                return
+            try:
+                self._awake.append(wait(self._value))
+            except BaseException as error:
+                self._error = error
+            self._ready.release()
+
+    # Each tells that it is about to wait, waits, and returns the host's time after.
+
+    def _wait_host(self, value: int) -> int:
+        self._ready.release()
+        self._semaphore.wait(value, self._around.timeout)
+        return self._clock()
+
+    def _wait_poll(self, value: int) -> int:
+        self._ready.release()
+        semaphore, end = self._semaphore, time.monotonic() + self._around.timeout
+        while semaphore.query() < value:
+            if time.monotonic() > end:
+                raise DeadlineExceededError(f"the signal was not seen within {self._around.timeout:g} s")
+        return self._clock()
+
+    def _wait_thread(self, value: int) -> int:
+        done = threading.Event()
+        self._semaphore.notify(value, lambda _: done.set())
+        self._ready.release()
+        done.wait(self._around.timeout)
+        return self._clock()
+
+    def _wait_asyncio(self, value: int) -> int:
+        async def wait() -> int:
+            asyncio.get_running_loop().call_soon(self._ready.release)
+            await self._semaphore.at(value)
+            return self._clock()
+
+        return asyncio.run(wait())
+
+    def first(self) -> RawSample:
+        """As any other."""
+        return self.sample()
+
+    def sample(self) -> RawSample:
+        """One signal."""
+        clock, count, limit = self._clock, len(self._threads), self._around.timeout
+        self._value += 1
+        self._awake.clear()
+        for go in self._go:
+            go.release()
+        self._acquire(count, limit)
+        # Whoever said so is not asleep yet.
+        time.sleep(0.0005)
+        before = self._around.count_preemptions()
+        called = clock()
+        self._semaphore.signal(self._value)
+        self._acquire(count, limit)
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        after = -1 if before < 0 else self._around.count_preemptions() - before
+        return RawSample(called, awake=max(self._awake), preemptions=after)
+
+    def _acquire(self, count: int, limit: float) -> None:
+        for _ in range(count):
+            if not self._ready.acquire(timeout=limit):
+                raise DeadlineExceededError(f"a waiting thread did not answer within {limit:g} s")
+
+    def close(self) -> None:
+        """Ends the threads; idempotent."""
+        if not self._ended:
+            self._ended = True
+            for go in self._go:
+                go.release()
+            for thread in self._threads:
+                thread.join(5)
+            self._semaphore.close()

@@ -1,0 +1,248 @@
+"""The pipeline cache on disk: kept, read again, and ignored where it is damaged or not ours."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from pumice import shaders
+from pumice.files import cache_directory
+from pumice.hal_vulkan.commands.pipeline import ComputePipeline
+from pumice.hal_vulkan.commands.pipeline_cache import PipelineCache
+from pumice.hal_vulkan.device import Device
+from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.vulkan.functions import DeviceFunctions
+
+pytestmark = pytest.mark.vulkan
+
+
+@pytest.fixture(autouse=True)
+def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("PUMICE_CACHE", raising=False)
+    return tmp_path / "cache"
+
+
+@pytest.fixture(autouse=True)
+def driver_that_caches(driver: Driver, own_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the cache grow with each new pipeline where the driver's own does not.
+
+    Mesa's lavapipe gives out a header and nothing else, so there would never be anything to keep.
+    """
+    with Device(driver, persistent_cache=False) as device:
+        before = device.pipeline_cache._data()
+        device.create_pipeline(shaders.spirv("mul")).close()
+        if device.pipeline_cache._data() != before:
+            return
+    header = len(before)
+    grown: dict[int, bytes] = {}
+    real_create, real_data, real_init = PipelineCache._create, PipelineCache._data, ComputePipeline.__init__
+
+    def create(self: PipelineCache, data: bytes) -> object:
+        grown[id(self)] = data[header:]
+        return real_create(self, data)
+
+    def data(self: PipelineCache) -> bytes:
+        return real_data(self) + grown.get(id(self), b"")
+
+    def init(self: ComputePipeline, device: Device, code: object, *arguments: object, **options: object) -> None:
+        real_init(self, device, code, *arguments, **options)  # type: ignore[arg-type]
+        entry = hashlib.sha256(repr((self.interface, self.local_size)).encode()).digest()
+        if entry not in grown[id(device.pipeline_cache)]:
+            grown[id(device.pipeline_cache)] += entry
+
+    monkeypatch.setattr(PipelineCache, "_create", create)
+    monkeypatch.setattr(PipelineCache, "_data", data)
+    monkeypatch.setattr(ComputePipeline, "__init__", init)
+
+
+def make(driver: Driver, *names: str) -> Path:
+    """Makes pipelines on a fresh device and returns the path of its cache."""
+    with Device(driver) as device:
+        for name in names or ("mul", "examples/saxpy"):
+            device.create_pipeline(shaders.spirv(name)).close()
+        path = device.pipeline_cache.path
+        assert path is not None
+    return path
+
+
+def given_to_the_driver(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sizes of the initial data that the driver is handed, one a cache made."""
+    sizes: list[int] = []
+    real = PipelineCache._create
+
+    def spy(self: PipelineCache, data: bytes) -> object:
+        sizes.append(len(data))
+        return real(self, data)
+
+    monkeypatch.setattr(PipelineCache, "_create", spy)
+    return sizes
+
+
+def test_it_is_kept_and_read_again(driver: Driver, own_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make(driver)
+    assert path.is_file() and own_directory in path.parents
+    assert driver.profiles[0].device_uuid in path.name and driver.profiles[0].driver_uuid in path.name
+    raw = path.read_bytes()
+    assert hashlib.sha256(raw[42:]).digest() == raw[10:42]
+    sizes = given_to_the_driver(driver, monkeypatch)
+    stamp = path.stat().st_mtime_ns
+    make(driver)
+    assert sizes == [len(raw) - 42]
+    # Nothing new was made, so nothing is written.
+    assert path.stat().st_mtime_ns == stamp and path.read_bytes() == raw
+    make(driver, "examples/reduction")
+    assert sizes[1:] == [sizes[0]] and len(path.read_bytes()) > len(raw)
+    assert [p.name for p in path.parent.iterdir()] == [path.name], "temporary files are left"
+
+
+def damage(kind: str, raw: bytes) -> bytes:
+    return {
+        "empty": b"",
+        "short": raw[:5],
+        "header only": raw[:42],
+        "truncated": raw[: len(raw) // 2],
+        "one byte less": raw[:-1],
+        "one byte more": raw + b"\0",
+        "one bit": raw[:-3] + bytes([raw[-3] ^ 1]) + raw[-2:],
+        "digest": raw[:20] + bytes([raw[20] ^ 0xFF]) + raw[21:],
+        "magic": b"pumicePC9\n" + raw[10:],
+        "foreign": os.urandom(5000),
+        "text": b"this is no pipeline cache\n" * 100,
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "empty",
+        "short",
+        "header only",
+        "truncated",
+        "one byte less",
+        "one byte more",
+        "one bit",
+        "digest",
+        "magic",
+        "foreign",
+        "text",
+    ],
+)
+def test_damage_is_ignored_and_rebuilt(
+    driver: Driver, kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = make(driver)
+    raw = path.read_bytes()
+    path.write_bytes(damage(kind, raw))
+    sizes = given_to_the_driver(driver, monkeypatch)
+    with caplog.at_level(logging.WARNING, "pumice.pipeline_cache"):
+        make(driver)
+    assert sizes == [0]
+    assert any("ignored and rebuilt" in record.message for record in caplog.records)
+    rebuilt = path.read_bytes()
+    assert hashlib.sha256(rebuilt[42:]).digest() == rebuilt[10:42] and rebuilt[:10] == raw[:10]
+
+
+def test_data_that_checks_but_that_the_driver_does_not_know(driver: Driver) -> None:
+    path = make(driver)
+    data = bytes(64)
+    path.write_bytes(b"pumicePC1\n" + hashlib.sha256(data).digest() + data)
+    if driver.validation:
+        pytest.skip("the layers report cache data that the driver is free to refuse")
+    make(driver)
+    raw = path.read_bytes()
+    assert hashlib.sha256(raw[42:]).digest() == raw[10:42] and len(raw) > 42 + 64
+
+
+def test_a_driver_that_refuses_the_data(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    make(driver)
+    real = DeviceFunctions.__init__
+
+    def refuse(self: DeviceFunctions, *arguments: object) -> None:
+        real(self, *arguments)  # type: ignore[arg-type]
+        create = self.vkCreatePipelineCache
+        self.vkCreatePipelineCache = lambda d, info, a, h: -1 if info.initialDataSize else create(d, info, a, h)
+
+    monkeypatch.setattr(DeviceFunctions, "__init__", refuse)
+    with caplog.at_level(logging.WARNING, "pumice.pipeline_cache"):
+        make(driver)
+    assert any("refused" in record.message for record in caplog.records)
+
+
+def test_switched_off(driver: Driver, own_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUMICE_CACHE", "0")
+    assert cache_directory() is None
+    with Device(driver) as device:
+        device.create_pipeline(shaders.spirv("mul")).close()
+        assert device.pipeline_cache.path is None and not device.pipeline_cache.save()
+    assert not own_directory.exists()
+    monkeypatch.delenv("PUMICE_CACHE")
+    with Device(driver, persistent_cache=False) as device:
+        device.create_pipeline(shaders.spirv("mul")).close()
+        assert device.pipeline_cache.path is None
+    assert not (own_directory / "pipelines").exists()
+
+
+def test_places_that_cannot_be_written(driver: Driver, own_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_directory.parent.mkdir(exist_ok=True)
+    own_directory.write_text("a file where the folder should be")
+    monkeypatch.setenv("PUMICE_CACHE_DIR", str(own_directory))
+    with Device(driver) as device:
+        device.create_pipeline(shaders.spirv("mul"), None).close()
+        assert not device.pipeline_cache.save()
+
+
+def test_a_disk_that_is_full(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make(driver, "mul")
+    before = path.read_bytes()
+    with Device(driver) as device:
+        device.create_pipeline(shaders.spirv("examples/matmul")).close()
+
+        def full(self: Path, target: Path) -> Path:
+            raise OSError(28, "No space left on device")
+
+        real = Path.replace
+        monkeypatch.setattr(Path, "replace", full)
+        assert not device.pipeline_cache.save()
+        assert path.read_bytes() == before
+        assert [p.name for p in path.parent.iterdir()] == [path.name]
+        monkeypatch.setattr(Path, "replace", real)
+        assert device.pipeline_cache.save() and path.read_bytes() != before
+
+
+def test_save_in_between(driver: Driver) -> None:
+    with Device(driver) as device:
+        assert not device.pipeline_cache.save()
+        device.create_pipeline(shaders.spirv("mul")).close()
+        cache = device.pipeline_cache
+        assert cache.save() and cache.path is not None and cache.path.exists()
+        assert not cache.save()
+
+
+def test_processes_side_by_side_leave_a_whole_file(driver: Driver) -> None:
+    errors: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            for _ in range(4):
+                make(driver, name)
+        except BaseException as error:
+            errors.append(error)
+
+    names = ("mul", "examples/saxpy", "examples/gemv")
+    threads = [threading.Thread(target=work, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    path = make(driver)
+    raw = path.read_bytes()
+    assert hashlib.sha256(raw[42:]).digest() == raw[10:42]

@@ -1,0 +1,215 @@
+"""Memory ranking: IREE's bits, the order on recorded devices, and what is never picked."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pumice.hal_vulkan.instance.profile import DeviceProfile, MemoryHeap, MemoryProperty, MemoryType
+from pumice.hal_vulkan.memory.memory_type import (
+    BufferUsage,
+    MemoryAccess,
+    MemoryTypeFlags,
+    describe_memory_type,
+    rank_memory_types,
+)
+from pumice.status import InvalidArgumentError, PumiceError, ResourceExhaustedError
+
+PROFILES = {
+    path.stem: DeviceProfile.from_json(json.loads(path.read_text(encoding="utf-8")))
+    for path in sorted((Path(__file__).parents[2] / "data" / "profiles").glob("*.json"))
+}
+EVERY = (1 << 32) - 1
+UPLOAD = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.HOST_COHERENT
+READBACK = UPLOAD | MemoryTypeFlags.HOST_CACHED
+SPECIAL = (
+    MemoryProperty.LAZILY_ALLOCATED
+    | MemoryProperty.PROTECTED
+    | MemoryProperty.DEVICE_COHERENT_AMD
+    | MemoryProperty.DEVICE_UNCACHED_AMD
+    | MemoryProperty.RDMA_CAPABLE_NV
+)
+REQUESTS = (
+    MemoryTypeFlags.NONE,
+    MemoryTypeFlags.DEVICE_LOCAL,
+    MemoryTypeFlags.OPTIMAL_FOR_DEVICE,
+    MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE,
+    MemoryTypeFlags.DEVICE_LOCAL | UPLOAD,
+    UPLOAD,
+    READBACK,
+)
+
+
+def rank(profile: DeviceProfile, flags: MemoryTypeFlags, bits: int = EVERY, size: int = 0) -> tuple[int, ...]:
+    return rank_memory_types(profile.memory_types, profile.memory_heaps, bits, flags, size=size)
+
+
+def properties(profile: DeviceProfile, index: int) -> MemoryProperty:
+    return MemoryProperty(profile.memory_types[index].property_flags)
+
+
+def test_composed_bits_are_made_of_their_parts() -> None:
+    assert MemoryTypeFlags.HOST_LOCAL & UPLOAD == UPLOAD
+    assert MemoryTypeFlags.DEVICE_LOCAL & MemoryTypeFlags.DEVICE_VISIBLE
+    assert MemoryTypeFlags.OPTIMAL_FOR_DEVICE == MemoryTypeFlags.OPTIMAL | MemoryTypeFlags.DEVICE_LOCAL
+    assert MemoryTypeFlags.OPTIMAL_FOR_HOST == MemoryTypeFlags.OPTIMAL | MemoryTypeFlags.HOST_LOCAL
+    assert BufferUsage.TRANSFER == BufferUsage.TRANSFER_SOURCE | BufferUsage.TRANSFER_TARGET
+    assert BufferUsage.DISPATCH_STORAGE == BufferUsage.DISPATCH_STORAGE_READ | BufferUsage.DISPATCH_STORAGE_WRITE
+    assert BufferUsage.DISPATCH_IMAGE == BufferUsage.DISPATCH_IMAGE_READ | BufferUsage.DISPATCH_IMAGE_WRITE
+    assert BufferUsage.DISPATCH == (
+        BufferUsage.DISPATCH_INDIRECT_PARAMETERS
+        | BufferUsage.DISPATCH_UNIFORM_READ
+        | BufferUsage.DISPATCH_STORAGE
+        | BufferUsage.DISPATCH_IMAGE
+    )
+    assert BufferUsage.MAPPING == BufferUsage.MAPPING_SCOPED | BufferUsage.MAPPING_ACCESS_RANDOM
+    assert BufferUsage.DEFAULT == BufferUsage.TRANSFER | BufferUsage.DISPATCH_STORAGE
+    assert MemoryAccess.ALL == MemoryAccess.READ | MemoryAccess.WRITE | MemoryAccess.DISCARD
+    assert MemoryAccess.DISCARD_WRITE == MemoryAccess.WRITE | MemoryAccess.DISCARD
+
+
+def test_bits_seen_in_compiled_modules_have_names() -> None:
+    """Constants that the IREE 3.13 compiler writes into modules."""
+    assert MemoryTypeFlags(0x30) == MemoryTypeFlags.DEVICE_LOCAL
+    assert MemoryTypeFlags(0x56) == MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE
+    assert BufferUsage(0xC03) == BufferUsage.DEFAULT
+    assert BufferUsage(0x80C03) == BufferUsage.DEFAULT | BufferUsage.SHARING_IMMUTABLE
+    assert BufferUsage(0x9000C03) == BufferUsage.DEFAULT | BufferUsage.MAPPING
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("flags", REQUESTS, ids=lambda flags: f"{flags:#x}")
+def test_every_recorded_device_answers_every_request(name: str, flags: MemoryTypeFlags) -> None:
+    profile = PROFILES[name]
+    ranked = rank(profile, flags)
+    assert ranked
+    assert len(set(ranked)) == len(ranked)
+    for index in ranked:
+        props = properties(profile, index)
+        assert not props & SPECIAL
+        if flags & UPLOAD:
+            assert props & UPLOAD == UPLOAD  # the two enumerations share these bit values
+    first = properties(profile, ranked[0])
+    if flags & 0x20:
+        assert first & MemoryProperty.DEVICE_LOCAL
+    if flags & MemoryTypeFlags.HOST_CACHED and any(properties(profile, i) & MemoryProperty.HOST_CACHED for i in ranked):
+        assert first & MemoryProperty.HOST_CACHED
+
+
+@pytest.mark.parametrize("name", [n for n, p in PROFILES.items() if p.device_type.name == "DISCRETE"])
+def test_discrete_devices(name: str) -> None:
+    profile = PROFILES[name]
+    plain = rank(profile, MemoryTypeFlags.DEVICE_LOCAL)
+    assert not properties(profile, plain[0]) & MemoryProperty.HOST_VISIBLE
+    fallback = [i for i in plain if not properties(profile, i) & MemoryProperty.DEVICE_LOCAL]
+    assert fallback, "an exhausted video memory needs somewhere to go"
+    assert not properties(profile, rank(profile, UPLOAD)[0]) & MemoryProperty.DEVICE_LOCAL
+    readback = properties(profile, rank(profile, READBACK)[0])
+    assert readback & MemoryProperty.HOST_CACHED
+    assert not readback & MemoryProperty.DEVICE_LOCAL
+
+
+@pytest.mark.parametrize("name", ["nvidia_gtx_1660_windows", "amd_rx_6600_windows"])
+def test_small_bar_is_kept_for_those_who_ask(name: str) -> None:
+    profile = PROFILES[name]
+    window = next(
+        i
+        for i, t in enumerate(profile.memory_types)
+        if profile.memory_heaps[t.heap_index].size <= 256 << 20 and not t.property_flags & SPECIAL
+    )
+    assert rank(profile, MemoryTypeFlags.DEVICE_LOCAL)[-1] == window
+    assert rank(profile, UPLOAD)[-1] == window
+    assert rank(profile, MemoryTypeFlags.DEVICE_LOCAL | UPLOAD)[0] == window
+
+
+def test_resizable_bar_is_a_heap_like_another() -> None:
+    profile = PROFILES["nvidia_rtx_4060"]
+    first, second = rank(profile, MemoryTypeFlags.DEVICE_LOCAL)[:2]
+    assert properties(profile, first) == MemoryProperty.DEVICE_LOCAL
+    assert properties(profile, second) & MemoryProperty.DEVICE_LOCAL, "all of video memory is mappable here"
+
+
+def test_size_passes_over_small_heaps() -> None:
+    profile = PROFILES["nvidia_gtx_1660_windows"]
+    window_bytes = min(heap.size for heap in profile.memory_heaps)
+    wanted = MemoryTypeFlags.DEVICE_LOCAL | UPLOAD
+    first = rank(profile, wanted, size=window_bytes + 1)[0]
+    assert not properties(profile, first) & MemoryProperty.DEVICE_LOCAL
+    with pytest.raises(ResourceExhaustedError, match=r"heap of \d+ bytes") as caught:
+        rank(profile, wanted, size=1 << 60)
+    for index in range(len(profile.memory_types)):
+        assert f"type {index} " in str(caught.value)
+
+
+def test_special_memory_alone_is_refused_with_reasons() -> None:
+    profile = PROFILES["amd_rx_5500_xt_radv"]
+    bits = sum(1 << i for i, t in enumerate(profile.memory_types) if t.property_flags & SPECIAL)
+    with pytest.raises(InvalidArgumentError, match="DEVICE_UNCACHED_AMD"):
+        rank(profile, MemoryTypeFlags.DEVICE_LOCAL, bits)
+
+
+def test_missing_property_is_named() -> None:
+    profile = PROFILES["apple_m2_moltenvk"]
+    with pytest.raises(InvalidArgumentError, match=re.escape("lacks HOST_VISIBLE|HOST_COHERENT")):
+        rank(profile, UPLOAD, 0b001)
+    with pytest.raises(InvalidArgumentError, match="not among the type bits"):
+        rank(profile, UPLOAD, 0)
+
+
+@pytest.mark.parametrize(("bits", "flags", "size"), [(-1, 0x30, 0), (1, 0x80, 0), (1, -2, 0), (1, 0x30, -1)])
+def test_nonsense_is_refused(bits: int, flags: int, size: int) -> None:
+    profile = PROFILES["lavapipe_mesa_22_3_6"]
+    with pytest.raises(InvalidArgumentError):
+        rank_memory_types(profile.memory_types, profile.memory_heaps, bits, flags, size=size)  # type: ignore[arg-type]
+
+
+def test_a_heap_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="heap index below 1, got 3"):
+        rank_memory_types((MemoryType(7, 3),), (MemoryHeap(1, 1),), 1, UPLOAD)
+
+
+def test_description_names_properties_and_heap() -> None:
+    profile = PROFILES["lavapipe_mesa_22_3_6"]
+    text = describe_memory_type(profile.memory_types[0], profile.memory_heaps)
+    assert text == "DEVICE_LOCAL|HOST_VISIBLE|HOST_COHERENT|HOST_CACHED, heap 0 of 2.0 GiB"
+
+
+@given(data=st.data())
+def test_only_fitting_types_are_ever_picked(data: st.DataObject) -> None:
+    heaps = tuple(
+        MemoryHeap(size, flags)
+        for size, flags in data.draw(
+            st.lists(st.tuples(st.integers(0, 1 << 36), st.integers(0, 3)), min_size=1, max_size=4)
+        )
+    )
+    types = tuple(
+        MemoryType(flags, heap)
+        for flags, heap in data.draw(
+            st.lists(st.tuples(st.integers(0, 0x1FF), st.integers(0, len(heaps) - 1)), max_size=12)
+        )
+    )
+    bits = data.draw(st.integers(0, EVERY))
+    flags = MemoryTypeFlags(data.draw(st.integers(0, 0x7F)))
+    size = data.draw(st.integers(0, 1 << 36))
+    asks = flags & (READBACK)
+    need = (MemoryProperty.HOST_VISIBLE if asks else 0) | (int(flags) & MemoryProperty.HOST_COHERENT)
+
+    def fits(index: int) -> bool:
+        props = types[index].property_flags
+        return bool(
+            bits >> index & 1
+            and not props & SPECIAL
+            and props & need == need
+            and heaps[types[index].heap_index].size >= size
+        )
+
+    try:
+        ranked = rank_memory_types(types, heaps, bits, flags, size=size)
+    except PumiceError:
+        ranked = ()
+    assert sorted(ranked) == [i for i in range(len(types)) if fits(i)]

@@ -1,0 +1,184 @@
+"""Ten thousand invocations in flight at once: on a device's semaphores, and on sources of a user's own."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import pumice
+from pumice.hal_vulkan import TimelineSemaphore
+from pumice.status import StatusCode
+from pumice.vm import (
+    Context,
+    InlineLoop,
+    Invocation,
+    InvokeState,
+    NativeModule,
+    Wait,
+    async_invoke,
+    begin_invoke,
+    end_invoke,
+    resume_invoke,
+    wait_invoke_async,
+)
+from pumice.vm.assembly.assembler import assemble
+from pumice.vm.bytecode.writer import write_module
+from pumice.vm.execution.bytecode_module import BytecodeModule
+
+COUNT = 10_000
+
+# The wait is below a function of the program's own, so that a frame with registers is suspended as well.
+PROGRAM = """
+vm.module @program version 0
+vm.import @waits.until cconv "0i_i"
+vm.export @main
+vm.func @main(%i0: i32) -> (i32) {
+^bb0:
+  %i1 = vm.call @waits.until(%i0)
+  %i2 = vm.add.i32 %i0, %i1
+  vm.return %i2
+}
+"""
+
+
+class Ready:
+    """A user's source: nothing but ``when_ready``."""
+
+    def __init__(self) -> None:
+        self.callback: Callable[..., None] | None = None
+
+    def when_ready(self, callback: Callable[..., None]) -> None:
+        self.callback = callback
+
+    def fire(self) -> None:
+        assert self.callback is not None
+        self.callback()
+
+
+def waiter_threads() -> list[str]:
+    return [
+        one.name
+        for one in threading.enumerate()
+        if one.name in ("pumice-notifier", "pumice-callbacks", "pumice-waiter")
+    ]
+
+
+def context_of(sources: list[object]) -> Context:
+    waits = NativeModule("waits")
+
+    @waits.function("until", "0i_i")
+    def until(index: int) -> Wait:
+        return Wait((sources[index],), resume=lambda error: index * 2)  # type: ignore[arg-type]
+
+    context = Context(concurrent=True)
+    context.add(waits)
+    context.add(BytecodeModule.from_bytes(write_module(assemble(PROGRAM))))
+    return context
+
+
+def run_all(context: Context, fire: Callable[[int], None]) -> float:
+    """Begins all, fires their sources in random order, checks every result; bytes that one took while suspended."""
+    function = context.lookup("program.main")
+    others = len(waiter_threads())  # those that tests before this one needed
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    flight = [Invocation.create(context, function, (index,)) for index in range(COUNT)]
+    until(lambda: all(one._run is None or one._run._armed is not None for one in flight))
+    each = (tracemalloc.get_traced_memory()[0] - before) / COUNT
+    tracemalloc.stop()
+    assert all(one.query_status() is StatusCode.DEFERRED for one in flight)
+    assert context.turns.in_flight == COUNT
+    assert len(waiter_threads()) - others <= 1, waiter_threads()
+    order = list(range(COUNT))
+    random.Random(4).shuffle(order)
+    for index in order:
+        fire(index)
+    assert [one.result(60) for one in flight] == [(index * 3,) for index in range(COUNT)]
+    assert len(waiter_threads()) - others <= 1, waiter_threads()
+    assert context.turns.in_flight == 0 and not context.invocations
+    return each
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "did not happen"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def device() -> Iterator[pumice.Device]:
+    with pumice.open_device("lavapipe") as opened:
+        yield opened
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("semaphores", [1, 100, 10_000])
+def test_ten_thousand_wait_for_semaphores(
+    device: pumice.Device, semaphores: int, record_property: Callable[[str, object], None]
+) -> None:
+    made: list[TimelineSemaphore] = [device.hal.create_semaphore() for _ in range(semaphores)]
+    per = COUNT // semaphores
+    points = [made[index // per].at(index % per + 1) for index in range(COUNT)]
+    left = {one: set(range(1, per + 1)) for one in made}
+
+    def fire(index: int) -> None:
+        # A payload only goes up: what is fired is the semaphore's next one, of a semaphore in random order.
+        semaphore = points[index].semaphore
+        value = min(left[semaphore])
+        left[semaphore].remove(value)
+        semaphore.signal(value)
+
+    context = context_of(list(points))
+    each = run_all(context, fire)
+    context.close()
+    for one in made:
+        one.close()
+    record_property("bytes an invocation", round(each))
+    print(f"\n{COUNT:,} invocations on {semaphores} semaphore(s): {each:,.0f} bytes each while suspended")
+
+
+def test_ten_thousand_wait_for_sources_of_a_users_own(record_property: Callable[[str, object], None]) -> None:
+    sources = [Ready() for _ in range(COUNT)]
+    context = context_of(list(sources))
+    each = run_all(context, lambda index: sources[index].fire())
+    context.close()
+    record_property("bytes an invocation", round(each))
+    print(f"\n{COUNT:,} invocations on sources of a user's own: {each:,.0f} bytes each while suspended")
+
+
+def test_ten_thousand_in_stages_without_any_thread() -> None:
+    sources = [Ready() for _ in range(COUNT)]
+    context = context_of(list(sources))
+    function = context.lookup("program.main")
+    before = threading.active_count()
+    states = [InvokeState() for _ in range(COUNT)]
+    over: list[int] = []
+    for index, state in enumerate(states):
+        assert begin_invoke(state, context, function, (index,)) is StatusCode.DEFERRED
+        wait_invoke_async(state, state.wait_frame, None, lambda error, index=index: over.append(index))  # type: ignore[misc]
+    assert threading.active_count() == before
+    order = list(range(COUNT))
+    random.Random(5).shuffle(order)
+    for index in order:
+        sources[index].fire()
+    assert over == order
+    for index in over:
+        assert resume_invoke(states[index]) is StatusCode.OK
+        assert end_invoke(states[index]).outputs == (index * 3,)
+    context.close()
+
+
+def test_an_inline_loop_blocks_where_they_wait() -> None:
+    source = Ready()
+    context = context_of([source])
+    threading.Timer(0.02, source.fire).start()
+    results: list[object] = []
+    async_invoke(InlineLoop(), context, context.lookup("program.main"), (0,), lambda *ended: results.append(ended[1:]))
+    assert results == [(None, (0,))]
+    context.close()

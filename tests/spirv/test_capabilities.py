@@ -1,0 +1,218 @@
+"""The requirement tables against the SPIRV-Tools' names and the Vulkan registry; and the sentences they lead to."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from pumice.spirv.capabilities import (
+    capability_name,
+    capability_requirements,
+    extension_requirements,
+    missing_requirements,
+)
+from pumice.spirv.words import ShaderModuleReflection
+
+REGISTRY = Path("/usr/share/vulkan/registry/vk.xml")
+NONE: frozenset[str] = frozenset()
+
+
+def _module(
+    *capabilities: str, extensions: tuple[str, ...] = (), version: tuple[int, int] = (1, 0)
+) -> ShaderModuleReflection:
+    return ShaderModuleReflection(version, 0, capabilities, extensions, "Logical", "GLSL450", (), ())
+
+
+def _missing(
+    module: ShaderModuleReflection,
+    api_version: tuple[int, int] = (1, 0),
+    features: frozenset[str] = NONE,
+    extensions: frozenset[str] = NONE,
+    subgroup_operations: frozenset[str] = NONE,
+) -> list[str]:
+    return missing_requirements(
+        module,
+        api_version=api_version,
+        features=features,
+        extensions=extensions,
+        subgroup_operations=subgroup_operations,
+    )
+
+
+def test_names_and_numbers_equal_spirv_tools() -> None:
+    """spirv-dis's names for every number in the table; both may know numbers that the other does not."""
+    dis = shutil.which("spirv-dis")
+    if dis is None:
+        pytest.skip("needs spirv-dis (package spirv-tools)")
+    compared = 0
+    for number, requirement in capability_requirements().items():
+        code = struct.pack("<7I", 0x07230203, 0x10600, 0, 1, 0, 2 << 16 | 17, number)
+        done = subprocess.run([dis, "--no-color", "-"], input=code, capture_output=True, timeout=30, check=False)
+        match = re.search(r"OpCapability (\w+)", done.stdout.decode())
+        if match is None:
+            continue
+        compared += 1
+        # Names promoted from extensions lose their suffix with time.
+        bare = [re.sub(r"(KHR|EXT|NV|INTEL)$", "", name) for name in (match[1], requirement.name)]
+        assert bare[0] == bare[1]
+        assert capability_name(number) == requirement.name
+    assert compared > 140
+
+
+def _registry() -> ET.Element:
+    if not REGISTRY.exists():
+        pytest.skip(f"needs the Vulkan registry at {REGISTRY} (package libvulkan-dev)")
+    return ET.parse(REGISTRY).getroot()
+
+
+def _words(element: ET.Element) -> set[str]:
+    """What the registry names as enabling a capability or extension, in the table's terms."""
+    version = element.get("version")
+    if version:
+        return {".".join(version.split("_")[-2:])}
+    if element.get("extension"):
+        return {str(element.get("extension"))}
+    if element.get("feature"):
+        return {str(element.get("feature"))}
+    subgroup = re.fullmatch(r"VK_SUBGROUP_FEATURE_(\w+?)_BIT(_NV)?", element.get("value", ""))
+    return {f"subgroup:{subgroup[1].lower()}"} if subgroup else {str(element.get("member"))}
+
+
+def test_capabilities_equal_registry() -> None:
+    """Whatever the installed registry lists, the table has; the table may be newer and list more."""
+    exact = {requirement.name: requirement for requirement in capability_requirements().values()}
+    table = {re.sub(r"(KHR|EXT|NV)$", "", r.name): r for r in capability_requirements().values()}
+    compared = 0
+    for element in _registry().findall("./spirvcapabilities/spirvcapability"):
+        name = re.sub(r"(KHR|EXT|NV)$", "", str(element.get("name")))
+        if name in ("ShadingRate", "ClusterCullingShadingHUAWEI"):
+            continue  # an alias, and a name that SPIR-V's own registry lacks
+        requirement = exact.get(str(element.get("name"))) or table[name]
+        have = {alternative.feature for alternative in requirement.alternatives}
+        for alternative in requirement.alternatives:
+            if not alternative.feature:
+                have |= {*alternative.extensions, *(f"{a}.{b}" for a, b in alternative.versions)}
+        # A later registry may name a feature where an earlier one had only its extension.
+        origins = {extension for alternative in requirement.alternatives for extension in alternative.extensions}
+        for word in set().union(*map(_words, element)):
+            assert word in have or word in origins, (name, word)
+        compared += 1
+    assert compared > 100
+
+
+def test_extensions_equal_registry() -> None:
+    compared = 0
+    for element in _registry().findall("./spirvextensions/spirvextension"):
+        # Corrected by later registries: the one is not core in 1.3, the other is called …_functions2.
+        if element.get("name") in ("SPV_KHR_subgroup_uniform_control_flow", "SPV_INTEL_shader_integer_functions"):
+            continue
+        alternatives = extension_requirements()[str(element.get("name"))]
+        have = {str(extension) for alternative in alternatives for extension in alternative.extensions}
+        have |= {f"{a}.{b}" for alternative in alternatives for a, b in alternative.versions}
+        assert set().union(*map(_words, element)) <= have
+        compared += 1
+    assert compared > 60
+
+
+def test_features_exist_in_registry() -> None:
+    """Every feature of the table that the installed registry could know is spelt as one of its structure members."""
+    root = _registry()
+    members = {member.text for member in root.findall("./types/type[@category='struct']/member/name")}
+    known = {str(extension.get("name")) for extension in root.findall("./extensions/extension")}
+    compared = 0
+    for requirement in capability_requirements().values():
+        for alternative in requirement.alternatives:
+            feature = alternative.feature
+            old = not alternative.extensions or known.intersection(alternative.extensions)
+            if feature and not feature.startswith("subgroup:") and old and (alternative.versions != ((1, 4),)):
+                if feature not in members:
+                    # A feature may have been added to an extension's successor since.
+                    assert not known.issuperset(alternative.extensions), feature
+                    continue
+                compared += 1
+    assert compared > 100
+
+
+@pytest.mark.parametrize(
+    ("capability", "needed"),
+    [
+        ("Float64", "shaderFloat64"),
+        ("Int64", "shaderInt64"),
+        ("Int16", "shaderInt16"),
+        ("Float16", "shaderFloat16"),
+        ("Int8", "shaderInt8"),
+        ("StorageBuffer16BitAccess", "storageBuffer16BitAccess"),
+        ("StorageBuffer8BitAccess", "storageBuffer8BitAccess"),
+        ("PhysicalStorageBufferAddresses", "bufferDeviceAddress"),
+        ("VulkanMemoryModel", "vulkanMemoryModel"),
+        ("VariablePointers", "variablePointers"),
+        ("DotProduct", "shaderIntegerDotProduct"),
+    ],
+)
+def test_core_feature(capability: str, needed: str) -> None:
+    module = _module("Shader", capability)
+    (sentence,) = _missing(module, (1, 3))
+    assert capability in sentence
+    assert needed in sentence
+    assert _missing(module, (1, 1), frozenset({needed})) == []
+
+
+def test_extension_feature_needs_its_extension() -> None:
+    for capability, feature, extension in (
+        ("CooperativeMatrixKHR", "cooperativeMatrix", "VK_KHR_cooperative_matrix"),
+        ("AtomicFloat32AddEXT", "shaderSharedFloat32AtomicAdd", "VK_EXT_shader_atomic_float"),
+    ):
+        module = _module(capability)
+        assert _missing(module, (1, 3), frozenset({feature}), frozenset({extension})) == []
+        assert _missing(module, (1, 3), frozenset({feature}))
+        (sentence,) = _missing(module, (1, 3), NONE, frozenset({extension}))
+        assert feature in sentence and extension in sentence
+    other = frozenset({"VK_NV_cooperative_matrix"})
+    assert _missing(_module("CooperativeMatrixKHR"), (1, 3), frozenset({"cooperativeMatrix"}), other)
+
+
+def test_subgroup_operations() -> None:
+    module = _module("GroupNonUniform", "GroupNonUniformArithmetic", "GroupNonUniformShuffleRelative")
+    assert len(_missing(module, (1, 1))) == 3
+    (sentence,) = _missing(module, (1, 1), subgroup_operations=frozenset({"basic", "subgroup:arithmetic"}))
+    assert "shuffle_relative" in sentence
+    everything = frozenset({"basic", "arithmetic", "shuffle_relative"})
+    assert _missing(module, (1, 1), subgroup_operations=everything) == []
+    assert len(_missing(module, (1, 0), subgroup_operations=everything)) == 3
+
+
+def test_not_allowed_and_unknown() -> None:
+    (kernel,) = _missing(_module("Kernel"), (1, 3))
+    assert "not allowed in Vulkan" in kernel
+    (unknown,) = _missing(_module(capability_name(60000)), (1, 3))
+    assert "Capability(60000)" in unknown
+    (extension,) = _missing(_module(extensions=("SPV_XYZ_nothing",)), (1, 3))
+    assert "SPV_XYZ_nothing" in extension
+
+
+def test_spirv_extensions() -> None:
+    module = _module(extensions=("SPV_KHR_storage_buffer_storage_class",))
+    (sentence,) = _missing(module)
+    assert "Vulkan 1.1, or VK_KHR_storage_buffer_storage_class" in sentence
+    assert _missing(module, (1, 1)) == []
+    assert _missing(module, extensions=frozenset({"VK_KHR_storage_buffer_storage_class"})) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "core"),
+    [((1, 0), (1, 0)), ((1, 1), (1, 1)), ((1, 3), (1, 1)), ((1, 4), (1, 2)), ((1, 5), (1, 2)), ((1, 6), (1, 3))],
+)
+def test_spirv_versions(version: tuple[int, int], core: tuple[int, int]) -> None:
+    module = _module(version=version)
+    assert _missing(module, core) == []
+    if core > (1, 0):
+        (sentence,) = _missing(module, (core[0], core[1] - 1))
+        assert f"SPIR-V {version[0]}.{version[1]} needs Vulkan {core[0]}.{core[1]}" in sentence
+    extension = frozenset({"VK_KHR_spirv_1_4"})
+    assert (_missing(module, (1, 1), extensions=extension) == []) == (version <= (1, 4))

@@ -1,0 +1,551 @@
+"""Reports: one file with everything in it, every point, the numbers of ``summarize``, whatever names and statuses there are."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from pumice.status import FailedPreconditionError, NotFoundError
+from pumice.study.definition.expansion import expand
+from pumice.study.definition.point import Point
+from pumice.study.definition.sample import Sample
+from pumice.study.definition.study import Study
+from pumice.study.definition.study_file import parse_study, study_as_dict
+from pumice.study.report import terminal_report, terminal_summary, write_report
+from pumice.study.report.comparisons import compare_across, compare_with_run
+from pumice.study.report.overview import verdict, warnings
+from pumice.study.report.page import render_report
+from pumice.study.report.scaling import headline_charts
+from pumice.study.report.series import fitted_lines
+from pumice.study.report.units import number_text, time_text, time_unit
+from pumice.study.results.analysis import StudyAnalysis, analyse
+from pumice.study.results.flags import SampleFlag
+from pumice.study.results.results import Results
+from pumice.study.results.store import Store
+from pumice.study.statistics.comparison import Verdict
+from pumice.study.statistics.summary import summarize
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PLOTLY = re.compile(r"<script>/\*\*?\s*\n?\* plotly\.js.*?</script>", re.DOTALL)
+
+STUDY = """
+version = 1
+name = "depth"
+title = "Dispatches in a command buffer"
+question = "What does one more cost?"
+reading = "The slope."
+fit = ["batch"]
+compare = "barrier"
+baseline = true
+peaks = true
+[sampling]
+noise_limit = 0.05
+[axes]
+batch = [1, 4, 16, 64]
+barrier = ["between", "none"]
+[derived]
+bytes = "4096"
+flops = "1024"
+[[targets]]
+name = "mul"
+kind = "kernel"
+source = "builtin:mul"
+"""
+
+
+def taken(
+    point: Point, count: int = 60, seed: int = 0, scale: float = 1.0, execute: float | None = None
+) -> list[Sample]:
+    """Samples of a kernel whose dispatch costs 2 µs, and whose submission costs 30 µs."""
+    batch = int(point.settings.get("batch", 1))  # type: ignore[call-overload]
+    chance = np.random.default_rng([seed, point.index])
+    base = scale * (1000.0 + (200.0 if point.is_baseline else 2000.0) * batch) if execute is None else execute
+    barrier = str(point.settings.get("barrier", "single")) if batch > 1 else "single"
+    return [
+        Sample(
+            started=1_000_000 * (place * 100 + point.index),
+            total=30_000.0 + time,
+            submit=9000.0,
+            queue=6000.0,
+            execute=time,
+            wake=15_000.0,
+            device=21_000.0 + time,
+            overlap=0.0,
+            deviation=1.0,
+            dispatches=batch,
+            preemptions=0,
+            barrier=barrier,
+        )
+        for place, time in enumerate((base * chance.lognormal(0, 0.02, count)).tolist())
+    ]
+
+
+Fill = Callable[[Store, tuple[Point, ...]], None]
+
+
+def fill_all(store: Store, points: tuple[Point, ...]) -> None:
+    for point in points:
+        samples = taken(point)
+        store.add_samples(point.index, 0, "first", [samples[0]._replace(execute=1e6, total=2e6)])
+        for block in range(6):
+            store.add_samples(point.index, block, "sample", samples[10 * block : 10 * block + 10])
+        store.set_status(point.index, "done", "error reached")
+    for place in range(20):
+        store.add_reference("lavapipe", started_ns=300_000_000 * place, duration_ns=20_000.0 + place)
+        store.add_clock("lavapipe", host_ns=300_000_000 * place, cpu_mhz=2100.0)
+        store.add_clock(
+            "lavapipe",
+            host_ns=300_000_000 * place,
+            device_ticks=300_000_000 * place,
+            deviation_ns=1,
+            ns_per_tick=1,
+            calibrated=True,
+        )
+    store.add_peaks("lavapipe", {"GB/s": 20.0, "GFLOP/s": 50.0})
+
+
+def made(folder: Path, text: str = STUDY, fill: Fill = fill_all, kind: str = "CPU") -> Results:
+    study = parse_study(text, folder)
+    return kept(folder, study, expand(study, ["lavapipe"]), fill, kind, text)
+
+
+def kept(
+    folder: Path, study: Study, points: tuple[Point, ...], fill: Fill, kind: str = "CPU", text: str | None = None
+) -> Results:
+    with Store.create(folder, study_as_dict(study), points, text=text) as store:
+        store.begin_run({"pumice": "0.1.0", "cpu": {"model": "A CPU", "threads": 2}})
+        facts = {"type": kind, "timestamps": {"valid_bits": 64}}
+        store.add_device("lavapipe", name="llvmpipe", driver="Mesa", facts=facts)
+        fill(store, points)
+        store.end_run()
+    return Results.open(folder)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
+    with made(tmp_path_factory.mktemp("results")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def page(results: Results) -> str:
+    return render_report(results)
+
+
+class _Page(HTMLParser):
+    """The rows of the table of points, what elements refer to, and the text outside of scripts."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.references: list[str] = []
+        self.tags: list[str] = []
+        self.text = ""
+        self._table = self._cell = self._script = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.tags.append(tag)
+        self.references += [str(values[name]) for name in ("src", "href", "data", "action", "srcset") if name in values]
+        if tag == "table":
+            self._table = values.get("id") == "point-table"
+        if self._table and tag == "tr" and "data-point" in values:
+            self.rows.append([])
+        if self._table and tag == "td":
+            self._cell = True
+            self.rows[-1].append("")
+        self._script = tag in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "td":
+            self._cell = False
+        self._script = False
+
+    def handle_data(self, data: str) -> None:
+        if self._cell:
+            self.rows[-1][-1] += data.strip()
+        if not self._script:
+            self.text += data
+
+
+def figures_of(html: str) -> list[dict[str, object]]:
+    return [json.loads(text) for text in re.findall(r'class="figure" data-for="[^"]*">(.*?)</script>', html, re.DOTALL)]
+
+
+def on_terminal(parts: list[object], width: int = 200) -> str:
+    console = Console(file=io.StringIO(), width=width, markup=False, force_terminal=False)
+    for part in parts:
+        console.print(part)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+# -- the page ------------------------------------------------------------------------------------
+
+
+def test_the_page_loads_nothing(page: str) -> None:
+    parsed = _Page(page)
+    assert all(reference.startswith("#") for reference in parsed.references)
+    assert not {"link", "img", "iframe", "object", "embed", "base"} & set(parsed.tags)
+    assert "@import" not in page and "url(" not in page[: page.index("<body>")]
+    assert "default-src 'none'" in page
+    assert page.count("* plotly.js v") == 1
+
+
+def test_every_point_is_in_the_table_with_the_numbers_of_summarize(results: Results, page: str) -> None:
+    rows = _Page(page).rows
+    assert len(rows) == len(results.points) == 16
+    unit = time_unit(sorted(one.medians()["execute"] for one in results.points)[8:9])
+    for row, one in zip(rows, results.points, strict=True):
+        summary = summarize(one.values(), blocks=one.blocks)
+        assert row[0] == one.point.label and row[1] == "done" if one.point.is_baseline else row[0] == "mul"
+        for number in (summary.median, summary.iqr, summary.minimum, summary.mean, summary.maximum):
+            assert unit.text(number) in row
+        low, high = summary.median_interval
+        assert f"[{unit.text(low)}, {unit.text(high)}]" in row
+        assert f"{one.count} / {one.count}" in row
+
+
+def test_the_page_has_all_sections_and_every_figure_is_json(page: str) -> None:
+    for section in ("headline", "comparison", "stacks", "roofline", "spread", "histograms", "time", "points", "facts"):
+        assert f'<section id="{section}">' in page
+    figures = figures_of(page)
+    # Two curves over batch in one chart, a forest, stacks, roofline, spread, a histogram a point, and the samples over time.
+    assert len(figures) == 1 + 1 + 1 + 1 + 1 + 8 + 1
+    text = _Page(page).text
+    assert "What does one more cost?" in text and "16 of 16 points done" in text
+    assert "device times are CPU times" in text and "clock deviation ≤ 1 ns" in text
+    assert "marginal cost" in text and "all 480 samples, none disturbed" in text
+
+
+def test_the_fitted_line_and_the_comparison_are_of_what_was_planted(results: Results) -> None:
+    analysis = analyse(results)
+    lines = fitted_lines(analysis)
+    assert len(lines) == 2
+    for one in lines:
+        assert one.line.slope == pytest.approx(2000, rel=0.02)
+        assert one.line.slope_interval.low < 2000 < one.line.slope_interval.high
+        assert "marginal cost per batch" in one.text
+    rows = compare_across(analysis)
+    assert [row.name for row in rows] == [f"mul batch={batch}: barrier none" for batch in (1, 4, 16, 64)]
+    assert {row.reference for row in rows} == {"barrier between"}
+    assert Verdict.SAME in {row.comparison.verdict for row in rows}
+
+
+def test_overlapping_dispatches_are_marked(results: Results, page: str) -> None:
+    assert "Dispatches may overlap at 3 points" in " ".join(warnings(analyse(results)))
+    assert sum("‖" in cell for row in _Page(page).rows for cell in row) == 6  # with their baselines
+
+
+def test_an_earlier_run_is_compared_with(results: Results, tmp_path: Path) -> None:
+    def slower(store: Store, points: tuple[Point, ...]) -> None:
+        for point in points:
+            store.add_samples(point.index, 0, "sample", taken(point, scale=1.2, seed=1))
+            store.set_status(point.index, "done")
+
+    with made(tmp_path, fill=slower) as now:
+        rows = compare_with_run(now, results)
+        assert len(rows) == 8 and {row.comparison.verdict for row in rows} == {Verdict.SLOWER}
+        html = render_report(now, compare_with=results)
+        assert f"With the run of {results.created}" in html and "8 SLOWER" in html
+
+
+def test_another_study_cannot_be_compared_with(results: Results, tmp_path: Path) -> None:
+    with (
+        made(tmp_path, STUDY.replace('"mul"', '"other"')) as other,
+        pytest.raises(FailedPreconditionError, match="no point in common"),
+    ):
+        render_report(other, compare_with=results)
+
+
+# -- what was not measured -----------------------------------------------------------------------
+
+
+def test_points_that_failed_were_skipped_or_are_noisy_say_why(tmp_path: Path) -> None:
+    def mixed(store: Store, points: tuple[Point, ...]) -> None:
+        for point in points[:3]:
+            store.add_samples(point.index, 0, "sample", taken(point))
+            store.set_status(point.index, "done")
+        store.set_status(3, "failed", "INTERNAL: it broke")
+        store.set_status(4, "skipped", "UNIMPLEMENTED: no such feature")
+        store.add_samples(5, 0, "sample", taken(points[5]))
+        store.set_status(5, "noisy", "time limit: 60 samples")
+        store.set_status(6, "sampling")
+        store.add_note("the governor is powersave")
+
+    with made(tmp_path, fill=mixed) as results:
+        analysis = analyse(results)
+        assert verdict(analysis).startswith(
+            "3 of 16 points done, 1 too noisy, 1 failed, 1 skipped, 1 not finished, 9 not begun"
+        )
+        html = render_report(results)
+        text = _Page(html).text
+        for reason in (
+            "INTERNAL: it broke",
+            "UNIMPLEMENTED: no such feature",
+            "time limit",
+            "the governor is powersave",
+        ):
+            assert reason in text
+        assert len(_Page(html).rows) == 16
+        assert "INTERNAL: it broke" in on_terminal(terminal_report(results))
+
+
+def test_a_study_of_nothing_measured_has_a_report(tmp_path: Path) -> None:
+    with made(tmp_path, fill=lambda store, points: None) as results:
+        html = render_report(results)
+        assert figures_of(html) == [] and len(_Page(html).rows) == 16
+        assert "0 of 16 points done" in on_terminal(terminal_report(results))
+        assert "mul" in on_terminal(terminal_summary(results))
+
+
+ONE_POINT = 'version = 1\nname = "one"\n[[targets]]\nname = "mul"\nkind = "kernel"\nsource = "builtin:mul"\n'
+
+
+@pytest.mark.parametrize("count", [1, 2, 9])
+@pytest.mark.parametrize("time", [0.0, 0.25, 1.0, 5e10])
+def test_a_study_of_one_point_and_few_equal_samples_has_a_report(tmp_path: Path, count: int, time: float) -> None:
+    def few(store: Store, points: tuple[Point, ...]) -> None:
+        store.add_samples(0, 0, "sample", [one._replace(execute=time) for one in taken(points[0], count)])
+        store.set_status(0, "done")
+
+    with made(tmp_path, ONE_POINT, few) as results:
+        html = render_report(results)
+        assert len(_Page(html).rows) == 1 and "NaN" not in "".join(map(json.dumps, figures_of(html)))
+        assert "execute ◂" in on_terminal(terminal_summary(results))
+
+
+def test_device_times_without_a_clock_in_common_are_said_to_be_bounds(tmp_path: Path) -> None:
+    def bounds(store: Store, points: tuple[Point, ...]) -> None:
+        rows = [one._replace(queue=math.nan, wake=math.nan) for one in taken(points[0])]
+        store.add_samples(0, 0, "sample", rows)
+        store.set_status(0, "done")
+        for place in range(4):
+            store.add_clock(
+                "lavapipe",
+                host_ns=1000 * place,
+                device_ticks=1000 * place,
+                deviation_ns=5000,
+                ns_per_tick=1,
+                calibrated=False,
+            )
+
+    with made(tmp_path, ONE_POINT, bounds, kind="DISCRETE_GPU") as results:
+        said = warnings(analyse(results))
+        assert len(said) == 1 and "within bounds only" in said[0]
+
+
+def test_a_device_without_timestamps_has_a_report(tmp_path: Path) -> None:
+    def host_only(store: Store, points: tuple[Point, ...]) -> None:
+        rows = [one._replace(queue=math.nan, wake=math.nan, execute=math.nan) for one in taken(points[0])]
+        store.add_samples(0, 0, "sample", rows)
+        store.set_status(0, "done")
+
+    text = ONE_POINT + 'measure = "total"\n'
+    with made(tmp_path, text, host_only) as results:
+        assert "no timestamps" in " ".join(warnings(analyse(results)))
+        assert "no device timestamps" in render_report(results)
+        assert "device" in on_terminal(terminal_summary(results))
+
+
+def test_disturbed_samples_are_left_out_while_half_remain(tmp_path: Path) -> None:
+    def disturbed(share: int) -> Fill:
+        def fill(store: Store, points: tuple[Point, ...]) -> None:
+            rows = taken(points[0], 100)
+            late = [one._replace(execute=10 * one.execute) for one in rows[:share]]
+            store.add_samples(0, 0, "sample", late, [SampleFlag.PREEMPTED] * share)
+            store.add_samples(0, 1, "sample", rows[share:])
+            store.set_status(0, "done")
+
+        return fill
+
+    for share, said in ((30, "undisturbed samples only: 70 of 100"), (60, "all 100 samples, 60 disturbed")):
+        with made(tmp_path / str(share), ONE_POINT, disturbed(share)) as results:
+            (one,) = analyse(results).points
+            assert one.samples_used.startswith(said)
+            expected = np.sort(results.points[0].values())[: 100 - share if share == 30 else 100]
+            assert one.median == pytest.approx(float(np.median(expected)))
+            summary = one.summary()
+            assert summary is not None and summary.count == expected.size
+            html = render_report(results)
+            assert said.lower() in _Page(html).text.lower()
+
+
+# -- large ones ----------------------------------------------------------------------------------
+
+
+def test_a_large_study_has_few_plots_and_says_so(tmp_path: Path) -> None:
+    text = (
+        STUDY.replace("[1, 4, 16, 64]", "{ range = [1, 40] }")
+        .replace("baseline = true", "")
+        .replace('compare = "barrier"', "")
+    )
+
+    def quick(store: Store, points: tuple[Point, ...]) -> None:
+        for point in points:
+            store.add_samples(point.index, 0, "sample", taken(point, 110))
+            store.set_status(point.index, "done")
+
+    with made(tmp_path, text, quick) as results:
+        html = render_report(results)
+    assert len(_Page(html).rows) == 80
+    assert "60 of 80 points are shown" in html and "24 of 80 points are shown" in html
+    assert "Every 2. of 8,800 samples is drawn" in html
+    assert len(html.encode()) < 8e6
+
+
+def test_many_lines_go_to_panels(tmp_path: Path) -> None:
+    text = STUDY.replace(
+        "batch = [1, 4, 16, 64]", "batch = [1, 2]\nin_flight = [1, 2, 3, 4, 5]\nqueues = [1, 2]"
+    ).replace("baseline = true", "")
+
+    def quick(store: Store, points: tuple[Point, ...]) -> None:
+        for point in points:
+            store.add_samples(point.index, 0, "sample", taken(point, 4))
+
+    with made(tmp_path, text, quick) as results:
+        chart = headline_charts(analyse(results))[0]
+    titles = [one.text for one in chart.figure.layout.annotations]
+    assert titles == [f"in_flight {count}" for count in (1, 2, 3, 4, 5)]
+
+
+# -- hostile names -------------------------------------------------------------------------------
+
+
+def test_names_are_shown_and_never_run(tmp_path: Path) -> None:
+    name = "</script><script>alert(1)</script><!--"
+    text = STUDY.replace('name = "mul"', f'name = "{name}"').replace(
+        '"What does one more cost?"', "'<img src=\"http://x/y\">'"
+    )
+
+    def fill(store: Store, points: tuple[Point, ...]) -> None:
+        fill_all(store, points)
+        store.add_note("<b>\x1b[31mnote</b>")
+        store.set_status(0, "failed", "</pre><script src='http://x'></script> [red]no[/red]")
+
+    with made(tmp_path, text, fill) as results:
+        html = render_report(results)
+        shown = on_terminal(terminal_report(results))
+    parsed = _Page(html)
+    assert "alert(1)" in parsed.text and "img" not in parsed.tags
+    assert parsed.tags.count("script") == page_scripts(html)
+    assert not re.search(r"<script>\s*alert", html)
+    assert all(reference.startswith("#") for reference in parsed.references)
+    titles = json.dumps(figures_of(html))
+    assert "&lt;/script&gt;" in titles and "<script" not in titles
+    assert "\x1b" not in shown and name in shown and "[red]no[/red]" in shown
+
+
+def page_scripts(html: str) -> int:
+    """The scripts that the report has itself: a figure each, Plotly, the colours, and the page's own."""
+    return len(figures_of(html)) + 3
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def test_the_file_is_whole_or_not_there(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "report.html"
+    assert write_report(results, path) == path
+    before = path.read_bytes()
+    assert before.startswith(b"<!DOCTYPE html>") and before.rstrip().endswith(b"</html>")
+    assert list(tmp_path.iterdir()) == [path]
+
+    def broken(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(Exception, match="No space left"):
+        write_report(results, path)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_not_there_is_said(results: Results, tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="there is no folder"):
+        write_report(results, tmp_path / "none" / "report.html")
+
+
+# -- the terminal --------------------------------------------------------------------------------
+
+
+def test_the_terminal_has_points_stacks_lines_and_comparisons(results: Results) -> None:
+    text = on_terminal(terminal_report(results))
+    for part in (
+        "16 of 16 points done",
+        "median, µs",
+        "Where the time goes",
+        "Fitted lines",
+        "Comparison",
+        "execute",
+        "SAME",
+    ):
+        assert part in text
+    assert max(map(len, text.splitlines())) <= 200
+    assert on_terminal(terminal_report(results), 60)
+
+
+def test_the_summary_of_points_has_segments_baseline_and_first_call(results: Results) -> None:
+    text = on_terminal(terminal_summary(results, subtract_baseline=True))
+    for part in (
+        "execute ◂",
+        "empty kernel",
+        "first call",
+        "per dispatch",
+        "of total",
+        "less the empty kernel's median",
+        "calibrated by the driver",
+    ):
+        assert part in text
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def test_numbers_have_four_digits_and_one_unit() -> None:
+    assert [number_text(value) for value in (0, 1, 12.3456, 123456, 0.00123456)] == [
+        "0",
+        "1.000",
+        "12.35",
+        "123456",
+        "0.001235",
+    ]
+    assert [time_text(ns) for ns in (0.5, 999.0, 1500.0, 2.5e9, math.nan)] == [
+        "0.5000 ns",
+        "999.0 ns",
+        "1.500 µs",
+        "2.500 s",
+        "—",
+    ]
+    assert time_unit([5.0, 2e6, math.nan, None]).name == "ms" and time_unit([]).name == "ns"
+
+
+# -- in a browser --------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_a_browser_draws_every_plot_without_complaints(results: Results, tmp_path: Path) -> None:
+    assert CHROMIUM is not None
+    path = write_report(results, tmp_path / "report.html")
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync")
+    flags += ("--disable-background-networking", "--disable-component-update", "--enable-logging=stderr")
+    flags += (f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=8000", "--dump-dom")
+    done = subprocess.run([CHROMIUM, *flags, path.as_uri()], capture_output=True, text=True, timeout=120, check=True)
+    assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    count = len(figures_of(path.read_text(encoding="utf-8")))
+    assert f'data-drawn="{count}"' in done.stdout
+    plots = re.findall(r'<div class="plot[^"]*js-plotly-plot"', done.stdout)
+    assert len(plots) == count
+    assert done.stdout.count('<svg class="main-svg"') >= count
+    assert StudyAnalysis(results).measured

@@ -1,0 +1,37 @@
+"""A writer to be killed: adds blocks of samples for ever, and says after each what was committed.
+
+    python store_writer.py FOLDER
+
+Each line of its output is ``point first_number count tag``: what it adds has ``started`` of ``tag``, ``tag + 1``, … so
+that each sample can be told from all others that were ever tried.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+
+from pumice.study.definition.point import Point
+from pumice.study.definition.sample import Sample
+from pumice.study.results.store import Store
+
+POINTS = [Point(index, "saxpy", "lavapipe", {"n": 1 << index}) for index in range(3)]
+STUDY = {"version": 1, "name": "killed"}
+
+
+def main(folder: str) -> None:
+    store = Store.open(folder, STUDY, POINTS) if Store.exists(folder) else Store.create(folder, STUDY, POINTS)
+    run = store.begin_run({"pumice": "test"})
+    tag, chance = run * 1_000_000, random.Random(run)
+    while True:
+        point, count = chance.randrange(len(POINTS)), chance.randrange(1, 40)
+        samples = [Sample(started=tag + place, total=float(tag + place)) for place in range(count)]
+        before = sum(store.sample_count(point, phase) for phase in ("first", "warmup", "sample"))
+        store.add_samples(point, store.next_block(point), chance.choice(("warmup", "sample")), samples)
+        print(point, before, count, tag, flush=True)
+        store.set_status(point, chance.choice(("sampling", "done")))
+        tag += count
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,183 @@
+"""Summaries and the bootstrap behind them, against NumPy, SciPy and planted truths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from pumice.status import InvalidArgumentError
+from pumice.study.statistics.bootstrap import BLOCKS, blocks_differ, bootstrap
+from pumice.study.statistics.summary import QUANTILES, summarize
+from pumice.study.statistics.tick import tick_of
+
+
+def _samples(count: int, seed: int = 0) -> NDArray[np.float64]:
+    rng = np.random.default_rng(seed)
+    return 10_000 * rng.lognormal(0, 0.02, count) + (rng.random(count) < 0.03) * rng.exponential(1e5, count)
+
+
+def test_figures_are_those_of_numpy_and_scipy() -> None:
+    values = _samples(1000)
+    summary = summarize(values)
+    assert summary.count == 1000 and summary.missing == 0
+    assert summary.median == np.median(values) and summary.mean == np.mean(values)
+    assert (summary.minimum, summary.maximum) == (values.min(), values.max())
+    assert summary.standard_deviation == stats.tstd(values)
+    assert summary.iqr == pytest.approx(stats.iqr(values))
+    assert (summary.q1, summary.q3) == tuple(np.quantile(values, [0.25, 0.75]))
+    assert summary.outliers.total == 1000 and summary.outliers.high_severe > 10
+
+
+def test_the_error_of_the_median_is_that_of_maritz_and_jarrett() -> None:
+    # Their estimate is what the bootstrap tends to with ever more resamples.
+    values = _samples(301)
+    oracle = float(stats.mstats.mjci(values, prob=[0.5])[0])
+    assert summarize(values).relative_error * np.median(values) == pytest.approx(oracle, rel=0.1)
+
+
+def test_the_interval_of_the_median_is_near_the_one_by_order_statistics() -> None:
+    values = _samples(400)
+    oracle = stats.mstats.median_cihs(values, alpha=0.05)
+    assert summarize(values).median_interval == pytest.approx(oracle, rel=1e-3)
+
+
+def _median_of_normal(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    return 1000 + 20 * rng.standard_normal(count)
+
+
+def _median_of_lognormal(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    return 1000 * rng.lognormal(0, 0.3, count)
+
+
+def _with_preemptions(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    body = 1000 + 20 * rng.standard_t(3, count)
+    return np.where(rng.random(count) < 0.01, body + 1e6, body)
+
+
+@pytest.mark.parametrize("draw", [_median_of_normal, _median_of_lognormal, _with_preemptions])
+def test_intervals_of_the_median_hold_the_truth_as_often_as_they_say(
+    draw: Callable[[np.random.Generator, int], NDArray[np.float64]],
+) -> None:
+    rng = np.random.default_rng(1)
+    times = 200
+    held = 0
+    for seed in range(times):
+        low, high = bootstrap(draw(rng, 50), seed=seed).interval(0.95)
+        held += low <= 1000 <= high
+    # Three standard deviations of a binomial around 95 %; preemptions move the truth by half a percent of the spread.
+    assert 0.90 * times <= held <= 0.995 * times
+
+
+@pytest.mark.parametrize("blocks", [BLOCKS, 2 * BLOCKS, 40])
+def test_intervals_hold_the_truth_when_blocks_drift(blocks: int) -> None:
+    rng = np.random.default_rng(2)
+    label = np.repeat(np.arange(blocks), 10)
+    times = 150
+    held = naive = 0
+    for seed in range(times):
+        drift = rng.normal(0, 0.02, blocks)[label]
+        values = 1000 * np.exp(drift + rng.normal(0, 0.01, label.size))
+        drawn = bootstrap(values, blocks=label, seed=seed, resamples=500)
+        assert drawn.resampled == ("few blocks" if blocks == BLOCKS else "blocks")
+        low, high = drawn.interval(0.95)
+        held += low <= 1000 <= high
+        low, high = bootstrap(values, seed=seed, resamples=200).interval(0.95)
+        naive += low <= 1000 <= high
+    assert held >= 0.88 * times
+    assert naive <= 0.7 * times  # what is wrong with taking samples as independent
+
+
+def test_few_blocks_count_where_they_differ_and_only_there() -> None:
+    rng = np.random.default_rng(3)
+    label = np.repeat(np.arange(4), 10)
+    alike = rng.normal(1000, 10, 40)
+    apart = alike * np.array([1, 1.03, 0.98, 1.05])[label]
+    assert not blocks_differ(alike, label) and blocks_differ(apart, label)
+    assert summarize(alike, blocks=label).resampled == "samples"
+    few = summarize(apart, blocks=label)
+    assert few.resampled == "few blocks"
+    medians = np.log([np.median(apart[label == block]) for block in range(4)])
+    assert few.relative_error == pytest.approx(stats.sem(medians))
+    half = stats.t.ppf(0.975, 3) * stats.sem(medians)
+    assert few.median_interval == pytest.approx((few.median * np.exp(-half), few.median * np.exp(half)), rel=0.05)
+
+
+def test_blocks_of_unequal_length_are_resampled_whole() -> None:
+    rng = np.random.default_rng(4)
+    label = np.repeat(np.arange(30), rng.integers(3, 12, 30))
+    values = 1000 * np.exp(rng.normal(0, 0.03, 30)[label])  # no spread within a block
+    drawn = bootstrap(values, "mean", blocks=label)
+    assert drawn.resampled == "blocks"
+    sizes = np.bincount(label)
+    weighted = np.average(np.unique(values), weights=sizes[np.argsort([values[label == b][0] for b in range(30)])])
+    assert drawn.estimate == pytest.approx(weighted)
+    assert drawn.standard_error > 2 * bootstrap(values, "mean").standard_error
+
+
+def test_missing_samples_are_left_out_and_counted() -> None:
+    values = _samples(60)
+    holed = np.insert(values, [5, 30], np.nan)
+    label = np.insert(np.arange(60) // 2, [5, 30], [2, 15])
+    assert summarize(holed).missing == 2
+    assert (
+        summarize(holed, blocks=label).median_interval == summarize(values, blocks=np.arange(60) // 2).median_interval
+    )
+
+
+@pytest.mark.parametrize(("count", "names"), [(99, 0), (100, 1), (199, 1), (200, 2), (1000, 3), (9999, 3), (10_000, 4)])
+def test_quantiles_are_given_where_ten_samples_lie_beyond(count: int, names: int) -> None:
+    values = np.random.default_rng(5).lognormal(0, 0.1, count)
+    quantiles = summarize(values).quantiles
+    assert list(quantiles) == list(QUANTILES)[:names]
+    assert list(quantiles.values()) == [np.quantile(values, QUANTILES[name]) for name in quantiles]
+
+
+def test_one_sample_has_no_error_that_could_be_told() -> None:
+    summary = summarize([5.0, np.nan])
+    assert summary.median == summary.mean == summary.q1 == 5.0
+    figures = (*summary.median_interval, *summary.mean_interval, summary.relative_error, summary.standard_deviation)
+    assert np.isnan(figures).all()
+
+
+def test_equal_samples_have_no_error() -> None:
+    summary = summarize([5.0] * 40)
+    assert summary.relative_error == 0 and summary.median_interval == (5.0, 5.0)
+    zeros = summarize([0.0] * 40, blocks=np.arange(40) // 10)
+    assert zeros.relative_error == 0
+    mostly_zero = summarize([0.0] * 21 + [1.0] * 20)
+    assert mostly_zero.relative_error == np.inf
+
+
+def test_the_same_seed_gives_the_same_summary() -> None:
+    values = _samples(100)
+    assert summarize(values, seed=3) == summarize(values, seed=3)
+    assert summarize(values, seed=3).mean_interval != summarize(values, seed=4).mean_interval
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        ([], {}, "there are none"),
+        ([np.nan], {}, "all 1 are NaN"),
+        ([1.0, np.inf], {}, "finite"),
+        ([[1.0], [2.0]], {}, "one dimension"),
+        ([1.0, 2.0], {"confidence": 95.0}, "between 0 and 1"),
+        ([1.0, 2.0], {"blocks": [1]}, "block of each of 2 samples"),
+    ],
+)
+def test_what_cannot_be_summarized_is_an_error(values: object, options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        summarize(values, **options)  # type: ignore[arg-type]
+
+
+def test_the_tick_of_a_clock_is_found() -> None:
+    rng = np.random.default_rng(6)
+    ticks = np.round(rng.normal(100, 3, 200))
+    assert tick_of(ticks * 52.083) == pytest.approx(52.083)
+    assert tick_of([*(ticks * 52.083), np.nan]) == pytest.approx(52.083)
+    assert tick_of([4.0, 4.0]) == tick_of([]) == tick_of([np.nan]) == 0
+    assert tick_of(rng.normal(1000, 10, 100)) < 0.1

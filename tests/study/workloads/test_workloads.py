@@ -1,0 +1,484 @@
+"""Workloads of every kind: what they compute is right, their times are in order and sum, and they leave nothing behind.
+
+Where host and device clocks do not line up, a device would begin before the submit call or end after the host is awake: that is what is asked of
+each sample with device times.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.vulkan.live_objects import live_objects
+from pumice.status import (
+    DeadlineExceededError,
+    InvalidArgumentError,
+    NotFoundError,
+    PumiceError,
+    UnavailableError,
+)
+from pumice.study.definition.point import Point
+from pumice.study.definition.sample import SEGMENTS, Sample
+from pumice.study.definition.settings import Sampling
+from pumice.study.definition.target_settings import KINDS
+from pumice.study.workloads.clock import ClockRelation, RawSample, resolve
+from pumice.study.workloads.device_pool import DevicePool
+from pumice.study.workloads.kernel import KernelWorkload
+from pumice.study.workloads.openers import open_workload
+from pumice.study.workloads.workload import Surroundings, Workload
+from pumice.vm.assembly.assembler import assemble
+from pumice.vm.bytecode.writer import write_module
+
+pytestmark = pytest.mark.vulkan
+
+N = 256
+MUL = {
+    "source": "builtin:mul",
+    "bindings": [{"shape": N, "init": "arange"}, {"shape": N, "init": 3}, {"shape": N, "init": "zeros"}],
+}
+SAXPY = {
+    "source": "builtin:examples/saxpy",
+    "bindings": [{"shape": N, "init": "arange"}, {"shape": N, "init": 100}],
+    "push": {"a": 0.5},
+}
+ADDRESS = {"source": "builtin:timing/mul_address", "push": [N, 0], "groups": N // 64, "descriptors": "address"}
+MODULE = """
+vm.module @program
+vm.export @identity
+vm.func @identity(%r0: !hal.buffer_view) -> (!hal.buffer_view) attributes {DECLARATION} {
+^bb0:
+  vm.return %r0
+}
+vm.export @seven
+vm.func @seven() -> (i32) attributes {"iree.abi.declaration" = "sync func @seven() -> (%x: i32)"} {
+^bb0:
+  %i0 = vm.const.i32 7
+  vm.return %i0
+}
+""".replace("DECLARATION", '"iree.abi.declaration" = "sync func @identity(%x: tensor<4xf32>) -> (%y: tensor<4xf32>)"')
+
+
+@pytest.fixture
+def around(driver: Driver, tmp_path: Path) -> Iterator[Surroundings]:
+    with DevicePool() as pool:
+        yield Surroundings(pool, "vulkan", folder=tmp_path, timeout=20.0)
+
+
+def opened(kind: str, around: Surroundings, **given: object) -> Workload:
+    settings = {setting.name: setting.default for setting in KINDS[kind].settings} | given
+    return open_workload(kind, Point(0, kind, around.uri, settings=settings), around, Sampling())
+
+
+def kernel(around: Surroundings, **given: object) -> KernelWorkload:
+    workload = opened("kernel", around, **given)
+    assert isinstance(workload, KernelWorkload)
+    return workload
+
+
+def take(workload: Workload, count: int = 3) -> list[Sample]:
+    """The first call and some more, each held to what has to be true of every sample."""
+    hal = workload.device.hal
+    timed = bool(hal.plan.timestamp_bits)
+    before = hal.calibrate() if timed else None
+    raws = [workload.first(), *(workload.sample() for _ in range(count))]
+    relation = None if before is None else ClockRelation(before, hal.calibrate())
+    samples = [resolve(raw, relation) for raw in raws]
+    for raw, sample in zip(raws, samples, strict=True):
+        check(raw, sample, relation)
+    assert [sample.started for sample in samples] == sorted(sample.started for sample in samples)
+    return samples
+
+
+def check(raw: RawSample, sample: Sample, relation: ClockRelation | None) -> None:
+    parts = {name: getattr(sample, name) for name in SEGMENTS if not math.isnan(getattr(sample, name))}
+    between = 0.0 if "execute" in parts or "submit" not in parts or raw.awake < 0 else sample.device
+    overlap = 0.0 if math.isnan(sample.overlap) else sample.overlap
+    assert sum(parts.values()) + between - overlap == pytest.approx(sample.total, abs=1)
+    assert all(value >= 0 for name, value in parts.items() if name != "wake")
+    events = [raw.begin, raw.created, raw.updated, raw.recorded, raw.called, raw.returned, raw.awake, raw.done]
+    happened = [event for event in events if event >= 0]
+    assert happened == sorted(happened)
+    if relation is not None and raw.device_begin >= 0:
+        slack = relation.deviation_ns + 1
+        began = relation.host_ns(raw.device_begin)
+        assert raw.called - slack <= began
+        assert began + sample.execute <= raw.awake + slack
+        assert sample.wake >= -slack and sample.execute >= 0
+        assert sample.stage
+
+
+def has(sample: Sample) -> set[str]:
+    return {name for name in SEGMENTS if not math.isnan(getattr(sample, name))}
+
+
+# ---- kernels compute what NumPy does --------------------------------------------------------------------------------
+
+TIMES = np.arange(N, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"batch": 5},
+        {"batch": 5, "barrier": "none"},
+        {"batch": 3, "command_buffers": 2, "in_flight": 4},
+        {"timestamps": "each", "batch": 3, "in_flight": 2},
+        {"timestamps": "none"},
+        {"record": "each", "update": True, "read": True},
+        {"wait": "poll", "in_flight": 3},
+        {"wait": "thread", "in_flight": 3},
+        {"calls": "hal", "in_flight": 3, "batch": 2},
+        {"calls": "kernel", "in_flight": 3},
+        {"descriptors": "sets"},
+        {"descriptors": "push"},
+        {"cache": "cold", "batch": 2},
+        {"robust": True},
+        {"host_sleep": 0.0005, "host_sleep_in": "wake"},
+    ],
+    ids=lambda given: " ".join(f"{name}={value}" for name, value in given.items()) or "plain",
+)
+def test_a_kernel_computes_in_every_setting(around: Surroundings, given: dict[str, object]) -> None:
+    before = live_objects()
+    workload = kernel(around, **MUL, **given)
+    try:
+        samples = take(workload)
+        a, b, product = workload.results()
+        assert np.array_equal(a, TIMES) and np.all(b == 3) and np.array_equal(product, 3 * TIMES)
+    finally:
+        workload.close()
+        workload.close()
+    timed = given.get("timestamps") != "none" and given.get("calls") != "kernel"
+    expected = {"submit"} | (
+        {"queue", "execute", "wake"} if timed and workload.device.hal.plan.timestamp_bits else set()
+    )
+    expected |= {"record"} if given.get("record") == "each" else set()
+    expected |= {"update", "read"} if given.get("read") else set()
+    assert has(samples[0]) == expected - {"update"} | {"create", "record"}
+    batch, *rest = (int(str(given.get(name, 1))) for name in ("batch", "command_buffers", "in_flight"))
+    for sample in samples[1:]:
+        assert has(sample) == expected
+        assert sample.dispatches == batch * math.prod(rest)
+        single = sample.dispatches == 1
+        assert sample.barrier == ("single" if single else given.get("barrier", "between"))
+    assert set(live_objects()) >= set(before)
+
+
+def test_a_kernel_by_address(around: Surroundings) -> None:
+    try:
+        workload = kernel(around, **MUL | ADDRESS, read=True)
+    except UnavailableError as error:
+        pytest.skip(error.message)
+    take(workload)
+    assert np.array_equal(workload.results()[2], 3 * TIMES)
+    workload.close()
+    with_ranges = kernel(around, **MUL | ADDRESS, ranges=3, batch=3)
+    take(with_ranges)
+    assert np.array_equal(with_ranges.results()[2], np.tile(3 * TIMES, (3, 1)))
+    with_ranges.close()
+
+
+@pytest.mark.parametrize("record", ["once", "each"])
+def test_dispatches_count_and_are_ordered_by_barriers(around: Surroundings, record: str) -> None:
+    """y += 0.5 x for each dispatch of each sample, so that a lost or an unordered dispatch shows in the sum."""
+    workload = kernel(around, **SAXPY, batch=4, command_buffers=3, in_flight=2, record=record)
+    take(workload, 4)
+    _, y = workload.results()
+    workload.close()
+    assert np.array_equal(y, 100 + 0.5 * TIMES * (4 * 3 * 2) * 5)
+
+
+def test_an_update_writes_the_inputs_anew(around: Surroundings) -> None:
+    workload = kernel(around, **SAXPY, update=True)
+    take(workload, 4)
+    _, y = workload.results()
+    workload.close()
+    assert np.array_equal(y, 100 + 0.5 * TIMES)
+
+
+@pytest.mark.parametrize("descriptors", ["sets", "push"])
+def test_bindings_rotate_through_ranges(around: Surroundings, descriptors: str) -> None:
+    """Each range holds the inputs at first; 12 dispatches over 4 ranges are 3 in each."""
+    workload = kernel(around, **SAXPY, batch=12, ranges=4, descriptors=descriptors)
+    workload.first()
+    x, y = workload.results()
+    workload.close()
+    assert x.shape == y.shape == (4, N)
+    assert np.array_equal(x, np.tile(TIMES, (4, 1))) and np.array_equal(y, np.tile(100 + 1.5 * TIMES, (4, 1)))
+
+
+def test_an_indirect_dispatch_runs_the_workgroups_it_reads(around: Surroundings) -> None:
+    workload = kernel(around, **MUL, indirect=True, batch=2, groups=[2, 1, 1])
+    take(workload)
+    product = workload.results()[2]
+    workload.close()
+    local = int(np.count_nonzero(product)) + 1  # the first of all products is 0
+    assert 0 < local <= N and np.array_equal(product[:local], 3 * TIMES[:local]) and not product[local:].any()
+
+
+def test_a_kernel_from_a_file_with_specialization_and_defines(around: Surroundings) -> None:
+    (around.folder / "scale.comp").write_text(
+        "#version 450\nlayout(local_size_x = 64) in;\nlayout(constant_id = 3) const int factor = 1;\n"
+        "layout(set = 0, binding = 0) buffer B { float b[]; };\n"
+        "void main() { b[gl_GlobalInvocationID.x] = float(factor) * SCALE; }\n"
+    )
+    workload = kernel(
+        around,
+        source="scale.comp",
+        bindings=[{"shape": N, "init": "zeros"}],
+        specialization={"factor": 6},
+        defines={"SCALE": "7.0"},
+        groups=N // 64,
+    )
+    take(workload)
+    assert np.all(workload.results()[0] == 42)
+    workload.close()
+
+
+def test_the_empty_kernel_takes_no_bindings(around: Surroundings) -> None:
+    workload = kernel(around, source="builtin:builtin/empty")
+    take(workload)
+    assert workload.results() == ()
+    workload.close()
+
+
+def test_a_device_without_timestamps_is_bounded_by_the_host(around: Surroundings) -> None:
+    """As where timestampValidBits is 0: no device times, and all else as ever."""
+    device = around.pool.open(around.uri)
+    family = device.profile.queue_families[device.hal.plan.compute_family]
+    bits = family.timestamp_valid_bits
+    object.__setattr__(family, "timestamp_valid_bits", 0)
+    try:
+        workload = kernel(around, **MUL)
+        raw = (workload.first(), workload.sample())[1]
+        workload.close()
+    finally:
+        object.__setattr__(family, "timestamp_valid_bits", bits)
+    sample = resolve(raw, None)
+    assert has(sample) == {"submit"} and sample.device > 0 and sample.stage == "" and sample.device_begin == -1
+
+
+# ---- the other kinds ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["session", "direct", "async"])
+def test_modules(around: Surroundings, path: str) -> None:
+    (around.folder / "program.vmfb").write_bytes(write_module(assemble(MODULE)))
+    depth = 3 if path == "async" else 1
+    workload = opened(
+        "module",
+        around,
+        source="program.vmfb",
+        function="identity",
+        inputs=["4xf32=1 2 3 4"],
+        path=path,
+        in_flight=depth,
+    )
+    first, *samples = take(workload)
+    workload.close()
+    workload.close()
+    assert has(first) == {"create", "submit", "read"}
+    assert all(has(sample) == {"submit", "read"} and sample.dispatches == depth for sample in samples)
+
+
+def test_modules_take_arrays_and_scalars(around: Surroundings) -> None:
+    (around.folder / "program.vmfb").write_bytes(write_module(assemble(MODULE)))
+    described = opened(
+        "module",
+        around,
+        source="program.vmfb",
+        function="identity",
+        inputs=[{"shape": 4, "init": "arange"}],
+        read=False,
+    )
+    assert has(take(described)[1]) == {"submit"}
+    described.close()
+    scalar = opened("module", around, source="program.vmfb", function="program.seven")
+    take(scalar)
+    scalar.close()
+
+
+@pytest.mark.parametrize("direction", ["host_to_device", "device_to_host", "device_to_device"])
+@pytest.mark.parametrize(("batch", "offset"), [(1, 0), (3, 64)])
+def test_copies_by_the_device(around: Surroundings, direction: str, batch: int, offset: int) -> None:
+    workload = opened("copy", around, bytes=4096, direction=direction, batch=batch, offset=offset)
+    samples = take(workload)
+    source, target = workload._buffers  # type: ignore[attr-defined]
+    if target.host_visible and source.host_visible:
+        assert target.read(offset, 4096) == source.read(offset, 4096) == b"\x5a" * 4096
+    workload.close()
+    timed = workload.device.hal.plan.timestamp_bits
+    for sample in samples:
+        assert has(sample) == {"submit"} | ({"queue", "execute", "wake"} if timed else set())
+        assert sample.dispatches == batch
+
+
+@pytest.mark.parametrize("size", [1, 3, 4096])
+@pytest.mark.parametrize(("direction", "segment"), [("host_write", "update"), ("host_read", "read")])
+def test_copies_by_the_host(around: Surroundings, size: int, direction: str, segment: str) -> None:
+    for memory in (None, "mapped", "host_cached"):
+        workload = opened("copy", around, bytes=size, direction=direction, memory=memory, offset=4)
+        samples = take(workload)
+        workload.close()
+        assert all(has(sample) == {segment} for sample in samples)
+
+
+def test_copies_of_odd_sizes_and_offsets(around: Surroundings) -> None:
+    for size, offset in ((1, 0), (5, 3), (1023, 1)):
+        workload = opened("copy", around, bytes=size, direction="host_to_device", offset=offset)
+        take(workload, 1)
+        workload.close()
+
+
+@pytest.mark.parametrize("cache", ["cold", "memory", "disk"])
+@pytest.mark.parametrize("dispatch", [True, False])
+def test_pipelines(around: Surroundings, cache: str, dispatch: bool) -> None:
+    workload = opened("pipeline", around, source="builtin:mul", cache=cache, dispatch=dispatch)
+    samples = take(workload, 2)
+    workload.close()
+    for sample in samples:
+        assert has(sample) == {"create"} | ({"record", "submit"} if dispatch else set())
+        assert sample.create > 0
+
+
+def test_pipelines_with_specialization(around: Surroundings) -> None:
+    workload = opened("pipeline", around, source="builtin:timing/copy", specialization={"local_size": 32})
+    take(workload, 1)
+    workload.close()
+
+
+@pytest.mark.parametrize("waiters", [1, 3])
+@pytest.mark.parametrize("wait", ["host", "thread", "poll", "asyncio"])
+def test_semaphores(around: Surroundings, wait: str, waiters: int) -> None:
+    workload = opened("semaphore", around, wait=wait, waiters=waiters)
+    samples = take(workload)
+    workload.close()
+    workload.close()
+    assert all(has(sample) == {"wake"} and sample.wake > 0 for sample in samples)
+
+
+@pytest.mark.parametrize("wait", ["host", "thread", "poll"])
+def test_semaphores_that_the_device_signals(around: Surroundings, wait: str) -> None:
+    workload = opened("semaphore", around, signal="device", wait=wait)
+    samples = take(workload)
+    workload.close()
+    if workload.device.hal.plan.timestamp_bits:
+        assert all(sample.wake >= -sample.deviation for sample in samples)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"command_buffers": 0}, {"command_buffers": 3, "waits": 2, "signals": 3, "in_flight": 4, "dispatches": 2}],
+    ids=["plain", "nothing", "much"],
+)
+def test_submissions(around: Surroundings, given: dict[str, int]) -> None:
+    workload = opened("submit", around, **given)
+    samples = take(workload)
+    workload.close()
+    workload.close()
+    assert all(has(sample) == {"submit"} and sample.dispatches == given.get("in_flight", 1) for sample in samples)
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "error", "message"),
+    [
+        ("kernel", {"source": "builtin:no/such"}, NotFoundError, "no/such"),
+        ("kernel", {"source": "missing.comp"}, NotFoundError, "missing.comp"),
+        ("kernel", MUL | {"queues": 64}, UnavailableError, "64 were asked for"),
+        ("kernel", MUL | {"bindings": ["4xf32=1"]}, InvalidArgumentError, "mul"),
+        ("kernel", MUL | {"bindings": MUL["bindings"][:2]}, InvalidArgumentError, "mul"),
+        ("kernel", ADDRESS | {"groups": None}, PumiceError, "give groups|no device addresses"),
+        ("kernel", MUL | {"host_sleep": 0.1, "host_sleep_in": "submit"}, InvalidArgumentError, "can sleep in"),
+        ("kernel", MUL | {"host_sleep": 0.1, "host_sleep_in": "read"}, InvalidArgumentError, "set read = true"),
+        ("kernel", MUL | {"host_sleep": 0.1, "host_sleep_in": "update"}, InvalidArgumentError, "set update = true"),
+        ("kernel", MUL | {"host_sleep": 0.1}, InvalidArgumentError, 'set record = "each"'),
+        ("kernel", MUL | {"groups": 1 << 40}, PumiceError, "workgroups"),
+        ("kernel", SAXPY | {"push": {"nonsense": 1}}, NotFoundError, "nonsense"),
+        ("module", {"source": "missing.vmfb"}, NotFoundError, "missing.vmfb"),
+        ("module", {"source": "program.vmfb"}, InvalidArgumentError, "identity, .*seven|say which function"),
+        ("module", {"source": "program.vmfb", "function": "none"}, NotFoundError, "none"),
+        ("module", {"source": "program.vmfb", "in_flight": 2}, InvalidArgumentError, "async"),
+        ("copy", {"bytes": 4, "memory": "paper"}, InvalidArgumentError, "paper"),
+        ("copy", {"bytes": 4, "memory": "device_local", "direction": "host_read"}, InvalidArgumentError, "host sees"),
+        ("pipeline", {"source": "builtin:no/such"}, NotFoundError, "no/such"),
+        ("pipeline", {"source": "builtin:mul", "entry_point": "other"}, PumiceError, "other"),
+        ("semaphore", {"signal": "device", "wait": "asyncio"}, InvalidArgumentError, "one waiter"),
+        ("semaphore", {"signal": "device", "waiters": 2}, InvalidArgumentError, "one waiter"),
+        ("nonsense", {}, InvalidArgumentError, "no kind 'nonsense'"),
+    ],
+)
+def test_what_cannot_be_run_says_why(
+    around: Surroundings, kind: str, given: dict[str, object], error: type[PumiceError], message: str
+) -> None:
+    (around.folder / "program.vmfb").write_bytes(write_module(assemble(MODULE)))
+    around.pool.open(around.uri)
+    with pytest.raises(error, match=message):
+        if kind not in KINDS:
+            open_workload(kind, Point(0, kind, around.uri), around, Sampling())
+        workload = opened(kind, around, **given)
+        try:
+            workload.first()
+        finally:
+            workload.close()
+
+
+@pytest.mark.parametrize("given", [{}, {"wait": "poll"}, {"wait": "thread"}, {"calls": "hal"}, {"calls": "kernel"}])
+def test_a_kernel_that_runs_too_long_ends_in_time(around: Surroundings, given: dict[str, object]) -> None:
+    long: dict[str, Any] = {
+        "source": "builtin:timing/fma",
+        "bindings": [{"shape": [1024, 4], "init": "zeros"}],
+        "groups": 16,
+        "push": {"iterations": 50_000, "factor": 1.0},  # llvmpipe ends loops at 65,535
+    }
+    workload = kernel(around, **long)
+    seconds = resolve(workload.first(), None).device / 1e9
+    workload.close()
+    groups = 16 * max(1, math.ceil(0.3 / max(seconds, 1e-6)))
+    impatient = replace(around, timeout=0.02)
+    workload = kernel(impatient, **long | {"groups": min(groups, 65535)}, **given)
+    began = time.monotonic()
+    with pytest.raises(DeadlineExceededError):
+        workload.first()
+    assert time.monotonic() - began < 15
+    # What is still in use goes when the device is done with it.
+    workload.close()
+
+
+@pytest.mark.parametrize(
+    "open_one",
+    [
+        lambda around: kernel(around, **MUL, batch=3, in_flight=2, wait="thread", ranges=2, update=True, read=True),
+        lambda around: opened("copy", around, bytes=1024),
+        lambda around: opened("pipeline", around, source="builtin:mul"),
+        lambda around: opened("semaphore", around, waiters=2),
+        lambda around: opened("submit", around),
+    ],
+    ids=["kernel", "copy", "pipeline", "semaphore", "submit"],
+)
+def test_closing_gives_everything_back(around: Surroundings, open_one: Callable[[Surroundings], Workload]) -> None:
+    """The second time round no native object is there that was not after the first."""
+
+    def once() -> dict[str, int]:
+        workload = open_one(around)
+        for _ in range(3):
+            workload.first()
+            workload.sample()
+        workload.close()
+        hal = workload.device.hal
+        hal.wait_idle(10)
+        hal.retire()
+        return live_objects()
+
+    once()
+    assert once() == once()

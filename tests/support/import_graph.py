@@ -1,0 +1,189 @@
+"""The package's import graph, read from its syntax trees: which file and which room imports which, and the cycles.
+
+    python tests/support/import_graph.py [--rooms]
+
+prints the import cycles of each folder, at run time and with imports for type checking, and the number of files in
+them; ``--rooms`` prints the arrows between rooms too. A room is a folder of the package; a file beside rooms is a room
+of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module: dotted and relative to the package where it is the package's own, absolute otherwise."""
+
+    module: str
+    own: bool
+    relative: bool
+    typing_only: bool
+    line: int
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file of the package; ``name`` is dotted and relative to the package, ``""`` for the root."""
+
+    name: str
+    path: Path
+    tree: ast.Module
+    is_package: bool
+
+    @property
+    def unit(self) -> str:
+        """The first part of its name: a folder or a file of the root."""
+        return self.name.split(".")[0]
+
+    @property
+    def room(self) -> str:
+        """Its folder, or itself where it stands beside rooms; a folder's ``__init__`` belongs to no room inside."""
+        return self.name if self.is_package else self.name.rpartition(".")[0]
+
+    def at(self, line: int) -> str:
+        """The file and the line, as an editor takes them."""
+        return f"{self.path}:{line}"
+
+
+def modules_of(root: Path) -> dict[str, Module]:
+    """Every module of the package: the root's files, and all below folders with an ``__init__.py``."""
+    folders = [path.parent for path in sorted(root.glob("*/__init__.py"))]
+    paths = [*sorted(root.glob("*.py")), *(path for folder in folders for path in sorted(folder.rglob("*.py")))]
+    modules = {}
+    for path in paths:
+        parts = path.relative_to(root).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package else parts)
+        modules[name] = Module(name, path, ast.parse(path.read_text(encoding="utf-8"), str(path)), is_package)
+    return modules
+
+
+def imports_of(module: Module, modules: Mapping[str, Module]) -> Iterator[Import]:
+    """The imports of a module, of which ``from . import x`` counts as one of the module ``x`` where it is one."""
+    parts = module.name.split(".") if module.name else []
+    package = parts if module.is_package else parts[:-1]
+    pending: list[tuple[ast.AST, bool]] = [(module.tree, False)]
+    while pending:
+        node, typing_only = pending.pop()
+        inner = typing_only or _is_for_typing(node)
+        pending.extend((child, inner) for child in ast.iter_child_nodes(node))
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield _absolute(alias.name, typing_only, node.lineno)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield _absolute(node.module or "", typing_only, node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            up = node.level - 1
+            assert up <= len(package), f"{module.at(node.lineno)} imports from above the package"
+            base = [*package[: len(package) - up], *(node.module.split(".") if node.module else [])]
+            for alias in node.names:
+                target = ".".join([*base, alias.name])
+                name = target if target in modules else ".".join(base)
+                yield Import(name, True, True, typing_only, node.lineno)
+        elif isinstance(node, ast.Call) and node.args and _called(node) in ("import_module", "find_spec", "__import__"):
+            # Importing by a name in a string is importing.
+            argument = node.args[0]
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                yield _absolute(argument.value, typing_only, node.lineno)
+
+
+def _is_for_typing(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _absolute(name: str, typing_only: bool, line: int) -> Import:
+    top, _, rest = name.partition(".")
+    own = top == "pumice"
+    return Import(rest if own else name, own, False, typing_only, line)
+
+
+def _called(node: ast.Call) -> str:
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def file_graph(modules: Mapping[str, Module], *, typing: bool) -> dict[str, set[str]]:
+    """For each module those of the package that it imports, ``typing``: with imports for type checking."""
+    return {
+        name: {
+            found.module
+            for found in imports_of(module, modules)
+            if found.own and found.module in modules and found.module != name and (typing or not found.typing_only)
+        }
+        for name, module in modules.items()
+    }
+
+
+def room_graph(modules: Mapping[str, Module]) -> dict[str, dict[str, list[str]]]:
+    """For each room the rooms that it imports, with the imports; packages' own ``__init__`` files are left out."""
+    rooms: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    outer = {room for module in modules.values() for room in [module.name] if module.is_package}
+    with_rooms = {name.rpartition(".")[0] for name in outer if name}
+
+    def room_of(module: Module) -> str:
+        return module.name if module.room in with_rooms else module.room
+
+    for module in modules.values():
+        if module.is_package:
+            continue
+        for found in imports_of(module, modules):
+            if found.own and found.module in modules:
+                target = room_of(modules[found.module])
+                if target != room_of(module):
+                    rooms[room_of(module)][target].append(f"{module.name} -> {found.module}")
+    return rooms
+
+
+def cycles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """The strongly connected components of more than one node, each sorted (Tarjan, without recursion)."""
+    reach: dict[str, set[str]] = {}
+    for start in graph:
+        seen: set[str] = set()
+        pending = list(graph[start])
+        while pending:
+            node = pending.pop()
+            if node not in seen:
+                seen.add(node)
+                pending.extend(graph.get(node, ()))
+        reach[start] = seen
+    components = {frozenset(other for other in reach[node] if node in reach.get(other, ())) for node in graph}
+    return sorted(sorted(component) for component in components if len(component) > 1)
+
+
+def main() -> None:
+    """Prints what the module's docstring says."""
+    parser = argparse.ArgumentParser(description="Import cycles of the package.")
+    parser.add_argument("--rooms", action="store_true", help="print the arrows between rooms")
+    arguments = parser.parse_args()
+    modules = modules_of(ROOT)
+    for typing in (False, True):
+        found = cycles(file_graph(modules, typing=typing))
+        print(f"{'with type checking' if typing else 'run time'}: {len(found)} cycles")
+        for cycle in found:
+            print(f"  {len(cycle)} files: {' '.join(cycle)}")
+    rooms = room_graph(modules)
+    found = cycles({room: set(targets) for room, targets in rooms.items()})
+    print(f"rooms: {len(found)} cycles")
+    for cycle in found:
+        print(f"  {len(cycle)} rooms: {' '.join(cycle)}")
+        inside = set(cycle)
+        for room in cycle:
+            for target in sorted(inside & set(rooms[room])):
+                print(f"    {room} -> {target}: {', '.join(sorted(set(rooms[room][target])))}")
+    if arguments.rooms:
+        for room in sorted(rooms):
+            print(f"{room}: {' '.join(sorted(rooms[room]))}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""``pumice study run``, interrupted: by Ctrl-C, by a kill, by a full disk, and by another one at work in the folder."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.study.results.point_status import PointStatus
+from pumice.study.results.results import Results
+from pumice.tools.cli import main
+
+pytestmark = [
+    pytest.mark.vulkan,
+    pytest.mark.usefixtures("driver"),
+    pytest.mark.skipif(sys.platform == "win32", reason="signals and limits as POSIX has them"),
+]
+PROGRAM = "from pumice.tools.cli import main; main(prog_name='pumice')"
+
+STUDY = """
+version = 1
+name = "sizes"
+
+[sampling]
+time_limit = 0.1
+warmup_time = 0
+warmup_count = 1
+max_samples = 100000
+relative_error = 0
+noise_limit = 1e9
+block = 50
+interleave = 2
+reference = false
+
+[axes]
+n = [4, 8, 12, 16]
+batch = [1, 2, 3]
+
+[[targets]]
+name = "mul"
+kind = "kernel"
+source = "builtin:mul"
+bindings = [{ shape = "$n" }, { shape = "$n" }, { shape = "$n", init = "zeros" }]
+"""
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    path = tmp_path / "sizes.toml"
+    path.write_text(STUDY, encoding="utf-8")
+    return path
+
+
+def samples_of(folder: Path) -> dict[int, list[tuple[int, int]]]:
+    """Run and start of every sample of each point."""
+    database = sqlite3.connect(f"file:{folder / 'results.sqlite'}?mode=ro", uri=True)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for point, run, started in database.execute("SELECT point, run, started_ns FROM samples ORDER BY point, number"):
+        found.setdefault(point, []).append((run, started))
+    database.close()
+    return found
+
+
+def begin(toml: Path, folder: Path) -> subprocess.Popen[str]:
+    words = ["study", "run", str(toml), "--out", str(folder)]
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def reported(process: subprocess.Popen[str], count: int) -> list[str]:
+    """The labels of the first points that are said to be done."""
+    assert process.stderr is not None
+    labels = []
+    while len(labels) < count:
+        line = process.stderr.readline()
+        assert line, "it ended too soon"
+        if found := re.match(r"\[\d+/\d+\] done    (.*?): ", line):
+            labels.append(found[1])
+    return labels
+
+
+def held(folder: Path, labels: Sequence[str]) -> dict[int, list[tuple[int, int]]]:
+    """Holds that points are done that were said to be, and gives all samples."""
+    with Results.open(folder) as results:
+        states = {one.point.label: one.status for one in results.points}
+    assert {states[label] for label in labels} <= {PointStatus.DONE}
+    assert PointStatus.PENDING in states.values(), "it was interrupted in the middle"
+    return samples_of(folder)
+
+
+def resumed(toml: Path, folder: Path, before: dict[int, list[tuple[int, int]]]) -> None:
+    """Goes on, and holds that nothing was lost and nothing doubled."""
+    process = begin(toml, folder)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert re.search(r"\d+ of 12 points are done already; the other \d+ are measured", said)
+    assert "12 points done" in said
+    after = samples_of(folder)
+    assert after.keys() == set(range(12))
+    for point, samples in before.items():
+        assert after[point][: len(samples)] == samples, "what was kept stays as it was"
+    everything = [start for samples in after.values() for _, start in samples]
+    assert len(set(everything)) == len(everything)
+    database = sqlite3.connect(folder / "results.sqlite")
+    ((most,),) = database.execute(
+        "SELECT max(count) FROM (SELECT count(*) AS count FROM statuses WHERE status = 'done' GROUP BY point)"
+    )
+    database.close()
+    assert most == 1, "no point was measured twice"
+    done = [point for point, samples in after.items() if {run for run, _ in samples} == {1}]
+    assert done, "points that were done in the first run took no samples in the second"
+
+
+def test_ctrl_c_keeps_what_was_measured_and_the_same_command_goes_on(toml: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    process = begin(toml, folder)
+    labels = reported(process, 4)
+    process.send_signal(signal.SIGINT)
+    printed, said = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (130, ""), said
+    assert "the same command goes on from there" in said and "Traceback" not in said and "\x1b" not in said
+    with Results.open(folder) as results:
+        assert [run.outcome for run in results.runs] == ["interrupted"]
+    resumed(toml, folder, held(folder, labels))
+
+
+def test_a_kill_loses_nothing_that_was_reported(toml: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    process = begin(toml, folder)
+    labels = reported(process, 4)
+    seen = samples_of(folder)  # by a reader, while it runs
+    process.kill()
+    process.communicate(timeout=60)
+    before = held(folder, labels)
+    assert all(before[point][: len(samples)] == samples for point, samples in seen.items())
+    with Results.open(folder) as results:
+        assert [run.outcome for run in results.runs] == [None]
+    resumed(toml, folder, before)
+
+
+def test_two_at_a_time_are_refused(toml: Path, tmp_path: Path) -> None:
+    process = begin(toml, tmp_path / "r")
+    try:
+        reported(process, 1)
+        second = CliRunner().invoke(main, ["study", "run", str(toml), "--out", str(tmp_path / "r"), "--quiet"])
+        assert (second.exit_code, second.stdout) == (1, "")
+        assert second.stderr.startswith("error: ") and "another" in second.stderr
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def test_a_full_disk(toml: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    # Whatever grows beyond it is refused, as on a full disk; what is there already is larger than nothing.
+    program = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1200000, 1200000)); {PROGRAM}"
+    words = ["study", "run", str(toml), "--out", str(folder)]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: ") and "the disk is full" in last and "make room and resume" in last
+    assert "Traceback" not in done.stderr and "failed" not in done.stderr
+    labels = re.findall(r"^\[\d+/\d+\] done    (.*?): ", done.stderr, re.MULTILINE)
+    before = held(folder, labels)
+    assert labels and sum(map(len, before.values())) > 100

@@ -1,0 +1,318 @@
+"""``timeout=`` in every phase of an invocation: loops, waits, native functions, nested calls; and Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import signal as signals
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from support.wait_sources import Signal
+
+from pumice.status import DeadlineExceededError, InvalidArgumentError
+from pumice.vm.assembly.assembler import assemble
+from pumice.vm.execution.bytecode_module import BytecodeModule
+from pumice.vm.execution.context import Context
+from pumice.vm.execution.deadlines import deadlines, timeout_seconds
+from pumice.vm.execution.watchdog import Watchdog
+from pumice.vm.native.module import NativeModule
+from pumice.vm.wait.blocking import LONGEST_WAIT
+from pumice.vm.wait.frame import Wait
+
+PROGRAM = """
+vm.module @program
+vm.import @host.call cconv "0i_i"
+vm.export @loop
+vm.export @yields
+vm.export @calls_host_for_ever
+vm.export @recurses_for_ever
+vm.export @call_host
+vm.export @call_host_twice
+vm.export @identity
+vm.func @loop(%i0: i32) -> (i32) {
+  vm.br ^bb1()
+^bb1:
+  %i0 = vm.add.i32 %i0, %i0
+  vm.br ^bb1()
+}
+vm.func @yields(%i0: i32) -> (i32) {
+  vm.br ^bb1()
+^bb1:
+  vm.yield ^bb1()
+}
+vm.func @calls_host_for_ever(%i0: i32) -> (i32) {
+  vm.br ^bb1()
+^bb1:
+  %i1 = vm.call @host.call(%i0)
+  vm.br ^bb1()
+}
+vm.func @recurses_for_ever(%i0: i32) -> (i32) {
+  vm.br ^bb1()
+^bb1:
+  %i1 = vm.call @call_host_twice(%i0)
+  vm.br ^bb1()
+}
+vm.func @call_host(%i0: i32) -> (i32) {
+  %i1 = vm.call @host.call(%i0)
+  vm.return %i1
+}
+vm.func @call_host_twice(%i0: i32) -> (i32) {
+  %i1 = vm.call @host.call(%i0)
+  %i2 = vm.call @host.call(%i1)
+  vm.return %i2
+}
+vm.func @identity(%r0: !vm.buffer) -> (!vm.buffer) {
+  vm.return %r0
+}
+"""
+# What a slow and busy machine may need to notice; the timeouts are much shorter.
+_LATE = 5.0
+
+
+@contextlib.contextmanager
+def context_of(call: Callable[[int], object] = lambda value: value) -> Iterator[Context]:
+    host = NativeModule("host")
+    host.function("call", "0i_i")(lambda value: call(value))
+    with Context([host, BytecodeModule(assemble(PROGRAM))]) as context:
+        yield context
+    assert threading.get_ident() not in deadlines
+
+
+def invoke(context: Context, name: str, timeout: float | None, value: object = 3) -> object:
+    return context.invoke(context.lookup(f"program.{name}"), (value,), timeout=timeout)
+
+
+@contextlib.contextmanager
+def ends_in_time(message: str = "was not done within its timeout") -> Iterator[None]:
+    start = time.monotonic()
+    with pytest.raises(DeadlineExceededError, match=message):
+        yield
+    assert time.monotonic() - start < _LATE
+
+
+@pytest.mark.parametrize("name", ["loop", "yields", "calls_host_for_ever", "recurses_for_ever"])
+@pytest.mark.parametrize("timeout", [0.05, 0, -1, -math.inf, np.float32(0.05)])
+def test_what_never_ends_is_ended(name: str, timeout: float) -> None:
+    with context_of() as context:
+        for _ in range(2):  # usable afterwards
+            with ends_in_time(
+                rf"program\.{name} was not done within its timeout of .* s; everything of the call was released"
+            ):
+                invoke(context, name, timeout)
+        assert invoke(context, "call_host", timeout) == 3  # what is done at once is done
+
+
+def test_a_loop_that_is_nearly_always_in_native_code_is_ended() -> None:
+    with context_of(lambda value: time.sleep(0.01) or value) as context, ends_in_time():
+        invoke(context, "calls_host_for_ever", 0.1)
+
+
+def test_a_wait_is_ended() -> None:
+    never = Signal()
+    with context_of(lambda value: Wait([never], resume=lambda error: value)) as context:
+        for timeout in (0.05, 0, -1):
+            with ends_in_time():
+                invoke(context, "call_host", timeout)
+        assert never.callbacks == []
+
+
+def test_short_waits_without_end_are_ended() -> None:
+    with context_of(lambda value: Wait([Signal(0.001)], resume=lambda error: value)) as context, ends_in_time():
+        invoke(context, "calls_host_for_ever", 0.05)
+
+
+@pytest.mark.parametrize("timeout", [1e-3, 5, 1e9, 1e300, math.inf, 10**400, None])
+def test_a_call_that_is_done_in_time_gives_its_results(timeout: float | None) -> None:
+    with context_of(lambda value: value + 1) as context:
+        assert invoke(context, "call_host", timeout if timeout != 1e-3 else 30) == 4
+
+
+@pytest.mark.parametrize("timeout", ["1", b"1", True, math.nan, [1], 1j, object()])
+def test_a_timeout_is_a_number(timeout: object) -> None:
+    with context_of() as context:
+        with pytest.raises(InvalidArgumentError, match="timeout is a number of seconds or None"):
+            invoke(context, "call_host", timeout)  # type: ignore[arg-type]
+        assert invoke(context, "call_host", None) == 3
+
+
+def test_seconds_are_held_to_what_can_be_waited_for() -> None:
+    assert [timeout_seconds(one) for one in (2, 0.5, np.int8(3), -4, -math.inf)] == [2.0, 0.5, 3.0, 0.0, 0.0]
+    assert {timeout_seconds(one) for one in (1e300, math.inf, 10**400)} == {LONGEST_WAIT}
+    assert timeout_seconds(-(10**400)) == 0.0
+
+
+# -- nested invocations ------------------------------------------------------------------------------
+
+
+def nested(inner: str, inner_timeout: float | None, outer_timeout: float, call: Callable[[int], object]) -> None:
+    """Invokes a function whose native function invokes ``inner`` once, and ``call`` from there on."""
+    depth = 0
+
+    def host(value: int) -> object:
+        nonlocal depth
+        depth += 1
+        return invoke(context, inner, inner_timeout) if depth == 1 else call(value)
+
+    with context_of(host) as context:
+        invoke(context, "call_host", outer_timeout)
+
+
+@pytest.mark.parametrize("inner", ["loop", "yields", "calls_host_for_ever"])
+@pytest.mark.parametrize("inner_timeout", [None, 60])
+def test_a_nested_call_ends_by_the_outer_timeout(inner: str, inner_timeout: float | None) -> None:
+    with ends_in_time(r"program\.call_host was not done within its timeout of 0\.1 s"):
+        nested(inner, inner_timeout, 0.1, lambda value: value)
+
+
+@pytest.mark.parametrize("inner_timeout", [None, 60])
+def test_a_nested_wait_ends_by_the_outer_timeout(inner_timeout: float | None) -> None:
+    never = Signal()
+    with ends_in_time(r"program\.call_host was not done within its timeout of 0\.1 s"):
+        nested("call_host", inner_timeout, 0.1, lambda value: Wait([never], resume=lambda error: value))
+    assert never.callbacks == []
+
+
+@pytest.mark.parametrize("inner", ["loop", "yields", "calls_host_for_ever"])
+def test_a_nested_timeout_is_the_native_functions_to_handle(inner: str) -> None:
+    handled = []
+
+    def host(value: int) -> int:
+        if value < 0:
+            return value
+        try:
+            invoke(context, inner, 0.05, -1)
+        except DeadlineExceededError as error:
+            handled.append(error.message)
+        return 7
+
+    with context_of(host) as context:
+        assert invoke(context, "call_host", 60) == 7
+        assert invoke(context, "call_host", None) == 7
+        # And the outer one still has its own.
+        with ends_in_time(r"program\.calls_host_for_ever was not done within its timeout of 0\.3 s"):
+            invoke(context, "calls_host_for_ever", 0.3)
+    assert (
+        handled[:2]
+        == [f"program.{inner} was not done within its timeout of 0.05 s; everything of the call was released"] * 2
+    )
+
+
+def test_contexts_in_other_threads_are_not_bound() -> None:
+    results = []
+
+    def host(value: int) -> int:
+        def other() -> None:
+            with context_of(lambda inner: time.sleep(0.2) or inner) as context:
+                results.append(invoke(context, "call_host", None))
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        return value
+
+    with context_of(host) as context, contextlib.suppress(DeadlineExceededError):
+        invoke(context, "call_host_twice", 0.05)
+    assert results and set(results) == {3}
+
+
+# -- what is left ------------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_call_is_kept_until_its_timeout() -> None:
+    class Held:
+        pass
+
+    with context_of() as context:
+        function = context.lookup("program.identity")
+        alive = []
+        for _ in range(500):
+            held = Held()
+            alive.append(weakref.ref(held))
+            assert context.invoke(function, (held,), timeout=600) is held
+            del held
+        assert sum(ref() is not None for ref in alive) == 0
+        assert len(Watchdog.shared()._heap) < 300  # guards of calls that are done are dropped in time
+
+
+def test_references_are_released_when_the_timeout_passes() -> None:
+    class Held:
+        pass
+
+    text = """
+vm.module @program
+vm.export @main
+vm.func @main(%r0: !vm.buffer) -> () {
+  vm.br ^bb1()
+^bb1:
+  %i0 = vm.cmp.nz.ref %r0
+  vm.br ^bb1()
+}
+"""
+    held = Held()
+    alive = weakref.ref(held)
+    with Context([BytecodeModule(assemble(text))]) as context:
+        arguments = (held,)
+        del held
+        with pytest.raises(DeadlineExceededError):
+            context.invoke(context.lookup("program.main"), arguments, timeout=0.05)
+        del arguments
+        gc.collect()  # the error's traceback had it
+        assert alive() is None
+
+
+def test_an_initializer_has_a_timeout() -> None:
+    text = """
+vm.module @program
+vm.export @__init
+vm.func @__init() -> () {
+  vm.br ^bb1()
+^bb1:
+  vm.br ^bb1()
+}
+"""
+    with Context() as context:
+        module = BytecodeModule(assemble(text))
+        with ends_in_time(r"program\.__init was not done"):
+            context.add(module, timeout=0.05)
+        assert context.modules == ()
+
+
+# -- Ctrl-C ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(signals, "setitimer"), reason="needs POSIX timers")
+@pytest.mark.parametrize("name", ["loop", "yields", "calls_host_for_ever"])
+@pytest.mark.parametrize("timeout", [None, 60])
+def test_ctrl_c_ends_a_loop(name: str, timeout: float | None) -> None:
+    before = signals.signal(signals.SIGALRM, signals.default_int_handler)
+    try:
+        with context_of() as context:
+            signals.setitimer(signals.ITIMER_REAL, 0.1)
+            with pytest.raises(KeyboardInterrupt):
+                invoke(context, name, timeout)
+            assert invoke(context, "call_host", timeout) == 3
+    finally:
+        signals.setitimer(signals.ITIMER_REAL, 0)
+        signals.signal(signals.SIGALRM, before)
+
+
+def test_a_native_function_that_takes_longer_is_late() -> None:
+    host = NativeModule("host")
+
+    @host.function("nap", "0v_i")
+    def nap() -> int:
+        time.sleep(0.1)
+        return 5
+
+    with Context([host]) as context:
+        function = context.lookup("host.nap")
+        assert context.invoke(function, (), timeout=30) == 5
+        with pytest.raises(DeadlineExceededError, match=r"host\.nap was not done within its timeout of 0\.05 s"):
+            context.invoke(function, (), timeout=0.05)
+        assert context.invoke(function, (), timeout=0) == 5  # what is there without waiting

@@ -1,0 +1,75 @@
+"""Random programs give the same whatever way they are translated, and the same as in the peer's VM."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import random_programs
+from support.vm_programs import peer_tool
+
+from pumice.vm.assembly.assembler import assemble
+from pumice.vm.bytecode.writer import write_module
+from pumice.vm.execution.bytecode_module import BytecodeModule
+from pumice.vm.execution.context import Context
+from pumice.vm.translation.analysis import FunctionAnalysis
+from pumice.vm.translation.translator import Translator
+
+SHAPES = {
+    f"{slots} {graph}{' yields' if yields else ''}": random_programs.Shape(
+        slots=slots, graph=graph, size=14, yields=yields, functions=5
+    )
+    for slots in ("typed", "reused", "mixed")
+    for graph, yields in (("structured", False), ("structured", True), ("random", False), ("random", True))
+}
+
+
+def results(text: str) -> object:
+    with Context([BytecodeModule(assemble(text))]) as context:
+        return context.invoke(context.lookup("random.main"), (), timeout=60)
+
+
+def _as_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FunctionAnalysis, "_compute_kinds", lambda self: None)
+
+
+def _as_dispatch_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Translator, "_structured", lambda self, entry: None)
+
+
+def _calling_all_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BytecodeModule, "leaves", frozenset())
+
+
+@pytest.mark.parametrize("other", [_as_bits, _as_dispatch_loops, _calling_all_leaves])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_program_is_the_same_however_it_is_translated(
+    seed: int, shape: str, other: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = random_programs.random_program(seed, SHAPES[shape])
+    expected = results(text)
+    other(monkeypatch)
+    assert results(text) == expected
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(100, 103))
+def test_a_program_gives_what_the_peer_gives(seed: int, shape: str, tmp_path: Path) -> None:
+    text = random_programs.random_program(seed, SHAPES[shape])
+    path = tmp_path / "random.vmfb"
+    path.write_bytes(write_module(assemble(random_programs.without_yields(text))))
+    done = subprocess.run(
+        [peer_tool("iree-run-module"), f"--module={path}", "--function=main"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    expected = tuple(int(word) for word in re.findall(r"^result\[\d+\]: i64=(-?\d+)$", done.stdout, re.MULTILINE))
+    assert expected
+    assert results(text) == expected

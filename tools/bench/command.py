@@ -1,0 +1,274 @@
+"""``pumice bench``: what one kernel or one function costs, measured as a study of one point and summed up on the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ..errors import printable, usage, usage_error
+from ..streams import note, put
+from ..study.extra import needs_study_extra
+
+if TYPE_CHECKING:
+    from ...study.definition.point import Point
+    from ...study.definition.study import Study
+    from ...study.results.results import Results
+    from ..run.kernel_files import FileKind
+
+__all__ = ["bench"]
+
+_SETTINGS: Final = (
+    *(
+        "batch",
+        "command_buffers",
+        "in_flight",
+        "queues",
+        "record",
+        "barrier",
+        "indirect",
+        "descriptors",
+        "wait",
+        "read",
+    ),
+    *("update", "timestamps", "calls", "robust", "path"),
+)
+_KERNEL_OPTIONS: Final = ("bindings", "size", "pushes", "specs", "groups", "entry", "defines", "subgroup_size")
+_MODULE_OPTIONS: Final = ("function", "inputs", "parameters")
+_MODULE_ONLY: Final = ("profile",)
+_PROFILED: Final = 20
+_KERNEL_ONLY: Final = ("cold", "subtract_baseline")
+
+
+@click.command("bench", short_help="Time a kernel or a function of a compiled program.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--device", metavar="URI", help="vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe.")
+@click.option(
+    "--binding",
+    "-b",
+    "bindings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A buffer, as for run; without it, --size elements of random data.",
+)
+@click.option(
+    "--size",
+    type=click.IntRange(1),
+    default=65536,
+    show_default=True,
+    metavar="N",
+    help="Elements of bindings that are not given.",
+)
+@click.option(
+    "--push",
+    "pushes",
+    multiple=True,
+    metavar="NAME=VALUE|TYPE=VALUE",
+    help="A push constant; an expression over the axes begins with $, as in n=$size.",
+)
+@click.option(
+    "--spec",
+    "specs",
+    multiple=True,
+    metavar="ID=VALUE|NAME=VALUE",
+    help="A specialization constant's value, or an expression.",
+)
+@click.option("--groups", metavar="X[,Y[,Z]]", help="Workgroup counts, or an expression; inferred without.")
+@click.option("--entry", metavar="NAME", help="The entry point, where there are several.")
+@click.option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL.")
+@click.option("--subgroup-size", type=click.IntRange(1), metavar="N", help="Ask for subgroups of this size.")
+@click.option("--function", metavar="NAME", help="Of a program: the function; not needed where there is one.")
+@click.option("--input", "inputs", multiple=True, metavar="VALUE", help="Of a program: an argument, as for run.")
+@click.option("--parameters", multiple=True, metavar="[SCOPE=]FILE", help="Of a program: parameters.")
+@click.option("--batch", type=click.IntRange(1), metavar="N", help="Dispatches in a command buffer.")
+@click.option("--command-buffers", type=click.IntRange(1), metavar="N", help="Command buffers in a submission.")
+@click.option(
+    "--in-flight", type=click.IntRange(1), metavar="N", help="Submissions (of a program: calls) before the host waits."
+)
+@click.option("--queues", type=click.IntRange(1), metavar="N", help="Queues that submissions are spread over.")
+@click.option("--record", type=click.Choice(["once", "each"]), help="Record commands once, or for each sample.")
+@click.option(
+    "--barrier", type=click.Choice(["between", "none"]), help="What stands between the dispatches of a batch."
+)
+@click.option("--indirect", is_flag=True, default=None, help="Workgroup counts from memory.")
+@click.option(
+    "--descriptors", type=click.Choice(["auto", "sets", "push", "address"]), help="How bindings reach the kernel."
+)
+@click.option("--wait", type=click.Choice(["host", "thread", "poll"]), help="How the host waits.")
+@click.option("--read", is_flag=True, default=None, help="Read the results back in each sample.")
+@click.option("--update", is_flag=True, default=None, help="Write the inputs in each sample.")
+@click.option(
+    "--timestamps",
+    type=click.Choice(["span", "each", "none"]),
+    help="Around all dispatches, each, or none; by default with and without.",
+)
+@click.option(
+    "--calls",
+    type=click.Choice(["native", "hal", "kernel"]),
+    help="What is timed: Vulkan's calls, the HAL's, or a kernel's call.",
+)
+@click.option("--robust", is_flag=True, default=None, help="Accesses checked by the device.")
+@click.option("--path", type=click.Choice(["session", "direct", "async"]), help="Of a program: how it is called.")
+@click.option(
+    "--profile",
+    is_flag=True,
+    help="Of a program: time its dispatches too, and the host's shares, in calls of their own.",
+)
+@click.option("--cold", is_flag=True, help="Sweep the caches before each sample.")
+@click.option("--measure", metavar="NAME", help="The headline: a segment, device or total.")
+@click.option(
+    "--axis", "axes", multiple=True, metavar="NAME=VALUES", help="Sweep a setting: size=pow2:1024:65536, batch=1,2,4."
+)
+@click.option(
+    "--set", "sampling", multiple=True, metavar="NAME=VALUE", help="A sampling setting, such as time_limit=1."
+)
+@click.option(
+    "--figure",
+    "figures",
+    multiple=True,
+    metavar="NAME=EXPRESSION",
+    help="A figure from what is measured: bytes=12*size and flops=2*size give GB/s and GFLOP/s by themselves.",
+)
+@click.option("--peaks", is_flag=True, help="Measure the device's peaks too, and give those as shares of them.")
+@click.option("--baseline/--no-baseline", default=True, help="Measure the empty kernel beside.")
+@click.option("--subtract-baseline", is_flag=True, help="And subtract its median from the kernel's figures.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the results there.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a report with plots.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@click.option(
+    "--validation/--no-validation", default=None, help="The Khronos validation layers, which cost time themselves."
+)
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing of the progress.")
+@click.pass_context
+@needs_study_extra()
+def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
+    """Time FILE: a kernel (.comp, .glsl, .spv), or a function of a compiled program (.vmfb).
+
+    \b
+      pumice bench mul.comp --size 4096
+      pumice bench model.vmfb --function=predict --input=@image.npy
+
+    A dispatch's latency comes in segments on one clock: submit, queue, execute, wake. Exit status 3 says that the figures are too
+    noisy to be trusted.
+    """
+    from ...status import UnimplementedError
+    from ...study.definition.axis import parse_axis
+    from ...study.definition.study import make_sampling
+    from ...study.results.results import Results
+    from ..run.kernel_files import FileKind, file_kind
+    from ..study.command import measure, sampling_settings
+    from ..study.tables import print_bench
+    from .study import BenchOptions, bench_study
+
+    kind = file_kind(file)
+    if kind is FileKind.EXECUTABLE:
+        raise UnimplementedError(
+            f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or GLSL"
+        )
+    _reject(ctx, file, kind)
+    if options["defines"] and kind is FileKind.SPIRV:
+        raise usage_error(f"--define is for GLSL; {file} is a {kind.value}")
+    if options["subtract_baseline"] and not options["baseline"]:
+        raise usage_error("--subtract-baseline needs the baseline; leave --no-baseline out")
+    with usage("--axis"):
+        axes = tuple(parse_axis(text) for text in options["axes"])
+    with usage("--set"):
+        sampling = make_sampling(
+            {**({"cache": "cold"} if options["cold"] else {}), **sampling_settings(options["sampling"])}
+        )
+    settings = {name: options[name] for name in _SETTINGS if options[name] is not None}
+    described = bench_study(
+        BenchOptions(
+            file=file.resolve(),
+            kind=kind,
+            settings=settings,
+            axes=axes,
+            sampling=sampling,
+            measure=options["measure"],
+            baseline=options["baseline"],
+            figures=options["figures"],
+            peaks=options["peaks"],
+            **{name: options[name] for name in (*_KERNEL_OPTIONS, *_MODULE_OPTIONS)},
+        )
+    )
+    with _folder(options["out"]) as folder:
+        devices = (options["device"],) if options["device"] is not None else ()
+        kept = options["out"] is not None
+        status = measure(described, folder, devices, options["validation"], quiet=options["quiet"], kept=kept)
+        with Results.open(folder) as results:
+            _check_usage(results)
+            print_bench(results, options["as_json"], options["subtract_baseline"])
+            if options["profile"] and not options["as_json"]:
+                for one in results.points:
+                    if one.count:
+                        _profile(described, one.point, options["validation"])
+            if options["html"] is not None:
+                from ...study.report import write_report
+
+                note(printable(f"report: {write_report(results, options['html'])}"))
+    ctx.exit(status)
+
+
+def _profile(described: Study, point: Point, validation: bool | None) -> None:
+    """Prints where the time of a program's calls goes."""
+    from ...study.workloads.device_pool import DevicePool
+    from ...study.workloads.module import ModuleWorkload
+    from ...study.workloads.workload import Surroundings
+
+    with DevicePool(validation=validation) as pool:
+        around = Surroundings(pool, point.device, described.folder, described.sampling.seed)
+        workload = ModuleWorkload(point.settings, around)
+        try:
+            workload.first()
+            for _ in range(described.sampling.warmup_count):
+                workload.sample()
+            profile = workload.profile(_PROFILED)
+        finally:
+            workload.close()
+    put(f"\n{printable(point.label)}: {_PROFILED} samples more, with every dispatch timed")
+    put(profile.table())
+
+
+def _reject(ctx: click.Context, file: Path, kind: FileKind) -> None:
+    """Refuses the options of the other kind of file."""
+    from ...study.definition.target_settings import KINDS
+    from ..run.kernel_files import FileKind
+
+    mine, others = ("module", "kernel") if kind is FileKind.MODULE else ("kernel", "module")
+    refused = {*_SETTINGS}.difference(KINDS[mine].names)
+    refused.update((*_KERNEL_OPTIONS, *_KERNEL_ONLY) if mine == "module" else (*_MODULE_OPTIONS, *_MODULE_ONLY))
+    for parameter in ctx.command.params:
+        if (
+            parameter.name in refused
+            and ctx.get_parameter_source(parameter.name) is click.core.ParameterSource.COMMANDLINE
+        ):
+            raise usage_error(f"{parameter.opts[0]} is of {others}s, and {file} is a {kind.value}")
+
+
+def _check_usage(results: Results) -> None:
+    """What a kernel or a program does not take is wrong usage here, where nothing but the command line says it.
+
+    Raises:
+        click.UsageError: every point of the target failed for it.
+    """
+    from ...study.results.point_status import PointStatus
+
+    reasons = [one.reason for one in results.points if not one.point.is_baseline]
+    codes = ("INVALID_ARGUMENT: ", "NOT_FOUND: ")
+    if all(one.status is PointStatus.FAILED for one in results.points if not one.point.is_baseline) and all(
+        reason.startswith(codes) for reason in reasons
+    ):
+        raise usage_error(reasons[0].partition(": ")[2])
+
+
+@contextlib.contextmanager
+def _folder(asked: Path | None) -> Iterator[Path]:
+    if asked is not None:
+        yield asked
+        return
+    with tempfile.TemporaryDirectory(prefix="pumice-bench-") as folder:
+        yield Path(folder) / "results"

@@ -1,0 +1,153 @@
+"""``pumice dump``: what a compiled program holds, without a device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..streams import put
+
+if TYPE_CHECKING:
+    from ...vm.bytecode.archive import ModuleArchive
+    from ...vm.bytecode.module_def import ModuleDef
+    from ...vm.execution.bytecode_module import BytecodeModule
+
+__all__ = ["dump"]
+
+
+@click.command(short_help="Show what a compiled program holds.")
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
+@click.option("--disassemble", is_flag=True, help="The bytecode, as VM assembly.")
+@click.option("--python", "as_python", is_flag=True, help="The Python code that runs the bytecode.")
+@click.option("--spirv", is_flag=True, help="The shaders, as SPIR-V assembly; this needs spirv-dis.")
+@click.option(
+    "--function",
+    metavar="NAME|@ORDINAL",
+    help="With --disassemble and --python: only this function, an export or an internal one by number.",
+)
+def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bool, function: str | None) -> None:
+    """Show what FILE, a compiled program (.vmfb, or - for stdin), holds.
+
+    That is its functions with their signatures, what it imports, and its constants, among them its shaders with their
+    bindings. Needs no device.
+    """
+    from ...vm.bytecode.reader import read_module
+    from ..errors import usage_error
+
+    chosen = [
+        name
+        for name, given in (
+            ("--json", as_json), ("--disassemble", disassemble), ("--python", as_python), ("--spirv", spirv)
+        )
+        if given
+    ]  # fmt: skip
+    if len(chosen) > 1:
+        raise usage_error(f"expected one of {', '.join(chosen)}")
+    if function is not None and not (disassemble or as_python):
+        raise usage_error("--function goes with --disassemble or --python")
+    with _archive(file) as archive:
+        definition = read_module(archive)
+        if disassemble:
+            _disassemble(definition, function)
+        elif as_python:
+            _show_python(definition, archive, function)
+        elif spirv:
+            _show_spirv(definition)
+        else:
+            from ..tables import print_json
+            from .module_summary import summarize
+            from .module_tables import show_summary
+
+            summary = summarize(definition, len(archive.data))
+            if as_json:
+                print_json(summary)
+            else:
+                show_summary(summary)
+
+
+def _archive(file: str) -> ModuleArchive:
+    import sys
+
+    from ...status import UnavailableError
+    from ...vm.bytecode.archive import ModuleArchive
+
+    if file != "-":
+        return ModuleArchive.open(file)
+    if sys.stdin is None:
+        raise UnavailableError("expected a module on stdin, which is closed")
+    return ModuleArchive.from_bytes(sys.stdin.buffer.read(), "<stdin>")
+
+
+def _ordinals(definition: ModuleDef, function: str | None) -> list[int]:
+    """The functions to show."""
+    from ..errors import printable, usage_error
+
+    if function is None:
+        return list(range(len(definition.functions)))
+    name = function.removeprefix(f"{definition.name}.")
+    for export in definition.exports:
+        if export.name in (function, name):
+            return [export.ordinal]
+    number = function.removeprefix("@")
+    if number.isascii() and number.isdecimal() and len(number) < 10:
+        if int(number) < len(definition.functions):
+            return [int(number)]
+        raise usage_error(
+            f"--function {function}: expected a number below {len(definition.functions)}, which is how many there are"
+        )
+    names = ", ".join(printable(export.name) for export in definition.exports) or "none"
+    raise usage_error(f"--function {function}: no such function; exported are: {names}; others go by number, as @3")
+
+
+def _disassemble(definition: ModuleDef, function: str | None) -> None:
+    from ...vm.assembly.disassembler import disassemble_function, disassemble_module
+    from ...vm.bytecode.verifier import verify_module
+    from ..errors import printable
+
+    ordinals = _ordinals(definition, function)
+    verified = verify_module(definition)
+    if function is None:
+        text = disassemble_module(verified, offsets=True, rodata=False)
+    else:
+        text = "".join(disassemble_function(verified, ordinal, offsets=True) for ordinal in ordinals)
+    put(printable(text, keep="\n"), end="")
+
+
+def _show_python(definition: ModuleDef, archive: ModuleArchive, function: str | None) -> None:
+    from ...vm.execution.bytecode_module import BytecodeModule
+    from ..errors import printable
+
+    ordinals = _ordinals(definition, function)
+    module: BytecodeModule = BytecodeModule(definition, archive)
+    for index, ordinal in enumerate(ordinals):
+        convention = module.verified.functions[ordinal].signature.text
+        if index:
+            put()
+        put(f"# {printable(definition.name)}.{printable(module.function_name(ordinal))} {convention}")
+        put(printable(module.translation(ordinal).source_text().rstrip("\n"), keep="\n"))
+
+
+def _show_spirv(definition: ModuleDef) -> None:
+    from ...formats.vke1_reader import parse_executable
+    from ...spirv.tools import disassemble
+    from ..errors import printable
+    from ..streams import note
+
+    shown = 0
+    for ordinal, data in enumerate(definition.rodata):
+        if bytes(data[:4]) != b"VKE1":
+            continue
+        executable = parse_executable(data)
+        for index, code in enumerate(executable.shader_modules):
+            entries = ", ".join(
+                pipeline.entry_point for pipeline in executable.pipelines if pipeline.shader_module == index
+            )
+            if shown:
+                put()
+            put(f"; rodata[{ordinal}] shader module {index}: {printable(entries)}")
+            put(printable(disassemble(bytes(code)).rstrip("\n"), keep="\n"))
+            shown += 1
+    if not shown:
+        note("the module has no Vulkan executables")

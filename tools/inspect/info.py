@@ -1,0 +1,52 @@
+"""``pumice info``: what a kernel file declares, without a device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["info"]
+
+
+@click.command(short_help="Show what a kernel declares.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL.")
+@click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
+def info(file: Path, defines: tuple[str, ...], as_json: bool) -> None:
+    """Show what FILE declares: a kernel in SPIR-V (.spv) or GLSL (.comp, .glsl), or a Vulkan executable (VKE1).
+
+    Needs no device; GLSL needs a compiler.
+    """
+    from ...formats.vke1_reader import parse_executable
+    from ...hal_vulkan import reflect
+    from ...runtime.kernels.shader_source import load_shader
+    from ...status import UnimplementedError
+    from ..errors import usage_error
+    from ..run.arguments import parse_defines
+    from ..run.kernel_files import FileKind, file_kind, read_file
+    from ..tables import print_json
+    from .kernel_tables import executable_json, show_executable, show_module
+
+    kind = file_kind(file)
+    macros = parse_defines(defines)
+    if macros and kind is not FileKind.GLSL:
+        raise usage_error(f"--define is for GLSL; {file} is a {kind.value}")
+    if kind is FileKind.MODULE:
+        raise UnimplementedError(
+            f"{file} is a {kind.value}; expected a kernel or a Vulkan executable; `pumice dump` shows modules"
+        )
+    if kind is FileKind.EXECUTABLE:
+        executable = parse_executable(read_file(file))
+        modules = [reflect(code) for code in executable.shader_modules]
+        if as_json:
+            print_json(executable_json(executable, modules))
+        else:
+            show_executable(executable, modules)
+        return
+    code, _ = load_shader(file, defines=macros, include_dirs=())
+    reflection = reflect(code)
+    if as_json:
+        print_json(reflection.to_json())
+    else:
+        show_module(reflection)

@@ -1,0 +1,181 @@
+"""What a module file holds, as plain values: what ``pumice dump --json`` prints, and its tables are made of.
+
+Needs no device and no Vulkan loader. Modules that are damaged, or of a bytecode version that is not known, are summarised as
+far as they can be read; ``problem`` says what is wrong with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+from ...formats.vke1_reader import parse_executable
+from ...spirv.words import reflect
+from ...status import PumiceError
+from ...vm.bytecode.archive import ModuleArchive
+from ...vm.bytecode.declaration import declaration_of
+from ...vm.bytecode.isa import version_text
+from ...vm.bytecode.module_def import Feature, ModuleDef
+from ...vm.bytecode.reader import read_module
+from ...vm.bytecode.verifier import verify_module
+from ..errors import describe
+from .kernel_tables import executable_json
+
+__all__ = ["Summary", "function_name", "summarize"]
+
+Summary: TypeAlias = dict[str, Any]
+"""JSON's values only; docs/cli.md lists the keys."""
+
+_ZIP: Final = b"PK\x03\x04"
+_IDENTIFIER: Final = b"IREE"
+_LONGEST_TEXT: Final = 256
+_MOST_NESTED: Final = 4
+
+
+def summarize(definition: ModuleDef, file_bytes: int, *, depth: int = 0) -> Summary:
+    """All that is known of a module.
+
+    Args:
+        definition: the module as it was read.
+        file_bytes: size of the file.
+        depth: how many modules it is nested in.
+    """
+    rodata = [_rodata(ordinal, data, depth) for ordinal, data in enumerate(definition.rodata)]
+    return {
+        "name": definition.name,
+        "version": definition.version,
+        "bytecode_version": version_text(definition.bytecode_version),
+        "features": _features(definition.requirements),
+        "problem": _problem(definition),
+        "attributes": dict(definition.attributes),
+        "types": list(definition.types),
+        "dependencies": [
+            {"name": one.name, "minimum_version": one.minimum_version, "required": one.required}
+            for one in definition.dependencies
+        ],
+        "imports": [
+            {"name": one.name, "calling_convention": one.signature.calling_convention, "required": one.required}
+            for one in definition.imports
+        ],
+        "exports": [_export(definition, one.name, one.ordinal) for one in definition.exports],
+        "functions": [
+            {
+                "ordinal": ordinal,
+                "name": definition.function_name(ordinal),
+                "calling_convention": _convention(definition, ordinal),
+                "bytes": one.length,
+                "blocks": one.block_count,
+                "i32_registers": one.i32_register_count,
+                "ref_registers": one.ref_register_count,
+                "features": _features(one.requirements),
+            }
+            for ordinal, one in enumerate(definition.functions)
+        ],
+        "global_bytes": definition.global_bytes,
+        "global_refs": definition.global_refs,
+        "rwdata": list(definition.rwdata_sizes),
+        "rodata": rodata,
+        "has_debug_information": definition.debug is not None,
+        "totals": {
+            "file": file_bytes,
+            "bytecode": len(definition.bytecode),
+            "rodata": sum(one["bytes"] for one in rodata),
+            "rodata_by_kind": _by_kind(rodata),
+        },
+    }
+
+
+def function_name(definition: ModuleDef, ordinal: int) -> str:
+    """The name of an export, or ``@`` and the number of an internal function."""
+    return definition.function_name(ordinal) or f"@{ordinal}"
+
+
+def _features(requirements: int) -> list[str]:
+    return [str(feature.name).lower() for feature in Feature if requirements & feature]
+
+
+def _problem(definition: ModuleDef) -> str | None:
+    try:
+        verify_module(definition)
+    except PumiceError as error:
+        return describe(error)
+    return None
+
+
+def _convention(definition: ModuleDef, ordinal: int) -> str:
+    return definition.signatures[ordinal].calling_convention if ordinal < len(definition.signatures) else ""
+
+
+def _export(definition: ModuleDef, name: str, ordinal: int) -> Summary:
+    attributes: dict[str, str] = {}
+    declaration = None
+    if ordinal < len(definition.signatures):
+        signature = definition.signatures[ordinal]
+        attributes = dict(signature.attributes)
+        declared = declaration_of(signature)
+        declaration = None if declared is None else declared.format()
+    return {
+        "name": name,
+        "ordinal": ordinal,
+        "calling_convention": _convention(definition, ordinal),
+        "declaration": declaration,
+        "attributes": attributes,
+    }
+
+
+# -- constants ---------------------------------------------------------------------------------------
+
+
+def _rodata(ordinal: int, data: memoryview, depth: int) -> Summary:
+    """One constant: what it is, and what is in it."""
+    entry: Summary = {"ordinal": ordinal, "bytes": len(data)}
+    head = bytes(data[:12])
+    if head[:4] == b"VKE1":
+        entry["kind"] = "vulkan executable"
+        try:
+            entry["executable"] = _executable(data)
+        except PumiceError as error:
+            entry["problem"] = describe(error)
+    elif head[:4] == _ZIP or head[8:12] == _IDENTIFIER:
+        entry["kind"] = "module"
+        try:
+            archive = ModuleArchive.from_bytes(data, f"rodata[{ordinal}]")
+            # Each is within the one around it, so that the depth is limited by the file; the stack is not that deep.
+            entry["module"] = (
+                summarize(read_module(archive), len(data), depth=depth + 1) if depth < _MOST_NESTED else None
+            )
+        except PumiceError as error:
+            entry["problem"] = describe(error)
+    elif (text := _text(data)) is not None:
+        entry |= {"kind": "text", "text": text}
+    else:
+        entry["kind"] = "data"
+    return entry
+
+
+def _executable(data: memoryview) -> Summary:
+    executable = parse_executable(data)
+    modules = [reflect(code) for code in executable.shader_modules]
+    summary: Summary = executable_json(executable, modules)
+    for described, code in zip(summary["shader_modules"], executable.shader_modules, strict=True):
+        described["bytes"] = len(code)
+    return summary
+
+
+def _text(data: memoryview) -> str | None:
+    if not 0 < len(data) <= _LONGEST_TEXT:
+        return None
+    try:
+        text = bytes(data).decode()
+    except UnicodeDecodeError:
+        return None
+    return text if text.isprintable() else None
+
+
+def _by_kind(rodata: Sequence[Summary]) -> dict[str, Summary]:
+    totals: dict[str, Summary] = {}
+    for one in rodata:
+        total = totals.setdefault(one["kind"], {"count": 0, "bytes": 0})
+        total["count"] += 1
+        total["bytes"] += one["bytes"]
+    return totals

@@ -1,0 +1,135 @@
+"""The tables of ``pumice dump``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ..streams import put
+from ..tables import heading, print_facts, print_table
+from .module_summary import Summary
+
+__all__ = ["show_summary"]
+
+_LONGEST_TEXT: Final = 60
+
+
+def show_summary(summary: Summary) -> None:
+    """Prints all of a module's summary but its internal functions, of which only the number and size are said."""
+    heading(f"module {summary['name']}")
+    internal = [one for one in summary["functions"] if one["name"] is None]
+    print_facts(
+        [
+            ("version", str(summary["version"])),
+            ("bytecode", f"version {summary['bytecode_version']}, {_bytes(summary['totals']['bytecode'])}"),
+            ("features", ", ".join(summary["features"]) or "none"),
+            ("depends on", _dependencies(summary["dependencies"])),
+            ("functions", _functions(summary["functions"], internal)),
+            ("globals", f"{_bytes(summary['global_bytes'])}, {_count(summary['global_refs'], 'reference')}"),
+            ("debug information", "yes" if summary["has_debug_information"] else "no"),
+            ("file", _bytes(summary["totals"]["file"])),
+        ]
+        + ([("problem", summary["problem"])] if summary["problem"] is not None else [])
+        + [("attribute", f"{key} = {value}") for key, value in summary["attributes"].items()]
+    )
+    put()
+    _section("exports", ("name", "convention", "declaration"), _exports(summary["exports"]))
+    _section(
+        "imports",
+        ("name", "convention", ""),
+        [(one["name"], one["calling_convention"], "" if one["required"] else "optional") for one in summary["imports"]],
+    )
+    executables = [one for one in summary["rodata"] if "executable" in one]
+    _section(
+        "pipelines",
+        ("rodata", "entry point", "ABI", "local size", "bindings", "push constants", "SPIR-V", "capabilities"),
+        [row for one in executables for row in _pipelines(one)],
+    )
+    _section("constants", ("rodata", "kind", "bytes", "contents"), map(_constant, summary["rodata"]))
+    totals = summary["totals"]
+    _section(
+        "sizes",
+        ("what", "count", "bytes"),
+        [
+            ("bytecode", str(len(summary["functions"])), str(totals["bytecode"])),
+            *((kind, str(one["count"]), str(one["bytes"])) for kind, one in totals["rodata_by_kind"].items()),
+            ("file", "1", str(totals["file"])),
+        ],
+    )
+
+
+def _section(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table, which brings a blank line behind it; nothing where there are no rows."""
+    several = list(rows)
+    if several:
+        heading(title)
+        print_table(columns, several)
+
+
+def _bytes(count: int) -> str:
+    return f"{count} bytes" if count < 10_000 else f"{count} bytes ({count / 1024:.1f} KiB)"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def _dependencies(dependencies: Sequence[Summary]) -> str:
+    return (
+        ", ".join(
+            f"{one['name']} of version {one['minimum_version']} or later{'' if one['required'] else ' (optional)'}"
+            for one in dependencies
+        )
+        or "nothing"
+    )
+
+
+def _functions(functions: Sequence[Summary], internal: Sequence[Summary]) -> str:
+    text = f"{len(functions)}, {len(functions) - len(internal)} of them exported"
+    return f"{text}; the largest of {_bytes(max(one['bytes'] for one in functions))}" if functions else text
+
+
+def _exports(exports: Iterable[Summary]) -> list[tuple[str, str, str]]:
+    rows = []
+    for one in exports:
+        others = [f"{key} = {value}" for key, value in one["attributes"].items() if key != "iree.abi.declaration"]
+        text = one["declaration"] or one["attributes"].get("iree.abi.declaration", "-")
+        rows.append((one["name"], one["calling_convention"], "; ".join([text, *others])))
+    return rows
+
+
+def _pipelines(entry: Summary) -> list[tuple[str, ...]]:
+    executable = entry["executable"]
+    rows: list[tuple[str, ...]] = []
+    for pipeline in executable["pipelines"]:
+        module = executable["shader_modules"][pipeline["shader_module"]]
+        rows.append(
+            (
+                str(entry["ordinal"]),
+                pipeline["entry_point"],
+                pipeline["dispatch_abi"].lower(),
+                " x ".join(map(str, pipeline["local_size"])),
+                str(pipeline["bindings"]),
+                f"{pipeline['push_constant_bytes']} bytes",
+                f"{'.'.join(map(str, module['version']))}, {module['bytes']} bytes",
+                ", ".join(module["capabilities"]),
+            )
+        )
+    return rows
+
+
+def _constant(entry: Summary) -> tuple[str, str, str, str]:
+    if "problem" in entry:
+        contents = entry["problem"]
+    elif entry["kind"] == "text":
+        text = entry["text"]
+        contents = repr(text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "...")
+    elif entry["kind"] == "vulkan executable":
+        contents = _count(len(entry["executable"]["pipelines"]), "pipeline")
+    elif entry.get("module") is not None:
+        module = entry["module"]
+        names = ", ".join(one["name"] for one in module["exports"])
+        contents = f"{module['name']}, bytecode version {module['bytecode_version']}, exports {names or 'nothing'}"
+    else:
+        contents = ""
+    return str(entry["ordinal"]), entry["kind"], str(entry["bytes"]), contents

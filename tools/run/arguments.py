@@ -1,0 +1,190 @@
+"""The text of ``pumice run``'s options, as far as it can be read without the kernel.
+
+Grammar::
+
+    --binding, --expect  KEY=VALUE       VALUE as runtime/values/parse.py reads it: 4xf32=1,2,3,4  @x.npy  4xf32=@x.bin
+    --output             KEY=@PATH  KEY=-
+    KEY                  [SET.]BINDING or NAME, and [INDEX] after it for one of an array of descriptors
+    --groups             X  X,Y  X,Y,Z
+    --define             NAME  NAME=VALUE
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ...formats.element_type import ElementType
+from ...runtime.values.parse import parse_buffer_spec, parse_values
+from ...status import InvalidArgumentError
+from ..errors import describe, usage, usage_error
+
+__all__ = [
+    "Array",
+    "BindingKey",
+    "BufferArgument",
+    "OutputArgument",
+    "parse_buffers",
+    "parse_defines",
+    "parse_groups",
+    "parse_outputs",
+]
+
+Array: TypeAlias = npt.NDArray[np.generic]
+
+_KEY: Final = re.compile(r"(?:(?:([0-9]{1,9})\.)?([0-9]{1,9})|([A-Za-z_]\w*))(?:\[([0-9]{1,9})\])?", re.ASCII)
+_NUMBER: Final = re.compile(r"[+-]?[0-9][0-9.]*", re.ASCII)
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_MAX_GROUPS: Final = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class BindingKey:
+    """How an option names a binding: by ``set`` and ``binding``, or by ``name`` where that is not empty.
+
+    ``element`` counts within an array of descriptors; ``text`` is the key as written.
+    """
+
+    text: str
+    set: int
+    binding: int
+    name: str
+    element: int
+
+
+@dataclass(frozen=True, slots=True)
+class BufferArgument:
+    """A binding's shape and element type, and its data where the text has any."""
+
+    key: BindingKey
+    shape: tuple[int, ...]
+    element_type: ElementType
+    data: Array | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputArgument:
+    """Where a binding's result goes; ``path`` is ``None`` for stdout."""
+
+    key: BindingKey
+    path: Path | None
+
+
+def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
+    """The arguments of a repeatable ``KEY=VALUE`` option, which may read one file in turn (``+path``).
+
+    Raises:
+        click.UsageError: malformed text.
+        PumiceError: a file that cannot be read.
+    """
+    split = [_split(option, text, "0=4xf32=1,2,3,4") for text in texts]
+    at = ""
+
+    def with_data() -> Iterator[str]:
+        # values.py reads lazily, so that `at` is the argument that an error is about.
+        nonlocal at
+        for key, value in split:
+            at = f"{option} {key.text}"
+            if value.lstrip().startswith("*"):
+                raise usage_error(
+                    f"{at}: a binding takes one array; read them in turn with @{value.strip()[1:]} and +{value.strip()[1:]}"
+                )
+            if _has_data(value):
+                yield value
+        at = option
+
+    try:
+        values = iter(parse_values(with_data()))
+    except InvalidArgumentError as error:
+        raise usage_error(f"{at}: {describe(error)}") from error
+    arguments = []
+    for key, value in split:
+        where = f"{option} {key.text}"
+        if not _has_data(value):
+            if _NUMBER.fullmatch(value.strip()):
+                number = value.strip()
+                raise usage_error(f"{where}: expected a buffer, got {number}; with its type it is one: f32={number}")
+            with usage(where):
+                spec = parse_buffer_spec(value)
+            arguments.append(BufferArgument(key, spec.shape, spec.element_type, None))
+            continue
+        data = next(values)
+        if not isinstance(data, np.ndarray):
+            raise usage_error(f"{where}: expected a buffer such as 4xf32=1,2,3,4, got {value.strip()!r}")
+        element_type = ElementType.from_dtype(data.dtype)
+        if not value.lstrip().startswith(("@", "+")):
+            # The text, other than the array, tells i32 from si32.
+            element_type = parse_buffer_spec(value.partition("=")[0]).element_type
+        arguments.append(BufferArgument(key, data.shape, element_type, data))
+    return arguments
+
+
+def parse_outputs(option: str, texts: Sequence[str]) -> list[OutputArgument]:
+    """The arguments of a repeatable ``KEY=@PATH`` or ``KEY=-`` option.
+
+    Raises:
+        click.UsageError: malformed text.
+    """
+    arguments = []
+    for text in texts:
+        key, value = _split(option, text, "2=@c.npy")
+        if value != "-" and not (value.startswith("@") and len(value) > 1):
+            raise usage_error(f"{option} {key.text}: expected @PATH for a file or - for stdout, got {value!r}")
+        arguments.append(OutputArgument(key, None if value == "-" else Path(value[1:])))
+    return arguments
+
+
+def parse_groups(text: str) -> tuple[int, ...]:
+    """Workgroup counts, one to three of them.
+
+    Raises:
+        click.UsageError: malformed text.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not 1 <= len(parts) <= 3 or not all(re.fullmatch("[0-9]{1,10}", part, re.ASCII) for part in parts):
+        raise usage_error(f"--groups: expected X, X,Y or X,Y,Z with counts of 0 or more, got {text!r}")
+    counts = tuple(int(part) for part in parts)
+    if max(counts) > _MAX_GROUPS:
+        raise usage_error(f"--groups: expected counts up to {_MAX_GROUPS}, got {text!r}")
+    return counts
+
+
+def parse_defines(texts: Sequence[str]) -> dict[str, str]:
+    """Preprocessor macros by name.
+
+    Raises:
+        click.UsageError: a name that GLSL does not allow, or given twice.
+    """
+    defines: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not _IDENTIFIER.fullmatch(name):
+            raise usage_error(f"--define: expected NAME or NAME=VALUE, got {text!r}")
+        if name in defines:
+            raise usage_error(f"--define: {name} is given twice")
+        defines[name] = value
+    return defines
+
+
+def _split(option: str, text: str, example: str) -> tuple[BindingKey, str]:
+    name, equals, value = text.partition("=")
+    match = _KEY.fullmatch(name.strip())
+    if match is None or not equals:
+        raise usage_error(
+            f"{option} {text[:80]!r}: expected BINDING=VALUE such as {example}; a binding is its number, SET.NUMBER or "
+            "its name"
+        )
+    set_index, binding, binding_name, element = match.groups()
+    return BindingKey(match[0], int(set_index or 0), int(binding or 0), binding_name or "", int(element or 0)), value
+
+
+def _has_data(value: str) -> bool:
+    """Whether the text has more than a shape and type."""
+    body = value.strip()
+    return body.startswith(("@", "+", "(")) or bool(body.strip('"').partition("=")[2].strip())

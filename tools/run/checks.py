@@ -1,0 +1,147 @@
+"""``pumice run-checks``: runs the check functions of compiled modules, as a test framework does."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import printable, usage, usage_error
+from ..streams import note, put
+
+if TYPE_CHECKING:
+    from ...runtime.modules.check.report import CheckResult
+
+__all__ = ["run_checks"]
+
+
+def _seconds(text: str) -> float:
+    """A finite number of more than 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise click.BadParameter(f"expected a finite number of more than 0, got {text[:80]!r}")
+    return number
+
+
+@click.command("run-checks", short_help="Run the check functions of modules.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--device", metavar="URI", help="vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe.")
+@click.option(
+    "--filter",
+    "-k",
+    "filters",
+    multiple=True,
+    metavar="GLOB",
+    help="Only functions whose names match, with or without the module's before it; repeatable.",
+)
+@click.option(
+    "--timeout", type=_seconds, metavar="SECONDS", help="For each function, and for its module's initializers; 60."
+)
+@click.option(
+    "--parameters",
+    multiple=True,
+    metavar="[SCOPE=]FILE",
+    help="Parameters that the modules load: .irpa, .safetensors, .gguf, .npy or .npz; repeatable.",
+)
+@click.option("--junit-xml", type=click.Path(path_type=Path), metavar="PATH", help="Write the report there as well.")
+@click.option("--verbose", "-v", is_flag=True, help="A line for each function.")
+@click.option(
+    "--validation/--no-validation",
+    default=None,
+    help="The Khronos validation layers; as PUMICE_VALIDATION says without it.",
+)
+def run_checks(
+    files: tuple[Path, ...],
+    device: str | None,
+    filters: tuple[str, ...],
+    timeout: float | None,
+    parameters: tuple[str, ...],
+    junit_xml: Path | None,
+    verbose: bool,
+    validation: bool | None,
+) -> None:
+    """Run every check function of the module FILEs (.vmfb): the exports without arguments, compiled from programs that
+    state expectations with IREE's check dialect.
+
+    Each function runs in a context of its own. All failed expectations are reported, with the values that differ.
+    Exit status: 0 all passed, 1 some failed, 2 wrong usage, or no function to run.
+
+    \b
+      pumice run-checks abs.vmfb
+      abs.vmfb ..
+      ================== 2 passed, 2 expectations in 0.05 s ==================
+    """
+    from ...hal_vulkan.vulkan.validation import validation_requested
+    from ...runtime import open_device
+    from ...runtime.modules.check import checks
+    from ...runtime.modules.parameters.module import io_parameters_module
+    from .module_arguments import load_parameters
+
+    if junit_xml is not None and not junit_xml.absolute().parent.is_dir():
+        raise usage_error(f"--junit-xml: no such folder: {junit_xml.parent}")
+    scopes = load_parameters(parameters)
+    with usage():
+        validation = validation_requested(validation)
+    with usage("--device" if device is not None else ""):
+        opened = open_device(device, validation=validation)
+    progress = _Progress(verbose)
+    with opened:
+        note(f"running on {printable(opened.name)}")
+        report = checks.run_checks(
+            files,
+            device=opened,
+            filters=filters,
+            timeout=checks.DEFAULT_TIMEOUT if timeout is None else timeout,
+            modules=[io_parameters_module(scopes)] if scopes else [],
+            on_result=progress.add,
+        )
+    progress.end()
+    put(printable(report.format(), keep="\n"))
+    if junit_xml is not None:
+        _write(junit_xml, report.to_junit_xml())
+    if report.failed or report.errors:
+        click.get_current_context().exit(1)
+    if not report.passed:
+        why = "no function matches --filter" if report.deselected else "there is no exported function without arguments"
+        raise usage_error(f"nothing was run: {why}")
+
+
+class _Progress:
+    """What is printed while functions run: a line a file with a character a function, or a line a function."""
+
+    def __init__(self, verbose: bool) -> None:
+        self._verbose = verbose
+        self._path: str | None = None
+
+    def add(self, path: str, result: CheckResult) -> None:
+        """Prints a result."""
+        if self._verbose:
+            name = printable(f"{path}::{result.name}")
+            put(f"{name} {result.outcome.value.upper()} ({result.duration:.2f} s)")
+            return
+        if path != self._path:
+            self.end()
+            self._path = path
+            put(printable(path) + " ", end="")
+        put(result.outcome.letter, end="")
+
+    def end(self) -> None:
+        """Ends the line, if one was begun."""
+        if self._path is not None:
+            put()
+            self._path = None
+
+
+def _write(path: Path, text: str) -> None:
+    from ...status import UnavailableError
+
+    try:
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UnavailableError(f"the report cannot be written to {path}: {why}") from error

@@ -1,0 +1,351 @@
+"""``pumice run``: runs what a file holds. Which of the runners takes the file is decided by its content.
+
+The options of each kind of file are a group of their own; those given for another kind are wrong usage.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from ..errors import usage_error
+from .iree_flags import advice
+
+if TYPE_CHECKING:
+    from .kernel_files import FileKind
+
+__all__ = ["run"]
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+_KERNELS: Final = "Options for kernels"
+_MODULES: Final = "Options for compiled programs"
+_BOTH: Final = "Options for both"
+
+
+def _tolerance(text: str) -> float:
+    """A finite number of 0 or more."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise click.BadParameter(f"expected a finite number of 0 or more, got {text[:80]!r}")
+    return number
+
+
+def _seconds(text: str) -> float:
+    """A finite number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise click.BadParameter(f"expected a finite number of seconds above 0, got {text[:80]!r}")
+    return number
+
+
+class _Option(click.Option):
+    """An option with the heading that it is listed below."""
+
+    def __init__(self, *names: Any, heading: str, **attributes: Any) -> None:
+        super().__init__(*names, **attributes)
+        self.heading = heading
+
+
+class _RunCommand(click.Command):
+    """Lists its options by kind of file, and knows the flags of iree-run-module that it does not have."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading in (_BOTH, _MODULES, _KERNELS):
+            records = [
+                record
+                for parameter in self.get_params(ctx)
+                if isinstance(parameter, click.Option)
+                and getattr(parameter, "heading", _BOTH) == heading
+                and (record := parameter.get_help_record(ctx)) is not None
+            ]
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            hint = advice(error.option_name)
+            if hint is None:
+                raise
+            raise usage_error(hint) from error
+
+
+def _options(heading: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> Callable[[_Command], _Command]:
+    """Several options below one heading."""
+
+    def decorate(command: _Command) -> _Command:
+        for names, attributes in reversed(options):
+            command = click.option(*names, cls=_Option, heading=heading, **attributes)(command)
+        return command
+
+    return decorate
+
+
+def _option(*names: str, **attributes: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    return names, attributes
+
+
+_kernel_options = _options(
+    _KERNELS,
+    _option(
+        "--binding",
+        "-b",
+        "bindings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A buffer: 0=4xf32=1,2,3,4, 1=@b.npy, 2=4xf32=@b.bin, or 2=4xf32 for zeros or an output. KEY is the "
+        "binding's number, SET.NUMBER or its name.",
+    ),
+    _option(
+        "--push",
+        "pushes",
+        multiple=True,
+        metavar="TYPE=VALUE|NAME=VALUE|@FILE",
+        help="A push constant: with its type in the members' order (i32=4), by name (n=4), or all as bytes of a file.",
+    ),
+    _option("--spec", "specs", multiple=True, metavar="ID=VALUE|NAME=VALUE", help="A specialization constant's value."),
+    _option(
+        "--groups",
+        metavar="X[,Y[,Z]]",
+        help="Workgroup counts; without it, one invocation an element of the largest written binding.",
+    ),
+    _option("--entry", metavar="NAME", help="The entry point, where there are several."),
+    _option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL."),
+    _option("--subgroup-size", type=click.IntRange(1), metavar="N", help="Ask for subgroups of this size."),
+    _option(
+        "--expect",
+        "expectations",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="What a written binding has to be, written as for --binding; exit status 1 if it is not.",
+    ),
+)
+
+_module_options = _options(
+    _MODULES,
+    _option(
+        "--module",
+        "modules",
+        multiple=True,
+        metavar="FILE",
+        help="A module; those that are imported from come first. Without FILE, the last one has the function. - is stdin.",
+    ),
+    _option(
+        "--function",
+        metavar="NAME",
+        help="The exported function, as NAME or MODULE.NAME; not needed where there is one.",
+    ),
+    _option(
+        "--input",
+        "inputs",
+        multiple=True,
+        metavar="VALUE",
+        help="An argument, in order: 2.5, 4xf32=1,2,3,4, @a.npy, 4xf32=@a.bin, &4xf32 for a buffer to put a result "
+        "into, or (null).",
+    ),
+    _option(
+        "--expected_output",
+        "--expected-output",
+        "expected_outputs",
+        multiple=True,
+        metavar="VALUE",
+        help="What a result has to be, in order; (ignored) for anything. Exit status 1 if it is not.",
+    ),
+    _option(
+        "--parameters",
+        multiple=True,
+        metavar="[SCOPE=]FILE",
+        help="Parameters: an .irpa, .safetensors, .gguf, .npy or .npz file.",
+    ),
+    _option("--timeout", type=_seconds, metavar="SECONDS", help="For the call, and for each module's initializers."),
+    _option(
+        "--output_max_element_count",
+        "--output-max-element-count",
+        "max_elements",
+        type=int,
+        default=1024,
+        metavar="N",
+        help="How many elements of a result to print; 1024.",
+    ),
+    _option(
+        "--equality_mode",
+        "--equality-mode",
+        type=click.Choice(["approximate", "exact"]),
+        default="approximate",
+        help="Whether floats may differ from --expected_output by the tolerances.",
+    ),
+    *(
+        _option(
+            f"--expected_{name}_threshold",
+            f"threshold_{name}",
+            type=_tolerance,
+            metavar="X",
+            help=f"--atol for {name} only.",
+        )
+        for name in ("f16", "bf16", "f32", "f64")
+    ),
+    _option("--expected_rtol", type=_tolerance, metavar="X", help="--rtol by its name in iree-run-module."),
+    _option(
+        "--module_mode",
+        "--module-mode",
+        type=click.Choice(["mmap", "preload"]),
+        default="mmap",
+        help="Map modules into memory, or read them.",
+    ),
+    _option("--profile", is_flag=True, help="Report device time by export, and where the host's time went, to stderr."),
+    _option("--profile-json", metavar="PATH", help="Write that with every dispatch as JSON."),
+    _option("--profile-trace", metavar="PATH", help="Write it as a trace for ui.perfetto.dev."),
+    _option("--print_statistics", "--print-statistics", is_flag=True, help="Report device memory to stderr."),
+)
+
+_common_options = _options(
+    _BOTH,
+    _option(
+        "--device",
+        "devices",
+        multiple=True,
+        metavar="URI",
+        help="vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe. Compiled programs take several.",
+    ),
+    _option(
+        "--output",
+        "-o",
+        "outputs",
+        multiple=True,
+        metavar="[KEY=]@PATH|[KEY=]-",
+        help="Where a result goes instead of being printed: an .npy file, any other file for the bare bytes, or - to "
+        "print it all the same. Kernels' have the KEY of a binding; programs' are in order, +PATH appends, and nothing "
+        "ignores one.",
+    ),
+    _option(
+        "--atol",
+        type=_tolerance,
+        metavar="X",
+        help="For floats that are expected: absolute tolerance; 1e-4 for f32 and f64, 1e-3 for f16, 1e-2 for bf16.",
+    ),
+    _option(
+        "--rtol",
+        type=_tolerance,
+        metavar="X",
+        help="And relative tolerance; 1e-5. Equal is |got - expected| <= atol + rtol * |expected|.",
+    ),
+    _option("--time", "timed", is_flag=True, help="Measure, and report to stderr."),
+    _option(
+        "--validation/--no-validation",
+        default=None,
+        help="The Khronos validation layers; as PUMICE_VALIDATION says without it.",
+    ),
+)
+
+
+@click.command(cls=_RunCommand, short_help="Run a kernel or a compiled program.")
+@click.argument("file", required=False)
+@_common_options
+@_module_options
+@_kernel_options
+@click.pass_context
+def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **options: Any) -> None:
+    """Run FILE: a compiled program (.vmfb, or - for stdin), or a compute kernel in SPIR-V (.spv) or GLSL (.comp, .glsl).
+
+    Results go to stdout. A program's are those of the function that is called:
+
+    \b
+      pumice run mul.vmfb --function=mul --input=4xf32=1,2,3,4 --input=4xf32=2
+      EXEC @mul
+      result[0]: hal.buffer_view
+      4xf32=2 4 6 8
+
+    A kernel's are the bindings that it writes:
+
+    \b
+      pumice run mul.comp -b 0=4xf32=1,2,3,4 -b 1=4xf32=2,3,4,5 -b 2=4xf32
+      binding[2]: 4xf32=2 6 12 20
+    """
+    from ...status import UnimplementedError
+    from .kernel_files import FileKind, file_kind
+
+    if file is None and not modules:
+        raise usage_error("Missing argument 'FILE'.")
+    kind = FileKind.MODULE if file is None or file == "-" else file_kind(Path(file))
+    if kind is FileKind.MODULE:
+        _reject(ctx, _KERNELS, "kernels", f"{file or modules[-1]} is a {kind.value}")
+        _run_module((*modules, file) if file is not None else modules, options)
+        return
+    _reject(ctx, _MODULES, "compiled programs", f"{file} is a {kind.value}")
+    if kind not in (FileKind.SPIRV, FileKind.GLSL):
+        raise UnimplementedError(
+            f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or GLSL"
+        )
+    assert file is not None
+    _run_kernel(Path(file), kind, options)
+
+
+def _reject(ctx: click.Context, heading: str, what: str, found: str) -> None:
+    """Refuses the options of the other kind of file."""
+    for parameter in ctx.command.params:
+        if getattr(parameter, "heading", None) == heading and parameter.name is not None:
+            source = ctx.get_parameter_source(parameter.name)
+            if source is click.core.ParameterSource.COMMANDLINE:
+                raise usage_error(f"{parameter.opts[0]} is for {what}; {found}")
+
+
+def _run_kernel(file: Path, kind: FileKind, options: dict[str, Any]) -> None:
+    from .kernel import KernelRun, run_kernel
+
+    devices = options["devices"]
+    if len(devices) > 1:
+        raise usage_error(f"a kernel runs on one device, got --device {len(devices)} times")
+    names = [field.name for field in dataclasses.fields(KernelRun) if field.name in options]
+    run_kernel(
+        KernelRun(
+            file=file, kind=kind, device=devices[0] if devices else None, **{name: options[name] for name in names}
+        )
+    )
+
+
+def _run_module(modules: tuple[str, ...], options: dict[str, Any]) -> None:
+    from ...formats.element_type import ElementType
+    from .expectations import Tolerances
+    from .module import ModuleRun, run_module
+
+    thresholds = {
+        ElementType.parse(name): value
+        for name in ("f16", "bf16", "f32", "f64")
+        if (value := options[f"threshold_{name}"]) is not None
+    }
+    rtol = options["rtol"] if options["rtol"] is not None else options["expected_rtol"]
+    most = options["max_elements"]
+    run_module(
+        ModuleRun(
+            modules=modules,
+            function=options["function"] or None,
+            inputs=options["inputs"],
+            outputs=options["outputs"],
+            expectations=options["expected_outputs"],
+            parameters=options["parameters"],
+            devices=options["devices"],
+            tolerances=Tolerances(options["atol"], rtol, thresholds, exact=options["equality_mode"] == "exact"),
+            max_elements=most if most >= 0 else None,
+            preload=options["module_mode"] == "preload",
+            timeout=options["timeout"],
+            timed=options["timed"],
+            statistics=options["print_statistics"],
+            profile=options["profile"],
+            profile_json=options["profile_json"],
+            profile_trace=options["profile_trace"],
+            validation=options["validation"],
+        )
+    )

@@ -1,0 +1,236 @@
+"""Runs one kernel with the arguments of a command line: bind, call, time, print, compare."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import numpy as np
+
+from ...hal_vulkan import DispatchTiming, reflect
+from ...hal_vulkan.vulkan.validation import validation_requested
+from ...runtime import ArraySpec, open_device
+from ...runtime.kernels.kernel import Kernel
+from ...runtime.kernels.shader_source import load_shader
+from ...runtime.values.format import format_value
+from ...status import NotFoundError, PumiceError, UnavailableError, UnimplementedError
+from ..errors import ExpectationError, printable, usage, usage_error
+from ..output_files import store
+from ..reports import device_text, repeat, say_times, seconds_text
+from ..streams import note, put
+from .arguments import Array, BufferArgument, OutputArgument, parse_buffers, parse_defines, parse_groups, parse_outputs
+from .expectations import difference
+from .kernel_arguments import Slot, Slots, bind, from_kernel, push_bytes, specialization_values
+from .kernel_files import FileKind
+
+__all__ = ["KernelRun", "run_kernel"]
+
+_Keyed = TypeVar("_Keyed", BufferArgument, OutputArgument)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRun:
+    """The command line of ``pumice run`` for a kernel, texts as they were written."""
+
+    file: Path
+    kind: FileKind
+    bindings: Sequence[str] = ()
+    pushes: Sequence[str] = ()
+    specs: Sequence[str] = ()
+    groups: str | None = None
+    entry: str | None = None
+    defines: Sequence[str] = ()
+    subgroup_size: int | None = None
+    outputs: Sequence[str] = ()
+    expectations: Sequence[str] = ()
+    atol: float | None = None
+    rtol: float | None = None
+    device: str | None = None
+    timed: bool = False
+    validation: bool | None = None
+
+
+def run_kernel(options: KernelRun) -> None:
+    """Runs it; results to stdout and to files, the device's name and times to stderr.
+
+    Raises:
+        click.UsageError: the options are malformed or not what the kernel declares.
+        ExpectationError: a result is not what was expected; all results are printed and stored by then.
+        BrokenPipeError: whoever read stdout stopped reading; all files are stored by then.
+        UnavailableError: results could not be printed or stored; those that could are.
+        PumiceError: anything else that fails.
+    """
+    arguments = parse_buffers("--binding", options.bindings)
+    expectations = parse_buffers("--expect", options.expectations)
+    for expected in expectations:
+        if expected.data is None:
+            raise usage_error(f"--expect {expected.key.text}: expected values too; for zeros write e.g. 4xf32=0")
+    outputs = parse_outputs("--output", options.outputs)
+    groups = None if options.groups is None else parse_groups(options.groups)
+    defines = parse_defines(options.defines)
+    if defines and options.kind is not FileKind.GLSL:
+        raise usage_error(f"--define is for GLSL; {options.file} is a {options.kind.value}")
+    with usage():
+        validation = validation_requested(options.validation)
+    # Without the option the error is about PUMICE_DEVICE, and says so itself.
+    with usage("--device" if options.device is not None else ""):
+        device = open_device(options.device, validation=validation)
+    with device:
+        start = time.perf_counter()
+        code, name = load_shader(options.file, defines=defines, include_dirs=(), minor=device.profile.api_version[1])
+        load_seconds = time.perf_counter() - start
+        reflection = reflect(code)
+        with usage("--entry", *([NotFoundError] if options.entry is not None else [])):
+            entry = reflection.entry_point(options.entry)
+        slots = Slots(entry)
+        bound = bind(slots, arguments)
+        targets = _by_slot(slots, outputs, "--output")
+        wanted = _by_slot(slots, expectations, "--expect")
+        push = push_bytes(options.pushes, entry.push_constants, name)
+        specialization = specialization_values(options.specs, reflection)
+        start = time.perf_counter()
+        kernel = Kernel(
+            device,
+            code,
+            name=name,
+            entry_point=options.entry,
+            specialization=specialization,
+            subgroup_size=options.subgroup_size,
+        )
+        load_seconds += time.perf_counter() - start
+        values = [value for _, value in bound]
+
+        def call() -> object:
+            return kernel(*values, groups=groups, push=push)
+
+        with kernel:
+            start = time.perf_counter()
+            with usage():
+                returned = call()
+            first_seconds = time.perf_counter() - start
+            results = _results(slots, bound, returned)
+            note(f"ran on {device_text(device)}")
+            if options.timed:
+                _report_times(
+                    load_seconds,
+                    first_seconds,
+                    call,
+                    (lambda: kernel.time(*values, groups=groups, push=push)[1])
+                    if not values or any(value.nbytes for value in values)
+                    else None,
+                )
+    _put_all(results, targets)
+    differences = [
+        text
+        for slot, several in wanted.items()
+        for expected in several
+        if (
+            text := difference(
+                slot.label, results[slot][1], results[slot][0].element_type, expected, options.atol, options.rtol
+            )
+        )
+    ]
+    if differences:
+        raise ExpectationError("\n".join(differences))
+
+
+def _by_slot(slots: Slots, arguments: Sequence[_Keyed], option: str) -> dict[Slot, list[_Keyed]]:
+    """The arguments by the slot they name, which has to be a written one."""
+    found: dict[Slot, list[_Keyed]] = {}
+    for argument in arguments:
+        slot = slots.find(argument.key, option)
+        if not slot.binding.writable:
+            raise usage_error(f"{option} {argument.key.text}: the kernel only reads {slot.label}")
+        found.setdefault(slot, []).append(argument)
+    return found
+
+
+def _results(
+    slots: Slots, bound: Sequence[tuple[BufferArgument, Array | ArraySpec]], returned: object
+) -> dict[Slot, tuple[BufferArgument, Array]]:
+    written = slots.written
+    arrays = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
+    return {
+        slot: (bound[slot.index][0], from_kernel(np.asarray(array), bound[slot.index][0]))
+        for slot, array in zip(written, arrays, strict=True)
+    }
+
+
+def _put_all(
+    results: Mapping[Slot, tuple[BufferArgument, Array]], targets: Mapping[Slot, Sequence[OutputArgument]]
+) -> None:
+    """Stores and prints every result; one that cannot be does not keep the others back.
+
+    Raises:
+        BrokenPipeError: whoever read stdout stopped reading.
+        PumiceError: the first of what could not be printed or stored.
+    """
+    failures: list[PumiceError] = []
+    lines = []
+    for slot, (argument, result) in results.items():
+        for target in targets.get(slot, [OutputArgument(argument.key, None)]):
+            if target.path is None:
+                lines.append(f"{slot.label}: {format_value(result, element_type=argument.element_type)}")
+                continue
+            try:
+                _store(target.path, argument, result, f"--output {target.key.text}")
+            except PumiceError as error:
+                failures.append(error)
+    for line in lines:
+        try:
+            put(line)
+        except UnavailableError as error:
+            failures.append(error)
+            break
+    if failures:
+        for other in failures[1:]:
+            note(f"error: {printable(other.message)}")
+        raise failures[0]
+
+
+def _store(path: Path, argument: BufferArgument, result: Array, where: str) -> None:
+    packed = None if path.suffix == ".npy" else argument.element_type.pack(result)
+
+    def write(file: BinaryIO) -> None:
+        if packed is None:
+            np.save(file, result, allow_pickle=False)
+        else:
+            file.write(packed)
+
+    store(path, write, where=where)
+
+
+def _report_times(
+    load: float, first: float, call: Callable[[], object], dispatch: Callable[[], DispatchTiming] | None
+) -> None:
+    """Measures warm calls and dispatches, and says what each figure is."""
+    warm = repeat(call)
+    lines = [
+        ("load", f"{seconds_text(load)} host: read or compile the source, make the shader module and the pipeline"),
+        ("first call", f"{seconds_text(first)} host: move arguments to the device, run, bring results back"),
+        ("warm call", f"{seconds_text(statistics.median(warm))} host: the same again; median of {len(warm)}"),
+    ]
+    if dispatch is None:
+        lines.append(("dispatch", "not measured: all bindings are empty, so nothing runs"))
+    else:
+        try:
+            timings: list[DispatchTiming] = []
+            repeat(lambda: timings.append(dispatch()))
+        except UnimplementedError as error:
+            lines.append(("dispatch", f"not measured: {error.message}"))
+        else:
+            kind = timings[0].device_type
+            clock = f"{'CPU' if kind == 'CPU' else 'GPU'} timestamps, device type {kind} ({timings[0].clock})"
+            nanoseconds = [timing.duration_ns for timing in timings]
+            lines.append(
+                (
+                    "dispatch",
+                    f"{seconds_text(statistics.median(nanoseconds) / 1e9)} device: the kernel alone; median of "
+                    f"{len(timings)}, least {seconds_text(min(nanoseconds) / 1e9)}; {clock}",
+                )
+            )
+    say_times(lines)

@@ -1,0 +1,319 @@
+"""The options of ``pumice run`` against what a kernel declares: its bindings, push and specialization constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from ...formats.element_type import ElementType, format_shape_and_type, parse_shape_and_type
+from ...hal_vulkan import (
+    Binding,
+    BlockMember,
+    EntryPoint,
+    PushConstantBlock,
+    ShaderModuleReflection,
+    SpecializationValue,
+)
+from ...runtime import ArraySpec, empty
+from ...runtime.kernels.push import describe_push, pack_push
+from ...runtime.values.parse import parse_scalar, parse_value
+from ...spirv.reflection_types import ScalarType, SpecializationConstant
+from ...status import InvalidArgumentError, NotFoundError
+from ..errors import usage, usage_error
+from .arguments import Array, BindingKey, BufferArgument
+from .kernel_files import read_file
+
+__all__ = ["Slot", "Slots", "bind", "from_kernel", "push_bytes", "specialization_values"]
+
+_BOOLEANS: Final = {"0": False, "1": True, "false": False, "true": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One argument of a kernel: a binding, or one descriptor of it where it is an array of them.
+
+    ``index`` is the argument's position in a call.
+    """
+
+    index: int
+    binding: Binding
+    element: int
+
+    @property
+    def label(self) -> str:
+        """``binding[2]``, or ``binding[1.2]`` in set 1; a descriptor of an array has its index behind."""
+        number = f"{self.binding.set}.{self.binding.binding}" if self.binding.set else f"{self.binding.binding}"
+        return f"binding[{number}]" + (f"[{self.element}]" if self.binding.count > 1 else "")
+
+
+class Slots:
+    """The arguments of an entry point, in the order of a call."""
+
+    def __init__(self, entry: EntryPoint) -> None:
+        pairs = [(binding, element) for binding in entry.bindings for element in range(binding.count)]
+        self.slots: tuple[Slot, ...] = tuple(Slot(i, binding, element) for i, (binding, element) in enumerate(pairs))
+        self._entry = entry
+
+    @property
+    def written(self) -> tuple[Slot, ...]:
+        """Those that the shader may write, which are those that a call gives results for."""
+        return tuple(slot for slot in self.slots if slot.binding.writable)
+
+    def find(self, key: BindingKey, option: str) -> Slot:
+        """The slot that a key names.
+
+        Raises:
+            click.UsageError: there is none, or a name fits several.
+        """
+        if key.name:
+            found = [s for s in self.slots if s.binding.name == key.name]
+            if len({(s.binding.set, s.binding.binding) for s in found}) > 1:
+                raise usage_error(f"{option} {key.text}: several bindings have that name; {self._declared()}")
+        else:
+            found = [s for s in self.slots if (s.binding.set, s.binding.binding) == (key.set, key.binding)]
+        for slot in found:
+            if slot.element == key.element:
+                return slot
+        if found:
+            count = len(found)
+            raise usage_error(f"{option} {key.text}: the binding has {count} descriptor(s), the last is [{count - 1}]")
+        raise usage_error(f"{option} {key.text}: no such binding; {self._declared()}")
+
+    def _declared(self) -> str:
+        def shown(binding: Binding) -> str:
+            number = f"{binding.set}.{binding.binding}" if binding.set else f"{binding.binding}"
+            return number + (f" ({binding.name})" if binding.name else "")
+
+        return f"{self._entry.name} has: {', '.join(map(shown, self._entry.bindings)) or 'no bindings'}"
+
+
+def bind(slots: Slots, arguments: Sequence[BufferArgument]) -> list[tuple[BufferArgument, Array | ArraySpec]]:
+    """What was given for each slot, in order, and what a call takes for it.
+
+    Where the text has no data, a binding that is only written gets an output's place and any other one zeros.
+
+    Raises:
+        click.UsageError: a binding missing, unknown or given twice.
+    """
+    given: dict[int, BufferArgument] = {}
+    for argument in arguments:
+        slot = slots.find(argument.key, "--binding")
+        if slot.index in given:
+            raise usage_error(f"--binding {argument.key.text}: {slot.label} is given twice")
+        given[slot.index] = argument
+    missing = [slot for slot in slots.slots if slot.index not in given]
+    if missing:
+        labels = ", ".join(s.label + (f" ({s.binding.name})" if s.binding.name else "") for s in missing)
+        raise usage_error(
+            f"expected a --binding for each that the kernel declares; missing: {labels}. "
+            f"Write --binding {missing[0].label.removeprefix('binding[').replace(']', '', 1)}=4xf32 for zeros or an output"
+        )
+    return [(given[slot.index], _to_kernel(given[slot.index], slot)) for slot in slots.slots]
+
+
+def _to_kernel(argument: BufferArgument, slot: Slot) -> Array | ArraySpec:
+    element_type = argument.element_type
+    as_bytes = _as_bytes(element_type)
+    dtype = np.dtype(np.uint8) if as_bytes else _kernel_dtype(element_type, slot.binding)
+    if argument.data is None and not slot.binding.readable:
+        shape = (element_type.storage_bytes(math.prod(argument.shape)),) if as_bytes else argument.shape
+        return empty(shape, dtype)
+    data = argument.data
+    if data is None:
+        zeros = parse_value(format_shape_and_type(argument.shape, element_type))
+        assert isinstance(zeros, np.ndarray)
+        data = zeros
+    return np.frombuffer(element_type.pack(data), np.uint8).copy() if as_bytes else data.view(dtype)
+
+
+def from_kernel(result: Array, argument: BufferArgument) -> Array:
+    """A binding's result in the shape and element type that it was given with."""
+    element_type = argument.element_type
+    if _as_bytes(element_type):
+        return element_type.unpack(result.tobytes(), argument.shape)
+    return result.view(element_type.require_dtype())
+
+
+def _as_bytes(element_type: ElementType) -> bool:
+    """Whether a kernel is given the bytes of a buffer: 4-bit types, which NumPy does not pack, and opaque ones."""
+    return element_type.is_sub_byte or element_type.is_opaque
+
+
+def _kernel_dtype(element_type: ElementType, binding: Binding) -> np.dtype[np.generic]:
+    """The dtype that a kernel is given: a signless integer has the sign that the shader declares."""
+    dtype = element_type.require_dtype()
+    declared = binding.element.dtype if binding.element is not None else None
+    if (
+        declared is None
+        or declared == dtype
+        or not element_type.short_name.startswith("i")
+        or not element_type.is_integer
+    ):
+        return dtype
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    # Bytes are taken for elements of any type.
+    return unsigned if declared == unsigned or unsigned == np.uint8 else dtype
+
+
+# -- push constants ----------------------------------------------------------------------------------
+
+
+def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: str) -> bytes:
+    """The push-constant block from ``TYPE=VALUE`` in the members' order, ``NAME=VALUE``, or ``@FILE`` for all of it.
+
+    Raises:
+        click.UsageError: malformed, or not what the kernel declares.
+        PumiceError: a file that cannot be read.
+    """
+    if any(text.startswith("@") for text in texts):
+        if len(texts) > 1:
+            raise usage_error("--push @FILE is the whole block; give no other --push beside it")
+        data = read_file(Path(texts[0][1:]))
+        with usage(f"--push {texts[0]}"):
+            return pack_push(block, data, {}, kernel)
+    ordered: list[tuple[str, ElementType, Array]] = []
+    named: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise usage_error(f"--push {text[:80]!r}: expected TYPE=VALUE such as i32=4, NAME=VALUE or @FILE")
+        if (element_type := _type_of(key)) is not None:
+            with usage(f"--push {text}"):
+                array = parse_value(text)
+            assert isinstance(array, np.ndarray)
+            ordered.append((text, element_type, array))
+        elif key in named:
+            raise usage_error(f"--push {key} is given twice")
+        else:
+            named[key] = value
+    if ordered and named:
+        raise usage_error("--push: give values in order (i32=4) or by name (n=4), not both")
+    members = {member.name or f"member{i}": member for i, member in enumerate(block.members if block else ())}
+    values: dict[str, np.ndarray] = {}
+    if block is not None and ordered:
+        if len(ordered) != len(members):
+            raise usage_error(
+                f"--push: {kernel} has {len(members)} push constant(s) ({describe_push(block)}), got {len(ordered)}"
+            )
+        for (name, member), (text, element_type, array) in zip(members.items(), ordered, strict=True):
+            values[name] = _as_member(array, element_type, member, f"--push {text}: {name}")
+    for name, value in named.items():
+        if name not in members:
+            known = describe_push(block) if block else "none"
+            raise usage_error(f"--push {name}: {kernel} has no such push constant; it has: {known}")
+        values[name] = _parse_member(value, members[name], f"--push {name}")
+    with usage("--push"):
+        if block is None and ordered:
+            raise InvalidArgumentError(f"{kernel} has no push constants, got {len(ordered)} value(s)")
+        return pack_push(block, values or None, {}, kernel)
+
+
+def _type_of(key: str) -> ElementType | None:
+    try:
+        return parse_shape_and_type(key)[1]
+    except InvalidArgumentError:
+        return None
+
+
+def _as_member(array: Array, element_type: ElementType, member: BlockMember, where: str) -> np.ndarray:
+    """The array in the member's own type, where that keeps what was written."""
+    scalar = member.scalar
+    if scalar is None:
+        raise usage_error(f"{where} is a structure; give the whole block as bytes with --push @FILE")
+    dtype = scalar.dtype
+    # What GLSL calls a bool is a uint in a block.
+    if element_type.is_boolean and (scalar.kind == "bool" or dtype == np.uint32):
+        return array.astype(np.uint32)
+    if dtype is not None and scalar.kind == "float" and element_type.dtype == dtype:
+        return array
+    if dtype is not None and scalar.kind in ("int", "uint") and element_type.is_integer:
+        other_sign = "ui" if scalar.kind == "int" else "si"
+        if element_type.bits == scalar.bits and not element_type.short_name.startswith(other_sign):
+            return array.view(dtype)
+    raise usage_error(f"{where} is {_scalar_name(scalar)}, got {element_type.short_name}")
+
+
+def _parse_member(value: str, member: BlockMember, where: str) -> np.ndarray:
+    """The value of a member whose type the shader says: ``4``, ``1,2,3,4``, or with a type all the same (``i32=4``)."""
+    if member.scalar is None:
+        raise usage_error(f"{where} is a structure; give the whole block as bytes with --push @FILE")
+    text = value.strip()
+    head = text.partition("=")[0].strip()
+    element_type = _type_of(head) if "=" in text or text.startswith("@") else None
+    if element_type is None:
+        shape = member.array_shape
+        if member.columns > 1:
+            shape = (*shape, member.components, member.columns)
+        elif member.components > 1:
+            shape = (*shape, member.components)
+        element_type = _element_type(member.scalar, where)
+        text = f"{format_shape_and_type(shape, element_type)}={text}"
+        if not value.strip():
+            raise usage_error(f"{where}: expected a value of {_scalar_name(member.scalar)}")
+    with usage(where):
+        array = parse_value(text)
+    assert isinstance(array, np.ndarray)
+    return _as_member(array, element_type, member, where)
+
+
+def _element_type(scalar: ScalarType, where: str) -> ElementType:
+    if scalar.kind == "bool":
+        return ElementType.BOOL_8
+    if scalar.dtype is None:
+        raise usage_error(f"{where} is {_scalar_name(scalar)}, which has no text form; use --push @FILE")
+    if scalar.kind == "float":
+        return ElementType.from_dtype(scalar.dtype)
+    return ElementType[f"{'S' if scalar.kind == 'int' else 'U'}INT_{scalar.bits}"]
+
+
+def _scalar_name(scalar: ScalarType) -> str:
+    return (
+        "bool" if scalar.kind == "bool" else f"{scalar.encoding or scalar.kind}{'' if scalar.encoding else scalar.bits}"
+    )
+
+
+# -- specialization constants ------------------------------------------------------------------------
+
+
+def specialization_values(
+    texts: Sequence[str], reflection: ShaderModuleReflection
+) -> dict[int | str, SpecializationValue]:
+    """Values by constant id from ``ID=VALUE`` or ``NAME=VALUE``, each read in the constant's own type.
+
+    Raises:
+        click.UsageError: malformed, unknown or given twice.
+    """
+    values: dict[int | str, SpecializationValue] = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not key:
+            raise usage_error(f"--spec {text[:80]!r}: expected ID=VALUE or NAME=VALUE, such as 0=64")
+        with usage(f"--spec {key}", NotFoundError):
+            constant = _find_constant(key, reflection.specialization_constants)
+        if constant.constant_id in values:
+            raise usage_error(f"--spec {key}: constant {constant.constant_id} is given twice")
+        values[constant.constant_id] = _constant_value(value, constant, f"--spec {key}")
+    return values
+
+
+def _find_constant(key: str, constants: Sequence[SpecializationConstant]) -> SpecializationConstant:
+    for constant in constants:
+        if (key.isdecimal() and int(key[:10]) == constant.constant_id) or key == constant.name:
+            return constant
+    known = [f"{c.constant_id}" + (f" ({c.name})" if c.name else "") for c in constants]
+    raise NotFoundError(f"no such specialization constant; the kernel has: {', '.join(known) or 'none'}")
+
+
+def _constant_value(text: str, constant: SpecializationConstant, where: str) -> SpecializationValue:
+    if constant.scalar.kind == "bool":
+        if text.lower() not in _BOOLEANS:
+            raise usage_error(f"{where}: expected true or false, got {text!r}")
+        return _BOOLEANS[text.lower()]
+    with usage(where):
+        return parse_scalar(text, _element_type(constant.scalar, where))

@@ -1,0 +1,65 @@
+"""What kind of file a command was given: told by its content, and by its name only where that says nothing."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Final
+
+from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
+
+__all__ = ["FileKind", "file_kind", "read_file"]
+
+_SPIRV: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")  # in either byte order
+_ZIP: Final = b"PK\x03\x04"
+_HEAD: Final = 16
+
+
+class FileKind(enum.Enum):
+    """What a file holds; the value is its name in messages."""
+
+    GLSL = "GLSL source"
+    SPIRV = "SPIR-V module"
+    EXECUTABLE = "Vulkan executable (VKE1)"
+    MODULE = "bytecode module"
+
+
+def file_kind(path: Path) -> FileKind:
+    """What the file is.
+
+    Modules are FlatBuffers with a size prefix and the identifier ``IREE``, often inside a ZIP archive.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, UnavailableError: it cannot be read.
+        InvalidArgumentError: none of the kinds.
+    """
+    head = read_file(path, _HEAD)
+    if head[:4] in _SPIRV or path.suffix == ".spv":
+        return FileKind.SPIRV
+    if head[:4] == b"VKE1":
+        return FileKind.EXECUTABLE
+    if head[:4] == _ZIP or head[8:12] == b"IREE":
+        return FileKind.MODULE
+    if path.suffix in (".comp", ".glsl"):
+        return FileKind.GLSL
+    raise InvalidArgumentError(
+        f"{path}: expected SPIR-V (.spv), GLSL (.comp, .glsl) or an executable; its content is none of these"
+        + ("" if head else ", it is empty")
+    )
+
+
+def read_file(path: Path, size: int = -1) -> bytes:
+    """The file's bytes, the first ``size`` of them if that is not negative.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, UnavailableError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(size)
+    except FileNotFoundError:
+        raise NotFoundError(f"no such file: {path}") from None
+    except PermissionError as error:
+        raise PermissionDeniedError(f"{path} cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise UnavailableError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None

@@ -1,0 +1,281 @@
+"""The text of ``pumice run``'s options for compiled programs, against the signature of the function they are for.
+
+Grammar, which is that of iree-run-module (``runtime/src/iree/tooling/function_io.c``, 3.13)::
+
+    --input, --expected_output  VALUE      2.5   4xf32=1,2,3,4   @x.npy   +x.npy   *x.npy   4xf32=@x.bin   &4xf32   (null)
+    --output                    TARGET     (empty)   -   @x.npy   +x.npy   @x.bin   +x.bin
+    --parameters                [SCOPE=]FILE
+
+What has no type of its own takes the declared one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from ...formats.element_type import ElementType, format_shape_and_type
+from ...runtime.parameters.index import ParameterIndex
+from ...runtime.sessions.signature import Argument, Result, Signature
+from ...runtime.values.files import ValueFiles
+from ...runtime.values.parse import parse_buffer_spec, parse_scalar, parse_value
+from ...status import InvalidArgumentError
+from ...vm.bytecode.declaration import ValueKind
+from ..errors import usage, usage_error
+from .arguments import Array
+
+__all__ = [
+    "Given",
+    "Target",
+    "load_parameters",
+    "parse_expectations",
+    "parse_inputs",
+    "parse_targets",
+    "scalar_type",
+]
+
+_LETTER_TYPES: Final = {
+    "i": ElementType.INT_32,
+    "I": ElementType.INT_64,
+    "f": ElementType.FLOAT_32,
+    "F": ElementType.FLOAT_64,
+}
+_ELEMENTS: Final = re.compile(r"[\s\[,]*(?:[-+.0-9]|inf|nan|true|false)", re.IGNORECASE)
+_SHAPED: Final = re.compile(r"[1-9][0-9]*x")
+_BOOLEANS: Final = {"true": "1", "false": "0"}
+_SHOWN: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One value of the command line.
+
+    Attributes:
+        where: for messages: the option and what was written.
+        value: an array for tensors, a number for scalars, ``None`` for ``(null)`` and ``(ignored)``.
+        element_type: of an array.
+        storage: whether it is a buffer for an output (``&4xf32``) rather than a buffer view.
+    """
+
+    where: str
+    value: Array | int | float | None
+    element_type: ElementType | None = None
+    storage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a result goes.
+
+    Attributes:
+        text: as written.
+        path: of a file; ``None`` for stdout or nowhere.
+        append: whether the file is kept and written behind its end.
+        printed: whether it goes to stdout.
+    """
+
+    text: str
+    path: Path | None = None
+    append: bool = False
+    printed: bool = False
+
+
+def scalar_type(letter: str, declared: str | None) -> ElementType:
+    """The element type of a scalar: the declared one for narrow floats, which the VM has none of, else the VM's.
+
+    Args:
+        letter: of the calling convention: ``i``, ``I``, ``f`` or ``F``.
+        declared: element type in the declaration, if there is one.
+    """
+    if letter == "i" and declared is not None and declared.startswith(("f", "bf")):
+        with contextlib.suppress(InvalidArgumentError):
+            return ElementType.parse(declared)
+    return _LETTER_TYPES[letter]
+
+
+def parse_inputs(texts: Sequence[str], signature: Signature) -> list[Given]:
+    """The arguments of a call.
+
+    Raises:
+        click.UsageError: malformed text, a value that no argument of that kind can have, or too many or few of them.
+        PumiceError: a file cannot be read.
+    """
+    given = _parse("--input", texts, signature.arguments)
+    count = len(signature.arguments)
+    if len(given) != count:
+        raise usage_error(f"{signature} takes {count} --input value{'s' * (count != 1)}, got {len(given)}")
+    return given
+
+
+def parse_expectations(texts: Sequence[str], signature: Signature) -> list[Given]:
+    """What results have to be; empty if nothing is expected.
+
+    Raises:
+        As :func:`parse_inputs`.
+    """
+    if not texts:
+        return []
+    given = _parse("--expected_output", texts, signature.results)
+    count = len(signature.results)
+    if len(given) != count:
+        raise usage_error(
+            f"{signature} has {count} result{'s' * (count != 1)}, got {len(given)} --expected_output "
+            f"value{'s' * (len(given) != 1)}; (ignored) is for those that may be anything"
+        )
+    for one in given:
+        if one.storage:
+            raise usage_error(f"{one.where}: storage (&) is for inputs")
+    return given
+
+
+def parse_targets(texts: Sequence[str], signature: Signature) -> list[Target]:
+    """Where the results go; empty if ``--output`` was not given.
+
+    Raises:
+        click.UsageError: malformed text, or not one for each result.
+    """
+    targets = []
+    for text in texts:
+        if text in ("", "-"):
+            targets.append(Target(text, printed=bool(text)))
+        elif text[0] in "@+" and len(text) > 1:
+            targets.append(Target(text, Path(text[1:]), append=text[0] == "+"))
+        else:
+            raise usage_error(
+                f"--output {text[:_SHOWN]!r}: expected @FILE to store a result, +FILE to append it to a file, - to print it, or nothing "
+                "to ignore it; a result of a compiled program has no name"
+            )
+    count = len(signature.results)
+    if targets and len(targets) != count:
+        raise usage_error(
+            f"{signature} has {count} result{'s' * (count != 1)}, got {len(targets)} --output option"
+            f"{'s' * (len(targets) != 1)}; give one for each, in order"
+        )
+    return targets
+
+
+def load_parameters(texts: Sequence[str]) -> dict[str, ParameterIndex]:
+    """The parameter files by scope; several of one scope are one index.
+
+    Raises:
+        click.UsageError: no file is named.
+        PumiceError: a file cannot be read, or two of one scope have a parameter of one name.
+    """
+    paths: dict[str, list[str]] = {}
+    for text in texts:
+        scope, equals, path = text.partition("=")
+        if not equals:
+            scope, path = "", text
+        if not path:
+            raise usage_error(f"--parameters {text!r}: expected FILE or SCOPE=FILE")
+        paths.setdefault(scope, []).append(path)
+    return {scope: ParameterIndex.from_file(*several) for scope, several in paths.items()}
+
+
+# -- values ------------------------------------------------------------------------------------------
+
+
+def _parse(option: str, texts: Sequence[str], places: Sequence[Argument | Result]) -> list[Given]:
+    """The values of a repeatable option, which may read one file in turn."""
+    given: list[Given] = []
+    with ValueFiles() as files:
+        for number, text in enumerate(texts):
+            body = text.strip()
+            where = f"{option} {number} ({body if len(body) <= _SHOWN else body[: _SHOWN - 3] + '...'})"
+            place = places[len(given)] if len(given) < len(places) else None
+            with usage(where):
+                given += _values(where, body, place, files)
+        with usage(option):
+            files.finish()
+    return given
+
+
+def _values(where: str, body: str, place: Argument | Result | None, files: ValueFiles) -> Iterator[Given]:
+    """The values of one text; several for ``*x.npy``."""
+    if not body:
+        raise InvalidArgumentError("expected a value, got nothing")
+    if body in ("(null)", "(ignored)"):
+        yield Given(where, None)
+    elif place is None:
+        # What it would be does not matter: there are too many.
+        yield Given(where, None)
+    elif body[0] in "@+" or (body[0] == "*" and body.endswith(".npy")):
+        if place.letter != "r":
+            raise InvalidArgumentError(f"{place} is a number; files hold arrays")
+        arrays = files.arrays(body[1:]) if body[0] == "*" else [files.array(body[1:], restart=body[0] == "@")]
+        for array in arrays:
+            yield Given(where, array, ElementType.from_dtype(array.dtype))
+    elif place.letter == "r":
+        yield _tensor(where, body, place, files)
+    else:
+        yield Given(where, _scalar(body, place))
+
+
+def _scalar(body: str, place: Argument | Result) -> int | float:
+    if body[0] == "&":
+        raise InvalidArgumentError(f"{place} is a number; storage (&) is for buffers")
+    element_type = scalar_type(place.letter, place.declared.element_type if place.declared is not None else None)
+    head, equals, value = body.partition("=")
+    if equals:
+        # As results are printed: i32=5.
+        spec = parse_buffer_spec(head)
+        if (
+            spec.shape
+            or spec.element_type.is_integer != element_type.is_integer
+            or spec.element_type.bits > element_type.bits
+        ):
+            raise InvalidArgumentError(
+                f"{place} takes a number such as {element_type.short_name}=5, got {format_shape_and_type(*spec[:2])}"
+            )
+        element_type, body = spec.element_type, value
+    elif place.declared is not None and place.declared.element_type == "i1":
+        body = _BOOLEANS.get(body.lower(), body)
+    return parse_scalar(body, element_type)
+
+
+def _tensor(where: str, body: str, place: Argument | Result, files: ValueFiles) -> Given:
+    storage = body.startswith("&")
+    text = body[1:] if storage else body
+    head, _, data = text.partition("=")
+    data = data.strip()
+    array: Array | None
+    if data[:1] in ("@", "+"):
+        spec = parse_buffer_spec(head)
+        array = files.raw(data[1:], spec.shape, spec.element_type, restart=data[0] == "@")
+        return Given(where, array, spec.element_type, storage)
+    if "=" not in text and not storage and not _is_spec(text):
+        text = f"{_declared_type(place)}={text}"
+    spec = parse_buffer_spec(text)
+    array = spec.data
+    if array is None:
+        zeros = parse_value(text)
+        assert isinstance(zeros, np.ndarray)
+        array = zeros
+    return Given(where, array, spec.element_type, storage)
+
+
+def _is_spec(text: str) -> bool:
+    """Whether a text without data is meant as a shape and type (``4xf32``), and not as elements alone (``0x10``)."""
+    if _SHAPED.match(text) or not _ELEMENTS.match(text):
+        return True
+    try:
+        parse_buffer_spec(text)
+    except InvalidArgumentError:
+        return False
+    return True
+
+
+def _declared_type(place: Argument | Result) -> str:
+    """``4xf32`` for a place that is declared as a tensor of known shape and type."""
+    declared = place.declared
+    if declared is not None and declared.kind is ValueKind.TENSOR and declared.shape is not None:
+        lengths = [str(n) for n in declared.shape if n is not None]
+        if len(lengths) == len(declared.shape):
+            return "x".join([*lengths, str(declared.element_type)])
+    raise InvalidArgumentError(f"{place} takes a buffer with its shape and type, such as 4xf32=1,2,3,4")

@@ -1,0 +1,358 @@
+"""``python -m pumice.tools.setup.vulkan``: finds a Vulkan loader, a driver and the shader tools, or gets them.
+
+What it looks for: a Vulkan library that loads, at least one device with Vulkan 1.2 (any: a GPU's own driver is
+enough, so Mesa is not installed beside it), glslang and SPIRV-Tools on ``PATH``, and with ``--validation`` the
+Khronos validation layer. What is missing is installed with ``apt-get`` where that exists and may be run (as root or
+with ``sudo`` that asks no password); elsewhere the exact packages are printed. Nothing else is ever changed.
+
+The exit status is 0 when all is there, and 1 when something is missing still.
+
+Calling sequence: ``look()`` → ``missing()`` → ``install()`` → ``look()`` again. The look loads drivers, and drivers
+may crash, so it happens in a child process, which also sees libraries that were installed a moment ago.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ...install_hints import Component, detect_platform, install_command, packages, remedy
+from ...spirv.glsl import find_compiler
+from ...spirv.tools import SPIRV_TOOLS, find_tool
+from ...status import DeadlineExceededError, PumiceError, UnavailableError
+
+__all__ = ["Findings", "ensure", "install", "installer", "look", "main", "missing", "missing_tools"]
+
+_VALIDATION_LAYER: Final = "VK_LAYER_KHRONOS_validation"
+_LAYER_MANIFEST: Final = "VkLayer_khronos_validation.json"
+_VULKAN_1_2: Final = 1 << 22 | 2 << 12
+_PORTABILITY: Final = "VK_KHR_portability_enumeration"
+_LOOK_SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a look at the machine found.
+
+    Attributes:
+        loader_error: why the Vulkan library did not load, or ``None``.
+        driver_error: why no device could be listed, or ``None``; a loader without any driver gives one too.
+        devices: the usable devices (Vulkan 1.2 or later), each with its type and version.
+        layers: names of the instance layers that the loader offers.
+        drivers: paths of the driver manifests found, whether they work or not.
+        layer_manifest: whether the validation layer's manifest was found.
+    """
+
+    loader_error: str | None = None
+    driver_error: str | None = None
+    devices: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    drivers: tuple[str, ...] = ()
+    layer_manifest: bool = False
+
+
+def look() -> Findings:
+    """Looks for a loader, drivers and layers, in a child process.
+
+    Raises:
+        DeadlineExceededError: a driver hung while it was asked for its devices.
+        UnavailableError: the child could not run, for example because pumice's dependencies are not installed.
+    """
+    command = [sys.executable, "-m", "pumice.tools.setup.vulkan", "--probe"]
+    try:
+        child = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_LOOK_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise DeadlineExceededError(
+            f"expected a Vulkan driver to list its devices within {_LOOK_SECONDS:.0f} s; it hangs. "
+            "Name one driver that works with VK_DRIVER_FILES=<its manifest>.json"
+        ) from None
+    drivers = tuple(str(path) for path in _manifests("icd.d"))
+    layer_manifest = any(path.name == _LAYER_MANIFEST for path in _manifests("explicit_layer.d"))
+    if child.returncode < 0:
+        name = signal.Signals(-child.returncode).name
+        return Findings(driver_error=f"a driver crashed ({name})", drivers=drivers, layer_manifest=layer_manifest)
+    lines = child.stdout.splitlines()
+    if child.returncode != 0 or not lines:
+        last = (child.stderr.splitlines() or ["no output"])[-1]
+        raise UnavailableError(f"`{' '.join(command)}` failed ({last}); is pumice installed there (pip install -e .)?")
+    found = json.loads(lines[-1])
+    return Findings(
+        loader_error=found["loader_error"],
+        driver_error=found["driver_error"],
+        devices=tuple(found["devices"]),
+        layers=tuple(found["layers"]),
+        drivers=drivers,
+        layer_manifest=layer_manifest,
+    )
+
+
+def missing_tools() -> tuple[Component, ...]:
+    """The shader tools that are not installed, looked for exactly as the shader build looks for them."""
+
+    def absent(find: Callable[[], object]) -> bool:
+        try:
+            find()
+        except UnavailableError:
+            return True
+        return False
+
+    wanted: list[Component] = []
+    if absent(find_compiler):
+        wanted.append("glslang")
+    if any(absent(functools.partial(find_tool, name)) for name in SPIRV_TOOLS):
+        wanted.append("spirv-tools")
+    return tuple(wanted)
+
+
+def missing(findings: Findings, tools: Sequence[Component], *, validation: bool) -> tuple[Component, ...]:
+    """The components to install.
+
+    Without a loader nobody can tell whether a driver works: then one whose manifest is there counts as working, and
+    the next look decides.
+
+    Args:
+        findings: of ``look()``.
+        tools: of ``missing_tools()``.
+        validation: whether the validation layer is wanted.
+    """
+    wanted: list[Component] = []
+    if findings.loader_error is not None:
+        wanted.append("loader")
+    if not (findings.devices or (findings.loader_error is not None and findings.drivers)):
+        wanted.append("driver")
+    has_layer = _VALIDATION_LAYER in findings.layers or (findings.loader_error is not None and findings.layer_manifest)
+    if validation and not has_layer:
+        wanted.append("validation")
+    return (*wanted, *tools)
+
+
+def installer() -> tuple[str, ...] | None:
+    """How ``apt-get`` is called here, without a question to anyone; ``None`` where it is absent or may not be."""
+    if shutil.which("apt-get") is None:
+        return None
+    quiet = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "Dpkg::Use-Pty=0")
+    if os.geteuid() == 0:
+        return quiet
+    if shutil.which("sudo") is None:
+        return None
+    may = subprocess.run(["sudo", "-n", "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return ("sudo", "-n", *quiet) if may.returncode == 0 else None
+
+
+def install(components: Sequence[Component], apt_get: Sequence[str]) -> None:
+    """Installs the components' Debian packages and nothing else.
+
+    Args:
+        components: at least one.
+        apt_get: of ``installer()``.
+
+    Raises:
+        UnavailableError: ``apt-get`` failed; the message ends with its own words.
+    """
+    wanted = [package for component in components for package in packages(component, "debian")]
+    print(f"setup: installing {' '.join(wanted)}", flush=True)
+    # A source that cannot be reached is no reason to stop: the packages may well come from another one.
+    for arguments in (["update"], ["install", "-y", "--no-install-recommends", *wanted]):
+        done = subprocess.run(
+            [*apt_get, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+    if done.returncode != 0:
+        words = done.stdout[-4000:].rstrip()
+        raise UnavailableError(
+            f"apt-get could not install {' '.join(wanted)} (exit status {done.returncode}):\n{words}"
+        )
+
+
+def ensure(*, validation: bool = False, may_install: bool = True) -> Findings:
+    """Sees to it that everything is there.
+
+    Args:
+        validation: whether the validation layer has to be there too.
+        may_install: ``False`` only looks and reports.
+
+    Returns:
+        The last look's findings, with at least one device.
+
+    Raises:
+        UnavailableError: something is missing; the message says what to install.
+        DeadlineExceededError: a driver hung.
+    """
+    # Twice at most: only once a loader is there does it show whether the drivers found work.
+    for _ in range(2):
+        findings = look()
+        wanted = missing(findings, missing_tools(), validation=validation)
+        if not wanted:
+            return findings
+        apt_get = installer() if may_install else None
+        if apt_get is None:
+            raise UnavailableError(_report(findings, wanted))
+        install(wanted, apt_get)
+    findings = look()
+    wanted = missing(findings, missing_tools(), validation=validation)
+    if wanted:
+        raise UnavailableError("installing the packages was not enough. " + _report(findings, wanted))
+    return findings
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The program; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pumice.tools.setup.vulkan",
+        description="Find a Vulkan loader, a driver and the shader tools; install what is missing where apt-get may.",
+    )
+    parser.add_argument("--validation", action="store_true", help="the Khronos validation layer has to be there too")
+    parser.add_argument("--check", action="store_true", help="install nothing, only report")
+    parser.add_argument("--probe", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    if options.probe:
+        print(json.dumps(asdict(_probe())))
+        return 0
+    try:
+        findings = ensure(validation=options.validation, may_install=not options.check)
+    except PumiceError as error:
+        print(f"setup: {error.message}", file=sys.stderr)
+        return 1
+    print("setup: Vulkan is ready on " + "; ".join(findings.devices))
+    return 0
+
+
+def _report(findings: Findings, wanted: Sequence[Component]) -> str:
+    """What is missing and why, a line each, and the one command for all of it where there is one."""
+    reasons: dict[Component, str | None] = {"loader": findings.loader_error, "driver": findings.driver_error}
+    lines = [f"missing: {', '.join(wanted)}"]
+    for component in wanted:
+        reason = reasons.get(component)
+        # The loader's error carries its remedy already.
+        if reason is not None:
+            lines.append(f"  {component}: {reason}")
+        if component != "loader" or reason is None:
+            lines.append(f"  {component}: {remedy(component)}")
+    if "driver" in wanted and findings.drivers:
+        lines.append(f"  driver manifests found, none of which gave a device: {', '.join(findings.drivers)}")
+    for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
+        if "driver" in wanted and os.environ.get(variable):
+            lines.append(f"  {variable}={os.environ[variable]} hides all other drivers; unset it if that is not meant")
+    command = install_command(wanted)
+    if command is not None:
+        lines.append(f"all of it: {command}")
+    elif detect_platform() == "linux":
+        lines.extend(f"{name}: {install_command(wanted, name)}" for name in ("debian", "fedora", "arch"))
+    return "\n".join(lines)
+
+
+def _manifests(kind: str) -> list[Path]:
+    """The manifests of drivers (``"icd.d"``) or layers (``"explicit_layer.d"``) where the loader looks for them.
+
+    Source: LoaderDriverInterface.md, "Driver Discovery", of the Khronos Vulkan-Loader. The registry, which takes the
+    folders' place on Windows, is not read.
+    """
+    environ = os.environ
+    named = [environ.get(name, "") for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")] if kind == "icd.d" else []
+    chosen = [Path(path) for value in named for path in value.split(os.pathsep) if path]
+    if chosen:
+        return [path for path in chosen if path.is_file()]
+    home = Path(environ.get("HOME", "/"))
+    roots = [
+        environ.get("XDG_CONFIG_HOME") or str(home / ".config"),
+        *(environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep),
+        "/etc",
+        environ.get("XDG_DATA_HOME") or str(home / ".local/share"),
+        *(environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(os.pathsep),
+        *(("/opt/homebrew/etc", "/opt/homebrew/share", "/usr/local/etc") if sys.platform == "darwin" else ()),
+    ]
+    folders = [Path(root) / "vulkan" / kind for root in dict.fromkeys(roots) if root]
+    return [path for folder in folders for path in sorted(folder.glob("*.json"))]
+
+
+# -- the child ---------------------------------------------------------------------------------------
+
+
+def _probe() -> Findings:
+    """Looks in this process; a crash of a driver is a crash of it."""
+    # Imported here because the parent has to be able to report where the native module cannot even be imported.
+    from ...hal_vulkan.vulkan import functions as native
+
+    try:
+        functions = native.GlobalFunctions()
+    except PumiceError as error:
+        return Findings(loader_error=error.message)
+    layers: tuple[str, ...] = ()
+    try:
+        layers = tuple(
+            native.text(entry.layerName)
+            for entry in _listed(native, functions.vkEnumerateInstanceLayerProperties, "VkLayerProperties")
+        )
+        devices = _devices(native, functions)
+    except PumiceError as error:
+        return Findings(driver_error=error.message, layers=layers)
+    usable = tuple(name for name, version in devices if version >= _VULKAN_1_2)
+    driver_error = None
+    if not usable:
+        old = "; ".join(name for name, _ in devices)
+        driver_error = f"expected a device with Vulkan 1.2 or later, got {old or 'no device at all'}"
+    return Findings(driver_error=driver_error, devices=usable, layers=layers)
+
+
+# The native module's members are cffi objects, which have no static type; nor has a module handed on as a value.
+def _listed(native: Any, function: Any, struct: str, *arguments: Any) -> list[Any]:
+    """Vulkan's two-call idiom: ask for the count, then for that many structures or handles."""
+    count = native.ffi.new("uint32_t *")
+    native.check(function(*arguments, count, native.NULL), f"counting {struct}")
+    items = native.ffi.new(f"{struct}[]", max(count[0], 1))
+    native.check(function(*arguments, count, items), f"listing {struct}")
+    return [items[index] for index in range(count[0])]
+
+
+def _devices(native: Any, functions: Any) -> list[tuple[str, int]]:
+    """Every device's description and its Vulkan version."""
+    offered = {
+        native.text(entry.extensionName)
+        for entry in _listed(
+            native, functions.vkEnumerateInstanceExtensionProperties, "VkExtensionProperties", native.NULL
+        )
+    }
+    # MoltenVK is listed only to those who say that they know of drivers short of full conformance.
+    extensions = [name for name in (_PORTABILITY,) if name in offered]
+    info = native.new(
+        "VkInstanceCreateInfo",
+        flags=1 if extensions else 0,
+        pApplicationInfo=native.new("VkApplicationInfo", pApplicationName="pumice", apiVersion=_VULKAN_1_2),
+        enabledExtensionCount=len(extensions),
+        ppEnabledExtensionNames=native.string_array(extensions),
+    )
+    handle = native.ffi.new("VkInstance *")
+    native.check(functions.vkCreateInstance(info, native.NULL, handle), "creating an instance")
+    instance = native.InstanceFunctions(functions, handle[0])
+    try:
+        found = []
+        for device in _listed(native, instance.vkEnumeratePhysicalDevices, "VkPhysicalDevice", handle[0]):
+            answer = native.new("VkPhysicalDeviceProperties2")
+            instance.vkGetPhysicalDeviceProperties2(device, answer)
+            properties = answer.properties
+            version = int(properties.apiVersion)
+            name = f"{native.text(properties.deviceName)} (Vulkan {version >> 22 & 0x7F}.{version >> 12 & 0x3FF})"
+            found.append((name, version))
+        return found
+    finally:
+        instance.vkDestroyInstance(handle[0], native.NULL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

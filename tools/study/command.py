@@ -1,0 +1,426 @@
+"""``pumice study``: sweeps that are kept, reported, compared and exported.
+
+Exit statuses of its own, besides those of every command (cli.py):
+
+=====  ===================================================================================================================
+1      a point failed, or the device could run none
+3      measured, but too noisy: a point of ``run`` ended with more noise than the study allows, or one of ``compare`` is UNCLEAR
+4      ``compare`` found a point SLOWER
+=====  ===================================================================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ..errors import printable, usage, usage_error
+from ..streams import note, put
+from .extra import needs_study_extra
+
+if TYPE_CHECKING:
+    from ...study.definition.point import Point
+    from ...study.definition.study import Study
+    from ...study.results.compare_results import PointComparison
+
+__all__ = ["NOISY", "SLOWER", "STUDIES", "study"]
+
+NOISY: Final = 3
+SLOWER: Final = 4
+STUDIES: Final = Path(__file__).parent / "studies"
+_FAILED: Final = 1
+
+_device_option = click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="URI",
+    help="vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe; again for more. In place of the study's.",
+)
+_validation_option = click.option(
+    "--validation/--no-validation",
+    default=None,
+    help="The Khronos validation layers, which cost time themselves; as PUMICE_VALIDATION says without it.",
+)
+
+
+@click.group("study", short_help="Run, report and compare timing studies.")
+def study() -> None:
+    """Timing studies: sweeps over sizes, depths and settings, whose every sample is kept.
+
+    \b
+      pumice study list                         the studies that come with pumice
+      pumice study run batch-depth --out r      measure one of them, or a TOML file of your own
+      pumice study report r --html              look at it
+      pumice study compare r1 r2                and at what changed
+    """
+
+
+def read_study(name: str) -> Study:
+    """The study of a name or file on the command line."""
+    from ...status import NotFoundError
+    from ...study.definition.study_file import load_study
+
+    with usage("", NotFoundError):
+        return load_study(name, STUDIES)
+
+
+@study.command("run", short_help="Measure a study.")
+@click.argument("name", metavar="STUDY")
+@_device_option
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Where results go; STUDY.results without it."
+)
+@click.option(
+    "--axis",
+    "axes",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Other values: n=1,2,4, n=1:64:9, n=pow2:1:256, n=log:1:1000:4.",
+)
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another sampling setting, such as time_limit=1."
+)
+@click.option("--quick", is_flag=True, help="Sample each point for at most 0.3 s: a look, not a measurement.")
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Spread it over the workers of a Dask scheduler, such as tcp://host:8786."
+)
+@_validation_option
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing but which points fail, are skipped or too noisy.")
+@click.pass_context
+@needs_study_extra()
+def run(
+    ctx: click.Context,
+    name: str,
+    devices: tuple[str, ...],
+    out: Path | None,
+    axes: tuple[str, ...],
+    settings: tuple[str, ...],
+    quick: bool,
+    scheduler: str | None,
+    validation: bool | None,
+    quiet: bool,
+) -> None:
+    """Measure STUDY, a TOML file or one of `pumice study list`, and keep every sample in DIR.
+
+    A run that was interrupted goes on where it stopped when it is started again with the same study and DIR; points that failed are
+    tried again. Exit status 3 says that a point in DIR is too noisy, 1 that one failed.
+    """
+    described = with_axes(read_study(name), axes)
+    with usage("--set"):
+        described = described.with_sampling(**{**(_QUICK if quick else {}), **sampling_settings(settings)})
+    folder = out or Path(f"{described.name}.results")
+    ctx.exit(measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler))
+
+
+_QUICK: Final = {"time_limit": 0.3, "max_samples": 300, "warmup_time": 0.02}
+
+
+def with_axes(described: Study, texts: tuple[str, ...]) -> Study:
+    """The study with the axes of the command line.
+
+    Raises:
+        click.UsageError: malformed, or an axis that makes no difference.
+    """
+    from ...study.definition.axis import parse_axis
+
+    with usage("--axis"):
+        axes = [parse_axis(text) for text in texts]
+        for axis in axes:
+            if sum(axis.name == other.name for other in axes) > 1:
+                raise usage_error(f"--axis {axis.name} is given twice")
+            if axis.name == described.compare and described.reference not in (None, *axis.values):
+                # What the others are compared with is not measured: the first of those that are stands in.
+                described = dataclasses.replace(described, reference=None)
+        return described.with_axes(*axes)
+
+
+def sampling_settings(texts: tuple[str, ...]) -> dict[str, object]:
+    """Sampling settings from ``NAME=VALUE``.
+
+    Raises:
+        click.UsageError: malformed, or no setting of that name.
+    """
+    from ...study.definition.settings import Sampling
+    from ...study.definition.suggestion import did_you_mean
+
+    values: dict[str, object] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or name not in Sampling.names():
+            known = ", ".join(Sampling.names())
+            raise usage_error(
+                f"--set {text}: expected NAME=VALUE with one of {known}{did_you_mean(name, Sampling.names())}"
+            )
+        values[name] = _value(value)
+        if isinstance(values[name], float) and not math.isfinite(values[name]):  # type: ignore[arg-type]  # a float
+            raise usage_error(f"--set {text}: expected a finite number")
+    return values
+
+
+def _value(text: str) -> object:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def measure(
+    described: Study,
+    folder: Path,
+    devices: tuple[str, ...],
+    validation: bool | None,
+    *,
+    quiet: bool,
+    scheduler: str | None = None,
+    kept: bool = True,
+) -> int:
+    """Runs a study into a folder and says what came of it; the exit status.
+
+    Args:
+        described: the study.
+        folder: where results are, or go.
+        devices: URIs in place of the study's.
+        validation: as ``run_study`` takes it.
+        quiet: whether to say nothing but which points fail, are skipped or too noisy.
+        scheduler: address of a Dask scheduler.
+        kept: whether the folder is one that the user knows of.
+    """
+    from ...study.definition.expansion import expand
+    from ...study.sampling.runner import default_devices, run_study
+    from .progress import StudyProgress
+
+    with usage():
+        points = expand(described, devices or described.devices or default_devices())
+    waiting = _waiting(described, points, folder)
+    where = f"{printable(str(folder))}: " if kept else ""
+    if len(waiting) < len(points) and not quiet:
+        left = f"the other {len(waiting)} are measured" if waiting else "nothing is left to measure"
+        note(f"{where}{len(points) - len(waiting)} of {len(points)} points are done already; {left}")
+    with StudyProgress(len(waiting), quiet=quiet) as progress:
+        try:
+            if scheduler is not None:
+                from ...study.cluster.run import run_on_cluster
+
+                outcome = run_on_cluster(
+                    described, folder, scheduler, devices=devices, progress=progress, validation=validation
+                )
+            else:
+                outcome = run_study(described, folder, devices=devices, progress=progress, validation=validation)
+        except KeyboardInterrupt:
+            if kept:
+                kept_in = printable(str(folder))
+                note(f"interrupted; what was measured is in {kept_in}, and the same command goes on from there")
+            raise
+    # Of all runs: a point that was too noisy in an earlier one still is.
+    counts = _statuses(folder)
+    done, noisy, failed, skipped = (counts[status] for status in ("done", "noisy", "failed", "skipped"))
+    if not quiet:
+        disturbed = f", {outcome.preempted} preempted, {outcome.throttled} throttled" if outcome.samples else ""
+        note(
+            f"{where}{done} points done, {noisy} too noisy, {failed} failed, {skipped} skipped; "
+            f"{outcome.samples} samples{disturbed}"
+        )
+    if failed or (skipped and not done and not noisy):
+        return _FAILED
+    return NOISY if noisy else 0
+
+
+def _waiting(described: Study, points: tuple[Point, ...], folder: Path) -> list[Point]:
+    """The points that are to be measured yet; all of them where the folder has nothing, or another study's results, which is refused later."""
+    from ...study.definition.study_file import study_as_dict
+    from ...study.results.results import Results
+    from ...study.results.store import Store
+    from ...study.sampling.runner import pending_points
+
+    if not Store.exists(folder):
+        return list(points)
+    with Results.open(folder) as before:
+        if before.study != study_as_dict(described) or [one.point.key for one in before.points] != [
+            one.key for one in points
+        ]:
+            return list(points)
+        return pending_points(points, [one.status for one in before.points])
+
+
+def _statuses(folder: Path) -> Counter[str]:
+    from ...study.results.results import Results
+
+    with Results.open(folder) as results:
+        return Counter(str(one.status) for one in results.points)
+
+
+@study.command("report", short_help="Show results.")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--html", is_flag=True, help="Write DIR/report.html: one file, which needs nothing else.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the HTML there.")
+@click.option("--open", "show", is_flag=True, help="And open it in the browser.")
+@click.option(
+    "--compare-with",
+    "earlier",
+    type=click.Path(path_type=Path),
+    metavar="DIR_A",
+    help="Earlier results to compare with, in the HTML.",
+)
+@needs_study_extra()
+def report(folder: Path, html: bool, out: Path | None, show: bool, earlier: Path | None) -> None:
+    """Show the results in DIR: on the terminal, or as a page with plots."""
+    from ...study.results.results import Results
+
+    with contextlib.ExitStack() as stack:
+        results = stack.enter_context(Results.open(folder))
+        if not (html or out or show or earlier):
+            from .tables import print_results
+
+            print_results(results)
+            return
+        from ...study.report import write_report
+
+        before = None if earlier is None else stack.enter_context(Results.open(earlier))
+        path = write_report(results, out or folder / "report.html", compare_with=before)
+    put(str(path))
+    if show:
+        click.launch(path.resolve().as_uri())
+
+
+@study.command("compare", short_help="Compare two results, point by point.")
+@click.argument("first", metavar="DIR_A", type=click.Path(path_type=Path))
+@click.argument("second", metavar="DIR_B", type=click.Path(path_type=Path))
+@click.option(
+    "--measure", default="headline", metavar="NAME", help="A segment or total, instead of what each point measures."
+)
+@click.option("--confidence", type=float, default=0.99, show_default=True, help="Level of the intervals.")
+@click.option(
+    "--threshold", type=float, default=0.01, show_default=True, help="Smallest change of the median that counts."
+)
+@click.option(
+    "--resolution",
+    type=float,
+    default=0.025,
+    show_default=True,
+    help="Half-width of an interval that still tells SAME.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+@needs_study_extra()
+def compare(ctx: click.Context, /, first: Path, second: Path, as_json: bool, **options: Any) -> None:
+    """Say of each point that DIR_A and DIR_B have whether DIR_B is the SAME, FASTER, SLOWER, or UNCLEAR.
+
+    Exit status: 4 if a point is SLOWER, else 3 if one is UNCLEAR or could not be compared, else 0. Points that were skipped in both, as
+    no device could run them, do not count.
+    """
+    from ...study.results.compare_results import compare_results
+    from ...study.results.results import Results
+    from .tables import print_comparison, print_comparison_json
+
+    with Results.open(first) as a, Results.open(second) as b:
+        with usage():
+            found = compare_results(a, b, **options)
+        (print_comparison_json if as_json else print_comparison)(found)
+    ctx.exit(_compared(found.points))
+
+
+def _compared(points: Sequence[PointComparison]) -> int:
+    from ...study.results.point_status import PointStatus
+    from ...study.statistics.comparison import Verdict
+
+    verdicts = {
+        one.comparison.verdict if one.comparison else Verdict.UNCLEAR
+        for one in points
+        if not (one.a.status is one.b.status is PointStatus.SKIPPED)
+    }
+    if Verdict.SLOWER in verdicts:
+        return SLOWER
+    return NOISY if Verdict.UNCLEAR in verdicts or not verdicts else 0
+
+
+@study.command("list", short_help="List the studies that come with pumice, or the results in a folder.")
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@needs_study_extra()
+def list_(folder: Path | None, as_json: bool) -> None:
+    """List the studies that come with pumice; with DIR, the results in and below it."""
+    from .tables import print_result_list, print_study_list
+
+    if folder is None:
+        print_study_list(STUDIES, as_json)
+    else:
+        print_result_list(folder, as_json)
+
+
+@study.command("show", short_help="Show a study, or what results are of.")
+@click.argument("name", metavar="STUDY|DIR")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@needs_study_extra()
+def show(name: str, as_json: bool) -> None:
+    """Show what a study measures and how its results are read, or what is in the results in a folder."""
+    from ...study.results.store import Store
+    from .tables import print_result_facts, print_study
+
+    if Store.exists(Path(name)) if Path(name).is_dir() else Path(name).name == "results.sqlite":
+        print_result_facts(Path(name), as_json)
+    else:
+        print_study(read_study(name), as_json)
+
+
+@study.command("export", short_help="Write results as CSV, JSON, Markdown or Parquet.")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--csv", type=click.Path(path_type=Path), metavar="FILE", help="Comma-separated values.")
+@click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="JSON.")
+@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="A table for people.")
+@click.option("--parquet", type=click.Path(path_type=Path), metavar="FILE", help="Parquet.")
+@click.option("--raw", is_flag=True, help="One row a sample instead of one a point.")
+@needs_study_extra()
+def export(folder: Path, raw: bool, **files: Path | None) -> None:
+    """Write the results in DIR to files; - is stdout."""
+    import io
+
+    from ...study.results.export import export_results, export_to
+    from ...study.results.results import Results
+
+    wanted = [(kind, path) for kind, path in files.items() if path is not None]
+    if not wanted:
+        raise usage_error("say what to write: --csv FILE, --json FILE, --markdown FILE or --parquet FILE; - is stdout")
+    with Results.open(folder) as results:
+        for kind, path in wanted:
+            if str(path) != "-":
+                export_results(results, kind, path, raw=raw)
+            elif kind == "parquet":
+                raise usage_error("--parquet -: Parquet is no text; name a file")
+            else:
+                buffer = io.BytesIO()
+                export_to(results, kind, buffer, raw=raw)
+                put(buffer.getvalue().decode("utf-8"), end="")
+
+
+@study.command("peaks", short_help="Measure a device's memory bandwidth and arithmetic rate.")
+@_device_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@needs_study_extra()
+def peaks(devices: tuple[str, ...], as_json: bool) -> None:
+    """Measure what kernels reach on a device: bytes copied and multiply-adds in a second.
+
+    A study with `peaks = true` measures them itself, and gives its GB/s and GFLOP/s as shares of them.
+    """
+    from ...study.workloads.device_pool import DevicePool
+    from ...study.workloads.peaks import measure_peaks
+    from .tables import print_peaks
+
+    found = {}
+    with DevicePool() as pool:
+        for uri in devices or ("",):
+            with usage("--device" if devices else ""):
+                device = pool.open(uri)
+            found[device.name] = measure_peaks(device)
+    print_peaks(found, as_json)

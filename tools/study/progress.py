@@ -1,0 +1,79 @@
+"""Progress of a study on stderr: a bar with the time left on a terminal, a line for each point elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ...study.definition.point import Point
+from ...study.results.point_status import PointStatus
+from ..errors import printable
+from ..streams import note
+
+__all__ = ["StudyProgress"]
+
+
+class StudyProgress:
+    """Shows how a study goes on; give it to ``run_study``.
+
+    Args:
+        total: points that are to be measured.
+        quiet: show nothing but points that fail, are skipped or too noisy.
+    """
+
+    def __init__(self, total: int, *, quiet: bool = False) -> None:
+        self._total = total
+        self._quiet = quiet
+        self._fractions: dict[int, float] = {}
+        self._finished = 0
+        self._bar: Progress | None = None
+        if sys.stderr is not None and sys.stderr.isatty() and not quiet:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("points"),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(elapsed_when_finished=True),
+                console=Console(stderr=True, markup=False),
+                transient=True,
+            )
+            self._task = self._bar.add_task("", total=total)
+
+    def advance(self, point: Point, fraction: float) -> None:
+        """See ``sampler.Progress``."""
+        self._fractions[point.index] = fraction
+        if self._bar is not None:
+            done = self._finished + sum(self._fractions.values())
+            self._bar.update(self._task, completed=min(done, self._total), description=printable(point.label)[:40])
+
+    def finished(self, point: Point, status: PointStatus, reason: str) -> None:
+        """See ``sampler.Progress``."""
+        self._fractions.pop(point.index, None)
+        self._finished += 1
+        if self._finished > self._total:  # a cluster may have more devices than was known
+            self._total = self._finished
+            if self._bar is not None:
+                self._bar.update(self._task, total=self._total)
+        text = f"[{self._finished}/{self._total}] {status:7} {point.label}: {reason}"
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._finished + sum(self._fractions.values()))
+            if status is not PointStatus.DONE:
+                self._bar.console.print(printable(text, keep="\n"), highlight=False)
+        elif not self._quiet or status is not PointStatus.DONE:
+            note(printable(text, keep="\n"))
+
+    def __enter__(self) -> StudyProgress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,275 @@
+"""What the commands about studies print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...status import NotFoundError, PumiceError
+from ...study.definition.expansion import expand
+from ...study.definition.study import Study
+from ...study.definition.study_file import load_study, study_as_dict
+from ...study.results.export import export_to
+from ...study.results.results import Results
+from ..errors import describe, printable, usage
+from ..streams import note, put
+from ..tables import heading, print_facts, print_json, print_table
+
+if TYPE_CHECKING:
+    from ...study.results.compare_results import ResultsComparison
+    from ...study.workloads.peaks import Peaks
+
+__all__ = [
+    "print_bench",
+    "print_comparison",
+    "print_comparison_json",
+    "print_peaks",
+    "print_result_facts",
+    "print_result_list",
+    "print_results",
+    "print_study",
+    "print_study_list",
+]
+
+
+def _first_sentence(text: str) -> str:
+    joined = " ".join(text.split())
+    head, mark, _ = joined.partition("? ")
+    return head + mark.strip() if mark else joined
+
+
+def print_study_list(folder: Path, as_json: bool) -> None:
+    """The studies in a folder, each with the question that it answers."""
+    studies = [load_study(path) for path in sorted(folder.glob("*.toml"))]
+    if as_json:
+        print_json([{"name": one.name, "title": one.title, "question": one.question.strip()} for one in studies])
+        return
+    print_table(("study", "question"), [(one.name, _first_sentence(one.question) or one.title) for one in studies])
+    note("show one with pumice study show NAME, measure it with pumice study run NAME")
+
+
+def print_result_list(folder: Path, as_json: bool) -> None:
+    """The results in and below a folder.
+
+    Raises:
+        NotFoundError: there is no such folder, or there are none in it.
+    """
+    if not folder.is_dir():
+        raise NotFoundError(f"there is no folder {folder}")
+    found = [path.parent for path in sorted(folder.rglob("results.sqlite"))]
+    if not found:
+        raise NotFoundError(f"there are no results in {folder} or below it")
+    rows: list[dict[str, object]] = []
+    for path in found:
+        try:
+            with Results.open(path) as results:
+                states = [str(one.status) for one in results.points]
+                rows.append(
+                    {
+                        "folder": str(path),
+                        "study": results.name,
+                        "devices": sorted({one.name for one in results.devices}),
+                        "begun": results.created,
+                        "points": len(states),
+                        "done": states.count("done"),
+                        "samples": sum(one.count for one in results.points),
+                    }
+                )
+        except PumiceError as error:
+            rows.append({"folder": str(path), "error": describe(error)})
+    if as_json:
+        print_json(rows)
+        return
+    table = [
+        (str(row["folder"]), str(row["error"]), "", "", "", "")
+        if "error" in row
+        else (
+            str(row["folder"]),
+            str(row["study"]),
+            ", ".join(row["devices"]),  # type: ignore[arg-type]
+            str(row["begun"]),
+            f"{row['done']} of {row['points']}",
+            str(row["samples"]),
+        )
+        for row in rows
+    ]
+    print_table(("results", "study", "device", "begun", "points done", "samples"), table)
+
+
+def print_study(study: Study, as_json: bool) -> None:
+    """What a study measures, and how its results are read.
+
+    Raises:
+        click.UsageError: its settings are wrong at a point.
+    """
+    with usage():
+        count = len(expand(study, study.devices or ("vulkan",)))
+    if as_json:
+        print_json(study_as_dict(study))
+        return
+    heading(study.title or study.name)
+    for paragraph in (study.question, study.reading):
+        if paragraph.strip():
+            put("\n" + " ".join(paragraph.split()))
+    put()
+    print_facts(
+        [
+            *(("target", f"{one.name} ({one.kind})") for one in study.targets),
+            *(("axis", f"{one.name}: {', '.join(map(str, one.values))}") for one in study.axes),
+            *(("figure", f"{name} = {expression}") for name, expression in study.derived.items()),
+            ("points", f"{count} on each device"),
+        ]
+    )
+    if study.text:
+        put("\n" + study.text.rstrip())
+
+
+def print_result_facts(folder: Path, as_json: bool) -> None:
+    """What is in the results in a folder."""
+    with Results.open(folder) as results:
+        facts = {
+            "study": results.name,
+            "begun": results.created,
+            "runs": [dataclasses.asdict(one) | {"environment": dict(one.environment)} for one in results.runs],
+            "devices": [dataclasses.asdict(one) | {"facts": dict(one.facts)} for one in results.devices],
+            "points": [
+                {
+                    "index": one.point.index,
+                    "target": one.point.target,
+                    "device": one.point.device,
+                    "axes": dict(one.point.axes),
+                    "status": str(one.status),
+                    "reason": one.reason,
+                    "samples": one.count,
+                }
+                for one in results.points
+            ],
+            "notes": [dataclasses.asdict(one) for one in results.notes],
+        }
+        if as_json:
+            print_json(facts)
+            return
+        heading(f"{folder}: {results.name}")
+        print_facts(
+            [
+                ("begun", results.created),
+                *(
+                    (
+                        f"run {one.number}",
+                        f"{one.started} to {one.ended or '?'} on {one.host}: {one.outcome or 'not ended'}",
+                    )
+                    for one in results.runs
+                ),
+                *(("device", f"{one.device}: {one.name}, {one.driver}") for one in results.devices),
+                *(("note", one.text) for one in results.notes),
+            ]
+        )
+        print_table(
+            ("point", "status", "samples", ""),
+            [(one.point.label, str(one.status), str(one.count), one.reason) for one in results.points],
+        )
+
+
+def print_results(results: Results) -> None:
+    """The results as tables."""
+    from ...study.report import terminal_report
+    from ..tables import print_renderables
+
+    print_renderables(terminal_report(results))
+
+
+def print_bench(results: Results, as_json: bool, subtract_baseline: bool) -> None:
+    """The summary of ``pumice bench``."""
+    if as_json:
+        buffer = io.BytesIO()
+        export_to(results, "json", buffer)
+        put(buffer.getvalue().decode("utf-8"), end="")
+        return
+    from ...study.report import terminal_summary
+    from ..tables import print_renderables
+
+    print_renderables(terminal_summary(results, subtract_baseline=subtract_baseline))
+
+
+def print_comparison(found: ResultsComparison) -> None:
+    """A line for each point, and what only one of the results has."""
+    rows = []
+    for one in found.points:
+        if one.comparison is None:
+            rows.append((one.a.point.label, "-", "-", "-", "-", one.why_not))
+            continue
+        c = one.comparison
+        low, high = c.interval
+        rows.append(
+            (
+                one.a.point.label + (f" on {one.a.point.device}" if found.by_device else ""),
+                str(c.verdict),
+                f"{c.ratio:.3f}",
+                f"{low:.3f} .. {high:.3f}",
+                f"{c.effect:+.2f}",
+                f"{c.count_a} and {c.count_b}",
+            )
+        )
+    print_table(("point", "verdict", "ratio", "interval", "effect (Cliff's delta)", "samples"), rows)
+    for name, labels in (("first", found.only_a), ("second", found.only_b)):
+        if labels:
+            note(printable(f"only in the {name}: {', '.join(labels)}"))
+    for text in found.notes:
+        note(printable(f"they differ in {text}" if ":" in text else text))
+
+
+def print_comparison_json(found: ResultsComparison) -> None:
+    """The same as JSON."""
+
+    def number(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    print_json(
+        {
+            "points": [
+                {
+                    "point": one.a.point.label,
+                    "target": one.a.point.target,
+                    "axes": dict(one.a.point.axes),
+                    "device": one.a.point.device,
+                    "verdict": str(one.comparison.verdict) if one.comparison else None,
+                    "why_not": one.why_not,
+                    **(
+                        {
+                            "ratio": number(one.comparison.ratio),
+                            "interval": [number(value) for value in one.comparison.interval],
+                            "confidence": one.comparison.confidence,
+                            "effect": number(one.comparison.effect),
+                            "p_value": number(one.comparison.p_value),
+                            "samples": [one.comparison.count_a, one.comparison.count_b],
+                            "explanation": one.comparison.explanation,
+                        }
+                        if one.comparison
+                        else {}
+                    ),
+                }
+                for one in found.points
+            ],
+            "only_in_first": list(found.only_a),
+            "only_in_second": list(found.only_b),
+            "differences": list(found.notes),
+        }
+    )
+
+
+def print_peaks(found: Mapping[str, Peaks], as_json: bool) -> None:
+    """Measured peaks by device."""
+    if as_json:
+        print_json({name: dataclasses.asdict(one) for name, one in found.items()})
+        return
+    rows = []
+    for name, one in found.items():
+        for unit, value in one.peaks.items():
+            details = one.details.get(unit)
+            how = details.get("by", "") if isinstance(details, dict) else ""
+            rows.append((name, f"{value:.4g} {unit}", str(how)))
+    print_table(("device", "peak", "by"), rows)

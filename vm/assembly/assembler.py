@@ -1,0 +1,113 @@
+"""The assembler: from VM assembly text to a module.
+
+::
+
+    definition = assemble(path.read_text(), file_name=str(path))
+    path.with_suffix(".vmfb").write_bytes(write_module(definition))
+
+What the text looks like is in :mod:`.assembly_parser`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...status import InvalidArgumentError
+from ..bytecode.isa import Isa
+from ..bytecode.isa_tables import VERSIONS
+from ..bytecode.module_def import DependencyDef, ExportDef, FunctionDescriptor, ImportDef, ModuleDef, Signature
+from .cursor import symbol_name
+from .encoder import ModuleSymbols, encode_function, unknown_name
+from .lexer import SourceText
+from .parser import AssemblyParser
+from .syntax import ModuleSyntax
+
+__all__ = ["assemble"]
+
+_FUNCTION_ALIGNMENT: Final = 8
+_MAX_BYTECODE: Final = 0x7FFF_FFFF
+_MAX_BLOCKS: Final = 0x7FFF
+
+
+def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | None = None) -> ModuleDef:
+    """The module that a text in VM assembly describes. It has no debug information.
+
+    The bytecode is encoded as written and not verified.
+
+    Args:
+        text: what ``iree-as-module`` reads, and a little more; see :mod:`.assembly_parser`.
+        file_name: for error messages.
+        bytecode_version: major << 16 | minor; the newest known by default.
+
+    Raises:
+        InvalidArgumentError: the text is not VM assembly; ``location`` is file:line:column, counted from 1, and the message
+            shows the line.
+        IncompatibleError: an unknown ``bytecode_version``.
+    """
+    if bytecode_version is None:
+        major, minor = VERSIONS[-1]
+        bytecode_version = major << 16 | minor
+    isa = Isa.for_version(bytecode_version)
+    source = SourceText(text, file_name)
+    module = AssemblyParser(source, isa).parse()
+    symbols = ModuleSymbols(source, module)
+    bytecode = bytearray()
+    functions: list[FunctionDescriptor] = []
+    for function in module.functions.values():
+        encoded = encode_function(function, symbols, source, isa)
+        if len(function.blocks) > _MAX_BLOCKS:
+            raise source.error(
+                function.token, f"expected at most {_MAX_BLOCKS} blocks a function, got {len(function.blocks)}"
+            )
+        functions.append(
+            FunctionDescriptor(
+                offset=len(bytecode),
+                length=len(encoded.code),
+                requirements=encoded.requirements,
+                block_count=len(function.blocks),
+                i32_register_count=max(function.i32_register_count, encoded.i32_register_count),
+                ref_register_count=function.ref_register_count,
+            )
+        )
+        bytecode += encoded.code
+        bytecode += bytes(-len(bytecode) % _FUNCTION_ALIGNMENT)
+    if len(bytecode) > _MAX_BYTECODE:
+        raise InvalidArgumentError(
+            f"expected a module of at most {_MAX_BYTECODE} bytes of bytecode, got {len(bytecode)}"
+        )
+    requirements = 0
+    for descriptor in functions:
+        requirements |= descriptor.requirements
+    return ModuleDef(
+        name=module.name,
+        version=module.version,
+        requirements=requirements,
+        attributes=module.attributes,
+        types=tuple(symbols.types),
+        dependencies=tuple(
+            DependencyDef(each.name, each.minimum_version, each.required) for each in module.dependencies.values()
+        ),
+        imports=tuple(
+            ImportDef(each.name, Signature(each.calling_convention), each.required) for each in module.imports.values()
+        ),
+        exports=_exports(source, module),
+        signatures=tuple(Signature(each.calling_convention, each.attributes) for each in module.functions.values()),
+        rodata=tuple(memoryview(data) for data in module.rodata),
+        global_bytes=symbols.global_bytes,
+        global_refs=symbols.global_refs,
+        functions=tuple(functions),
+        bytecode_version=bytecode_version,
+        bytecode=memoryview(bytes(bytecode)),
+    )
+
+
+def _exports(source: SourceText, module: ModuleSyntax) -> tuple[ExportDef, ...]:
+    ordinals = {name: ordinal for ordinal, name in enumerate(module.functions)}
+    exports = []
+    for each in module.exports.values():
+        name = symbol_name(each.function)
+        if name not in ordinals:
+            message = unknown_name("a function of this module", each.function, name, list(ordinals), "@")
+            raise source.error(each.function, message)
+        exports.append(ExportDef(each.name, ordinals[name]))
+    return tuple(exports)

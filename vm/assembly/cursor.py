@@ -1,0 +1,137 @@
+"""A position in one line of VM assembly: what is next, and errors that say what was expected there."""
+
+from __future__ import annotations
+
+from ...status import InvalidArgumentError
+from .lexer import SourceText, Token, TokenKind
+from .literals import LiteralError, float_bits, integer, string_bytes
+
+__all__ = ["Cursor", "symbol_name", "symbol_ordinal"]
+
+
+class Cursor:
+    """Reads the tokens of one line from left to right. Every ``expect`` raises InvalidArgumentError at what came instead.
+
+    Attributes:
+        source: the text, for errors.
+    """
+
+    __slots__ = ("_position", "_tokens", "source")
+
+    def __init__(self, source: SourceText, tokens: list[Token]) -> None:
+        self.source = source
+        self._tokens = tokens
+        self._position = 0
+
+    @property
+    def next(self) -> Token:
+        """The token that is next; at the end of the line again and again the ``END`` token."""
+        return self._tokens[self._position]
+
+    @property
+    def words(self) -> set[str]:
+        """The texts of the tokens that are left."""
+        return {token.text for token in self._tokens[self._position :]}
+
+    def take(self) -> Token:
+        """The next token, which is then behind."""
+        token = self.next
+        if token.kind is not TokenKind.END:
+            self._position += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        """Whether the next token is ``text``; if so, it is taken."""
+        token = self.next
+        if token.text != text or token.kind in (TokenKind.STRING, TokenKind.END):
+            return False
+        self._position += 1
+        return True
+
+    def expect(self, text: str) -> Token:
+        """The next token, which has to be ``text``."""
+        token = self.next
+        if not self.accept(text):
+            raise self.unexpected(f"'{text}'")
+        return token
+
+    def expect_kind(self, kind: TokenKind, expected: str) -> Token:
+        """The next token, which has to be of a kind; ``expected`` is how the error calls it."""
+        if self.next.kind is not kind:
+            raise self.unexpected(expected)
+        return self.take()
+
+    def expect_end(self) -> None:
+        """Nothing has to be left on the line."""
+        if self.next.kind is not TokenKind.END:
+            raise self.unexpected("the end of the line")
+
+    def symbol(self, expected: str) -> Token:
+        """A name after ``@``, without an ordinal."""
+        token = self.expect_kind(TokenKind.SYMBOL, f"{expected} such as @name")
+        if symbol_ordinal(token) is not None:
+            raise self.error(token, f"expected {expected} such as @name, got an ordinal: {token}")
+        return token
+
+    def type_name(self) -> Token:
+        """A type: ``!vm.buffer``, or a word such as ``i32``."""
+        if self.next.kind not in (TokenKind.TYPE, TokenKind.WORD):
+            raise self.unexpected("a type such as i32 or !vm.buffer")
+        return self.take()
+
+    def integer(self, bits: int, *, signed: bool, what: str) -> int:
+        """An integer, as an unsigned number of ``bits`` bits."""
+        token = self.expect_kind(TokenKind.NUMBER, what)
+        try:
+            return integer(token.text, bits, signed=signed)
+        except LiteralError as error:
+            raise self.error(token, f"{what}: expected {error}, got {token}") from None
+
+    def float_bits(self, bits: int, what: str) -> int:
+        """The bits of a floating-point number."""
+        token = self.expect_kind(TokenKind.NUMBER, what)
+        try:
+            return float_bits(token.text, bits)
+        except LiteralError as error:
+            raise self.error(token, f"{what}: expected {error}, got {token}") from None
+
+    def string(self, what: str) -> bytes:
+        """The bytes of a quoted string."""
+        token = self.expect_kind(TokenKind.STRING, f"{what}, a quoted string")
+        try:
+            return string_bytes(token.text)
+        except LiteralError as error:
+            raise self.error(token, f"{what}: expected {error}, got {token}") from None
+
+    def text(self, what: str) -> str:
+        """A quoted string that is UTF-8."""
+        token = self.next
+        try:
+            return self.string(what).decode()
+        except UnicodeDecodeError:
+            raise self.error(token, f"{what}: expected UTF-8, got {token}") from None
+
+    def unexpected(self, expected: str) -> InvalidArgumentError:
+        """The error for something else than was expected."""
+        return self.error(self.next, f"expected {expected}, got {self.next}")
+
+    def error(self, at: Token, message: str) -> InvalidArgumentError:
+        """An error at a token."""
+        return self.source.error(at, message)
+
+
+def symbol_name(token: Token) -> str:
+    """The name of a symbol without ``@``, quotes and ordinal."""
+    text = token.text[1:]
+    if text.startswith('"'):
+        return text[1 : text.index('"', 1)]
+    return text.partition(":")[0]
+
+
+def symbol_ordinal(token: Token) -> str | None:
+    """The digits of ``@name:12``, or ``None`` for a symbol without."""
+    text = token.text[1:]
+    if text.startswith('"'):
+        text = text[text.index('"', 1) + 1 :]
+    _, colon, digits = text.partition(":")
+    return digits if colon else None

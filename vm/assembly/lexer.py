@@ -1,0 +1,181 @@
+"""Tokens of the VM assembly text, and errors that point at them.
+
+The text is a sequence of lines; no statement spans two. ``//`` and ``#`` start a comment outside of quotes, and a leading
+``[…]`` on a line (a program counter in a listing) is skipped. A quoted string ends at the next quote and knows no
+escapes: a backslash is a backslash. ``e"…"`` is one with escapes, which the peer does not read. The notation is that of IREE's ``iree-as-module``, release 3.13
+(runtime/src/iree/vm/bytecode/assembler).
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ...status import InvalidArgumentError
+
+__all__ = ["SourceText", "Token", "TokenKind"]
+
+_MAX_SHOWN: Final = 100
+
+
+class TokenKind(enum.Enum):
+    """What a token is; the value is how errors name it."""
+
+    REGISTER = "register"
+    SYMBOL = "symbol"
+    LABEL = "block label"
+    NUMBER = "number"
+    STRING = "quoted string"
+    TYPE = "type"
+    WORD = "word"
+    PUNCTUATION = "punctuation"
+    END = "end of the line"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token and where it starts.
+
+    Attributes:
+        kind: what it is.
+        text: as written, quotes and sigils included; empty at the end of a line.
+        line: from 0.
+        column: from 0, in characters.
+    """
+
+    kind: TokenKind
+    text: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        if self.kind is TokenKind.END:
+            return "the end of the line"
+        shown = self.text if len(self.text) <= 40 else f"{self.text[:37]}..."
+        return f"'{shown}'"
+
+
+_SYMBOL_NAME: Final = r"[A-Za-z0-9_$.]+"
+_PATTERNS: Final = (
+    (TokenKind.STRING, r'"[^"]*"|e"(?:[^"\\]|\\.)*"'),
+    (TokenKind.REGISTER, r"%[A-Za-z]*[0-9]*(?::[0-9]+)?"),
+    (TokenKind.SYMBOL, rf'@(?:{_SYMBOL_NAME}|"[^"]*")(?::[0-9]+)?'),
+    (TokenKind.LABEL, rf"\^{_SYMBOL_NAME}"),
+    (
+        TokenKind.NUMBER,
+        r"[+-]?(?:0[xX][0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?(?:[pP][+-]?[0-9]+)?"
+        r"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+        r"|(?i:inf(?:inity)?|nan(?:\([0-9a-z_]*\))?|bits\(0x[0-9a-f]*\)))(?![A-Za-z0-9_$.])",
+    ),
+    (TokenKind.WORD, r"[A-Za-z_.][A-Za-z0-9_$.]*"),
+    (TokenKind.PUNCTUATION, r"->|[()\[\]{},:=?]"),
+)
+_TOKEN: Final = re.compile("|".join(f"(?P<{kind.name}>{pattern})" for kind, pattern in _PATTERNS), re.ASCII)
+_TYPE_NAME: Final = re.compile(r"![A-Za-z0-9_$.*]+", re.ASCII)
+_SPACE: Final = re.compile(r"[ \t\r\v\f]*")
+_BEFORE_COMMENT: Final = re.compile(r'(?:[^"#/]+|"[^"]*(?:"|\Z)|/(?!/))*')
+_LISTING_PREFIX: Final = re.compile(r"[ \t\r\v\f]*\[[^\]]*\]")
+
+
+class SourceText:
+    """A text, its lines, and the errors that point into it.
+
+    Attributes:
+        file_name: as it stands in error messages.
+        lines: without their line feeds.
+    """
+
+    __slots__ = ("file_name", "lines")
+
+    def __init__(self, text: str, file_name: str) -> None:
+        self.file_name = file_name
+        self.lines = text.split("\n")
+
+    def error(self, at: Token, message: str) -> InvalidArgumentError:
+        """An error located at a token, with the line and a caret under the token's first character."""
+        return self._error_at(at.line, at.column, message)
+
+    def statements(self) -> Iterator[list[Token]]:
+        """The tokens of every line that has any, each list closed by an ``END`` token.
+
+        Raises:
+            InvalidArgumentError: at a character that starts no token.
+        """
+        for number, line in enumerate(self.lines):
+            tokens = self._tokens(number, line)
+            if len(tokens) > 1:
+                yield tokens
+
+    def between(self, start: Token, end: Token) -> str:
+        """The text of a line from the end of one token to the start of another."""
+        return self.lines[start.line][start.column + len(start.text) : end.column]
+
+    def _tokens(self, number: int, line: str) -> list[Token]:
+        tokens: list[Token] = []
+        prefix = _LISTING_PREFIX.match(line)
+        position = prefix.end() if prefix else 0
+        length = len(line)
+        while True:
+            space = _SPACE.match(line, position)
+            position = space.end() if space else position
+            if position >= length or line[position] == "#" or line.startswith("//", position):
+                tokens.append(Token(TokenKind.END, "", number, position))
+                return tokens
+            if line[position] == "!":
+                end = self._type_end(number, line, position)
+                kind = TokenKind.TYPE
+            else:
+                match = _TOKEN.match(line, position)
+                if match is None or match.lastgroup is None:
+                    raise self._unexpected(number, line, position)
+                end = match.end()
+                kind = TokenKind[match.lastgroup]
+            tokens.append(Token(kind, line[position:end], number, position))
+            position = end
+            if kind is TokenKind.PUNCTUATION and line[position - 1] == "=" and _is_rodata(tokens):
+                # Bytes written in hexadecimal are no tokens of this grammar: the parser takes the line's rest.
+                comment = _BEFORE_COMMENT.match(line, position)
+                position = comment.end() if comment else position
+
+    def _type_end(self, number: int, line: str, start: int) -> int:
+        name = _TYPE_NAME.match(line, start)
+        if name is None:
+            raise self._error_at(number, start, "expected a type name after '!', such as !vm.buffer")
+        end = name.end()
+        if not line.startswith("<", end):
+            return end
+        depth = 0
+        for position in range(end, len(line)):
+            if line[position] == "<":
+                depth += 1
+            elif line[position] == ">":
+                depth -= 1
+                if depth == 0:
+                    return position + 1
+        raise self._error_at(number, start, "expected a '>' that closes the type's '<'; the line ends before it")
+
+    def _unexpected(self, number: int, line: str, position: int) -> InvalidArgumentError:
+        character = line[position]
+        if character == '"':
+            return self._error_at(number, position, "expected a closing quote; the string does not end on its line")
+        if character in "@^":
+            what = "function or global name" if character == "@" else "block name"
+            return self._error_at(number, position, f"expected a {what} after '{character}'")
+        return self._error_at(number, position, f"expected an operand or a directive, got the character {character!r}")
+
+    def _error_at(self, number: int, column: int, message: str) -> InvalidArgumentError:
+        line = self.lines[number]
+        # A caret far to the right of a terminal helps nobody: show a window of the line around it.
+        start = 0 if column <= _MAX_SHOWN - 20 else column - _MAX_SHOWN // 2
+        shown = "".join(c if c.isprintable() else " " for c in line[start : start + _MAX_SHOWN])
+        caret = " " * (column - start) + "^"
+        return InvalidArgumentError(
+            f"{message}\n  {shown.rstrip()}\n  {caret}", location=f"{self.file_name}:{number + 1}:{column + 1}"
+        )
+
+
+def _is_rodata(tokens: list[Token]) -> bool:
+    return tokens[0].text == "vm.rodata"

@@ -1,0 +1,318 @@
+"""From VM assembly text to what it says: directives, function headers, blocks.
+
+A text is one ``vm.module`` line and, after it in any order, directives and functions::
+
+    vm.module @name version 1
+    vm.dependency optional @hal version 6
+    vm.type !vm.buffer
+    vm.import optional @hal.fence.await cconv "0iICrD_i"
+    vm.rodata[0] = 68656c6c6f
+    vm.global.i32 private mutable @counter = 0 : i32
+    vm.export @public = @internal
+    vm.func @internal(%i0: i32, %i2:3: i64, %r0: !vm.buffer) -> (i32) {
+    ^bb0:
+      %i1 = vm.add.i32 %i0, %i0
+      vm.return %i1
+    }
+
+It is what IREE's ``iree-as-module`` reads, release 3.13, with these differences. More is read: ``vm.dependency``,
+``vm.global.ref``, ``attributes {key = "value"}`` of modules and functions, rodata in quotes, names in quotes, strings with
+escapes ``e"\\n"``, ``bits(0x7FA00000)`` for a float, ``switch.ref``, blocks of any name, directives after functions. Less is
+read: text after a number, octal numbers, and an i64 argument in an odd register, which no VM takes; arguments skip a
+register to reach an even one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...status import PumiceError
+from ..bytecode.calling_convention import CallingConvention
+from ..bytecode.isa import Access, Field, FieldKind, Isa, Move
+from .cursor import Cursor, symbol_name
+from .instruction_parser import InstructionParser, parse_register
+from .lexer import SourceText, Token, TokenKind
+from .syntax import (
+    BlockSyntax,
+    DependencySyntax,
+    ExportSyntax,
+    FunctionSyntax,
+    GlobalSyntax,
+    ImportSyntax,
+    ModuleSyntax,
+)
+
+__all__ = ["AssemblyParser"]
+
+_LETTERS: Final = {"i32": "i", "i64": "I", "f32": "f", "f64": "F"}
+_GLOBALS: Final = {
+    "vm.global.i32": 4,
+    "vm.global.i64": 8,
+    "vm.global.f32": 4,
+    "vm.global.f64": 8,
+    "vm.global.ref": 0,
+}
+
+
+class AssemblyParser:
+    """Parses one text, once: call :meth:`parse`."""
+
+    def __init__(self, source: SourceText, isa: Isa) -> None:
+        self._source = source
+        self._instructions = InstructionParser(source, isa)
+        self._module = ModuleSyntax()
+        self._function: FunctionSyntax | None = None
+        self._labels: set[str] = set()
+
+    def parse(self) -> ModuleSyntax:
+        """What the text says.
+
+        Raises:
+            InvalidArgumentError: at the first token that is not as expected; ``location`` is file:line:column.
+        """
+        started = False
+        last = Token(TokenKind.END, "", 0, 0)
+        for tokens in self._source.statements():
+            last = tokens[-1]
+            if self._function is not None:
+                self._statement(self._function, tokens)
+            elif started:
+                self._directive(Cursor(self._source, tokens))
+            else:
+                self._module_directive(Cursor(self._source, tokens))
+                started = True
+        if not started:
+            raise self._source.error(last, "expected a module such as 'vm.module @name', got a text without one")
+        if self._function is not None:
+            raise self._source.error(last, f"expected '}}' that closes @{self._function.name}, got the end of the text")
+        if not self._module.functions:
+            raise self._source.error(last, "expected at least one vm.func, got a module without functions")
+        return self._module
+
+    def _module_directive(self, cursor: Cursor) -> None:
+        cursor.expect("vm.module")
+        self._module.name = symbol_name(cursor.symbol("a module name"))
+        if cursor.accept("version"):
+            self._module.version = cursor.integer(32, signed=False, what="the module version")
+        self._attributes(cursor, self._module.attributes)
+        cursor.expect_end()
+
+    def _directive(self, cursor: Cursor) -> None:
+        token = cursor.expect_kind(TokenKind.WORD, "a directive such as vm.func")
+        match token.text:
+            case "vm.func":
+                self._function_header(cursor)
+            case "vm.type":
+                self._type(cursor)
+            case "vm.dependency":
+                self._dependency(cursor)
+            case "vm.import":
+                self._import(cursor)
+            case "vm.export":
+                self._export(cursor)
+            case "vm.rodata":
+                self._rodata(cursor)
+            case "vm.module":
+                raise cursor.error(token, "expected one vm.module, got a second")
+            case text if text in _GLOBALS:
+                self._global(cursor, token)
+            case _:
+                raise cursor.error(
+                    token,
+                    "expected vm.func, vm.type, vm.dependency, vm.import, vm.export, vm.rodata[…] or vm.global.… "
+                    f"outside of functions, got {token}",
+                )
+        cursor.expect_end()
+
+    def _attributes(self, cursor: Cursor, attributes: dict[str, str]) -> None:
+        if not cursor.accept("attributes"):
+            return
+        cursor.expect("{")
+        while not cursor.accept("}"):
+            if attributes:
+                cursor.expect(",")
+            key = cursor.next
+            if key.kind not in (TokenKind.WORD, TokenKind.STRING):
+                raise cursor.unexpected("an attribute such as key = \"value\", or '}'")
+            name = cursor.text("the attribute's key") if key.kind is TokenKind.STRING else cursor.take().text
+            if name in attributes:
+                raise cursor.error(key, f"expected each attribute once, got {key} again")
+            cursor.expect("=")
+            attributes[name] = cursor.text("the attribute's value")
+
+    def _type(self, cursor: Cursor) -> None:
+        token = cursor.type_name()
+        if token.text in self._module.types:
+            raise cursor.error(token, f"expected each type once, got {token} again")
+        self._module.types[token.text] = len(self._module.types)
+
+    def _dependency(self, cursor: Cursor) -> None:
+        required = not cursor.accept("optional")
+        token = cursor.symbol("a module name")
+        version = cursor.integer(32, signed=False, what="the lowest version") if cursor.accept("version") else 0
+        name = symbol_name(token)
+        if name in self._module.dependencies:
+            raise cursor.error(token, f"expected each dependency once, got {token} again")
+        self._module.dependencies[name] = DependencySyntax(name, version, required)
+
+    def _import(self, cursor: Cursor) -> None:
+        required = not cursor.accept("optional")
+        token = cursor.symbol("an imported function")
+        name = symbol_name(token)
+        cursor.expect("cconv")
+        text = cursor.next
+        convention = cursor.text("the calling convention")
+        try:
+            CallingConvention.parse(convention)
+        except PumiceError as error:
+            raise cursor.error(text, error.message) from None
+        if name in self._module.imports:
+            raise cursor.error(token, f"expected each import once, got {token} again")
+        self._module.imports[name] = ImportSyntax(name, convention, required)
+
+    def _export(self, cursor: Cursor) -> None:
+        token = cursor.symbol("the name of an export")
+        name = symbol_name(token)
+        function = cursor.symbol("the exported function") if cursor.accept("=") else token
+        if name in self._module.exports:
+            raise cursor.error(token, f"expected each export once, got {token} again")
+        self._module.exports[name] = ExportSyntax(name, function)
+
+    def _rodata(self, cursor: Cursor) -> None:
+        cursor.expect("[")
+        token = cursor.next
+        if cursor.integer(32, signed=False, what="the segment's ordinal") != len(self._module.rodata):
+            raise cursor.error(
+                token, f"expected segment {len(self._module.rodata)}: segments are in order from 0, got {token}"
+            )
+        cursor.expect("]")
+        equals = cursor.expect("=")
+        text = self._source.between(equals, cursor.next).strip()
+        try:
+            if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1]:
+                data = text[1:-1].encode()
+            elif not text.isascii():
+                raise ValueError
+            else:
+                data = bytes.fromhex(text)
+        except ValueError:
+            raise cursor.error(
+                equals, "expected the segment's bytes after '=', two hexadecimal digits a byte, or a quoted string"
+            ) from None
+        self._module.rodata.append(data)
+
+    def _global(self, cursor: Cursor, directive: Token) -> None:
+        cursor.accept("private")
+        cursor.accept("mutable")
+        token = cursor.symbol("the name of a global")
+        name = symbol_name(token)
+        size = _GLOBALS[directive.text]
+        bank = directive.text.rpartition(".")[2]
+        if size == 0:
+            if cursor.accept(":"):
+                cursor.type_name()
+        elif cursor.accept("="):
+            value = cursor.next
+            is_integer = value.text.lstrip("+-").isdecimal() or bank.startswith("i")
+            if (
+                cursor.integer(64, signed=True, what="the initial value")
+                if is_integer
+                else cursor.float_bits(64, "the initial value")
+            ):
+                raise cursor.error(value, f"expected the initial value 0, got {value}: store other values in @__init")
+            cursor.expect(":")
+            kind = cursor.type_name()
+            if kind.text != bank:
+                raise cursor.error(kind, f"expected the type {bank} of the global, got {kind}")
+        if name in self._module.globals:
+            raise cursor.error(token, f"expected each global once, got {token} again")
+        self._module.globals[name] = GlobalSyntax(name, size)
+
+    def _function_header(self, cursor: Cursor) -> None:
+        token = cursor.symbol("a function name")
+        name = symbol_name(token)
+        if name in self._module.functions:
+            raise cursor.error(token, f"expected each function once, got {token} again")
+        function = FunctionSyntax(token, name, "", {}, [BlockSyntax(None)])
+        arguments = self._arguments(cursor, function)
+        cursor.expect("->")
+        cursor.expect("(")
+        results = ""
+        while not cursor.accept(")"):
+            if results:
+                cursor.expect(",")
+            if cursor.next.kind is TokenKind.REGISTER:
+                cursor.take()
+                cursor.expect(":")
+            results += self._letter(cursor)[1]
+        self._attributes(cursor, function.attributes)
+        cursor.expect("{")
+        function.calling_convention = f"0{arguments or 'v'}_{results or 'v'}"
+        self._module.functions[name] = function
+        self._function = function
+        self._labels.clear()
+
+    def _arguments(self, cursor: Cursor, function: FunctionSyntax) -> str:
+        letters = ""
+        values = references = 0
+        cursor.expect("(")
+        while not cursor.accept(")"):
+            if letters:
+                cursor.expect(",")
+            token = cursor.expect_kind(TokenKind.REGISTER, "an argument such as %i0: i32, or ')'")
+            cursor.expect(":")
+            bank, letter = self._letter(cursor)
+            field = Field("argument", FieldKind.REGISTER, bank, Access.READ, Move.REFUSE)
+            ordinal = parse_register(cursor, token, field, function) & 0x7FFF
+            if bank == "ref":
+                expected, name = references, f"%r{references}"
+                references += 1
+            elif bank in ("i64", "f64"):
+                expected = values + values % 2
+                name = f"%i{expected}:{expected + 1}"
+                values = expected + 2
+            else:
+                expected, name = values, f"%i{values}"
+                values += 1
+            if ordinal != expected:
+                raise cursor.error(token, f"expected {name}: arguments take the registers in order, got {token}")
+            letters += letter
+        return letters
+
+    @staticmethod
+    def _letter(cursor: Cursor) -> tuple[str, str]:
+        token = cursor.type_name()
+        if token.kind is TokenKind.TYPE:
+            return "ref", "r"
+        if token.text not in _LETTERS:
+            raise cursor.error(token, f"expected i32, i64, f32, f64 or a reference such as !vm.buffer, got {token}")
+        return token.text, _LETTERS[token.text]
+
+    def _statement(self, function: FunctionSyntax, tokens: list[Token]) -> None:
+        first = tokens[0]
+        blocks = function.blocks
+        if first.text == "}":
+            block = blocks[-1]
+            if not block.instructions or not block.instructions[-1].operation.is_terminator:
+                raise self._source.error(
+                    first, "expected an instruction that ends the block, such as vm.return, before '}'"
+                )
+            cursor = Cursor(self._source, tokens)
+            cursor.take()
+            cursor.expect_end()
+            self._function = None
+        elif first.kind is TokenKind.LABEL:
+            cursor = Cursor(self._source, tokens)
+            cursor.take()
+            cursor.expect(":")
+            cursor.expect_end()
+            if first.text in self._labels:
+                raise cursor.error(first, f"expected each block once, got {first} again")
+            self._labels.add(first.text)
+            # What stands before the first label is the entry block; if that is nothing, the label is the entry's.
+            if len(blocks) == 1 and blocks[0].label is None and not blocks[0].instructions:
+                blocks[0].label = first
+            else:
+                blocks.append(BlockSyntax(first))
+        else:
+            blocks[-1].instructions.append(self._instructions.parse(tokens, function))

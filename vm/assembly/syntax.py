@@ -1,0 +1,217 @@
+"""What VM assembly text says, as plain values, and how each form of instruction is written.
+
+:mod:`.assembly_parser` and :mod:`.instruction_parser` make these from tokens; :mod:`.function_encoder` and :mod:`.assembler` make bytecode of
+them. Names are still names here: blocks, functions, globals and types are resolved when the bytes are made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from ..bytecode.isa import Operation
+from .lexer import Token
+
+__all__ = [
+    "TEXT_FORMS",
+    "BlockReference",
+    "BlockSyntax",
+    "BranchCases",
+    "CountedList",
+    "DependencySyntax",
+    "ExportSyntax",
+    "FunctionReference",
+    "FunctionSyntax",
+    "GlobalReference",
+    "GlobalSyntax",
+    "ImportSyntax",
+    "InstructionSyntax",
+    "ModuleSyntax",
+    "TypeReference",
+    "Value",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedList:
+    """A list that is encoded as padding to an even pc, a u16 count and u16 values.
+
+    Attributes:
+        count: as encoded; of branch operands, the number of pairs.
+        values: each 0 to 65,535.
+    """
+
+    count: int
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockReference:
+    """A block that control goes to."""
+
+    token: Token
+
+
+@dataclass(frozen=True, slots=True)
+class BranchCases:
+    """The cases of a branch table, from 0."""
+
+    cases: tuple[tuple[BlockReference, CountedList], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionReference:
+    """A function, local or imported."""
+
+    token: Token
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalReference:
+    """A global, by name or by where it is.
+
+    Attributes:
+        token: the symbol, or the first token of ``.rwdata[…]`` or ``.refs[…]``.
+        ordinal: byte offset or reference ordinal where the text gives it, ``None`` for a name.
+        size: in bytes, 0 for a reference.
+    """
+
+    token: Token
+    ordinal: int | None
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class TypeReference:
+    """A type, to be found in or added to the module's type table."""
+
+    name: str
+
+
+# Bytes stand for themselves: registers, immediates, strings, ordinals.
+Value: TypeAlias = (
+    bytes | CountedList | BlockReference | BranchCases | FunctionReference | GlobalReference | TypeReference
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionSyntax:
+    """One instruction; ``values`` is parallel to ``operation.fields``."""
+
+    operation: Operation
+    values: tuple[Value, ...]
+    token: Token
+
+
+@dataclass(slots=True)
+class BlockSyntax:
+    """A block: its label, ``None`` for an entry block without one, and its instructions."""
+
+    label: Token | None
+    instructions: list[InstructionSyntax] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class FunctionSyntax:
+    """A function.
+
+    Attributes:
+        token: its symbol.
+        name: without ``@``.
+        calling_convention: made from its header.
+        attributes: reflection.
+        blocks: at least one.
+        i32_register_count: 32-bit registers named in header and body.
+        ref_register_count: reference registers named there.
+    """
+
+    token: Token
+    name: str
+    calling_convention: str
+    attributes: dict[str, str]
+    blocks: list[BlockSyntax]
+    i32_register_count: int = 0
+    ref_register_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSyntax:
+    """An import."""
+
+    name: str
+    calling_convention: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSyntax:
+    """An export: its name, and the function's as written."""
+
+    name: str
+    function: Token
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalSyntax:
+    """A named global of ``size`` bytes; 0 for a reference."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class DependencySyntax:
+    """A module that this one needs."""
+
+    name: str
+    minimum_version: int
+    required: bool
+
+
+@dataclass(slots=True)
+class ModuleSyntax:
+    """A whole text, everything in its order. ``types`` are ordinals by name, the other dictionaries what a name stands for."""
+
+    name: str = ""
+    version: int = 0
+    attributes: dict[str, str] = field(default_factory=dict)
+    types: dict[str, int] = field(default_factory=dict)
+    dependencies: dict[str, DependencySyntax] = field(default_factory=dict)
+    imports: dict[str, ImportSyntax] = field(default_factory=dict)
+    exports: dict[str, ExportSyntax] = field(default_factory=dict)
+    globals: dict[str, GlobalSyntax] = field(default_factory=dict)
+    rodata: list[bytes] = field(default_factory=list)
+    functions: dict[str, FunctionSyntax] = field(default_factory=dict)
+
+
+# How an instruction is written after its mnemonic, by the name of its form in the instruction set; words in angle brackets
+# are fields, the others stand for themselves. Written registers that a form does not name stand before the mnemonic,
+# ``%i0 = ``. Of several ways to write one, the first whose words all occur in the line is taken, else the last. Forms
+# that are not here are all fields but written registers, in the order of their bytes, with commas. ``<-name>`` is a type that is read and has no effect; ``<name/list>``
+# is written as the list type of which the field is the element type.
+TEXT_FORMS: Final[dict[str, tuple[str, ...]]] = {
+    "global_store": ("<value> , <byte_offset>",),
+    "global_load_indirect": (".rwdata [ <byte_offset> ]", "<byte_offset>"),
+    "global_store_indirect": ("<value> , .rwdata [ <byte_offset> ]", "<byte_offset> , <value>"),
+    "global_load_ref": ("<global> : <type>",),
+    "global_store_ref": ("<value> , <global> : <type>",),
+    "global_load_indirect_ref": (".refs [ <global> ] : <type>", "<global> : <type>"),
+    "global_store_indirect_ref": ("<value> , .refs [ <global> ] : <type>", "<global> : <type> , <value>"),
+    "select": ("<condition> ? <true_value> : <false_value>",),
+    "select_ref": ("<condition> ? <true_value> : <false_value> -> <type>",),
+    "switch": ("<index> [ <values> ] else <default_value>",),
+    "switch_ref": ("<index> [ <values> ] else <default_value> -> <type>",),
+    "cast_any_ref": ("<operand> : <-source> -> <type>", "<operand> -> <type>"),
+    "list_alloc": ("<initial_capacity> : <element_type/list>",),
+    "list_get_ref": ("<list> , <index> : <type>",),
+    "buffer_store": ("<value> , <target_buffer> , <target_offset>",),
+    "branch": ("<dest> <operands>",),
+    "cond_branch": ("<condition> , <true_dest> <true_operands> , <false_dest> <false_operands>",),
+    "cond_break": ("<condition> , <dest> <operands>",),
+    "branch_table": ("<index> { default : <default_dest> <default_operands> <cases> }",),
+    "call": ("<callee> ( <operands> )",),
+    "call_variadic": ("<callee> segments [ <segment_sizes> ] ( <operands> )",),
+    "call_yieldable": ("<callee> ( <operands> ) -> <dest> ( <results> )",),
+    "call_variadic_yieldable": ("<callee> segments [ <segment_sizes> ] ( <operands> ) -> <dest> ( <results> )",),
+    "trace": ("<event_name> ( <operands> )", "<event_name> , <operands>", "<event_name>"),
+}

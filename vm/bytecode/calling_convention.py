@@ -1,0 +1,131 @@
+"""Calling conventions: the short texts that say what a function takes and gives back.
+
+``0`` (the version), the arguments, ``_``, the results: ``i`` i32, ``I`` i64, ``f`` f32, ``F`` f64, ``r`` reference,
+``v`` alone for none, and among the arguments ``C…D`` for a tuple that is repeated any number of times. The
+``_`` and what follows may be left out. The notation is that of IREE's runtime/src/iree/vm/module.h, release 3.13.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from ...status import IncompatibleError, InvalidArgumentError
+
+__all__ = ["CallingConvention", "Element", "Repeated"]
+
+_SCALARS: Final = frozenset("iIfFr")
+# Operand lists count with 16 bits, so nothing callable is longer; it also bounds what a forged text can cost.
+_MAX_LENGTH: Final = 1 << 16
+_MAX_CACHED_LENGTH: Final = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A tuple of values that a caller passes any number of times: ``CiID`` is ``Repeated(("i", "I"))``.
+
+    Attributes:
+        elements: one or more of ``i``, ``I``, ``f``, ``F``, ``r``.
+    """
+
+    elements: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"C{''.join(self.elements)}D"
+
+
+Element: TypeAlias = str | Repeated
+
+
+@dataclass(frozen=True, slots=True)
+class CallingConvention:
+    """What a function takes and gives back. Two are equal when they mean the same, however they were written.
+
+    Attributes:
+        arguments: ``i``, ``I``, ``f``, ``F``, ``r`` or :class:`Repeated`, in order.
+        results: ``i``, ``I``, ``f``, ``F``, ``r``, in order.
+        text: as it was written.
+    """
+
+    arguments: tuple[Element, ...]
+    results: tuple[str, ...]
+    text: str = field(compare=False)
+
+    @staticmethod
+    def parse(text: str) -> CallingConvention:
+        """The calling convention that ``text`` stands for; equal short texts give the same object.
+
+        An empty text is that of a function which takes and gives nothing.
+
+        Raises:
+            InvalidArgumentError: malformed, or longer than 65,536 characters.
+            IncompatibleError: of another version than 0.
+        """
+        return _parse_cached(text) if len(text) <= _MAX_CACHED_LENGTH else _parse(text)
+
+    @property
+    def is_variadic(self) -> bool:
+        """Whether an argument is a repeated tuple."""
+        return any(isinstance(element, Repeated) for element in self.arguments)
+
+    @property
+    def canonical(self) -> str:
+        """The same in full: ``0v_v`` for ``0``."""
+        return f"0{''.join(map(str, self.arguments)) or 'v'}_{''.join(self.results) or 'v'}"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _parse(text: str) -> CallingConvention:
+    if len(text) > _MAX_LENGTH:
+        raise InvalidArgumentError(
+            f"expected a calling convention of at most {_MAX_LENGTH} characters, got {len(text)}"
+        )
+    if text and text[0] != "0":
+        if text[0].isdigit():
+            raise IncompatibleError(f"calling convention {text!r}: expected version 0, got {text[0]}; compile again")
+        raise _error(text, 0, "the version digit 0")
+    arguments, found, results = text[1:].partition("_")
+    position = 1 + len(arguments) + len(found)
+    return CallingConvention(
+        _elements(text, 1, arguments, repeats=True),
+        tuple(str(element) for element in _elements(text, position, results, repeats=False)),
+        text,
+    )
+
+
+_parse_cached = lru_cache(maxsize=1024)(_parse)
+
+
+def _elements(text: str, base: int, part: str, *, repeats: bool) -> tuple[Element, ...]:
+    if part == "v":
+        return ()
+    elements: list[Element] = []
+    position = 0
+    while position < len(part):
+        letter = part[position]
+        if letter in _SCALARS:
+            elements.append(letter)
+            position += 1
+        elif letter == "C" and repeats:
+            end = part.find("D", position)
+            inner = part[position + 1 : end]
+            if end < 0:
+                raise _error(text, base + position, "a D that closes this C")
+            if not inner or not _SCALARS.issuperset(inner):
+                raise _error(text, base + position, "one or more of i, I, f, F, r between C and D")
+            elements.append(Repeated(tuple(inner)))
+            position = end + 1
+        else:
+            raise _error(text, base + position, f"one of i, I, f, F, r{', C' if repeats else ''}, or v alone")
+    return tuple(elements)
+
+
+def _error(text: str, position: int, expected: str) -> InvalidArgumentError:
+    found = repr(text[position]) if position < len(text) else "the end"
+    shown = text if len(text) <= 80 else f"{text[:77]}..."
+    return InvalidArgumentError(
+        f"calling convention {shown!r}, character {position}: expected {expected}, got {found}; write it like '0iI_r'"
+    )

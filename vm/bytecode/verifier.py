@@ -1,0 +1,226 @@
+"""Proves that a module's bytecode is safe to run before any of it runs.
+
+What :func:`verify_module` returns keeps these promises, on which translator and interpreter rely without checks of
+their own:
+
+* every register operand lies within its function's frame and in the bank that the operation needs, ``i64`` and ``f64``
+  on even slots;
+* every branch goes to a block marker of the same function; control cannot leave a function but by ``return`` and
+  ``fail``, nor run past its end, but after a ``fail`` whose status is 0;
+* every ordinal of a function, import, rodata segment or type exists, every global access lies within the globals;
+* calls and returns pass as many values, of the kinds, as the callee's calling convention says;
+* branch operands stay within a bank, and the MOVE bit is where it has a meaning (:class:`.isa.Move`);
+* functions do not overlap, so that verifying takes time and memory in proportion to the file's size.
+
+What depends on values (indirect globals, list indices, buffer ranges, types of references) is for the interpreter to
+check.
+
+The rules are those of ``runtime/src/iree/vm/bytecode/verifier.c`` in releases 3.1 to 3.13, made strict where it leaves
+room: operand counts are exact, global accesses aligned, and functions apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ...status import IncompatibleError, InvalidArgumentError, PumiceError
+from .calling_convention import CallingConvention, Repeated
+from .decoder import Instruction, decode_function
+from .function_verifier import FunctionVerifier, Refusal
+from .isa import MAX_I32_REGISTERS, MAX_REF_REGISTERS, REF_BIT, Isa
+from .module_def import Feature, ModuleDef
+
+__all__ = ["VerifiedFunction", "VerifiedModule", "argument_registers", "verify_module"]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedFunction:
+    """A function whose bytecode keeps the promises of this module.
+
+    Attributes:
+        ordinal: index into ``ModuleDef.functions``.
+        name: of its first export, or ``None`` for an internal function.
+        signature: its calling convention, which has no repeated tuples.
+        argument_registers: where its arguments are on entry, in order; with ``REF_BIT`` for references.
+        instructions: all of them, block markers included, by pc.
+        i32_count: number of 32-bit slots of its frame: what the file says, or what is used if that is more.
+        ref_count: number of reference registers of its frame; the same.
+    """
+
+    ordinal: int
+    name: str | None
+    signature: CallingConvention
+    argument_registers: tuple[int, ...]
+    instructions: tuple[Instruction, ...]
+    i32_count: int
+    ref_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedModule:
+    """A module whose functions are verified.
+
+    Attributes:
+        definition: what the file says.
+        isa: the instruction set of its bytecode version.
+        functions: one for each of ``definition.functions``.
+        imports: calling conventions of ``definition.imports``.
+    """
+
+    definition: ModuleDef
+    isa: Isa
+    functions: tuple[VerifiedFunction, ...]
+    imports: tuple[CallingConvention, ...]
+
+
+def verify_module(definition: ModuleDef) -> VerifiedModule:
+    """Verifies a module's tables and decodes and verifies all of its functions.
+
+    Raises:
+        InvalidArgumentError: the module breaks a rule; the message names function, pc, operation and reason.
+        IncompatibleError: unknown bytecode version or feature, or unknown version of a calling convention.
+    """
+    isa = Isa.for_version(definition.bytecode_version)
+    _check_features(f"module {definition.name}", definition.requirements)
+    if len(definition.signatures) != len(definition.functions):
+        raise InvalidArgumentError(
+            f"module {definition.name}: expected a signature a function, got {len(definition.signatures)} signatures "
+            f"for {len(definition.functions)} functions: the file is damaged"
+        )
+    for export in definition.exports:
+        if not 0 <= export.ordinal < len(definition.functions):
+            raise InvalidArgumentError(
+                f"module {definition.name}: export {export.name!r} expected a function ordinal below "
+                f"{len(definition.functions)}, got {export.ordinal}: the file is damaged"
+            )
+    names: dict[int, str] = {}
+    for export in definition.exports:
+        names.setdefault(export.ordinal, export.name)
+    imports = tuple(
+        _convention(f"import {each.name}", each.signature.calling_convention) for each in definition.imports
+    )
+    signatures = tuple(
+        _convention(_function_text(ordinal, names.get(ordinal)), each.calling_convention)
+        for ordinal, each in enumerate(definition.signatures)
+    )
+    _check_ranges(definition)
+    functions = tuple(
+        _verify_function(definition, isa, imports, signatures, ordinal, names.get(ordinal))
+        for ordinal in range(len(definition.functions))
+    )
+    return VerifiedModule(definition, isa, functions, imports)
+
+
+def argument_registers(signature: CallingConvention) -> tuple[int, ...]:
+    """Where the arguments of a bytecode function are on entry.
+
+    Each bank is filled from 0; ``i64`` and ``f64`` take the next even slot and the one after it.
+
+    Returns:
+        one register an argument, with ``REF_BIT`` for references.
+
+    Raises:
+        InvalidArgumentError: an argument is a repeated tuple, which only native functions take.
+    """
+    registers = []
+    i32 = ref = 0
+    for element in signature.arguments:
+        if isinstance(element, Repeated):
+            raise InvalidArgumentError(
+                f"expected no repeated tuple in the calling convention of a bytecode function, got {signature.text!r}"
+            )
+        if element == "r":
+            registers.append(REF_BIT | ref)
+            ref += 1
+        elif element in _WIDE:
+            i32 += i32 & 1
+            registers.append(i32)
+            i32 += 2
+        else:
+            registers.append(i32)
+            i32 += 1
+    return tuple(registers)
+
+
+_WIDE: Final = frozenset("IF")
+
+
+def _function_text(ordinal: int, name: str | None) -> str:
+    return f"function {ordinal}" if name is None else f"function {ordinal} ({name})"
+
+
+def _convention(owner: str, text: str) -> CallingConvention:
+    try:
+        return CallingConvention.parse(text)
+    except PumiceError as error:
+        raise type(error)(f"{owner}: {error.message}") from None
+
+
+def _check_features(owner: str, requirements: int) -> None:
+    unknown = requirements & ~int(Feature.EXT_F32 | Feature.EXT_F64 | Feature.YIELD | Feature.UNWIND)
+    if unknown:
+        raise IncompatibleError(
+            f"{owner}: expected features EXT_F32, EXT_F64, YIELD and UNWIND, got unknown bits 0x{unknown:X}: "
+            "a newer version of pumice may know them"
+        )
+
+
+def _check_ranges(definition: ModuleDef) -> None:
+    size = len(definition.bytecode)
+    end = 0
+    previous = None
+    for ordinal, each in sorted(enumerate(definition.functions), key=lambda pair: pair[1].offset):
+        if each.length <= 0 or each.offset < 0 or each.offset + each.length > size:
+            raise InvalidArgumentError(
+                f"function {ordinal}: expected at least one byte of bytecode within {size}, got {each.length} bytes at "
+                f"{each.offset}: the file is damaged"
+            )
+        if each.offset < end:
+            raise InvalidArgumentError(
+                f"function {ordinal} at {each.offset} expected to begin after function {previous}, "
+                f"which ends at {end}, got an overlap: the file is damaged"
+            )
+        end = each.offset + each.length
+        previous = ordinal
+        if not (
+            0 <= each.i32_register_count <= MAX_I32_REGISTERS and 0 <= each.ref_register_count <= MAX_REF_REGISTERS
+        ):
+            raise InvalidArgumentError(
+                f"function {ordinal}: expected at most {MAX_I32_REGISTERS} value and {MAX_REF_REGISTERS} reference "
+                f"registers, got {each.i32_register_count} and {each.ref_register_count}: the file is damaged"
+            )
+
+
+def _verify_function(
+    definition: ModuleDef,
+    isa: Isa,
+    imports: tuple[CallingConvention, ...],
+    signatures: tuple[CallingConvention, ...],
+    ordinal: int,
+    name: str | None,
+) -> VerifiedFunction:
+    descriptor = definition.functions[ordinal]
+    signature = signatures[ordinal]
+    owner = _function_text(ordinal, name)
+    _check_features(owner, descriptor.requirements)
+    try:
+        arguments = argument_registers(signature)
+        instructions = decode_function(
+            isa, definition.bytecode[descriptor.offset : descriptor.offset + descriptor.length]
+        )
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{owner}: {error.message}") from None
+    function = FunctionVerifier(definition, imports, signatures, ordinal, instructions)
+    current: Instruction | None = None
+    try:
+        function.make_room(arguments)
+        function.check_blocks()
+        for current in instructions:
+            function.check(current)
+    except Refusal as refusal:
+        where = "" if current is None else f", pc {current.pc} (0x{current.pc:X}), {current.operation.mnemonic}"
+        raise InvalidArgumentError(
+            f"{owner}{where}: {refusal}: the file is damaged or its compiler has a bug"
+        ) from None
+    return VerifiedFunction(ordinal, name, signature, arguments, instructions, function.i32_count, function.ref_count)

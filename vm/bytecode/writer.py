@@ -1,0 +1,326 @@
+"""Writing of module files, flat or as a ZIP polyglot, as IREE's tools of release 3.13 read them.
+
+What is read last is written to the front: names and tables first, then constants and bytecode, then external constants, so that
+opening a file touches its first pages only. The layout is that of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import flatbuffers  # type: ignore[import-untyped]
+
+from ...status import InvalidArgumentError
+from .archive import FLATBUFFER_IDENTIFIER, SEGMENT_ALIGNMENT
+from .debug_database import CallSite, DebugDatabase, FileLineCol, FusedLocation, Location, NamedLocation
+from .module_def import FunctionDescriptor, ImportDef, ModuleDef, Signature
+
+__all__ = ["EMBEDDED_RODATA_LIMIT", "write_module"]
+
+EMBEDDED_RODATA_LIMIT: Final = 4096
+"""Constants of fewer bytes than this go into the FlatBuffer, as IREE's compilers do."""
+
+_DESCRIPTOR: Final = struct.Struct("<iiIhhhh")
+_DATA_ALIGNMENT: Final = 16
+_REQUIRED: Final = 1
+_OPTIONAL: Final = 2
+_MAX_FLATBUFFER: Final = (1 << 31) - 1
+_MAX_ZIP: Final = (1 << 32) - 1
+_MODULE_NAME: Final = "module.fb"
+
+_Value = TypeVar("_Value")
+
+_ZIP_LOCAL: Final = struct.Struct("<IHHHHHIIIHH")
+_ZIP_CENTRAL: Final = struct.Struct("<IHHHHHHIIIHHHHHII")
+_ZIP_END: Final = struct.Struct("<IHHHHIIH")
+_ZIP_VERSION: Final = 20
+_ZIP_DATE: Final = 0x21  # 1980-01-01, the first that ZIP can say: equal modules make equal files
+_ZIP_PADDING_ID: Final = 0xD935  # the extra field that zipalign pads with
+
+
+@dataclass(frozen=True, slots=True)
+class _External:
+    """Constants outside the FlatBuffer: where the ZIP header and the data start, in bytes after ``rodata_base``."""
+
+    name: str
+    header: int
+    offset: int
+    data: memoryview
+
+
+def write_module(module: ModuleDef, *, polyglot: bool = False, embedded_limit: int = EMBEDDED_RODATA_LIMIT) -> bytes:
+    """The file of a module; ``read_module`` gives an equal module back. Equal modules make equal files.
+
+    Args:
+        module: what to write; nothing is verified but that it can be said in the format.
+        polyglot: whether ZIP tools shall be able to list and extract the parts. IREE's tools read both forms.
+        embedded_limit: constants of fewer bytes go into the FlatBuffer, others behind it.
+
+    Raises:
+        InvalidArgumentError: a number does not fit its field, a FlatBuffer would pass 2 GiB, or a polyglot file 4 GiB.
+    """
+    external = _place(module.rodata, embedded_limit, polyglot)
+    embedded_size = len(module.bytecode) + sum(len(data) for data in module.rodata if len(data) < embedded_limit)
+    if embedded_size > _MAX_FLATBUFFER:
+        raise InvalidArgumentError(
+            f"module {module.name!r}: expected less than 2 GiB of bytecode and embedded constants, got {embedded_size} "
+            "bytes; pass a smaller embedded_limit"
+        )
+    try:
+        flatbuffer = _Writer(module, external).write()
+    except (TypeError, AttributeError, OverflowError, UnicodeEncodeError, struct.error) as error:
+        raise InvalidArgumentError(
+            f"module {module.name!r}: expected values that the format can hold: {error}"
+        ) from None
+    except flatbuffers.builder.BuilderSizeError:
+        raise InvalidArgumentError(f"module {module.name!r}: expected a FlatBuffer of less than 2 GiB") from None
+    return _join(module.name, flatbuffer, list(external.values()), polyglot)
+
+
+class _Writer:
+    def __init__(self, module: ModuleDef, external: Mapping[int, _External]) -> None:
+        self._module = module
+        self._external = external
+        self._builder = flatbuffers.Builder(1 << 12)
+
+    def write(self) -> memoryview:
+        module, builder = self._module, self._builder
+        bytecode = self._bytes(module.bytecode)
+        functions = self._structs([_pack_descriptor(function) for function in module.functions], 4)
+        rodata = self._tables(list(enumerate(module.rodata)), self._rodata)
+        debug = None if module.debug is None else self._debug(module.debug)
+        signatures = self._tables(module.signatures, self._signature)
+        exports = self._tables(
+            module.exports,
+            lambda export: self._table(2, [(0, builder.CreateSharedString(export.name))], [(1, export.ordinal)]),
+        )
+        imports = self._tables(module.imports, self._import)
+        dependencies = self._tables(
+            module.dependencies,
+            lambda entry: self._table(
+                3,
+                [(0, builder.CreateSharedString(entry.name))],
+                [],
+                [(1, entry.minimum_version, 0), (2, _REQUIRED if entry.required else _OPTIONAL, _REQUIRED)],
+            ),
+        )
+        types = self._tables(module.types, lambda name: self._table(1, [(0, builder.CreateSharedString(name))]))
+        rwdata = self._tables(module.rwdata_sizes, lambda size: self._table(1, [], [(0, size)]))
+        state = None
+        if module.global_bytes or module.global_refs:
+            state = self._table(2, [], [(0, module.global_bytes), (1, module.global_refs)])
+        attributes = self._attributes(module.attributes)
+        root = self._table(
+            16,
+            [
+                (0, builder.CreateSharedString(module.name)),
+                (3, attributes),
+                (4, types),
+                (5, dependencies),
+                (6, imports),
+                (7, exports),
+                (8, signatures),
+                (9, rodata),
+                (10, rwdata),
+                (11, state),
+                (12, functions),
+                (14, bytecode),
+                (15, debug),
+            ],
+            [],
+            [(1, module.version, 0), (2, module.requirements, 0), (13, module.bytecode_version, 0)],
+        )
+        builder.FinishSizePrefixed(root, FLATBUFFER_IDENTIFIER)
+        return memoryview(builder.Output())
+
+    def _table(
+        self,
+        slots: int,
+        objects: Sequence[tuple[int, int | None]],
+        i32: Sequence[tuple[int, int]] = (),
+        u32: Sequence[tuple[int, int, int]] = (),
+    ) -> int:
+        builder = self._builder
+        builder.StartObject(slots)
+        for slot, value in objects:
+            if value is not None:
+                builder.PrependUOffsetTRelativeSlot(slot, value, 0)
+        for slot, number in i32:
+            builder.PrependInt32Slot(slot, number, 0)
+        for slot, number, default in u32:
+            builder.PrependUint32Slot(slot, number, default)
+        return int(builder.EndObject())
+
+    def _tables(self, values: Sequence[_Value], write: Callable[[_Value], int]) -> int | None:
+        # Backwards, so that the file has them in order.
+        return self._offsets([write(value) for value in reversed(values)][::-1])
+
+    def _offsets(self, offsets: Sequence[int | None]) -> int | None:
+        if not offsets:
+            return None
+        builder = self._builder
+        builder.StartVector(4, len(offsets), 4)
+        for offset in reversed(offsets):
+            if offset is None:
+                builder.PrependUint32(0)
+            else:
+                builder.PrependUOffsetTRelative(offset)
+        return int(builder.EndVector())
+
+    def _bytes(self, data: bytes | memoryview, size: int = 1, alignment: int = _DATA_ALIGNMENT) -> int | None:
+        """A vector of scalars or structs of ``size`` bytes each, copied as they are."""
+        builder = self._builder
+        builder.StartVector(size, len(data) // size, alignment)
+        builder.head -= len(data)
+        builder.Bytes[builder.head : builder.head + len(data)] = data
+        return int(builder.EndVector())
+
+    def _structs(self, packed: Sequence[bytes], alignment: int) -> int | None:
+        return self._bytes(b"".join(packed), len(packed[0]), alignment) if packed else None
+
+    def _attributes(self, attributes: Mapping[str, str]) -> int | None:
+        builder = self._builder
+        return self._tables(
+            list(attributes.items()),
+            lambda item: self._table(
+                2, [(0, builder.CreateSharedString(item[0])), (1, builder.CreateSharedString(item[1]))]
+            ),
+        )
+
+    def _signature(self, signature: Signature) -> int:
+        attributes = self._attributes(signature.attributes)
+        return self._table(2, [(0, self._builder.CreateSharedString(signature.calling_convention)), (1, attributes)])
+
+    def _import(self, entry: ImportDef) -> int:
+        signature = self._signature(entry.signature)
+        name = self._builder.CreateSharedString(entry.name)
+        flags = _REQUIRED if entry.required else _OPTIONAL
+        return self._table(3, [(0, name), (1, signature)], [], [(2, flags, _REQUIRED)])
+
+    def _rodata(self, item: tuple[int, memoryview]) -> int:
+        index, data = item
+        builder = self._builder
+        external = self._external.get(index)
+        embedded = self._bytes(data) if external is None else None
+        builder.StartObject(5)
+        if external is None:
+            builder.PrependUOffsetTRelativeSlot(2, embedded, 0)
+        else:
+            builder.PrependUint64Slot(3, external.offset, 0)
+            builder.PrependUint64Slot(4, len(data), 0)
+        return int(builder.EndObject())
+
+    def _debug(self, debug: DebugDatabase) -> int:
+        builder = self._builder
+        functions = self._tables(
+            debug.functions,
+            lambda entry: self._table(
+                2, [(0, builder.CreateSharedString(entry.local_name)), (1, self._bytes(entry.table, 8, 4))]
+            ),
+        )
+        written = [self._location(location) for location in reversed(debug.locations)][::-1]
+        locations = self._offsets([offset for _, offset in written])
+        kinds = self._bytes(bytes(kind for kind, _ in written), alignment=1) if written else None
+        return self._table(3, [(0, kinds), (1, locations), (2, functions)])
+
+    def _location(self, location: Location) -> tuple[int, int | None]:
+        """Union type and table."""
+        builder = self._builder
+        if isinstance(location, CallSite):
+            return 1, self._table(2, [], [(0, location.callee), (1, location.caller)])
+        if isinstance(location, FileLineCol):
+            filename = builder.CreateSharedString(location.filename)
+            return 2, self._table(3, [(0, filename)], [(1, location.line), (2, location.column)])
+        if isinstance(location, FusedLocation):
+            metadata = None if location.metadata is None else builder.CreateSharedString(location.metadata)
+            children = self._structs([struct.pack("<i", child) for child in location.locations], 4)
+            return 3, self._table(2, [(0, metadata), (1, children)])
+        if isinstance(location, NamedLocation):
+            return 4, self._table(2, [(0, builder.CreateSharedString(location.name))], [(1, location.child)])
+        return 0, None
+
+
+def _pack_descriptor(function: FunctionDescriptor) -> bytes:
+    return _DESCRIPTOR.pack(
+        function.offset,
+        function.length,
+        function.requirements,
+        0,
+        function.block_count,
+        function.i32_register_count,
+        function.ref_register_count,
+    )
+
+
+def _align(size: int) -> int:
+    return -(-size // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
+
+
+def _place(rodata: Sequence[memoryview], embedded_limit: int, polyglot: bool) -> dict[int, _External]:
+    # Offsets count from the segment boundary behind the FlatBuffer, so they are known before it is built.
+    external = {}
+    cursor = 0
+    for index, data in enumerate(rodata):
+        if len(data) < embedded_limit:
+            continue
+        name = f"rodata_{index}.bin"
+        offset = _align(cursor + (_ZIP_LOCAL.size + len(name) + 4 if polyglot else 0))
+        external[index] = _External(name, cursor, offset, data)
+        cursor = offset + len(data)
+    return external
+
+
+def _join(name: str, flatbuffer: memoryview, external: Sequence[_External], polyglot: bool) -> bytes:
+    start = SEGMENT_ALIGNMENT if polyglot else 0
+    base = _align(start + len(flatbuffer))
+    end = base + (external[-1].offset + len(external[-1].data) if external else 0)
+    if polyglot and end > _MAX_ZIP - (1 << 20):
+        raise InvalidArgumentError(
+            f"module {name!r}: expected a polyglot file under 4 GiB, got {end} bytes; write it flat"
+        )
+    parts: list[bytes | memoryview] = []
+    records = []
+    if polyglot:
+        crc = zlib.crc32(flatbuffer)
+        parts.append(_local_header(_MODULE_NAME, start, crc, len(flatbuffer)))
+        records.append(_central_record(_MODULE_NAME, 0, crc, len(flatbuffer)))
+    parts.append(flatbuffer)
+    position = start + len(flatbuffer)
+    for entry in external:
+        header = base + entry.header
+        offset = base + entry.offset
+        if polyglot:
+            crc = zlib.crc32(entry.data)
+            parts.append(bytes(header - position))
+            parts.append(_local_header(entry.name, offset - header, crc, len(entry.data)))
+            records.append(_central_record(entry.name, header, crc, len(entry.data)))
+        else:
+            parts.append(bytes(offset - position))
+        parts.append(entry.data)
+        position = offset + len(entry.data)
+    if polyglot:
+        directory = b"".join(records)
+        count = len(records)
+        if count > 0xFFFE:
+            raise InvalidArgumentError(f"module {name!r}: expected under 65,535 parts in a polyglot file, got {count}")
+        parts += [directory, _ZIP_END.pack(0x06054B50, 0, 0, count, count, len(directory), position, 0)]
+    return b"".join(parts)
+
+
+def _local_header(name: str, size: int, crc: int, length: int) -> bytes:
+    """A ZIP local file header padded to ``size`` bytes."""
+    encoded = name.encode("ascii")
+    padding = size - _ZIP_LOCAL.size - len(encoded)
+    fixed = (0x04034B50, _ZIP_VERSION, 0, 0, 0, _ZIP_DATE, crc, length, length, len(encoded), padding)
+    extra = struct.pack("<HH", _ZIP_PADDING_ID, padding - 4) + bytes(padding - 4)
+    return _ZIP_LOCAL.pack(*fixed) + encoded + extra
+
+
+def _central_record(name: str, header: int, crc: int, length: int) -> bytes:
+    encoded = name.encode("ascii")
+    fixed = (0x02014B50, _ZIP_VERSION, _ZIP_VERSION, 0, 0, 0, _ZIP_DATE, crc, length, length, len(encoded))
+    return _ZIP_CENTRAL.pack(*fixed, 0, 0, 0, 0, 0, header) + encoded

@@ -1,0 +1,217 @@
+"""Drives an invocation under a deadline, in the calling thread: what ``timeout=`` is.
+
+An invocation that a native function makes, while another is under way in the same thread, is part of that one: it ends by the deadline of
+the outer one too, whatever its own timeout, and it is the outer one that reports it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import CellType, CodeType
+from typing import Final, TypeVar
+
+from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError, ResourceExhaustedError
+from ..translation import float_numerics, numerics
+from ..types import buffer
+from ..wait.blocking import LONGEST_WAIT, perform_wait
+from ..wait.frame import WaitFrame
+from ..wait.source import WaitSource
+from .frame import Frame, NativeFrame
+from .stack import Stack, is_translated
+from .watchdog import Guard, Interrupted, Watchdog
+
+__all__ = ["await_source", "deadlines", "guard_of", "run_until_done", "step_until", "timeout_seconds", "wait_for"]
+
+deadlines: Final[dict[int, float]] = {}
+"""By thread, when the invocations under way in it have to be done, in ``time.monotonic()`` seconds; only where there is a timeout."""
+
+_SHOWN_FRAMES: Final = 10
+# Operations that may be given up half done: what they have changed by then is a buffer of the program's.
+_OPERATIONS: Final = frozenset(str(module.__file__) for module in (buffer, float_numerics, numerics))
+
+
+def timeout_seconds(timeout: float) -> float:
+    """A timeout as seconds, from 0 to what platforms can wait.
+
+    Raises:
+        InvalidArgumentError: it is no number.
+    """
+    try:
+        if isinstance(timeout, (bool, str, bytes)):
+            raise TypeError
+        seconds = float(timeout)
+    except OverflowError:  # an int that no float holds
+        return LONGEST_WAIT if timeout > 0 else 0.0
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if seconds != seconds:
+        raise InvalidArgumentError(f"timeout is a number of seconds or None, got {timeout!r}")
+    return min(max(seconds, 0.0), LONGEST_WAIT)
+
+
+def run_until_done(stack: Stack, name: str, timeout: float | None) -> None:
+    """Steps an invocation until it is done, and performs its waits.
+
+    Args:
+        stack: with the function entered. What it holds is released if the invocation ends in an error.
+        name: of the function, for messages.
+        timeout: seconds; ``None`` is as long as the invocation has that this one is part of.
+
+    Raises:
+        InvalidArgumentError: a timeout that is no number.
+        DeadlineExceededError: the time passed first.
+        Interrupted: that of the invocation that this one is part of did.
+        PumiceError: what the program failed with.
+    """
+    me = threading.get_ident()
+    outer = deadlines.get(me, math.inf)
+    own = math.inf if timeout is None else time.monotonic() + timeout_seconds(timeout)
+    deadlines[me] = min(own, outer)
+    try:
+        _run(stack, deadlines[me])
+        # A native function is not interrupted: what it took too long for is late all the same. No time at all is asked for to
+        # get what is there without waiting.
+        if timeout is not None and timeout > 0 and time.monotonic() >= deadlines[me]:
+            raise Interrupted
+    except Interrupted:
+        if timeout is None or time.monotonic() >= outer:
+            raise
+        raise DeadlineExceededError(
+            f"{name} was not done within its timeout of {timeout:g} s; everything of the call was released"
+        ) from None
+    finally:
+        if outer == math.inf:
+            del deadlines[me]
+        else:
+            deadlines[me] = outer
+
+
+def _run(stack: Stack, deadline: float) -> None:
+    if deadline == math.inf:
+        _step_to_end(stack, None)
+        return
+
+    _guarded(stack, deadline, lambda: _step_to_end(stack, deadline))
+
+
+_T = TypeVar("_T")
+
+
+def _guarded(stack: Stack, deadline: float, run: Callable[[], _T]) -> _T:
+    """Runs steps of a stack under the watchdog; on any error everything on the stack is released."""
+    guard = guard_of(stack, deadline)
+    try:
+        guard.enter()
+        try:
+            return run()
+        finally:
+            guard.leave()
+    except BaseException as error:
+        guard.leave()  # again, for an interrupt that came just before
+        stack.abort()
+        if isinstance(error, ResourceExhaustedError) and not stack.max_depth:
+            raise Interrupted from None
+        raise
+
+
+def guard_of(stack: Stack, deadline: float) -> Guard:
+    """A guard, yet to be entered, that interrupts what runs on a stack from a deadline on."""
+
+    def calls() -> Iterable[CellType]:
+        stack.max_depth = 0  # what it calls by way of the stack is refused
+        frame = stack.frames[-1] if stack.frames else None
+        return frame.function.call_cells() if isinstance(frame, Frame) else ()
+
+    return Watchdog.shared().guard(deadline, _is_interruptible, calls)
+
+
+def step_until(stack: Stack, deadline: float) -> bool:
+    """``stack.step()`` that is over by a deadline, whatever the program does.
+
+    Args:
+        stack: of a suspended invocation, whose wait is done. Empty if the deadline passed.
+        deadline: ``time.monotonic()`` seconds.
+
+    Raises:
+        Interrupted: the deadline passed.
+        PumiceError: what the program failed with.
+    """
+    me = threading.get_ident()
+    outer = deadlines.get(me, math.inf)
+    deadlines[me] = min(deadline, outer)
+    try:
+        done = _guarded(stack, deadlines[me], stack.step)
+        if time.monotonic() >= deadlines[me] and not done:
+            stack.abort()
+            raise Interrupted
+        return done
+    finally:
+        if outer == math.inf:
+            del deadlines[me]
+        else:
+            deadlines[me] = outer
+
+
+def _step_to_end(stack: Stack, deadline: float | None) -> None:
+    try:
+        while not stack.step():
+            wait = stack.wait_frame
+            if wait is not None:
+                wait_for(stack, wait, deadline)
+            if deadline is not None and time.monotonic() >= deadline and (wait is None or not wait.done or wait.error):
+                raise Interrupted
+    except BaseException:
+        stack.abort()
+        raise
+
+
+def wait_for(stack: Stack, frame: WaitFrame, deadline: float | None) -> None:
+    """Performs the wait on top of a stack; what is raised out of it says where the program waits."""
+    try:
+        perform_wait(frame, deadline)
+    except Interrupted:
+        raise
+    except BaseException as error:
+        callers = [one for one in reversed(stack.frames) if not isinstance(one, WaitFrame)]
+        for one in callers[:_SHOWN_FRAMES]:
+            error.add_note(
+                f"  while waiting in {one.name}" if isinstance(one, NativeFrame) else f"  called from {_place(one)}"
+            )
+        caller = next((one for one in callers if isinstance(one, Frame)), None)
+        if isinstance(error, PumiceError) and error.location is None and caller is not None:
+            error.location = _place(caller)
+        raise
+
+
+def await_source(source: WaitSource, deadline: float | None) -> None:
+    """Waits for a source as part of the invocations under way in this thread, if there are any.
+
+    Args:
+        source: what to wait for.
+        deadline: ``time.monotonic()`` seconds; ``None`` is for ever, or as long as those invocations have.
+
+    Raises:
+        DeadlineExceededError: the deadline passed first.
+        Interrupted: that of an invocation under way in this thread did.
+        PumiceError: the source's failure.
+    """
+    outer = deadlines.get(threading.get_ident(), math.inf) if deadlines else math.inf
+    until = min(outer, math.inf if deadline is None else deadline)
+    try:
+        source.wait_until(None if until == math.inf else until)
+    except DeadlineExceededError:
+        if time.monotonic() >= outer:
+            raise Interrupted from None
+        raise
+
+
+def _place(frame: Frame) -> str:
+    source = frame.source_location
+    return f"{frame.name} pc {frame.pc}{f' ({source})' if source else ''}"
+
+
+def _is_interruptible(code: CodeType) -> bool:
+    return is_translated(code) or code.co_filename in _OPERATIONS

@@ -1,0 +1,305 @@
+"""Loops: where asynchronous invocations run, step by step, and who tells them that a wait is over.
+
+A loop runs callbacks one after another. It ends by ``close``, or by an exception that came out of a callback (its *failure*); from then on
+whatever was scheduled, and whatever is yet to be, is called with AbortedError: exactly once, as everything else.
+
+``InlineLoop`` runs everything inside the calls that schedule it, and blocks where an invocation waits. ``ThreadLoop`` has a thread. asyncio's loop is
+in asyncio_loop.py. One of your own subclasses ``Loop`` and implements ``_post``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
+
+from ...status import AbortedError, PumiceError
+from ..wait.armed import ArmedWait, arm_frame
+from ..wait.deferred import LateWait, can_wait_late, look_at
+from ..wait.frame import WaitFrame
+from .deadlines import wait_for
+from .stack import Stack
+
+__all__ = ["Abortable", "InlineLoop", "Loop", "LoopCallback", "ThreadLoop"]
+
+_MOST_BEFORE_LATE: Final = 32  # callbacks before waits that were put aside are looked at
+
+_log = logging.getLogger("pumice.vm")
+
+LoopCallback: TypeAlias = Callable[["Exception | None"], None]
+"""Called with ``None``, or with AbortedError where the loop ended first; for a wait, with what kept it from being performed. It must not
+block."""
+
+
+class Abortable(Protocol):
+    """What is to be told when a loop ends though it scheduled nothing."""
+
+    def abort(self, error: PumiceError) -> None:
+        """Ends it with this error, if it has not ended."""
+        ...
+
+
+class Loop(ABC):
+    """Where asynchronous invocations run. Thread rule: every method from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._ended: PumiceError | None = None
+        self._failure: BaseException | None = None
+        self._active: set[Abortable] = set()
+
+    # -- for subclasses ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _post(self, callback: Callable[[], None]) -> None:
+        """Has ``callback`` called soon, by the loop, behind those posted before; or raises if it cannot."""
+
+    def _stop(self) -> None:  # noqa: B027  # many a loop has nothing to stop
+        """The loop has ended; nothing is posted any more."""
+
+    def runs_here(self) -> bool:
+        """Whether the calling thread is the one that the loop needs; who blocks in it waits for ever."""
+        return False
+
+    # -- scheduling ----------------------------------------------------------------------------------
+
+    def call(self, callback: LoopCallback) -> None:
+        """Has a callback called soon, perhaps before this returns; with AbortedError if the loop has ended, or does before it comes to that."""
+        ended = self._ended
+        if ended is None:
+            try:
+                self._post(lambda: self._run(callback))
+                return
+            except Exception as error:
+                self.fail(error)
+                ended = self._ended
+        self._run_with(callback, ended)
+
+    def _run(self, callback: LoopCallback) -> None:
+        self._run_with(callback, self._ended)
+
+    def _run_with(self, callback: LoopCallback, error: Exception | None) -> None:
+        try:
+            callback(error)
+        except BaseException as raised:
+            if self._ended is not None:
+                _log.exception("a callback of a loop that had ended raised")
+            else:
+                self.fail(raised)
+            if not isinstance(raised, Exception):  # Ctrl-C is for who runs the loop
+                raise
+
+    def _run_late(self, callback: LoopCallback, error: Exception | None) -> None:
+        self._run_with(callback, self._ended or error)
+
+    def wait(
+        self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
+    ) -> ArmedWait | LateWait | None:
+        """Performs a wait; the callback comes when it is over, with its outcome on the frame.
+
+        Args:
+            stack: whose top the frame is.
+            frame: of a suspended invocation.
+            deadline: ``time.monotonic()`` seconds at which the callback comes anyway; ``None`` is never.
+            callback: as for ``call``.
+
+        Returns:
+            the wait, to be cancelled; ``None`` if it is over.
+        """
+        return arm_frame(frame, deadline, lambda _: self.call(callback))
+
+    # -- the end -------------------------------------------------------------------------------------
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has ended, one way or the other."""
+        return self._ended is not None
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The exception of a callback that ended it, or ``None``."""
+        return self._failure
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the loop because a callback raised; for subclasses."""
+        with self._lock:
+            if self._ended is not None:
+                return
+            self._failure = error
+            self._ended = AbortedError(
+                f"the loop that the invocation ran on ended: a callback raised {type(error).__name__}: {error}"
+            )
+            self._ended.__cause__ = error
+        _log.error("a callback of a loop raised, which ends the loop", exc_info=error)
+        self._end()
+
+    def close(self) -> None:
+        """Ends the loop: what is under way on it gets AbortedError. Idempotent."""
+        with self._lock:
+            if self._ended is not None:
+                return
+            self._ended = AbortedError("the loop that the invocation ran on was closed")
+        self._end()
+
+    def _end(self) -> None:
+        """Tells everybody that the loop has ended, once."""
+        with self._lock:
+            active, self._active = list(self._active), set()
+        assert self._ended is not None
+        for one in active:
+            one.abort(self._ended.again())
+        self._stop()
+
+    def add(self, one: Abortable) -> bool:
+        """Notes what is to be told when the loop ends; ``False`` if it has."""
+        with self._lock:
+            if self._ended is not None:
+                return False
+            self._active.add(one)
+            return True
+
+    def remove(self, one: Abortable) -> None:
+        """Forgets it."""
+        with self._lock:
+            self._active.discard(one)
+
+    def __enter__(self) -> Loop:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "open" if self._ended is None else "failed" if self._failure is not None else "closed"
+        return f"<{type(self).__name__}, {state}, {len(self._active)} invocation(s)>"
+
+
+class InlineLoop(Loop):
+    """Runs everything in the thread that schedules it, before ``call`` returns, and blocks there where an invocation waits.
+
+    What callbacks schedule runs behind them, not inside: the host's stack does not grow. An invocation that another thread cancels while
+    it waits is released at once, but the thread that waits for it goes on waiting, and its callback comes when that is over.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._local = threading.local()
+
+    def _post(self, callback: Callable[[], None]) -> None:
+        pending: deque[Callable[[], None]] | None = getattr(self._local, "pending", None)
+        if pending is not None:
+            pending.append(callback)
+            return
+        pending = self._local.pending = deque((callback,))
+        try:
+            while pending:
+                pending.popleft()()
+        finally:
+            self._local.pending = None
+
+    def wait(self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback) -> ArmedWait | None:
+        """Performs a wait in the calling thread."""
+        wait_for(stack, frame, deadline)
+        self.call(callback)
+        return None
+
+
+class ThreadLoop(Loop):
+    """Runs everything on a thread of its own, which is started by the first callback and ends with ``close``.
+
+    Args:
+        name: of the thread.
+    """
+
+    def __init__(self, name: str = "pumice-loop") -> None:
+        super().__init__()
+        self._name = name
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._late: deque[LateWait] = deque()
+        self._thread: threading.Thread | None = None
+
+    def _post(self, callback: Callable[[], None]) -> None:
+        with self._lock:
+            if self._ended is not None:  # nothing comes behind what _stop puts there
+                raise self._ended.again()
+            self._queue.put(callback)
+            if self._thread is None:
+                # Known before it runs: what it runs asks whether it is here.
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._queue, self._late), name=self._name, daemon=True
+                )
+                try:
+                    self._thread.start()
+                except BaseException:
+                    self._thread = None
+                    raise
+
+    def runs_here(self) -> bool:
+        """Whether this is its thread."""
+        return self._thread is threading.current_thread()
+
+    def wait(
+        self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
+    ) -> ArmedWait | LateWait | None:
+        """Performs a wait; what a device does is asked for once more when the thread has nothing else to do, and armed then."""
+        if not can_wait_late(frame) or not self.runs_here():
+            return super().wait(stack, frame, deadline, callback)
+        late = LateWait(frame, deadline, lambda error: self._run_late(callback, error), self.call)
+        self._late.append(late)
+        return late
+
+    def _stop(self) -> None:
+        # What is queued is still called, and finds that the loop has ended.
+        self._queue.put(None)
+
+    def close(self) -> None:
+        """Ends the loop: what is under way on it gets AbortedError. Waits for the thread, unless called in it. Idempotent."""
+        super().close()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        if thread is None:
+            self._drain()
+
+    def _drain(self) -> None:
+        while True:
+            try:
+                callback = self._queue.get_nowait()
+            except queue.Empty:
+                return
+            if callback is not None:
+                callback()
+
+    def __del__(self) -> None:
+        self._queue.put(None)
+
+
+def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None], late: deque[LateWait]) -> None:
+    # Without the loop itself, so that one that was only dropped ends its thread.
+    since = 0
+    while True:
+        if late and (callbacks.empty() or since >= _MOST_BEFORE_LATE):
+            since = 0
+            with contextlib.suppress(BaseException):
+                look_at(late)
+            continue
+        callback = callbacks.get()
+        since += 1
+        if callback is None:
+            break
+        # What is no Exception, such as sys.exit() in a native function, has ended the loop by now, and been logged.
+        with contextlib.suppress(BaseException):
+            callback()
+        del callback
+    while True:
+        try:
+            callback = callbacks.get_nowait()
+        except queue.Empty:
+            return
+        if callback is not None:
+            callback()

@@ -1,0 +1,264 @@
+"""The stack of one invocation, and the loop that runs what is on it.
+
+The loop is a trampoline: translated functions return to it to call, to yield and to wait, so the host's stack is as deep at the
+thousandth nested call as at the first. ``step`` runs until the invocation is done or must wait; whoever drives it performs the wait and
+steps again, in any thread.
+
+Calling sequence: ``enter``; ``step`` until it returns ``True``; ``results``. In between, when ``wait_frame`` is not ``None``,
+``wait_frame.complete(…)`` first. ``abort`` at any time between steps releases everything. Thread rule: any thread, one at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from types import CodeType, TracebackType
+from typing import Any, Final
+
+from ...status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError, ResourceExhaustedError
+from ..native import checked as native_call
+from ..translation import float_numerics, numerics
+from ..types import buffer
+from ..types import list as list_
+from ..wait.frame import Wait, WaitFrame
+from . import bytecode_module
+from .bytecode_module import ContextFunction, translated_function
+from .frame import CALL, YIELD, Frame, NativeFrame
+
+__all__ = ["DEFAULT_MAX_DEPTH", "Stack", "is_translated"]
+
+DEFAULT_MAX_DEPTH: Final = 10_000
+_SHOWN_FRAMES: Final = 10
+
+
+def is_translated(code: CodeType) -> bool:
+    """Whether code is a translated function's."""
+    return translated_function(code, 0) is not None
+
+
+class Stack:
+    """Frames of one invocation.
+
+    References that the program dropped are not kept alive by what runs it: arguments and results are handed on, not held, and an
+    error's traceback does not hold the registers of the functions that it went through.
+
+    Attributes:
+        frames: from the outermost; ``Frame``, ``NativeFrame`` or ``WaitFrame``, the last only on top.
+        results: what the outermost function returned: ``None``, a value, or a tuple of several. Valid once done.
+        max_depth: most frames at once.
+    """
+
+    __slots__ = ("_handed", "frames", "max_depth", "results")
+
+    def __init__(self, max_depth: int = DEFAULT_MAX_DEPTH) -> None:
+        self.frames: list[Frame | NativeFrame | WaitFrame] = []
+        self.max_depth = max_depth
+        self.results: Any = None
+        self._handed: list[Any] = []  # what the function on top is entered or continued with: never more than one
+
+    def enter(self, function: ContextFunction, arguments: tuple[Any, ...]) -> None:
+        """Puts a bytecode function on an empty stack."""
+        self.frames.append(Frame(function))
+        self._handed.append(arguments)
+
+    def enter_native(self, name: str, function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+        """Puts a native function on an empty stack; the first ``step`` calls it."""
+        native = NativeFrame(name, lambda error: function(*arguments))
+        wait = WaitFrame(Wait(resume=native.resume))
+        wait.complete()
+        self.frames += (native, wait)
+
+    @property
+    def wait_frame(self) -> WaitFrame | None:
+        """The wait on top, if the invocation is suspended in one."""
+        frame = self.frames[-1] if self.frames else None
+        return frame if isinstance(frame, WaitFrame) else None
+
+    def step(self) -> bool:
+        """Runs until the invocation is done (``True``) or suspended (``False``).
+
+        Raises:
+            FailedPreconditionError: the invocation is done already, or waits.
+            PumiceError: what the program or a native function failed with, located; the stack is empty then.
+            BaseException: what a user's native function raised, with a note of where.
+        """
+        frames = self.frames
+        if not frames:
+            raise FailedPreconditionError("the invocation is done, failed or was aborted: there is nothing to step")
+        if type(frames[-1]) is WaitFrame and not frames[-1].done:
+            raise FailedPreconditionError("the invocation waits; perform its wait before the next step")
+        try:
+            return self._run(frames)
+        except BaseException as error:
+            located = self._located(error)
+            self.abort()
+            if located is error:
+                raise
+            raise located from error
+
+    def _run(self, frames: list[Frame | NativeFrame | WaitFrame]) -> bool:
+        handed = self._handed
+        hand, take = handed.append, handed.pop
+        answer: Any
+        frame: Any = frames[-1]
+        if type(frame) is WaitFrame:
+            if not self._resume(frames):
+                return False
+            if not frames:
+                self.results = take()
+                return True
+            frame = frames[-1]
+        elif not handed:
+            hand(None)  # it yielded
+        code: Callable[[Frame, Any], Any] = frame.function.code(frame.entry)
+        while True:
+            answer = code(frame, take())
+            if type(answer) is Wait:
+                if answer is CALL:
+                    callee = frame.callee
+                    hand(frame.arguments)
+                    frame.callee = frame.arguments = None
+                elif answer is YIELD:
+                    return False
+                elif answer.callee is not None:
+                    callee = answer.callee[0]
+                    hand(answer.callee[1])
+                    answer = None
+                else:
+                    self._wait(frame, answer)
+                    return False
+                if len(frames) >= self.max_depth:
+                    raise ResourceExhaustedError(
+                        f"the call stack is {len(frames)} frames deep, the most that max_stack_depth allows; "
+                        "the program may recurse without end, or needs a larger setting"
+                    )
+                frame = Frame(callee)
+                frames.append(frame)
+                code = callee.start or callee.code(0)
+            else:
+                frames.pop()
+                if not frames:
+                    self.results = answer
+                    return True
+                hand(answer)
+                answer = None
+                frame = frames[-1]
+                code = frame.function.code(frame.entry)
+
+    def _resume(self, frames: list[Frame | NativeFrame | WaitFrame]) -> bool:
+        """Resumes the native function whose wait is over; whether it has its results, which are handed on."""
+        wait, native = frames.pop(), frames.pop()
+        assert type(wait) is WaitFrame and type(native) is NativeFrame
+        resume = native.resume
+        # Whoever performed the wait may still look at its frame, but not keep alive what the function closed over.
+        native.resume = wait.resume = _resumed
+        wait.sources = ()
+        answer = resume(wait.error)
+        if type(answer) is Wait:
+            native.resume = answer.resume
+            self.frames += (native, WaitFrame(answer))
+            return False
+        self._handed.append(answer)
+        return True
+
+    def _wait(self, name: str | Frame, wait: Wait) -> None:
+        self.frames.append(NativeFrame(name, wait.resume))
+        self.frames.append(WaitFrame(wait))
+
+    def abort(self) -> None:
+        """Drops every frame and what it holds; idempotent."""
+        for frame in self.frames:
+            if isinstance(frame, Frame):
+                frame.registers = ()
+                frame.arguments = None
+            else:
+                # Whoever still has a wait frame, or has armed it, does not keep alive what the function closed over.
+                frame.resume = _resumed
+        self.frames.clear()
+        self._handed.clear()
+
+    # -- errors --------------------------------------------------------------------------------------
+
+    def _located(self, error: BaseException) -> BaseException:
+        """The error to raise: with the place in the program, and of the hierarchy where the program is at fault."""
+        places: list[str] = []
+        inner: tuple[Any, int] | None = None
+        in_native = nested = False
+        traceback: TracebackType | None = error.__traceback__
+        while traceback is not None:
+            code = traceback.tb_frame.f_code
+            if code is _STEP and inner is not None:
+                nested = True  # a native function made an invocation of its own, which located this already
+                break
+            found = translated_function(code, traceback.tb_lineno)
+            if found is not None:
+                inner = found
+                in_native = False
+                places.append(_place(*found))
+            elif inner is not None:
+                in_native = True
+            if found is not None or code.co_filename in _OPERATIONS:
+                # Registers live no longer than the function, whoever keeps the error.
+                with contextlib.suppress(RuntimeError):
+                    traceback.tb_frame.clear()
+            traceback = traceback.tb_next
+        if not isinstance(error, Exception):
+            return error
+        suspended = [frame for frame in self.frames if isinstance(frame, Frame)]
+        if places:
+            suspended.pop()
+        places = [_place(frame.function.translation, frame.pc) for frame in suspended] + places
+        if not places:
+            return error
+        result: BaseException = error
+        if not isinstance(error, PumiceError) and inner is not None:
+            result = self._foreign(error, *inner, in_native=in_native)
+        callers = places[:-1]
+        if not isinstance(result, PumiceError):
+            result.add_note(f"  in a native function called from {places[-1]}")
+        elif result.location is None:
+            result.location = places[-1]
+        elif nested:
+            callers = places
+        for place in reversed(callers[-_SHOWN_FRAMES:]):
+            result.add_note(f"  called from {place}")
+        if len(callers) > _SHOWN_FRAMES:
+            result.add_note(f"  … and {len(callers) - _SHOWN_FRAMES} more frames")
+        return result
+
+    def _foreign(self, error: Exception, translation: Any, pc: int, *, in_native: bool) -> BaseException:
+        """What stands for an error that is not of the hierarchy."""
+        mnemonic, imported = translation.module.mnemonic_at(translation.ordinal, pc)
+        if isinstance(error, RecursionError):
+            return ResourceExhaustedError(f"{imported or mnemonic} ran out of the host's stack: {error}")
+        if isinstance(error, MemoryError):
+            return ResourceExhaustedError(f"{imported or mnemonic} ran out of memory")
+        if imported is None:
+            if isinstance(error, (AttributeError, TypeError)):
+                return InvalidArgumentError(f"{mnemonic}: an operand is null or of another type ({error})")
+            return InternalError(f"{mnemonic} failed with {type(error).__name__}: {error}")
+        if imported.startswith("hal.") or not in_native:
+            return InvalidArgumentError(
+                f"{imported} was called with what it does not take: {type(error).__name__}: {error}"
+            )
+        return error
+
+
+def _place(translation: Any, pc: int) -> str:
+    module = translation.module
+    name = f"{module.name}.{module.function_name(translation.ordinal)}"
+    if pc < 0:
+        return name
+    source = module.source_location(translation.ordinal, pc)
+    return f"{name} pc {pc}{f' ({source})' if source else ''}"
+
+
+def _resumed(error: PumiceError | None) -> object:
+    raise FailedPreconditionError("this wait is over, and the invocation went on")
+
+
+# Frames of these are the program's operations.
+_OPERATIONS: Final = frozenset(
+    str(one.__file__) for one in (buffer, bytecode_module, float_numerics, list_, native_call, numerics)
+)
+_STEP: Final = Stack.step.__code__

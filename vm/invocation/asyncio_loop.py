@@ -1,0 +1,98 @@
+"""asyncio's loop as a ``Loop``: invocations step in its thread, between its other callbacks.
+
+Any event loop with asyncio's interface does, uvloop's included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+
+from ...status import FailedPreconditionError, InvalidArgumentError
+from ..execution.loop import Loop, LoopCallback
+from ..execution.stack import Stack
+from ..wait.armed import ArmedWait
+from ..wait.deferred import LateWait, can_wait_late, look_at
+from ..wait.frame import WaitFrame
+
+__all__ = ["AsyncioLoop"]
+
+
+class AsyncioLoop(Loop):
+    """Runs invocations in the thread of an asyncio loop.
+
+    A step occupies the loop as long as it takes, which for a program that computes much in the VM may be long: where that must not be, leave
+    invocations to their context's own thread, as ``call_async`` does. An exception from a callback also goes to the loop's exception
+    handler.
+
+    When the asyncio loop shuts down (``asyncio.run`` ends, or ``shutdown_asyncgens``) this one is closed.
+
+    Args:
+        loop: ``None`` takes the running one.
+
+    Raises:
+        FailedPreconditionError: no loop was given and none is running.
+        InvalidArgumentError: something else than a loop.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        super().__init__()
+        if loop is None:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                raise FailedPreconditionError(
+                    "no asyncio loop is running; give one, or make AsyncioLoop() in a coroutine"
+                ) from None
+        if not isinstance(loop, asyncio.AbstractEventLoop):
+            raise InvalidArgumentError(f"loop is an asyncio loop, got {type(loop).__name__}")
+        self.loop = loop
+        self._guard: AsyncGenerator[None, None] | None = None
+        self._late: deque[LateWait] = deque()
+
+    def _post(self, callback: Callable[[], None]) -> None:
+        if asyncio._get_running_loop() is self.loop:
+            self.loop.call_soon(self._call, callback)  # no need to wake it
+        else:
+            self.loop.call_soon_threadsafe(self._call, callback)
+
+    def wait(
+        self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
+    ) -> ArmedWait | LateWait | None:
+        """Performs a wait; what a device does is asked for once more behind the callbacks that are due, and armed then."""
+        if not can_wait_late(frame) or not self.runs_here():
+            return super().wait(stack, frame, deadline, callback)
+        late = LateWait(frame, deadline, lambda error: self._run_late(callback, error), self.call)
+        self._late.append(late)
+        if len(self._late) == 1:
+            self.loop.call_soon(look_at, self._late)
+        return late
+
+    def runs_here(self) -> bool:
+        """Whether this is the loop's thread, and it is running."""
+        return asyncio._get_running_loop() is self.loop
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        if self._guard is None:
+            # Loops close the asynchronous generators that were begun in them when they shut down, and have no other sign of it.
+            self._guard = _until_shutdown(self)
+            with contextlib.suppress(StopIteration):
+                self._guard.asend(None).send(None)
+        callback()
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the loop because a callback raised."""
+        super().fail(error)
+        if not self.loop.is_closed():
+            context = {"message": "a callback of a pumice.vm.AsyncioLoop raised", "exception": error}
+            with contextlib.suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(self.loop.call_exception_handler, context)
+
+
+async def _until_shutdown(loop: Loop) -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        loop.close()

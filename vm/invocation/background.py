@@ -1,0 +1,319 @@
+"""Invocations that run on a loop and end in a callback: ``async_invoke``.
+
+It drives the staged sequence (invocation.py) on a ``Loop``: each step is a callback of the loop, each wait is armed and blocks nobody.
+Thread rule: every function and method from any thread. The design is in docs/design/invocation.md.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from ...status import CancelledError, DeadlineExceededError, InvalidArgumentError, PumiceError, StatusCode
+from ..execution.admission import checked_policy
+from ..execution.context import Context
+from ..execution.deadlines import timeout_seconds
+from ..execution.function import Function
+from ..execution.loop import Loop
+from ..execution.policy import FIFO, InvocationPolicy
+from ..execution.watchdog import Interrupted
+from ..wait.armed import ArmedWait, arm
+from ..wait.deferred import LateWait
+from ..wait.futures import as_pumice_error
+from ..wait.source import WaitSource
+from .stages import Inputs, checked_call
+from .state import InvocationObserver, InvokeState, begin, interrupt_step, step, try_abort
+
+__all__ = ["AsyncCallback", "AsyncInvocation", "async_invoke", "check_inputs"]
+
+AsyncCallback: TypeAlias = Callable[[Loop, "Exception | None", "tuple[Any, ...] | None"], None]
+"""Called with the loop, and the outputs or the error."""
+
+# Held for a few assignments. Reentrant, as finalizers and signal handlers may cancel.
+_lock: Final = threading.RLock()
+
+
+class AsyncInvocation:
+    """What runs one invocation on a loop; ``async_invoke`` makes it.
+
+    Its steps never overlap: each is scheduled by the one before, or by the end of its wait. ``abort`` and ``cancel`` may come at any time; what
+    is suspended then ends at once, what is in the middle of a step ends behind it.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_armed",
+        "_callback",
+        "_callback_raised",
+        "_context",
+        "_deadline",
+        "_ending",
+        "_inputs",
+        "_loop",
+        "_name",
+        "_settle",
+        "_state",
+        "_target",
+        "_timeout",
+    )
+
+    def __init__(
+        self,
+        loop: Loop,
+        context: Context,
+        function: Function,
+        inputs: Inputs | Callable[[], tuple[Any, ...]],
+        policy: InvocationPolicy | None,
+        timeout: float | None,
+        callback: AsyncCallback,
+        settle: Callable[[Any], WaitSource | None] | None = None,
+        observer: InvocationObserver | None = None,
+    ) -> None:
+        self._loop = loop
+        self._context = context
+        self._target: tuple[Context, Function, InvocationPolicy | None] | None = (context, function, policy)
+        self._name = getattr(function, "full_name", "the invocation")
+        self._inputs: Inputs | Callable[[], tuple[Any, ...]] | None = inputs
+        self._callback: AsyncCallback | None = callback
+        self._callback_raised = False
+        self._settle = settle
+        self._state = InvokeState()
+        self._state.observer = observer
+        self._armed: ArmedWait | LateWait | None = None
+        self._ending: Exception | None = None
+        self._timeout = timeout
+        self._deadline: float | None = None
+
+    def start(self) -> None:
+        """Schedules the first step."""
+        self._context.invocations.add(self)
+        if self._timeout is not None:
+            self._deadline = time.monotonic() + timeout_seconds(self._timeout)
+        self._loop.add(self)
+        self._loop.call(self._begin)  # with an error if it has ended
+
+    # -- steps, on the loop --------------------------------------------------------------------------
+
+    def _begin(self, error: Exception | None) -> None:
+        target, inputs = self._target, self._inputs
+        self._target = self._inputs = None
+        if self._is_over(error) or target is None:
+            return
+        context, function, policy = target
+        try:
+            # Also of None, which a caller may have given and is told about.
+            arguments = inputs() if callable(inputs) else checked_call(context, function, inputs)  # type: ignore[arg-type]
+            del inputs
+            turn = checked_policy(policy, context, FIFO)
+            self._advance(begin(self._state, context, function, arguments, turn, self._deadline))
+        except BaseException as raised:
+            if self._failed(raised):
+                raise
+
+    def _resume(self, error: Exception | None) -> None:
+        self._armed = None
+        if self._is_over(error):
+            return
+        try:
+            self._advance(step(self._state, self._deadline))
+        except BaseException as raised:
+            if self._failed(raised):
+                raise
+
+    def _failed(self, raised: BaseException) -> bool:
+        """A step raised; whether that is for who runs the loop."""
+        if self._callback_raised:
+            return True  # which ends the loop
+        if isinstance(raised, Interrupted):
+            self._interrupted()
+        elif isinstance(raised, Exception):
+            self._finish(self._ending or raised, None)
+        else:
+            self._finish(self._ending or as_pumice_error(raised, "the invocation"), None)
+            return isinstance(raised, (KeyboardInterrupt, SystemExit))
+        return False
+
+    def _is_over(self, error: Exception | None) -> bool:
+        """Ends it where somebody or its deadline wants so."""
+        error = self._ending or error  # the loop's end may be part of what ends it
+        if error is not None:
+            self._finish(error, None)
+            return True
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._late()
+            return True
+        return False
+
+    def _interrupted(self) -> None:
+        if self._ending is not None:
+            self._finish(self._ending, None)
+        else:
+            self._late()
+
+    def _late(self) -> None:
+        self._finish(
+            DeadlineExceededError(
+                f"{self._name} was not done within its timeout of "
+                f"{self._timeout:g} s; everything of the call was released"
+            ),
+            None,
+        )
+
+    def _advance(self, status: StatusCode) -> None:
+        state = self._state
+        if status is not StatusCode.DEFERRED:
+            error, outputs = state.take()
+            if error is not None or self._settle is None:
+                # What fails because it is being ended ended by that.
+                self._finish(error and (self._ending or error), outputs)
+            else:
+                self._settled(outputs)
+            return
+        if self._ending is not None:
+            self._finish(self._ending, None)
+            return
+        frame, stack = state.wait_frame, state._stack
+        if frame is None or stack is None or frame.done:
+            self._loop.call(self._resume)
+            return
+        self._hold(self._loop.wait(stack, frame, self._deadline, self._resume))
+
+    def _hold(self, armed: ArmedWait | LateWait | None) -> None:
+        """Notes the wait to be cancelled; it may be over, or not wanted any more."""
+        if armed is None or armed.is_done:
+            return
+        self._armed = armed
+        if self._ending is not None:
+            self._stop_waiting()
+
+    def _settled(self, outputs: Any) -> None:
+        """The program is done; its results are when a source is."""
+        settle, self._settle = self._settle, None
+        assert settle is not None
+        source = settle(outputs)
+        if source is None or source.query():
+            self._finish(None, outputs)
+            return
+
+        def done(error: Exception | None) -> None:
+            self._armed = None
+            if not self._is_over(error):
+                self._finish(None, outputs)
+
+        def over(error: PumiceError | None) -> None:
+            self._loop.call(lambda ended: done(ended or (None if self._deadline_passed(error) else error)))
+
+        self._hold(arm((source,), False, self._deadline, over))
+
+    def _deadline_passed(self, error: PumiceError | None) -> bool:
+        return (
+            isinstance(error, DeadlineExceededError)
+            and self._deadline is not None
+            and time.monotonic() >= self._deadline
+        )
+
+    def needs_this_thread(self) -> bool:
+        """Whether it cannot go on while the calling thread blocks."""
+        return self._loop.runs_here() or self._context.turns.runs_here()
+
+    # -- the end -------------------------------------------------------------------------------------
+
+    def abort(self, error: PumiceError) -> None:
+        """Ends it with an error, unless it has ended.
+
+        Where it is suspended, all that it holds is released before this returns, and the callback comes on the loop. Where it is in a step that
+        is interrupted in the program's own code; a native function returns first.
+        """
+        with _lock:
+            if self._callback is None or self._ending is not None:
+                return
+            self._ending = error
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        """Releases what a suspended invocation holds, or interrupts its step. Its end comes on the loop."""
+        armed = self._armed
+        cancelled = armed is not None and armed.cancel()
+        idle = try_abort(self._state)
+        if not idle:
+            interrupt_step(self._state)
+        # A loop that has ended may never come to what was scheduled on it.
+        if cancelled or (idle and self._loop.is_closed):
+            self._loop.call(self._resume)
+
+    def cancel(self) -> None:
+        """``abort`` with CancelledError."""
+        self.abort(CancelledError("the invocation was cancelled"))
+
+    def _finish(self, error: Exception | None, outputs: tuple[Any, ...] | None) -> None:
+        with _lock:
+            callback, self._callback = self._callback, None
+        if callback is None:
+            try_abort(self._state)
+            return
+        self._settle = None
+        self._inputs = self._target = None
+        if self._state.context is not None:
+            self._state._clear()
+        self._loop.remove(self)
+        self._context.invocations.discard(self)
+        try:
+            callback(self._loop, error, outputs)
+        except BaseException:
+            self._callback_raised = True
+            raise
+
+
+def async_invoke(
+    loop: Loop,
+    context: Context,
+    function: Function,
+    inputs: Inputs,
+    callback: AsyncCallback,
+    *,
+    policy: InvocationPolicy | None = None,
+    timeout: float | None = None,
+) -> AsyncInvocation:
+    """Invokes a function on a loop and returns at once.
+
+    Args:
+        loop: where its steps run, and the callback.
+        context: that the function is of.
+        function: ``context.lookup`` finds it.
+        inputs: values for its arguments, kept until it begins; do not change the list before.
+        callback: called exactly once, whatever fails, with the loop, the error or ``None``, and the outputs or ``None``. It may come before
+            this returns, must not block, and ends the loop by raising. The error is that of the program, or of the attempt to
+            invoke it: InvalidArgumentError for inputs that do not match, DeadlineExceededError, CancelledError, AbortedError where the loop
+            ended first.
+        policy: how it is ordered among the context's other invocations; ``None`` waits for a turn (in a concurrent context it overlaps).
+        timeout: seconds for everything, the wait for a turn included; ``None`` is for ever.
+
+    Returns:
+        the invocation, to be cancelled.
+
+    Raises:
+        InvalidArgumentError: no loop or context, a callback that cannot be called, a timeout that is no number. There is no callback then.
+    """
+    if not isinstance(loop, Loop):
+        raise InvalidArgumentError(f"loop is a pumice.vm.Loop, got {type(loop).__name__}")
+    if not isinstance(context, Context):
+        raise InvalidArgumentError(f"context is a pumice.vm.Context, got {type(context).__name__}")
+    if not callable(callback):
+        raise InvalidArgumentError(
+            f"callback is called with the loop, the error and the outputs; got {type(callback).__name__}"
+        )
+    check_inputs(inputs)
+    if timeout is not None:
+        timeout_seconds(timeout)
+    invoked = AsyncInvocation(loop, context, function, inputs, policy, timeout, callback)
+    invoked.start()
+    return invoked
+
+
+def check_inputs(inputs: object) -> None:
+    """Raises InvalidArgumentError for a function in the place of values."""
+    # A function is how the runtime makes values when the invocation begins; a caller's is a mistake.
+    if callable(inputs):
+        raise InvalidArgumentError(f"inputs is a sequence of values, got {type(inputs).__name__}")

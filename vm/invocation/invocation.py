@@ -1,0 +1,224 @@
+"""``Invocation``: a function call that is under way or done, to be asked, waited for, awaited, cancelled.
+
+What IREE's ``vm/invocation.h`` declares as the stateful invocation, and does not implement. It runs on a loop (async_invocation.py).
+Thread rule: every method from any thread. The design is in docs/design/invocation.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from typing import Any
+
+from ...awaiting import await_source
+from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
+from ..execution.admission import checked_policy
+from ..execution.context import Context
+from ..execution.deadlines import timeout_seconds
+from ..execution.function import Function
+from ..execution.loop import Loop
+from ..execution.policy import FIFO, InvocationPolicy
+from ..wait.latch import Latch
+from ..wait.source import WaitSource
+from .background import AsyncInvocation, check_inputs
+from .stages import Inputs
+from .state import InvocationObserver, status_of
+
+__all__ = ["Invocation"]
+
+
+class Invocation(Latch):
+    """A function call that is under way or done: to be asked, waited for, awaited, cancelled. ``Invocation.create`` begins one.
+
+    It is a wait source, ready when the invocation has ended in whatever way: native functions of other contexts can wait for it.
+    """
+
+    __slots__ = ("_convert", "_observer", "_outcome", "_outputs", "_run")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._run: AsyncInvocation | None = None
+        self._outputs: tuple[Any, ...] | None = None
+        self._outcome: Exception | None = None
+        self._convert: Callable[[Any], Any] | None = None
+        self._observer: InvocationObserver | None = None
+
+    @classmethod
+    def create(
+        cls,
+        context: Context,
+        function: Function,
+        inputs: Inputs = (),
+        *,
+        policy: InvocationPolicy | None = None,
+        loop: Loop | None = None,
+        timeout: float | None = None,
+    ) -> Invocation:
+        """Begins an invocation.
+
+        Args:
+            context: that the function is of.
+            function: ``context.lookup`` finds it.
+            inputs: values for its arguments. Do not change a list before it begins.
+            policy: how it is ordered among the context's other invocations; ``None`` waits for a turn (in a concurrent context it
+                overlaps).
+            loop: where its steps run; ``None`` is the context's own (``Context.loop``).
+            timeout: seconds for everything, the wait for a turn included; ``None`` is for ever.
+
+        Raises:
+            InvalidArgumentError: no context, function or loop, or a timeout that is no number.
+            FailedPreconditionError: the function is of another context.
+            ClosedError: the context was closed.
+
+        Whatever else there is to say about it, its status says.
+        """
+        check_inputs(inputs)
+        return cls()._start(context, function, inputs, policy, loop, timeout)
+
+    def _start(
+        self,
+        context: Context,
+        function: Function,
+        inputs: Inputs | Callable[[], tuple[Any, ...]],
+        policy: InvocationPolicy | None,
+        loop: Loop | None,
+        timeout: float | None,
+        settle: Callable[[Any], WaitSource | None] | None = None,
+        convert: Callable[[Any], Any] | None = None,
+        observer: InvocationObserver | None = None,
+    ) -> Invocation:
+        """``create``, for the runtime too: ``inputs`` may make the VM's own values when it begins, ``settle`` gives what results have to wait for, ``convert`` makes the caller's of the VM's, ``observer`` is told of its steps."""
+        if not isinstance(context, Context) or not isinstance(function, Function):
+            raise InvalidArgumentError(
+                f"an invocation is of a Function in a Context; got {type(function).__name__} and {type(context).__name__}"
+            )
+        if function.context is not context:
+            raise FailedPreconditionError(f"{function.full_name} is a function of another context")
+        if loop is not None and not isinstance(loop, Loop):
+            raise InvalidArgumentError(f"loop is a pumice.vm.Loop, got {type(loop).__name__}")
+        checked_policy(policy, context, FIFO)
+        if timeout is not None:
+            timeout_seconds(timeout)
+        context.check_open()
+        self._convert = convert
+        self._observer = observer
+        run = AsyncInvocation(
+            loop or context.loop, context, function, inputs, policy, timeout, self._ended, settle, observer
+        )
+        self._run = run
+        run.start()
+        return self
+
+    def _ended(self, loop: Loop, error: Exception | None, outputs: tuple[Any, ...] | None) -> None:
+        if error is None and self._convert is not None:
+            try:
+                outputs = self._convert(outputs)
+            except Exception as raised:
+                error, outputs = raised, None
+        self._outputs = outputs if error is None else None
+        self._outcome = error
+        self._run = self._convert = None
+        observer, self._observer = self._observer, None
+        if observer is not None:
+            observer.ended(error)
+        self.settle()
+
+    # -- what became of it ---------------------------------------------------------------------------
+
+    def query_status(self) -> StatusCode:
+        """OK, DEFERRED while it is not done, CANCELLED, ABORTED where its loop ended first, or the code of its error."""
+        if not self.is_settled:
+            return StatusCode.DEFERRED
+        return StatusCode.OK if self._outcome is None else status_of(self._outcome)
+
+    @property
+    def outputs(self) -> Any:
+        """Its results, one for each that the function declares; ``None`` while it is not done, and if it failed."""
+        return self._outputs
+
+    @property
+    def error(self) -> Exception | None:
+        """What it failed with; ``None`` while it is not done, and if it did not fail."""
+        return self._outcome
+
+    def done(self) -> bool:
+        """Whether it has ended, in whatever way."""
+        return self.is_settled
+
+    def wait_until(self, deadline: float | None = None) -> None:
+        """Blocks until it is done, in whatever way.
+
+        Raises:
+            FailedPreconditionError: in the thread that it needs to go on: that of its loop, or one that runs a function of its context.
+            DeadlineExceededError: the deadline passed first.
+        """
+        run = self._run
+        if run is not None and not self.is_settled and run.needs_this_thread():
+            raise FailedPreconditionError(
+                "waiting for an invocation in the thread that it runs in would never end; await it, or use add_done_callback"
+            )
+        super().wait_until(deadline)
+
+    def wait(self, deadline: float | None = None) -> StatusCode:
+        """Blocks until it is done.
+
+        Args:
+            deadline: ``time.monotonic()`` seconds; ``None`` is for ever.
+
+        Returns:
+            ``query_status()``; or DEADLINE_EXCEEDED where the deadline passed first, which does it no harm: ``done()`` tells that from its
+            own failure.
+        """
+        try:
+            self.wait_until(deadline)
+        except DeadlineExceededError:
+            return StatusCode.DEADLINE_EXCEEDED
+        return self.query_status()
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Its results, once it is done.
+
+        Args:
+            timeout: seconds to wait; ``None`` is for ever.
+
+        Raises:
+            DeadlineExceededError: it was not done in time, and goes on; or its own timeout passed.
+            CancelledError: it was cancelled.
+            AbortedError: the loop that it ran on ended.
+            PumiceError: what the program failed with; or a native function's own exception.
+        """
+        self.wait_until(None if timeout is None else time.monotonic() + timeout_seconds(timeout))
+        return self._result()
+
+    def _result(self) -> Any:
+        error = self._outcome
+        if error is not None:
+            raise error.again() if isinstance(error, PumiceError) else error
+        return self._outputs
+
+    def cancel(self) -> None:
+        """Asks for its end: nothing if it is done; at once where it waits; behind the step that it is in otherwise, which may be its last.
+
+        Work of its on a device is not recalled; what that uses is kept until it is done, and released then.
+        """
+        run = self._run
+        if run is not None:
+            run.cancel()
+
+    def add_done_callback(self, callback: Callable[[Invocation], None]) -> None:
+        """Calls ``callback(invocation)`` once it is done: on its loop, or at once if it is. It must not block."""
+        if not callable(callback):
+            raise InvalidArgumentError(f"callback is called with the invocation, got {type(callback).__name__}")
+        self.notify(lambda _: callback(self))
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        """Waits for it and gives its results; if the waiting task is cancelled, so is the invocation."""
+        try:
+            yield from await_source(self)
+        finally:
+            if not self.is_settled:
+                self.cancel()
+        return self._result()
+
+    def __repr__(self) -> str:
+        return f"<Invocation, {self.query_status().name}>"

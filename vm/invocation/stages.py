@@ -1,0 +1,306 @@
+"""Invocations, step by step: what IREE's ``vm/invocation.h`` declares, call by call.
+
+Synchronous::
+
+    outputs = invoke(context, function, inputs)
+
+Staged, for schedulers that have better things to do than to block::
+
+    state = InvokeState()
+    status = begin_invoke(state, context, function, inputs)
+    while status is StatusCode.DEFERRED:
+        if state.wait_frame is not None:
+            wait_invoke(state)              # or wait_invoke_async, or a wait of your own
+        status = resume_invoke(state)
+    result = end_invoke(state)              # .status, .outputs, .error; result.unwrap()
+
+The calls return or raise what became of *the call*; what became of the invocation is in ``end_invoke``'s result: a program that fails is an
+invocation that ended. A call out of order, or made while another one is under way on the same state, raises FailedPreconditionError and
+changes nothing.
+
+Ownership: the state owns the invocation's stack and everything on it, from ``begin_invoke`` to ``end_invoke`` or ``abort_invoke``; inputs are
+captured when it begins, and the list they came in is the caller's again. A state that is dropped is aborted. Thread rule: any thread, one at a
+time (checked).
+
+The header's sentences, one by one, are in docs/design/invocation.md.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, MutableSequence
+from typing import Any, TypeAlias
+
+from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
+from ..execution.admission import checked_policy
+from ..execution.context import Context
+from ..execution.deadlines import deadlines, timeout_seconds, wait_for
+from ..execution.function import Function
+from ..execution.policy import REFUSE, InvocationPolicy
+from ..execution.watchdog import Interrupted
+from ..types.list import VmList
+from ..wait.armed import ArmedWait, arm_frame
+from ..wait.frame import WaitFrame
+from .marshalling import append_outputs, marshal_inputs, outputs_of
+from .state import DONE, IDLE, SUSPENDED, Exclusive, InvokeResult, InvokeState, begin, status_of, step
+
+__all__ = [
+    "Inputs",
+    "abort_invoke",
+    "begin_invoke",
+    "end_invoke",
+    "invoke",
+    "resume_invoke",
+    "wait_invoke",
+    "wait_invoke_async",
+]
+
+Inputs: TypeAlias = "Iterable[Any] | VmList"
+"""Values for a function's arguments: ints, floats, references, a tuple of tuples for a repeated one; or a ``VmList`` of them."""
+
+
+# -- synchronous ---------------------------------------------------------------------------------------
+
+
+def invoke(
+    context: Context,
+    function: Function,
+    inputs: Inputs = (),
+    outputs: MutableSequence[Any] | VmList | None = None,
+    *,
+    policy: InvocationPolicy | None = None,
+    timeout: float | None = None,
+) -> tuple[Any, ...]:
+    """Calls a function and waits until it is done; it may block on whatever the program waits for.
+
+    Args:
+        context: that the function is of.
+        function: ``context.lookup`` finds it.
+        inputs: values for its arguments; the list remains the caller's.
+        outputs: a list that results are appended to.
+        policy: how it is ordered among the context's other invocations; ``None`` fails where it would have to wait for a turn (in a
+            concurrent context it overlaps).
+        timeout: seconds for everything, the wait for a turn included; ``None`` is for ever.
+
+    Returns:
+        the results, one for each that the function declares.
+
+    Raises:
+        InvalidArgumentError: inputs that do not match the calling convention; the message says which.
+        FailedPreconditionError: the function is of another context, or the context is in use and the policy does not wait.
+        DeadlineExceededError: the time passed; everything of the invocation is released.
+        PumiceError: what the program failed with, located.
+    """
+    values = checked_call(context, function, inputs)
+    if policy is None or context.is_running_here():
+        results = outputs_of(function, context.invoke(function, values, timeout=timeout))
+    else:
+        results = _invoke_in_turn(context, function, values, policy, timeout)
+    if outputs is not None:
+        append_outputs(outputs, function.convention.results, results)
+    return results
+
+
+def _invoke_in_turn(
+    context: Context,
+    function: Function,
+    values: tuple[Any, ...],
+    policy: InvocationPolicy,
+    timeout: float | None,
+) -> tuple[Any, ...]:
+    own = math.inf if timeout is None else time.monotonic() + timeout_seconds(timeout)
+    # An invocation made by a native function ends by the deadline of what called that.
+    outer = deadlines.get(threading.get_ident(), math.inf)
+    deadline = None if own == outer == math.inf else min(own, outer)
+    state = InvokeState()
+    try:
+        status = begin(state, context, function, values, checked_policy(policy, context, REFUSE), deadline)
+        while status is StatusCode.DEFERRED:
+            frame, stack = state.wait_frame, state._stack
+            if frame is not None and stack is not None:
+                wait_for(stack, frame, deadline)
+                if not frame.done:
+                    raise Interrupted
+            status = step(state, deadline)
+        return end_invoke(state).unwrap()
+    except Interrupted:
+        if timeout is None or time.monotonic() >= outer:
+            raise
+        raise DeadlineExceededError(
+            f"{function.full_name} was not done within its timeout of {timeout:g} s; everything of the call was released"
+        ) from None
+    finally:
+        abort_invoke(state)
+
+
+# -- staged --------------------------------------------------------------------------------------------
+
+
+def begin_invoke(
+    state: InvokeState,
+    context: Context,
+    function: Function,
+    inputs: Inputs = (),
+    *,
+    policy: InvocationPolicy | None = None,
+) -> StatusCode:
+    """Begins an invocation and runs it until it ends or has to wait.
+
+    Args:
+        state: without an invocation; from here on it holds this one, and ``end_invoke`` or ``abort_invoke`` must follow.
+        context: that the function is of.
+        function: ``context.lookup`` finds it.
+        inputs: values for its arguments. They are captured: the list can be used again at once.
+        policy: how it is ordered among the context's other invocations. One that waits for its turn is DEFERRED, with a wait frame like any
+            other; ``None`` fails instead (in a concurrent context it overlaps).
+
+    Returns:
+        OK: it ended, well or not: ``end_invoke`` says which. DEFERRED: ``resume_invoke`` must follow, after the wait if there is a
+        ``wait_frame``.
+
+    Raises:
+        FailedPreconditionError: the state has an invocation already; the function is of another context; the context is in use and
+            the policy does not wait. Nothing has begun then.
+        InvalidArgumentError: inputs that do not match the calling convention. Nothing has begun then.
+        ClosedError: the context was closed.
+    """
+    values = checked_call(context, function, inputs)
+    return begin(state, context, function, values, checked_policy(policy, context, REFUSE), None)
+
+
+def checked_call(context: Context, function: Function, inputs: Inputs) -> tuple[Any, ...]:
+    """The VM's values of inputs, where all three fit each other; as ``begin_invoke`` says."""
+    if not isinstance(context, Context):
+        raise InvalidArgumentError(f"expected a Context, got {type(context).__name__}")
+    if not isinstance(function, Function):
+        raise InvalidArgumentError(f"expected a Function, as context.lookup gives, got {type(function).__name__}")
+    if function.context is not context:
+        raise FailedPreconditionError(f"{function.full_name} is a function of another context")
+    return marshal_inputs(function, inputs)
+
+
+def resume_invoke(state: InvokeState) -> StatusCode:
+    """Runs an invocation on that was DEFERRED.
+
+    Returns:
+        OK: it ended, well or not. DEFERRED: as from ``begin_invoke``.
+
+    Raises:
+        FailedPreconditionError: it is not suspended, or its wait was not performed.
+    """
+    return step(state, None)
+
+
+def wait_invoke(state: InvokeState, wait_frame: WaitFrame | None = None, deadline: float | None = None) -> StatusCode:
+    """Performs the wait of a suspended invocation, in the calling thread.
+
+    Args:
+        state: suspended, with a wait frame.
+        wait_frame: the state's; ``None`` takes that.
+        deadline: ``time.monotonic()`` seconds; together with the frame's own, the earlier one counts.
+
+    Returns:
+        OK: the wait was performed. What it came to is on the frame, ``None``, a source's failure or DeadlineExceededError, and for the
+        program to see when it is resumed.
+
+    Raises:
+        FailedPreconditionError: the invocation is not suspended in a wait, or in another one.
+        InvalidArgumentError: something that the program waits for is no wait source.
+    """
+    with Exclusive(state, "wait_invoke", SUSPENDED):
+        frame = _frame_of(state, wait_frame, "wait_invoke")
+        if frame.done:
+            return StatusCode.OK
+        stack = state._stack
+        assert stack is not None
+        wait_for(stack, frame, deadline)
+        if not frame.done:
+            frame.complete(DeadlineExceededError("the deadline given to wait_invoke passed before the wait was over"))
+        return StatusCode.OK
+
+
+def wait_invoke_async(
+    state: InvokeState,
+    wait_frame: WaitFrame | None,
+    deadline: float | None,
+    callback: Callable[[PumiceError | None], None],
+) -> ArmedWait:
+    """Performs the wait of a suspended invocation without a thread.
+
+    Args:
+        state: suspended, with a wait frame.
+        wait_frame: the state's; ``None`` takes that.
+        deadline: ``time.monotonic()`` seconds; together with the frame's own, the earlier one counts.
+        callback: called once, with what is then on the frame: ``None``, a source's failure or DeadlineExceededError. It may come before this
+            returns; otherwise it comes in the thread of whoever is ready. It must not block; ``resume_invoke`` may run for long, and
+            belongs into another thread.
+
+    Returns:
+        the wait, to be cancelled: then the callback does not come, and the frame can be waited for again.
+
+    Raises:
+        FailedPreconditionError: the invocation is not suspended in a wait, or in another one.
+        InvalidArgumentError: something that the program waits for is no wait source, or ``callback`` cannot be called. The callback does
+            not come then.
+    """
+    if not callable(callback):
+        raise InvalidArgumentError(f"callback is called with None or an error; got {type(callback).__name__}")
+    with Exclusive(state, "wait_invoke_async", SUSPENDED):
+        frame = _frame_of(state, wait_frame, "wait_invoke_async")
+    if frame.done:
+        armed = ArmedWait(1, False, callback)
+        armed.ready(frame.error)
+        return armed
+    return arm_frame(frame, deadline, callback)
+
+
+def _frame_of(state: InvokeState, wait_frame: WaitFrame | None, call: str) -> WaitFrame:
+    frame = state.wait_frame
+    if frame is None:
+        raise FailedPreconditionError(f"{call}: the invocation yielded and waits for nothing; resume it")
+    if wait_frame is not None and wait_frame is not frame:
+        raise FailedPreconditionError(f"{call}: the wait frame is not the one on top of this invocation's stack")
+    return frame
+
+
+def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None = None) -> InvokeResult:
+    """Ends the sequence and gives the result; the state can be used again.
+
+    Args:
+        state: of an invocation that has ended.
+        outputs: a list that results are appended to.
+
+    Returns:
+        what became of the invocation, which is the caller's.
+
+    Raises:
+        FailedPreconditionError: it is suspended, or there is none.
+        InvalidArgumentError: results that ``outputs`` does not take; the result is still there to be asked for.
+    """
+    with Exclusive(state, "end_invoke", DONE):
+        stack, function, error = state._stack, state._function, state._error
+        assert stack is not None and function is not None
+        if error is None:
+            results = outputs_of(function, stack.results)
+            if outputs is not None:
+                append_outputs(outputs, function.convention.results, results)
+            result = InvokeResult(StatusCode.OK, results, None)
+        else:
+            result = InvokeResult(status_of(error), None, error)
+        stack.results = None
+        state._clear()
+        return result
+
+
+def abort_invoke(state: InvokeState) -> None:
+    """Drops an invocation, wherever it is, and everything it holds; the state can be used again. Idempotent.
+
+    The program is not told: it is gone. To have it end in an orderly way, fail what it waits for.
+
+    Raises:
+        FailedPreconditionError: a step is under way in another thread.
+    """
+    with Exclusive(state, "abort_invoke", IDLE, SUSPENDED, DONE):
+        state._clear()

@@ -1,0 +1,79 @@
+"""Native functions that are coroutines: ``async def``, with ``await`` where they wait.
+
+::
+
+    @module.function("read", "0i_i")
+    async def read(descriptor: int) -> int:
+        await FileReady(descriptor)
+        return os.read(descriptor, 1)[0]
+
+Each ``await`` on a wait source suspends the invocation, as a ``Wait`` that was returned does, and on resumption the coroutine goes on behind it, or
+gets the source's failure raised there. What is aborted is closed: its ``finally`` blocks run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ...awaiting import driving
+from ...status import FailedPreconditionError, PumiceError
+from ..wait.frame import Wait
+
+__all__ = ["advance", "driven"]
+
+
+def driven(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
+    """A function that runs a coroutine function's coroutines, and takes their results as they are."""
+
+    def call(*arguments: Any) -> Any:
+        return advance(function(*arguments), _as_it_is)
+
+    return call
+
+
+def _as_it_is(result: Any) -> Any:
+    return result
+
+
+def advance(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], error: PumiceError | None = None) -> Any:
+    """Runs a coroutine to its next ``await`` or its end.
+
+    Args:
+        coroutine: suspended, or not begun.
+        finish: called with what it returns.
+        error: raised in it where it waits.
+
+    Returns:
+        a Wait, or what ``finish`` makes of the result.
+
+    Raises:
+        BaseException: what the coroutine raised.
+    """
+    driving.depth += 1
+    try:
+        source = coroutine.send(None) if error is None else coroutine.throw(error)
+    except StopIteration as end:
+        result = end.value
+    else:
+        return _wait(coroutine, finish, source)
+    finally:
+        driving.depth -= 1
+    return finish(result)
+
+
+def _wait(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], source: Any) -> Any:
+    if isinstance(source, Wait):  # ``await`` on something that makes its own
+        return Wait(
+            source.sources,
+            any=source.any,
+            deadline=source.deadline,
+            resume=lambda error: advance(coroutine, finish, error),
+        )
+    if source is None or getattr(source, "_asyncio_future_blocking", None) is not None:
+        # asyncio.sleep(0), or a bare asyncio future, neither of which is awaited outside of asyncio's tasks.
+        coroutine.close()
+        raise FailedPreconditionError(
+            "a native coroutine awaited something of asyncio's; await pumice.AsyncioSource(task), or another wait source"
+        )
+    return Wait((source,), resume=lambda error: advance(coroutine, finish, error))

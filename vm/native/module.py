@@ -1,0 +1,229 @@
+"""Modules written in Python: functions with a name and a calling convention, and state for each context.
+
+Two styles. Functions::
+
+    module = NativeModule("mymath")
+
+    @module.function("add", "0ii_i")
+    def add(a: int, b: int) -> int:
+        return a + b
+
+and classes, whose instances are the state of one context each::
+
+    class Counter:
+        def __init__(self) -> None:
+            self.count = 0
+
+        @export("next", "0v_i")
+        def next(self) -> int:
+            self.count += 1
+            return self.count
+
+    module = NativeModule("counter", state=Counter)
+
+Arguments come positionally by the calling convention: ``i`` and ``I`` as signed ints, ``f`` and ``F`` as floats, ``r`` as an object
+or ``None``; a repeated tuple such as ``CiD`` is one tuple of scalars, ``CirD`` one tuple of tuples. A function returns ``None``
+for no results, the value for one, a tuple for several; or a ``Wait``, which suspends the invocation until its sources are ready.
+
+One name may be exported with several calling conventions: an import gets the one it declares.
+
+A state with a ``close`` method has it called when its context is closed, one with ``trim`` when its session is trimmed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from ...status import AlreadyExistsError, InvalidArgumentError
+from ..bytecode.calling_convention import CallingConvention
+
+__all__ = ["NativeExport", "NativeModule", "export"]
+
+_MARK: Final = "__pumice_exports__"
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def export(name: str, *conventions: str) -> Callable[[_F], _F]:
+    """Marks a method as the export ``name`` with these calling conventions; may be stacked.
+
+    Raises:
+        InvalidArgumentError: no calling convention, or one that is malformed.
+    """
+    _check_name(name, "an export")
+    if not conventions:
+        raise InvalidArgumentError(f"export {name!r} needs a calling convention, such as '0ii_i'")
+    parsed = [_parse(text, name) for text in conventions]
+
+    def mark(function: _F) -> _F:
+        marks: list[tuple[str, CallingConvention]] = getattr(function, _MARK, [])
+        setattr(function, _MARK, [*((name, convention) for convention in parsed), *marks])
+        return function
+
+    return mark
+
+
+class NativeExport:
+    """One exported function: its name, its calling convention, and where it is found.
+
+    Attributes:
+        name: without the module's.
+        convention: parsed calling convention.
+        attribute: the method's name on the state, or ``None`` for a plain function.
+        function: the plain function, or ``None`` for a method.
+        trusted: whether its results are taken as they are; others are checked against the convention.
+    """
+
+    __slots__ = ("attribute", "convention", "function", "name", "trusted")
+
+    def __init__(
+        self,
+        name: str,
+        convention: CallingConvention,
+        *,
+        attribute: str | None = None,
+        function: Callable[..., Any] | None = None,
+        trusted: bool = False,
+    ) -> None:
+        self.name = name
+        self.convention = convention
+        self.attribute = attribute
+        self.function = function
+        self.trusted = trusted
+
+    def bind(self, state: object) -> Callable[..., Any]:
+        """What to call for a context with this state."""
+        if self.attribute is not None:
+            bound: Callable[..., Any] = getattr(state, self.attribute)
+            return bound
+        assert self.function is not None
+        return self.function
+
+
+class NativeModule:
+    """A module of Python functions, each with a name and a calling convention.
+
+    ``@module.function("add", "0ii_i")`` exports a function of two i32 that returns one. Calling conventions are ``0``, the arguments, ``_``
+    and the results: ``i`` i32, ``I`` i64, ``f`` f32, ``F`` f64, ``r`` a reference or ``None``, ``v`` alone for none, ``C…D`` a tuple that is
+    repeated. A function returns ``None``, a value, a tuple of several, or a ``Wait``, which suspends the call. With ``state`` the
+    exports are the methods of a class that are marked ``@export(name, convention)``, one instance a context.
+
+    Thread rule: add functions before the first context uses it; read-only afterwards. The functions of one context are called by
+    one thread at a time unless the context is concurrent.
+
+    Args:
+        name: what imports call it.
+        version: what ``minimum_version`` of dependencies is compared with.
+        state: makes the state of one context; its class's marked methods are the exports.
+        trusted: whether functions and results are taken unchecked, for modules whose tests hold them to their conventions.
+
+    Raises:
+        InvalidArgumentError: no name, or a state that is no class or functools.partial of one; or as ``function``.
+    """
+
+    def __init__(
+        self, name: str, *, version: int = 0, state: Callable[[], object] | None = None, trusted: bool = False
+    ) -> None:
+        _check_name(name, "a module")
+        self.name = name
+        self.version = version
+        self._state = state
+        self._trusted = trusted
+        self._exports: dict[str, list[NativeExport]] = {}
+        if isinstance(state, type):
+            self._collect(state)
+        elif state is not None:
+            owner: object = getattr(state, "func", None)  # functools.partial of a class
+            if not isinstance(owner, type):
+                raise InvalidArgumentError(
+                    f"module {name!r}: state must be a class, or functools.partial of one, got {type(state).__name__}"
+                )
+            self._collect(owner)
+
+    def _collect(self, owner: type) -> None:
+        for attribute in dir(owner):
+            # A subclass that overrides a method need not say again what it is exported as.
+            for base in owner.__mro__:
+                marks = getattr(base.__dict__.get(attribute), _MARK, None)
+                if marks is not None:
+                    break
+            else:
+                continue
+            for name, convention in marks:
+                if not self._trusted:
+                    _check_parameters(getattr(owner, attribute), name, convention, bound=True)
+                self._add(NativeExport(name, convention, attribute=attribute, trusted=self._trusted))
+
+    def _add(self, entry: NativeExport) -> None:
+        overloads = self._exports.setdefault(entry.name, [])
+        if any(entry.convention == other.convention for other in overloads):
+            raise AlreadyExistsError(f"module {self.name!r} already exports {entry.name} with {entry.convention.text}")
+        overloads.append(entry)
+
+    def function(self, name: str, convention: str) -> Callable[[_F], _F]:
+        """Exports the decorated function as ``name``.
+
+        Raises:
+            InvalidArgumentError: a malformed calling convention, or a function that cannot be called with that many arguments.
+            AlreadyExistsError: the name has this convention already.
+        """
+        _check_name(name, "an export")
+        parsed = _parse(convention, name)
+
+        def add(function: _F) -> _F:
+            if not callable(function):
+                raise InvalidArgumentError(f"export {name!r} is a function, got {type(function).__name__}")
+            if not self._trusted:
+                _check_parameters(function, name, parsed, bound=False)
+            self._add(NativeExport(name, parsed, function=function, trusted=self._trusted))
+            return function
+
+        return add
+
+    @property
+    def exports(self) -> Mapping[str, tuple[NativeExport, ...]]:
+        """The exports by name, each with its overloads."""
+        return {name: tuple(overloads) for name, overloads in self._exports.items()}
+
+    def find_export(self, name: str) -> tuple[NativeExport, ...]:
+        """The overloads of a name; empty if there is none."""
+        return tuple(self._exports.get(name, ()))
+
+    def new_state(self) -> object:
+        """The state of one context."""
+        return None if self._state is None else self._state()
+
+    def __repr__(self) -> str:
+        return f"<NativeModule {self.name} {self.version}, {len(self._exports)} exports>"
+
+
+def _check_name(name: object, what: str) -> None:
+    if not isinstance(name, str) or not name:
+        raise InvalidArgumentError(f"{what} needs a name, a str, got {name!r}")
+
+
+def _parse(convention: object, name: str) -> CallingConvention:
+    if not isinstance(convention, str):
+        raise InvalidArgumentError(
+            f"export {name!r}: a calling convention is a str such as '0ii_i', got {convention!r}"
+        )
+    return CallingConvention.parse(convention)
+
+
+def _check_parameters(
+    function: Callable[..., object], name: str, convention: CallingConvention, *, bound: bool
+) -> None:
+    """Refuses what Python could not call, when it is written and not when a program gets there."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # many built-in functions have none
+        return
+    count = len(convention.arguments)
+    try:
+        signature.bind(*[None] * (count + bound))
+    except TypeError as error:
+        raise InvalidArgumentError(
+            f"export {name!r} passes {count} argument{'s' if count != 1 else ''} by its convention {convention.text!r}, which "
+            f"{getattr(function, '__name__', 'the function')}{signature} does not take: {error}"
+        ) from None

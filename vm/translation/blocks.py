@@ -1,0 +1,355 @@
+"""Writes the nodes of a function's graph: the instructions of a block, its terminator, and the branches that leave it.
+
+Node 0 of the graph is where the variant starts; node n + 1 is block n. Where a branch goes to is written inside it (*inline*), or is a
+*label* behind the statement; which, and how a label is gone to, structure_writer.py knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from ..bytecode.decoder import Instruction
+from .analysis import FunctionAnalysis
+from .basic_block import Block, Edge, Variable
+from .call_writer import Callees
+from .control_flow import Graph
+from .flow import Flow
+from .parallel_copy import CopyWriter
+from .values import Fact, Text
+
+__all__ = ["Group", "LoopNode", "NodeWriter"]
+
+_MOST_ARMS: Final = 6  # of a table that is asked one after another
+
+Group: TypeAlias = tuple[int, ...]
+"""The labels that falling off the end of a statement goes to, in order."""
+
+LoopNode: TypeAlias = "tuple[int, Group] | None"
+"""A loop's header, and the labels behind it that a ``break`` goes to."""
+
+
+class NodeWriter(CopyWriter):
+    """See the top of this file.
+
+    Args:
+        analysis, constants, typed_globals, callees: as of the layers below.
+        flow: of the function.
+        entry: where the variant starts.
+    """
+
+    def __init__(
+        self,
+        analysis: FunctionAnalysis,
+        constants: dict[Variable, str],
+        typed_globals: frozenset[int],
+        callees: Callees,
+        flow: Flow,
+        entry: int,
+    ) -> None:
+        super().__init__(analysis, constants, typed_globals, callees)
+        self.entry = entry
+        self.flow = flow
+        self._root: Block | None = None
+        self._root_edges: Sequence[Edge]
+        if entry == 0:
+            self._root_edges = [Edge(0, ())]
+        else:
+            block = analysis.block_of(entry - 1)
+            self._root_edges = block.edges  # of a yield or a yieldable call
+            if entry < block.end:
+                self._root = block
+                if self._cut(block, entry) is not None or block.index in flow.failing:
+                    self._root_edges = []
+        self.graph = Graph(self._successors)
+
+    def _successors(self, node: int) -> Sequence[int]:
+        return [edge.target + 1 for edge in (self.flow.edges[node - 1] if node else self._root_edges)]
+
+    def _cut(self, block: Block, start: int) -> int | None:
+        """The first instruction from ``start`` on that gives way for certain."""
+        return next((index for index in self.flow.cuts.get(block.index, ()) if index >= start), None)
+
+    # -- for the layer above -------------------------------------------------------------------------
+
+    def is_inline(self, target: int) -> bool:
+        """Whether a branch to a node is where the node is written."""
+        raise NotImplementedError
+
+    def falls(self, edge: Edge, group: Group) -> bool:
+        """Whether control may come out behind the statement that a branch is in."""
+        raise NotImplementedError
+
+    def jump(self, target: int, group: Group, loop: LoopNode) -> None:
+        """Goes to a label."""
+        raise NotImplementedError
+
+    def write_inline(self, node: int, group: Group, loop: LoopNode) -> None:
+        """Writes a node, and all that is written with it, inside a branch."""
+        raise NotImplementedError
+
+    # -- nodes ---------------------------------------------------------------------------------------
+
+    def node(
+        self, node: int, group: Group, loop: LoopNode, outside: tuple[Group, LoopNode] | None = None
+    ) -> int | None:
+        """Writes a node; returns the node to go on with at the same level, if there is one."""
+        if node == 0:
+            self._enter()
+            if self._root is None:
+                return self._leave(self._root_edges[0], group, loop)
+            block, start = self._root, self.entry
+        else:
+            block = self.analysis.blocks[node - 1]
+            start = block.start
+        cut = self._cut(block, start)
+        end = block.end if cut is None else cut + 1
+        self.begin(block, start, end)
+        for index in range(start, end - 1):
+            mnemonic = self.analysis.instructions[index].operation.mnemonic
+            if mnemonic.startswith("call"):
+                self.call(block, index)
+            elif mnemonic != "block":
+                self.operation(index)
+        if cut is not None:
+            self.call(block, cut)
+            return None
+        terminator = self.analysis.instructions[block.end - 1]
+        self.pc = terminator.pc
+        return self._terminate(node, block, terminator, group, loop, outside)
+
+    def _enter(self) -> None:
+        """Takes the results of the call that this variant continues behind."""
+        if self.entry == 0:
+            if not self.raw:
+                self.state = self.analysis.kinds_before(self.analysis.blocks[0], 0)
+            return
+        index = self.entry - 1
+        self.pc = self.analysis.instructions[index].pc
+        block = self.analysis.block_of(index)
+        writes = self.analysis.operands[index].writes
+        if not self.raw:
+            self.state = self.analysis.kinds_before(block, index)
+        if self.analysis.instructions[index].operation.mnemonic.startswith("call"):
+            self.results("a", writes)
+        self.note_writes(writes)
+
+    def _arm(self, edge: Edge, group: Group, loop: LoopNode, fact: Fact | None = None, *, holds: bool = True) -> None:
+        """Writes the copies of a branch and what it leads to, as a suite."""
+        saved = (self.state, self.waiting, self._readers, self.local_constants, self.uses, dict(self.bounds), self.pc)
+        count = len(self.lines)
+        self.indent += 1
+        self.learn(fact, holds=holds)
+        following = self._leave(edge, group, loop)
+        if following is not None:
+            self.write_inline(following, group, loop)
+        if len(self.lines) == count:
+            self.line("pass")
+        self.indent -= 1
+        (
+            self.state,
+            self.waiting,
+            self._readers,
+            self.local_constants,
+            self.uses,
+            self.bounds,
+            self.pc,
+        ) = saved
+
+    def _leave(self, edge: Edge, group: Group, loop: LoopNode) -> int | None:
+        """Goes along an edge; returns its target if that is to be written here."""
+        self.copy(edge)
+        target = edge.target + 1
+        if self.is_inline(target):
+            return target
+        self.jump(target, group, loop)
+        return None
+
+    # -- terminators ---------------------------------------------------------------------------------
+
+    def _terminate(
+        self,
+        node: int,
+        block: Block,
+        terminator: Instruction,
+        group: Group,
+        loop: LoopNode,
+        outside: tuple[Group, LoopNode] | None,
+    ) -> int | None:
+        mnemonic = terminator.operation.mnemonic
+        index = block.end - 1
+        reads = self.analysis.operands[index].reads
+        edges = block.edges
+        if mnemonic == "cond_br":
+            test = self._settled(block, reads[0])
+            if (
+                outside is not None
+                and edges[0].target != edges[1].target
+                and self.lines[-1].endswith("while True:")
+                and self._while(node, test, edges, group, loop, outside)
+            ):
+                return None
+            return self._branch(test, edges[0], edges[1], group, loop)
+        if mnemonic == "br_table":
+            test = self._settled(block, reads[0])
+            return self._table(test, edges, group, loop)
+        if mnemonic == "return":
+            texts = self.listed(index, terminator)
+            self.line(f"return {', '.join(texts) if texts else None}")
+            return None
+        if mnemonic == "fail":
+            return self._fail(block, terminator, group, loop)
+        if mnemonic == "yield":
+            self.settle(block)
+            self.suspend(block, index, "YIELD", live=block.live_out)
+            return None
+        if mnemonic.startswith("call"):
+            self.call(block, index)
+            self.settle(block)
+            return self._leave(edges[0], group, loop)
+        if mnemonic == "break":
+            self._break(block, None)
+        elif mnemonic == "cond_break":
+            self._break(block, reads[0])
+        keep: set[str] = set()
+        if not self.raw:
+            keep = {f"{self.state.get(source)}{source}" for source in edges[0].values.values()}
+        self.settle(block, keep & self.waiting.keys())
+        return self._leave(edges[0], group, loop)
+
+    def _settled(self, block: Block, variable: Variable) -> Text:
+        """The condition at a block's end, once all that is live behind it is stored."""
+        text = self.condition(variable)
+        if not text.condition and text.fact is None and not text.depth and text.reads and not self.raw:
+            text.fact = ("ne", text.text, 0, "i")
+        self.settle(block)
+        return text
+
+    def _branch(self, test: Text, yes: Edge, no: Edge, group: Group, loop: LoopNode) -> int | None:
+        text, fact, holds = test.text, test.fact, True
+        yes_falls, no_falls = self.falls(yes, group), self.falls(no, group)
+        if yes_falls and not no_falls:
+            text, yes, no, holds = _negated(test), no, yes, False
+            yes_falls, no_falls = no_falls, yes_falls
+        if fact is not None and not isinstance(fact[1], int) and yes.target == no.target:
+            fact = None
+        self.line(f"if {text}:")
+        self._arm(yes, group, loop, fact, holds=holds)
+        if not yes_falls:
+            self.learn(fact, holds=not holds)
+            return self._leave(no, group, loop)
+        self.line("else:")
+        self._arm(no, group, loop, fact, holds=not holds)
+        return None
+
+    def _while(
+        self,
+        header: int,
+        test: Text,
+        edges: Sequence[Edge],
+        group: Group,
+        loop: LoopNode,
+        outside: tuple[Group, LoopNode],
+    ) -> bool:
+        """Writes a loop whose header does nothing but ask whether to go on, if it is such; its ``while True:`` is the last line."""
+        loops = self.graph.loops
+        inside = [header in loops[edge.target + 1] for edge in edges]
+        if inside[0] == inside[1]:
+            return False
+        stay, leave = (edges[0], edges[1]) if inside[0] else (edges[1], edges[0])
+        text = test.text if inside[0] else _negated(test)
+        self.indent -= 1
+        self.lines.pop()
+        self.pcs.pop()
+        self.line(f"while {text}:")
+        self._arm(stay, group, loop, test.fact, holds=inside[0])
+        outer_group, outer_loop = outside
+        count = len(self.lines)
+        self.line("else:")
+        self._arm(leave, outer_group, outer_loop, test.fact, holds=inside[1])
+        if self.lines[count + 1].lstrip() == "pass":
+            del self.lines[count:], self.pcs[count:]
+        self.indent += 1
+        return True
+
+    def _table(self, test: Text, edges: Sequence[Edge], group: Group, loop: LoopNode) -> int | None:
+        default, *cases = edges
+        if not cases:
+            return self._leave(default, group, loop)
+        # Neighbours that go to the same place are asked for together.
+        spans: list[tuple[int, int, Edge]] = []
+        for position, edge in enumerate(cases):
+            if spans and _same(spans[-1][2], edge):
+                spans[-1] = (spans[-1][0], position + 1, edge)
+            else:
+                spans.append((position, position + 1, edge))
+        self.line(f"k = {test.as_number().text}")
+        if len(spans) <= _MOST_ARMS:
+            for position, (first, end, edge) in enumerate(spans):
+                text = f"k == {first}" if end == first + 1 else f"{first} <= k < {end}"
+                self.line(f"{'elif' if position else 'if'} {text}:")
+                self._arm(edge, group, loop)
+            self.line("else:")
+            self._arm(default, group, loop)
+            return None
+        self.line(f"if 0 <= k < {len(cases)}:")
+        self.indent += 1
+        self._table_search(spans, group, loop)
+        self.indent -= 1
+        self.line("else:")
+        self._arm(default, group, loop)
+        return None
+
+    def _table_search(self, spans: Sequence[tuple[int, int, Edge]], group: Group, loop: LoopNode) -> None:
+        middle = len(spans) // 2
+        self.line(f"if k < {spans[middle][0]}:")
+        for header, half in (("", spans[:middle]), ("else:", spans[middle:])):
+            if header:
+                self.line(header)
+            if len(half) == 1:
+                self._arm(half[0][2], group, loop)
+            else:
+                self.indent += 1
+                self._table_search(half, group, loop)
+                self.indent -= 1
+
+    def _fail(self, block: Block, terminator: Instruction, group: Group, loop: LoopNode) -> int | None:
+        message = terminator.values[1]
+        text = self.read(self.analysis.operands[block.end - 1].reads[0])
+        if block.index in self.flow.failing:
+            self.line(f"raise failure({text.text}, {message!r})")
+            return None
+        self.settle(block)
+        with self.suite(f"if {text.text}:"):
+            self.line(f"raise failure({text.text}, {message!r})")
+        if not block.edges:
+            self.line(f"raise failure(0, {message!r})")
+            return None
+        return self._leave(block.edges[0], group, loop)
+
+    def _break(self, block: Block, condition: Variable | None) -> None:
+        self.settle(block)
+        hooks = self.bound("hooks")
+        names, texts = self.live_values(block.live_out)
+        pairs = ", ".join(f"{name!r}: {text}" for name, text in zip(names, texts, strict=True))
+        guard = "" if condition is None else f" and {self.value(condition)}"
+        with self.suite(f"if {hooks}.break_ is not None{guard}:"):
+            self.line(f"{hooks}.break_({self.analysis.function.name!r}, {self.pc}, {{{pairs}}})")
+
+
+def _negated(test: Text) -> str:
+    """What holds when a condition does not."""
+    text = test.text
+    if text.startswith("not ("):
+        depth = 0
+        for position, character in enumerate(text):
+            depth += (character == "(") - (character == ")")
+            if not depth and character == ")":
+                if position == len(text) - 1:
+                    return text[5:-1]
+                break
+    return f"not {text}" if test.atom else f"not ({text})"
+
+
+def _same(one: Edge, other: Edge) -> bool:
+    return one.target == other.target and one.operands == other.operands

@@ -1,0 +1,73 @@
+"""Where control goes in a function, as the translator sees it: not behind calls that give way, nor behind failures that are certain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from .analysis import FunctionAnalysis
+from .basic_block import Block, Edge, Variable
+from .call_writer import Callees
+
+__all__ = ["Flow"]
+
+_SMALL: Final = 6  # instructions
+_MOST_COPIED: Final = 8000  # instructions
+
+
+class Flow:
+    """The edges of a function's blocks, as its variants see them.
+
+    Attributes:
+        edges: of each block; none where a failure is certain, or where a call gives way first.
+        cuts: for each block with calls that give way, their instructions' indices.
+        failing: blocks that end in a failure that is certain.
+        small_ends: nodes without edges, of few instructions, that are written wherever they are gone to.
+        ends: all that are not too long for that, taken together: copies cost source, but nesting the rest of a function behind
+            each branch to a shared end costs more.
+    """
+
+    def __init__(self, analysis: FunctionAnalysis, callees: Callees, constants: dict[Variable, str]) -> None:
+        self.cuts: dict[int, list[int]] = {}
+        self.failing: set[int] = set()
+        self.edges: list[Sequence[Edge]] = []
+        sizes: dict[int, int] = {}
+        for block in analysis.blocks:
+            cuts = [index for index in range(block.start, block.end) if callees.give_way(analysis.instructions[index])]
+            if cuts:
+                self.cuts[block.index] = cuts
+            if analysis.kinds is not None and _fails(analysis, block, constants):
+                self.failing.add(block.index)
+            self.edges.append(() if cuts or block.index in self.failing else block.edges)
+            if not self.edges[-1]:
+                sizes[block.index] = (cuts[0] + 1 if cuts else block.end) - block.start
+        entries: dict[int, int] = dict.fromkeys(sizes, 0)
+        for edges in self.edges:
+            for edge in edges:
+                if edge.target in entries:
+                    entries[edge.target] += 1
+        self.small_ends = frozenset(index + 1 for index, size in sizes.items() if index and size <= _SMALL)
+        budget = max(_MOST_COPIED, 2 * len(analysis.instructions))
+        ends: list[int] = []
+        for index, size in sorted(sizes.items(), key=lambda item: item[1] * entries[item[0]]):
+            budget -= size * max(0, entries[index] - 1)
+            if budget >= 0 and index:
+                ends.append(index + 1)
+        self.ends = frozenset(ends)
+
+
+def _fails(analysis: FunctionAnalysis, block: Block, constants: dict[Variable, str]) -> bool:
+    """Whether a block ends in a failure whose status is known not to be OK."""
+    terminator = analysis.instructions[block.end - 1]
+    if terminator.operation.mnemonic != "fail":
+        return False
+    register = analysis.operands[block.end - 1].reads[0][1]
+    if ("i", register) in constants:
+        return constants["i", register] != "0"
+    found: object = 0
+    for index in range(block.start, block.end):
+        for kind, number in analysis.operands[index].writes:
+            if number == register or (kind in "IF" and number + 1 == register):
+                instruction = analysis.instructions[index]
+                found = instruction.values[0] if instruction.operation.mnemonic == "const.i32" else 0
+    return found != 0

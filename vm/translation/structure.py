@@ -1,0 +1,246 @@
+"""Writes a function's control flow: as ``if`` and ``while`` where the graph allows it, as a dispatch loop where not.
+
+Node 0 of the graph is where the variant starts; node n + 1 is block n. Where several branches meet is a *label*, written
+behind the statement that they leave; if a statement may leave for more than one label, ``b`` says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from .analysis import FunctionAnalysis
+from .basic_block import Edge, Variable
+from .blocks import Group, LoopNode, NodeWriter
+from .call_writer import Callees
+from .control_flow import Placement, UnstructuredError
+from .flow import Flow
+from .ranges import FULL, Range
+
+__all__ = ["StructureWriter"]
+
+_MOST_INDENT: Final = 60  # Python takes 100 levels; deeper nesting is written as a dispatch loop
+_MOST_CHAIN: Final = 12  # blocks of a dispatch loop that are written within each other
+
+
+class StructureWriter(NodeWriter):
+    """See the top of this file.
+
+    Args:
+        analysis, constants, typed_globals, callees: as of the layers below.
+        flow: of the function.
+        entry: where the variant starts.
+        refuted: guesses that are not to be made, by header and name; ``None`` for none at all.
+
+    Attributes:
+        refuted: guesses that did not hold. The source is wrong if there are any.
+    """
+
+    def __init__(
+        self,
+        analysis: FunctionAnalysis,
+        constants: dict[Variable, str],
+        typed_globals: frozenset[int],
+        callees: Callees,
+        flow: Flow,
+        entry: int,
+        refuted: frozenset[tuple[int, str]] | None,
+    ) -> None:
+        super().__init__(analysis, constants, typed_globals, callees, flow, entry)
+        self._guarded: set[int] = set()
+        self._entered: set[int] = set()
+        self._placement: Placement | None = None
+        self._inline: frozenset[int] | set[int] = frozenset()
+        self._known_at: dict[int, tuple[dict[str, Range], int]] = {}
+        self._not_guessed = refuted
+        self._written_in: dict[int, int] | None = None
+        self._guesses: dict[int, list[str]] = {}
+        self.refuted: set[tuple[int, str]] = set()
+
+    def write(self, ends: frozenset[int]) -> None:
+        """Writes the variant with Python's statements.
+
+        Args:
+            ends: nodes to be written wherever they are gone to.
+
+        Raises:
+            UnstructuredError: it cannot be written so.
+        """
+        self._placement = Placement(self.graph, ends)
+        self._inline = self._placement.inline
+        self._tree(0, (), None)
+
+    # -- structure -----------------------------------------------------------------------------------
+
+    def _ordered(self, nodes: Sequence[int]) -> list[int]:
+        return sorted(nodes, key=self.graph.rank.__getitem__)
+
+    def _tree(
+        self,
+        node: int,
+        follow: Group,
+        loop: LoopNode,
+        *,
+        outside: tuple[Group, LoopNode] | None = None,
+    ) -> None:
+        """Writes a node and all that it dominates at this level; falling off its end goes to the labels of ``follow``.
+
+        Args:
+            node: the node; with ``outside``, a header at the start of its own loop.
+            follow: labels.
+            loop: the loop around.
+            outside: what is around the loop whose ``while`` was just written.
+        """
+        placement = self._placement
+        assert placement is not None
+        if self.indent > _MOST_INDENT:
+            raise UnstructuredError
+        waiting: list[int] = []
+        current: int | None = node
+        while current is not None:
+            here, current = current, None
+            if here in self.graph.headers and outside is None:
+                behind = self._ordered(placement.after_loop.get(here, ()))
+                self._enter_loop(here, behind)
+                waiting = behind + waiting
+                group = (*waiting, *follow)
+                self._guard(behind, placement.loop_targets(here), group)
+                self._entered.add(here)
+                with self.suite("while True:"):
+                    self._tree(here, (here,), (here, group), outside=(group, loop))
+            else:
+                after = self._ordered(placement.after.get(here, ()))
+                waiting = after + waiting
+                group = (*waiting, *follow)
+                self._guard(after, placement.statement_targets[here], group)
+                for label in after:
+                    self._known_at[label] = self.known()
+                current = self.node(here, group, loop, None if after else outside)
+                outside = None
+                if current is not None:
+                    continue
+            while waiting:
+                label = waiting.pop(0)
+                self.recall(self._known_at[label])
+                if label in self._guarded:
+                    with self.suite(f"if b == {label}:"):
+                        self._tree(label, (*waiting, *follow), loop)
+                else:
+                    current = label
+                    break
+
+    def _enter_loop(self, header: int, behind: Sequence[int]) -> None:
+        """Forgets what is known of names that the loop changes, but for a guess: what is not negative stays so.
+
+        Counters and indices do; then many a sum and product of them needs no wrapping. Each branch back to the header checks the guess.
+        """
+        written = self._loop_writes().get(header, 0)
+        changing: list[str] = []
+        for name in list(self.bounds):
+            if written >> int(name[1:]) & (3 if name[0] == "I" else 1):
+                low, _ = self.bounds.pop(name)
+                if low >= 0 and self._not_guessed is not None and (header, name) not in self._not_guessed:
+                    changing.append(name)
+        for label in behind:
+            self._known_at[label] = self.known()
+        live = self.analysis.blocks[header - 1].live_in if header else 0
+        self._guesses[header] = [name for name in changing if live >> int(name[1:]) & 1]
+        for name in self._guesses[header]:
+            self.bounds[name] = (0, FULL[name[0]][1])
+
+    def _loop_writes(self) -> dict[int, int]:
+        """By header a mask of the registers that its loop writes."""
+        if self._written_in is None:
+            self._written_in = {}
+            for node, headers in self.graph.loops.items():
+                for header in headers:
+                    if node:
+                        self._written_in[header] = self._written_in.get(header, 0) | self.analysis.written[node - 1]
+        return self._written_in
+
+    def _guard(self, labels: Sequence[int], targets: frozenset[int], group: Group) -> None:
+        """Labels that are not the only place to go to from a statement are reached by number."""
+        if labels and sum(one in targets for one in group) > 1:
+            self._guarded.update(labels)
+
+    def jump(self, target: int, group: Group, loop: LoopNode) -> None:
+        """Goes to a label, by falling off the end of the statement or out of the loop."""
+        if self._placement is None:
+            self.line(f"b = {target}")
+            return
+        for name in self._guesses.get(target, ()):
+            if self.bounds.get(name, (-1, 0))[0] < 0:
+                self.refuted.add((target, name))
+        if target in group:
+            if self._numbered(target, group):
+                self.line(f"b = {target}")
+            return
+        if loop is not None:
+            header, behind = loop
+            if target == header:
+                self.line("continue")
+                return
+            if target in behind:
+                if self._numbered(target, behind):
+                    self.line(f"b = {target}")
+                self.line("break")
+                return
+        raise UnstructuredError
+
+    def _numbered(self, target: int, group: Group) -> bool:
+        return any(label in self._guarded for label in group[: group.index(target) + 1])
+
+    def is_inline(self, target: int) -> bool:
+        """Whether a branch to a node is where the node is written; a branch back to a loop's header is not."""
+        return target in self._inline and target not in self._entered
+
+    def falls(self, edge: Edge, group: Group) -> bool:
+        """Whether control may come out behind the statement that a branch is in."""
+        if self._placement is None:
+            return True
+        target = edge.target + 1
+        if self.is_inline(target):
+            return not self._placement.whole_targets[target].isdisjoint(group)
+        return target in group
+
+    def write_inline(self, node: int, group: Group, loop: LoopNode) -> None:
+        if self._placement is not None:
+            self._tree(node, group, loop)
+            return
+        current: int | None = node
+        while current is not None:
+            current = self.node(current, group, loop)
+
+    # -- a dispatch loop -----------------------------------------------------------------------------
+
+    def write_dispatch_loop(self) -> None:
+        """Writes the variant as a loop: every node that several edges lead to behind a number: for graphs that Python's statements cannot express."""
+        graph = self.graph
+        edges: dict[int, int] = {}
+        for node in graph.order:
+            for target in graph.successors[node]:
+                edges[target] = edges.get(target, 0) + 1
+        inline = set(self.flow.ends)
+        depth = dict.fromkeys(graph.order, 0)
+        for node in graph.order[1:]:
+            above = graph.predecessors[node][0]
+            if edges[node] == 1 and not graph.is_back_edge(above, node) and depth[above] < _MOST_CHAIN:
+                depth[node] = depth[above] + 1
+                inline.add(node)
+        self._inline = inline
+        self.line("b = 0")
+        self.line("while True:")
+        self.indent += 1
+        self._search([node for node in sorted(graph.order) if node not in inline])
+        self.indent -= 1
+
+    def _search(self, nodes: Sequence[int]) -> None:
+        if len(nodes) > 1:
+            middle = len(nodes) // 2
+            with self.suite(f"if b < {nodes[middle]}:"):
+                self._search(nodes[:middle])
+            with self.suite("else:"):
+                self._search(nodes[middle:])
+            return
+        self.bounds = {}
+        self.write_inline(nodes[0], (), None)

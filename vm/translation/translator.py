@@ -1,0 +1,145 @@
+"""From a function's instructions to Python source: decoded once, compiled by Python's own compiler, run at its speed.
+
+A function becomes a Python function of its frame and its arguments, ``f(frame, a)``. Registers are Python locals, branches
+are ``if`` and ``while``, operations are expressions. It runs until it returns its results, or until it has to give way:
+
+* at a call of another bytecode function, at a ``yield``, and where a native function returns a ``Wait``, it notes in the frame the
+  registers that are live, the pc and the *entry* to come back by, and returns what the interpreter acts on;
+* the interpreter comes back by the function's variant for that entry, whose source starts behind the call: variants are
+  translated when they are first needed, and end where the function gives way again. Nothing of the host's stack is kept, and no
+  generator.
+
+What writes the source is in layers, each of which knows those before it: translated_source.py lines, value_writer.py values in
+Python locals, operation_writer.py operations within a block, call_writer.py calls and giving way, copy_writer.py the copies of
+branches, node_writer.py blocks and their terminators, structure_writer.py the statements around them.
+``docs/design/vm.md`` has what else was tried.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .analysis import FunctionAnalysis
+from .call_writer import Callees
+from .control_flow import UnstructuredError
+from .flow import Flow
+from .operation_writer import single_constants
+from .source import Source, SourceWriter
+from .structure import StructureWriter
+
+__all__ = ["Translator"]
+
+_MOST_GUESSED: Final = 4000  # instructions; what is larger is not translated twice
+_ZERO: Final = {"i": "0", "I": "0", "s": "0", "f": "0.0", "F": "0.0", "r": "None"}
+
+
+class Translator:
+    """Translates the variants of one function; see the top of this file.
+
+    Args:
+        analysis: of the function.
+        leaves: ordinals of functions that never give way, which are called directly.
+        typed_globals: reference globals that only values of their one type are stored to, whose loads need no check.
+        steady: imports that never answer with a ``Wait``.
+    """
+
+    def __init__(
+        self,
+        analysis: FunctionAnalysis,
+        leaves: frozenset[int] = frozenset(),
+        typed_globals: frozenset[int] = frozenset(),
+        steady: frozenset[int] = frozenset(),
+    ) -> None:
+        self.analysis = analysis
+        self._typed_globals = typed_globals
+        self._callees = Callees(leaves, steady)
+        self._constants = {} if analysis.kinds is None else single_constants(analysis)
+        self._flow = Flow(analysis, self._callees, self._constants)
+        self._spilled: dict[int, tuple[str, ...]] = {}
+
+    def translate(self, entry: int = 0) -> Source:
+        """The source of the variant that starts at ``entry``."""
+        writer = self._structured(entry)
+        if writer is None:
+            writer = self._writer(entry)
+            writer.write_dispatch_loop()
+        self._spilled.update(writer.spilled)
+        return self._finish(writer)
+
+    def spilled(self, entry: int) -> tuple[str, ...]:
+        """The names of the registers that the frame holds while suspended at ``entry``, in the order of the tuple."""
+        return self._spilled.get(entry, ())
+
+    def _structured(self, entry: int) -> StructureWriter | None:
+        """The variant written with Python's statements; ``None`` if it cannot be."""
+        for ends in dict.fromkeys((self._flow.small_ends, self._flow.ends)):
+            refuted: frozenset[tuple[int, str]] | None = frozenset()
+            if len(self.analysis.instructions) > _MOST_GUESSED:
+                refuted = None
+            try:
+                while True:
+                    writer = self._writer(entry, refuted)
+                    writer.write(ends)
+                    if not writer.refuted:
+                        return writer
+                    refuted = frozenset(writer.refuted) if refuted == frozenset() else None
+            except UnstructuredError:
+                continue
+        return None
+
+    def _writer(self, entry: int, refuted: frozenset[tuple[int, str]] | None = None) -> StructureWriter:
+        return StructureWriter(
+            self.analysis, self._constants, self._typed_globals, self._callees, self._flow, entry, refuted
+        )
+
+    def _finish(self, writer: StructureWriter) -> Source:
+        """Puts in front what brings arguments or registers into their names."""
+        head = SourceWriter()
+        given: set[str] = set()
+        analysis = self.analysis
+        if writer.entry == 0:
+            names = [f"{kind}{number}" for kind, number in analysis.arguments]
+            source = "a"
+            live = analysis.blocks[0].live_in
+        else:
+            names = list(self.spilled(writer.entry))
+            source = "frame.registers"
+            index = writer.entry - 1
+            block = analysis.block_of(index)
+            live = analysis.live_after(block)[index - block.start]
+        if names:
+            head.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {source}")
+        given.update(names)
+        if writer.entry:
+            head.line("frame.registers = ()")
+        elif any(name[0] == "r" for name in names):
+            head.line("a = None")  # or arguments would live as long as the call, moved or not
+        if writer.raw and writer.entry == 0:
+            given = self._raw_arguments(writer, head)
+        zeroed: dict[str, list[str]] = {}
+        for name in sorted(writer.read_names - given):
+            number = int(name[1:])
+            register = number + analysis.ref_shift if name[0] == "r" else number
+            if live >> register & 1:
+                zeroed.setdefault(_ZERO[name[0]], []).append(name)
+        for zero, group in zeroed.items():
+            for start in range(0, len(group), 20):
+                head.line(f"{' = '.join(group[start : start + 20])} = {zero}")
+        if writer.single:
+            head.line("single = new_f32()")
+        return writer.source(head.lines, head.pcs)
+
+    def _raw_arguments(self, writer: StructureWriter, head: SourceWriter) -> set[str]:
+        """Takes arguments apart into slots; returns the names that then have values."""
+        given: set[str] = set()
+        writer.lines, head.lines = head.lines, writer.lines
+        writer.pcs, head.pcs = head.pcs, writer.pcs
+        for kind, number in self.analysis.arguments:
+            if kind == "r":
+                given.add(f"r{number}")
+            else:
+                given |= {f"s{number}", f"s{number + 1}"} if kind in "IF" else {f"s{number}"}
+                writer.write_raw((kind, number), f"{kind}{number}")
+        writer.lines, head.lines = head.lines, writer.lines
+        writer.pcs, head.pcs = head.pcs, writer.pcs
+        return given

@@ -1,0 +1,385 @@
+"""Registers as Python locals: how values are read, put off, merged into the text of their use, wrapped and stored.
+
+A *name* is a variable's Python local: ``i3`` slot 3 as i32, ``I4`` slots 4 and 5 as i64, ``f…`` and ``F…`` floats, ``r0`` a
+reference; in functions that mix kinds ``s3`` the unsigned bits of slot 3.
+
+A value that is used once is not stored: it *waits*, and its text goes into that of its use. What waits reads only names, of which none
+changes before it is used: whoever changes a name stores first what reads it. So texts that wait never need each other's order.
+
+Integers are brought back into range by a comparison that small values pass quickly, and only where their bounds do not already say
+that they are in range. Wrapping is put off along chains of operations that agree modulo 2**n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from .analysis import FunctionAnalysis
+from .basic_block import Block, Variable
+from .ranges import FULL, Range, fits, refined
+from .source import SourceWriter
+
+__all__ = ["Fact", "Text", "ValueWriter"]
+
+_MANY: Final = 1 << 20
+# Comparisons with ints of one digit (30 bits) are what CPython does fastest; what is larger pays for the exact form.
+_NEAR: Final = 0x3FFFFFFF
+_WRAPPED: Final = {
+    32: "({0} + 2147483648 & 4294967295) - 2147483648",
+    64: "({0} + 9223372036854775808 & 18446744073709551615) - 9223372036854775808",
+}
+_LIMITS: Final = {64: "not -9223372036854775808 <= {0} <= 9223372036854775807"}
+
+# A comparison, its operands as names or ints, and of which kind they are.
+Fact = tuple[str, str | int, str | int, str]
+_OPPOSITE: Final = {"lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq"}
+
+
+class Text:
+    """The text of a value.
+
+    Attributes:
+        text: a Python expression; an atom or in need of parentheses, as ``atom`` says.
+        reads: the names it reads.
+        depth: how many operations are within each other in it.
+        bounds: of the integer, before it is wrapped; ``None`` for other kinds.
+        wrap: 32 or 64 if it has to be brought back into that range, 0 otherwise.
+        far: whether it will mostly be out of range, so that asking first would be in vain.
+        condition: whether it is a Python truth value, to become 1 or 0 where a number is wanted.
+        fact: what a condition says of integers, if that is simple.
+    """
+
+    __slots__ = ("atom", "bounds", "condition", "depth", "fact", "far", "reads", "text", "wrap")
+
+    def __init__(
+        self,
+        text: str,
+        reads: frozenset[str] = frozenset(),
+        depth: int = 0,
+        bounds: Range | None = None,
+        *,
+        atom: bool = False,
+        wrap: int = 0,
+        far: bool = False,
+        condition: bool = False,
+        fact: Fact | None = None,
+    ) -> None:
+        self.text = text
+        self.reads = reads
+        self.depth = depth
+        self.bounds = bounds
+        self.atom = atom
+        self.wrap = wrap
+        self.far = far
+        self.condition = condition
+        self.fact = fact
+
+    def as_operand(self) -> Text:
+        """The same as an operand of another expression."""
+        if not self.atom:
+            self.text = f"({self.text})"
+            self.atom = True
+            self.depth += 1
+        return self
+
+    def as_number(self) -> Text:
+        """The same as a number, if it is a truth value."""
+        if self.condition:
+            self.text = f"1 if {self.text} else 0"
+            self.atom = self.condition = False
+            self.fact, self.bounds = None, (0, 1)
+        return self
+
+    def wrapped(self) -> Text:
+        """The same, wrapped by its own text."""
+        if self.wrap:
+            self.text = _WRAPPED[self.wrap].format(self.as_operand().text)
+            self.bounds = FULL["i" if self.wrap == 32 else "I"]
+            self.depth += 1
+            self.wrap = 0
+            self.atom = self.far = False
+        return self
+
+
+class ValueWriter(SourceWriter):
+    """Writes reads and writes of variables.
+
+    Attributes:
+        raw: whether the function mixes kinds, so that slots are kept as bits.
+        read_names: all names that the source reads.
+        state: kinds of the slots at the instruction that is being written.
+    """
+
+    def __init__(self, analysis: FunctionAnalysis, constants: Mapping[Variable, str]) -> None:
+        super().__init__()
+        self.analysis = analysis
+        self.raw = analysis.kinds is None
+        self.constants: Mapping[Variable, str] = {} if self.raw else constants
+        self.read_names: set[str] = set()
+        self.waiting: dict[str, Text] = {}
+        self._readers: dict[str, set[str]] = {}  # which of those that wait read a name; some may wait no more
+        self.local_constants: dict[str, str] = {}
+        self.bounds: dict[str, Range] = {}
+        self._writes = 0
+        self._written: dict[str, int] = {}  # by name the number of its last write, in the order of the source
+        self.uses: dict[int, int] = {}
+        self.state: dict[int, str] = {}
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def read(self, variable: Variable, *, atomic: bool = False, tolerant: int = 0, condition: bool = False) -> Text:
+        """A variable's value as an operand.
+
+        Args:
+            variable: what is read.
+            atomic: whether it must be a name or a literal, as its text will occur twice.
+            tolerant: bits of an operation that agrees modulo 2**bits, and so takes what is not wrapped yet.
+            condition: whether a truth value is welcome.
+        """
+        kind, number = variable
+        if self.raw and kind != "r":
+            return self._read_raw(variable)
+        constant = self.constants.get(variable)
+        name = f"{kind}{number}"
+        if constant is None:
+            constant = self.local_constants.get(name)
+        if constant is not None:
+            literal = int(constant.strip("()")) if kind in FULL else 0
+            return Text(constant, bounds=(literal, literal) if kind in FULL else None, atom=True)
+        text = self.waiting.get(name)
+        if text is not None:
+            if atomic or (text.wrap and not text.far and not self._tolerated(text, tolerant)):
+                self.store(name)
+            else:
+                self._forget(name)
+                if text.wrap and not self._tolerated(text, tolerant):
+                    text.wrapped()
+                if text.condition and not condition:
+                    text.as_number()
+                return text.as_operand()
+        self.read_names.add(name)
+        return Text(name, frozenset((name,)), bounds=self.bounds.get(name, FULL.get(kind)), atom=True)
+
+    def _tolerated(self, text: Text, tolerant: int) -> bool:
+        # Numbers must not grow along a chain of multiplications without end.
+        return text.wrap == tolerant and text.bounds is not None and fits(text.bounds, 2 * tolerant)
+
+    def value(self, variable: Variable) -> str:
+        """A variable's value as an operand's text."""
+        return self.read(variable).text
+
+    def condition(self, variable: Variable) -> Text:
+        """A variable's value as what an ``if`` asks, in need of parentheses anywhere else."""
+        name = f"{variable[0]}{variable[1]}"
+        text = self.waiting.get(name)
+        if text is not None and not text.wrap:
+            self._forget(name)
+            return text
+        return self.read(variable)
+
+    def _read_raw(self, variable: Variable) -> Text:
+        kind, number = variable
+        low, high = f"s{number}", f"s{number + 1}"
+        self.read_names.add(low)
+        if kind in "IF":
+            self.read_names.add(high)
+        text = {
+            "i": f"wrap32({low})",
+            "f": f"bitcast_i32_f32(wrap32({low}))",
+            "I": f"wrap64({low} | {high} << 32)",
+            "F": f"bitcast_i64_f64(wrap64({low} | {high} << 32))",
+        }[kind]
+        return Text(text, frozenset((low, high)), 1, FULL.get(kind), atom=True)
+
+    # -- waiting -------------------------------------------------------------------------------------
+
+    def wait(self, name: str, text: Text) -> None:
+        """Puts a value off until it is used."""
+        self.before_write(name)
+        self.waiting[name] = text
+        for one in text.reads:
+            self._readers.setdefault(one, set()).add(name)
+
+    def _forget(self, name: str) -> None:
+        text = self.waiting.pop(name, None)
+        if text is not None:
+            for one in text.reads:
+                self._readers[one].discard(name)
+
+    def store(self, name: str) -> None:
+        """Stores a value that waits."""
+        text = self.waiting[name]
+        self._forget(name)
+        self.put(name, text)
+
+    def flush(self) -> None:
+        """Stores every value that waits."""
+        for name in list(self.waiting):
+            self.store(name)
+
+    def before_write(self, name: str) -> None:
+        """Before a name changes: what waits and reads it is stored."""
+        self._note_write(name)
+        self.local_constants.pop(name, None)
+        self.bounds.pop(name, None)
+        self._forget(name)
+        readers = self._readers.get(name)
+        if readers:
+            for other in sorted(readers):
+                self.store(other)
+
+    def _note_write(self, name: str) -> None:
+        self._writes += 1
+        self._written[name] = self._writes
+
+    # -- writing -------------------------------------------------------------------------------------
+
+    def put(self, name: str, text: Text) -> None:
+        """Writes an assignment, and the wrapping that it needs."""
+        wrap, bounds = text.wrap, text.bounds
+        self._note_write(name)
+        if not wrap:
+            self.line(f"{name} = {text.as_number().text}")
+            if bounds is not None and bounds != FULL[name[0]]:
+                self.bounds[name] = bounds
+            else:
+                self.bounds.pop(name, None)
+            return
+        self.bounds.pop(name, None)
+        if text.far:
+            half = 1 << (wrap - 1)
+            self.line(f"{name} = {text.as_operand().text} & {2 * half - 1}")
+            with self.suite(f"if {name} >= {half}:"):
+                self.line(f"{name} -= {2 * half}")
+            return
+        assert bounds is not None
+        self.line(f"{name} = {text.text}")
+        low, high = FULL[name[0]]
+        tests = [f"{name} > {_NEAR}"] if bounds[1] > high else []
+        if bounds[0] < low:
+            tests.append(f"{name} < -{_NEAR}")
+        test = " or ".join(tests)
+        if wrap == 64 and fits(bounds, 66):
+            # Sums are rarely out of range however large they are: that is asked before the costly form.
+            test = (
+                f"({test}) and {_LIMITS[64].format(name)}"
+                if len(tests) > 1
+                else f"{test} and {_LIMITS[64].format(name)}"
+            )
+        with self.suite(f"if {test}:"):
+            self.line(f"{name} = {_WRAPPED[wrap].format(name)}")
+
+    def assign(self, variable: Variable, text: str) -> None:
+        """Stores a value that is in its kind's range in a variable."""
+        kind, number = variable
+        if self.raw and kind != "r":
+            self.write_raw(variable, text)
+            return
+        name = f"{kind}{number}"
+        self.before_write(name)
+        self.line(f"{name} = {text}")
+
+    def write_raw(self, variable: Variable, text: str) -> None:
+        """Stores a value's bits in its slots; an integer need not be in range."""
+        kind, number = variable
+        if kind == "i":
+            self.line(f"s{number} = ({text}) & 4294967295")
+        elif kind == "f":
+            self.line(f"s{number} = bitcast_f32_i32({text}) & 4294967295")
+        else:
+            self.line(f"t = {text if kind == 'I' else f'bitcast_f64_i64({text})'}")
+            self.line(f"s{number} = t & 4294967295")
+            self.line(f"s{number + 1} = t >> 32 & 4294967295")
+
+    def null(self, references: Iterable[int]) -> None:
+        """Sets reference registers to null."""
+        names = [f"r{number}" for number in dict.fromkeys(references)]
+        for name in names:
+            self.before_write(name)
+        if names:
+            self.line(f"{' = '.join(names)} = None")
+
+    # -- what is known -------------------------------------------------------------------------------
+
+    def known(self) -> tuple[dict[str, Range], int]:
+        """What is known here, to be ``recall``ed where control comes by way of here."""
+        return dict(self.bounds), self._writes
+
+    def recall(self, known: tuple[dict[str, Range], int]) -> None:
+        """Knows again what was known at a place, of the names that nothing written since then changes."""
+        bounds, writes = known
+        self.bounds = {name: one for name, one in bounds.items() if self._written.get(name, 0) <= writes}
+
+    def learn(self, fact: Fact | None, *, holds: bool) -> None:
+        """Notes what a condition that was asked says of the names in it."""
+        if fact is None:
+            return
+        comparison, left, right, kind = fact
+        sides = [(one, one) if isinstance(one, int) else self.bounds.get(one, FULL[kind]) for one in (left, right)]
+        found = refined(comparison if holds else _OPPOSITE[comparison], sides[0], sides[1])
+        for one, bounds in zip((left, right), found, strict=True):
+            if isinstance(one, str) and bounds != FULL[kind]:
+                self.bounds[one] = bounds
+
+    # -- blocks --------------------------------------------------------------------------------------
+
+    def begin(self, block: Block, start: int, end: int) -> None:
+        """Begins to write a block's instructions from ``start``; those from ``end`` on are not written."""
+        self.waiting, self._readers, self.local_constants = {}, {}, {}
+        if self.raw:
+            return
+        self.state = self.analysis.kinds_before(block, start)
+        self._count_uses(block, start, end)
+
+    def _count_uses(self, block: Block, start: int, end: int) -> None:
+        """For each instruction with results: how often they are used before they are written again; many if live behind ``end``."""
+        self.uses = {}
+        counts: dict[int, int] = {}
+
+        def many(live: int) -> None:
+            live &= (1 << self.analysis.ref_shift) - 1
+            while live:
+                bit = live & -live
+                live ^= bit
+                counts[bit.bit_length() - 1] = _MANY
+
+        if end < block.end:
+            many(self.analysis.live_after(block)[end - 1 - block.start])
+        else:
+            for edge in block.edges:
+                live = self.analysis.blocks[edge.target].live_in
+                kept = live
+                for target, source in edge.values.items():
+                    kept &= ~(1 << target)
+                    if live >> target & 1:
+                        counts[source] = counts.get(source, 0) + 1
+                many(kept)
+        operands_of = self.analysis.operands
+        for index in range(end - 1, start - 1, -1):
+            operands = operands_of[index]
+            for kind, number in operands.writes:
+                if kind != "r":
+                    slots = (number, number + 1) if kind in "IF" else (number,)
+                    self.uses[index] = max(counts.get(slot, 0) for slot in slots)
+                    for slot in slots:
+                        counts[slot] = 0
+            for kind, number in operands.reads:
+                if kind != "r":
+                    for slot in (number, number + 1) if kind in "IF" else (number,):
+                        counts[slot] = counts.get(slot, 0) + 1
+
+    def settle(self, block: Block, keep: Iterable[str] = ()) -> None:
+        """Before control leaves a block: stores what waits but for ``keep``, and the constants that are live behind it."""
+        kept = frozenset(keep)
+        for name in list(self.waiting):
+            if name not in kept:
+                self.store(name)
+        for name, text in list(self.local_constants.items()):
+            kind, number = name[0], int(name[1:])
+            if block.live_out >> number & 1 and self.state.get(number) == kind:
+                self.line(f"{name} = {text}")
+                self._note_write(name)
+                if kind in FULL:
+                    literal = int(text.strip("()"))
+                    self.bounds[name] = (literal, literal)

@@ -1,0 +1,349 @@
+"""VmList: the growable list that the VM's ``list.*`` operations work on (``!vm.list<…>``).
+
+Facts from IREE's ``runtime/src/iree/vm/list.c`` and ``bytecode/dispatch.c``. The conversions between f32 and f64 came with
+release 3.11 and :meth:`VmList.get_ref`'s move with 3.10; before, such a get gave 0 and the move was a copy.
+
+Thread rule: one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ...status import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+)
+from ..translation.numerics import round_f32
+from .ref_types import ANY_REF, ref_type_class, ref_type_name, register_ref_type
+
+__all__ = ["MAX_LIST_SIZE", "VmList", "require_list"]
+
+MAX_LIST_SIZE: int = 1 << 24
+"""Elements that one list may hold.
+
+``list.resize`` takes any 32-bit count from the program, and each element costs at least eight bytes here. Compiled
+programs hold some dozens of buffers or shape dimensions in a list; this refuses what only an error or a forged module
+asks for, with a status instead of exhausting the machine.
+"""
+
+_BITS: Final = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
+_FLOATS: Final = frozenset(("f32", "f64"))
+_REF: Final = "ref"
+
+# What a list holds, whatever its kind: None (null, or an empty variant slot), a number, or in variant lists and for refs
+# the object. In variant lists `_kinds` runs beside it and says how to read the number.
+_EMPTY: Final = ""
+
+
+def _convert(value: object, source: str, target: str) -> int | float:
+    """A stored number as another kind. Between integers and floats there is no conversion: the result is 0."""
+    bits = _BITS.get(target)
+    if bits is not None:
+        if not isinstance(value, int):
+            return 0
+        half = 1 << (bits - 1)
+        return ((value + half) & ((half << 1) - 1)) - half
+    if not isinstance(value, float):
+        return 0.0
+    return round_f32(value) if target == "f32" and source != "f32" else value
+
+
+class VmList:
+    """Elements of one kind, or of any.
+
+    Attributes:
+        element_kind: ``"i8"``, ``"i16"``, ``"i32"``, ``"i64"``, ``"f32"``, ``"f64"``, ``"ref:<type name>"`` (such as
+            ``"ref:hal.buffer"``) or ``"any"`` for a variant list, whose slots take numbers and references alike.
+
+    Getting a number as another kind than the slot's converts it: integers are truncated or sign-extended, floats are
+    rounded or widened, and between integers and floats, as in IREE's runtime, the result is 0. Setting a number in a
+    typed list converts it the same way; a slot of a variant list takes on the kind of what is set.
+
+    Indices are i32 words read as unsigned, as in the operations: a negative one is out of range.
+    """
+
+    __slots__ = ("_classes", "_kinds", "_values", "element_kind")
+
+    def __init__(self, element_kind: str, initial_capacity: int = 0) -> None:
+        """An empty list.
+
+        Args:
+            element_kind: see the class.
+            initial_capacity: only checked against the limit, since Python lists grow by themselves.
+
+        Raises:
+            InvalidArgumentError: an unknown element kind.
+            NotFoundError: a reference type that nobody registered.
+            ResourceExhaustedError: more than :data:`MAX_LIST_SIZE`.
+        """
+        self._classes: tuple[type, ...] | None = None
+        if element_kind.startswith("ref:"):
+            name = element_kind[4:]
+            self._classes = ref_type_class(name)
+            if self._classes is None:
+                raise NotFoundError(
+                    f"expected a registered reference type as list element, got {name!r}; register its module first"
+                )
+        elif element_kind != "any" and element_kind not in _BITS and element_kind not in _FLOATS:
+            raise InvalidArgumentError(
+                f"expected a list element kind i8, i16, i32, i64, f32, f64, ref:<type> or any, got {element_kind!r}"
+            )
+        self.element_kind = element_kind
+        self._values: list[object] = []
+        self._kinds: list[str] = []
+        self.reserve(initial_capacity)
+
+    @classmethod
+    def for_type(cls, type_text: str, initial_capacity: int = 0) -> VmList:
+        """An empty list for an element type as a module's type table writes it.
+
+        ``"i32"`` and the like give lists of numbers, ``"!vm.opaque"`` and ``"?"`` variant lists, ``"!hal.buffer"`` lists
+        of that reference type, and every ``"!vm.list<…>"`` lists of lists of whatever kind.
+
+        Raises:
+            InvalidArgumentError, NotFoundError, ResourceExhaustedError: as for the constructor.
+        """
+        bare = type_text.removeprefix("!")
+        if bare in (ANY_REF, "?"):
+            return cls("any", initial_capacity)
+        if not type_text.startswith("!"):
+            return cls(type_text, initial_capacity)
+        return cls("ref:vm.list" if bare.startswith("vm.list") else f"ref:{bare}", initial_capacity)
+
+    @classmethod
+    def of(cls, element_kind: str, elements: Iterable[object]) -> VmList:
+        """A list with the elements given, for native modules.
+
+        In a list of kind ``any``, Python ints become i64 and floats f64; everything else is a reference.
+
+        Raises:
+            InvalidArgumentError: an element that the list does not take.
+        """
+        result = cls(element_kind)
+        given = list(elements)
+        result.resize(len(given))
+        for index, element in enumerate(given):
+            if isinstance(element, int):
+                result.set_i64(index, element)
+            elif isinstance(element, float):
+                result.set_f64(index, element)
+            else:
+                result.set_ref(index, element)
+        return result
+
+    def size(self) -> int:
+        """Number of elements."""
+        return len(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"<VmList of {len(self._values)} {self.element_kind}>"
+
+    def values(self) -> tuple[object, ...]:
+        """All elements; ``None`` for null references and empty variant slots."""
+        return tuple(self._values)
+
+    def kind_of(self, index: int) -> str:
+        """What the slot at ``index`` holds: ``"i32"`` and the like, ``"ref"``, or ``""`` for an empty variant slot.
+
+        Raises:
+            OutOfRangeError: no such slot.
+        """
+        self._check_index(index)
+        if self.element_kind == "any":
+            return self._kinds[index]
+        return _REF if self._classes is not None else self.element_kind
+
+    # -------------------------------------------------------------------------------------------------------- size
+
+    @staticmethod
+    def _checked(count: int) -> int:
+        count &= 0xFFFF_FFFF
+        if count > MAX_LIST_SIZE:
+            raise ResourceExhaustedError(
+                f"a list of {count} elements is past the limit of {MAX_LIST_SIZE}; use a buffer, or raise "
+                "pumice.vm.types.list.MAX_LIST_SIZE"
+            )
+        return count
+
+    def reserve(self, minimum_capacity: int) -> None:
+        """Checks that the list may grow to so many elements (an i32 word read as unsigned).
+
+        Raises:
+            ResourceExhaustedError: more than :data:`MAX_LIST_SIZE`.
+        """
+        self._checked(minimum_capacity)
+
+    def resize(self, size: int) -> None:
+        """Drops elements from the end, or appends zeros, nulls or empty variant slots.
+
+        Args:
+            size: elements, an i32 word read as unsigned.
+
+        Raises:
+            ResourceExhaustedError: more than :data:`MAX_LIST_SIZE`.
+        """
+        size = self._checked(size)
+        kind = self.element_kind
+        more = size - len(self._values)
+        if more <= 0:
+            del self._values[size:]
+            del self._kinds[size:]
+            return
+        self._values.extend([0 if kind in _BITS else 0.0 if kind in _FLOATS else None] * more)
+        if kind == "any":
+            self._kinds.extend([_EMPTY] * more)
+
+    def clear(self) -> None:
+        """Drops every element."""
+        self._values.clear()
+        self._kinds.clear()
+
+    # ----------------------------------------------------------------------------------------------------- numbers
+
+    def _check_index(self, index: int) -> None:
+        if not 0 <= index < len(self._values):
+            raise OutOfRangeError(
+                f"expected a list index below the size {len(self._values)}, got {index & 0xFFFF_FFFF}; resize it first"
+            )
+
+    def _get(self, index: int, target: str) -> int | float:
+        self._check_index(index)
+        kind = self.element_kind
+        if kind == "any":
+            kind = self._kinds[index]
+            if kind in (_EMPTY, _REF):
+                raise FailedPreconditionError(
+                    f"expected a number at index {index} of the variant list, got "
+                    f"{'an empty slot' if kind == _EMPTY else 'a reference'}"
+                )
+        elif self._classes is not None:
+            raise FailedPreconditionError(f"expected a list of numbers, got one of {self.element_kind[4:]} references")
+        return _convert(self._values[index], kind, target)
+
+    def _set(self, index: int, value: int | float, source: str) -> None:
+        self._check_index(index)
+        kind = self.element_kind
+        if kind == "any":
+            self._kinds[index] = source
+            self._values[index] = value
+        elif self._classes is not None:
+            raise FailedPreconditionError(f"expected a list of numbers, got one of {self.element_kind[4:]} references")
+        else:
+            self._values[index] = value if kind == source else _convert(value, source, kind)
+
+    def get_i32(self, index: int) -> int:
+        """The number at ``index`` as an i32.
+
+        Raises:
+            OutOfRangeError: no such element.
+            FailedPreconditionError: a list of references, or a variant slot without a number.
+        """
+        value = self._get(index, "i32")
+        return value if isinstance(value, int) else 0
+
+    def get_i64(self, index: int) -> int:
+        """The number at ``index`` as an i64; errors as :meth:`get_i32`'s."""
+        value = self._get(index, "i64")
+        return value if isinstance(value, int) else 0
+
+    def get_f32(self, index: int) -> float:
+        """The number at ``index`` as an f32; errors as :meth:`get_i32`'s."""
+        return float(self._get(index, "f32"))
+
+    def get_f64(self, index: int) -> float:
+        """The number at ``index`` as an f64; errors as :meth:`get_i32`'s."""
+        return float(self._get(index, "f64"))
+
+    def set_i32(self, index: int, value: int) -> None:
+        """Sets a number from an i32.
+
+        Raises:
+            OutOfRangeError: no such element.
+            FailedPreconditionError: a list of references.
+        """
+        self._set(index, value, "i32")
+
+    def set_i64(self, index: int, value: int) -> None:
+        """Sets a number from an i64; errors as :meth:`set_i32`'s."""
+        self._set(index, value, "i64")
+
+    def set_f32(self, index: int, value: float) -> None:
+        """Sets a number from an f32; errors as :meth:`set_i32`'s."""
+        self._set(index, value, "f32")
+
+    def set_f64(self, index: int, value: float) -> None:
+        """Sets a number from an f64; errors as :meth:`set_i32`'s."""
+        self._set(index, value, "f64")
+
+    # -------------------------------------------------------------------------------------------------- references
+
+    def get_ref(self, index: int, classes: tuple[type, ...] | None = None, *, move: bool = False) -> object:
+        """The reference at ``index``, or ``None`` where the slot is null, empty, or holds another type.
+
+        Args:
+            index: the element.
+            classes: Python classes of the type asked for (:func:`.ref_types.ref_type_class`); ``None`` takes any. An
+                empty tuple (a number's type) matches nothing; so does ``!vm.opaque`` in IREE's runtime.
+            move: leave null in the slot, even where the type did not match.
+
+        Raises:
+            OutOfRangeError: no such element.
+            FailedPreconditionError: a list of numbers, or a variant slot with a number.
+        """
+        self._check_index(index)
+        if self._classes is None:
+            if self.element_kind != "any":
+                raise FailedPreconditionError(f"expected a list of references, got one of {self.element_kind}")
+            if self._kinds[index] not in (_EMPTY, _REF):
+                raise FailedPreconditionError(
+                    f"expected a reference at index {index} of the variant list, got a number of kind {self._kinds[index]}"
+                )
+            if move:
+                self._kinds[index] = _EMPTY
+        value = self._values[index]
+        if move:
+            self._values[index] = None
+        return value if classes is None or isinstance(value, classes) else None
+
+    def set_ref(self, index: int, value: object) -> None:
+        """Sets a reference, or null (``None``), which leaves a variant slot empty.
+
+        Raises:
+            OutOfRangeError: no such element.
+            FailedPreconditionError: a list of numbers.
+            InvalidArgumentError: a list of another reference type.
+        """
+        self._check_index(index)
+        classes = self._classes
+        if classes is None:
+            if self.element_kind != "any":
+                raise FailedPreconditionError(f"expected a list of references, got one of {self.element_kind}")
+            self._kinds[index] = _EMPTY if value is None else _REF
+        elif value is not None and not isinstance(value, classes):
+            raise InvalidArgumentError(
+                f"expected a reference of type {self.element_kind[4:]} for the list, got {ref_type_name(value)}"
+            )
+        self._values[index] = value
+
+
+def require_list(value: object) -> VmList:
+    """``value``, if it is a list.
+
+    Raises:
+        InvalidArgumentError: it is null or an object of another type.
+    """
+    if isinstance(value, VmList):
+        return value
+    got = "null" if value is None else f"an object of type {type(value).__qualname__}"
+    raise InvalidArgumentError(f"expected a !vm.list, got {got}")
+
+
+register_ref_type("vm.list", VmList)

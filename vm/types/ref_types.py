@@ -1,0 +1,53 @@
+"""Reference types: the Python classes that stand behind the type names of modules (``!hal.buffer``, ``!vm.list<…>``).
+
+Native modules register the classes of the objects they hand out; the VM looks names up when it resolves a module's types.
+Thread rule: register from any thread; lookups take no lock.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...status import AlreadyExistsError
+
+__all__ = ["ANY_REF", "ref_type_class", "ref_type_name", "register_ref_type"]
+
+ANY_REF: Final = "vm.opaque"
+
+_CLASSES: dict[str, tuple[type, ...]] = {}
+
+
+def register_ref_type(name: str, *classes: type) -> None:
+    """Says that objects of ``classes`` are references of type ``name``, such as ``hal.buffer`` (without the ``!``).
+
+    Raises:
+        AlreadyExistsError: the name stands for other classes.
+    """
+    known = _CLASSES.setdefault(name, classes)
+    if known != classes:
+        raise AlreadyExistsError(
+            f"reference type {name!r} already stands for {', '.join(c.__qualname__ for c in known)}"
+        )
+
+
+def ref_type_class(name: str) -> tuple[type, ...] | None:
+    """The classes of a type name, for ``isinstance``; ``None`` for a name that nobody registered.
+
+    ``name`` may be written as modules write it: with a leading ``!`` and, for lists, with the element type.
+    """
+    bare = name.removeprefix("!")
+    if bare == ANY_REF:
+        return (object,)
+    if bare.startswith("vm.list<"):
+        bare = "vm.list"
+    return _CLASSES.get(bare)
+
+
+def ref_type_name(value: object) -> str:
+    """The registered type name of an object, or its Python class's name; ``null`` for ``None``."""
+    if value is None:
+        return "null"
+    for name, classes in _CLASSES.items():
+        if isinstance(value, classes):
+            return name
+    return type(value).__qualname__

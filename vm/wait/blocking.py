@@ -1,0 +1,83 @@
+"""Performs the wait of a wait frame in the calling thread.
+
+One source is waited for by its own means. Several are armed together and the thread sleeps until enough of them have called
+back: a failure is known at once, however long the others take, and nothing polls.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Final
+
+from ...status import DeadlineExceededError, PumiceError
+from .armed import adapt, arm
+from .frame import WaitFrame
+
+__all__ = ["LONGEST_WAIT", "perform_wait"]
+
+LONGEST_WAIT: Final = min(threading.TIMEOUT_MAX, 1e9)
+"""Seconds, some thirty years: what is to be waited for longer is waited for without a limit. Platforms' timers end somewhere."""
+
+
+def perform_wait(frame: WaitFrame, deadline: float | None) -> None:
+    """Blocks until the frame's wait is over or the caller's deadline passes.
+
+    The outcome is stored on the frame: ready, a source's failure, or that the frame's own deadline passed.
+
+    Args:
+        frame: of a suspended invocation.
+        deadline: the caller's, in ``time.monotonic()`` seconds. When it passes first the frame is left as it is, not
+            done, and can be waited for again.
+
+    Raises:
+        InvalidArgumentError: something among the sources is none, and none can be made of it.
+        BaseException: what a source raised beside the errors of pumice, or a signal handler (KeyboardInterrupt).
+    """
+    own = frame.deadline
+    until = own if deadline is None else deadline if own is None else min(own, deadline)
+    if until is not None and until - time.monotonic() > LONGEST_WAIT:
+        until = None
+    try:
+        _wait(frame, until)
+    except DeadlineExceededError as error:
+        if until is not None and time.monotonic() >= until and until != own:
+            return
+        frame.complete(error)
+        return
+    except PumiceError as error:
+        frame.complete(error)
+        return
+    except AttributeError:
+        if not adapt(frame):
+            raise
+        perform_wait(frame, deadline)
+        return
+    frame.complete()
+
+
+def _wait(frame: WaitFrame, until: float | None) -> None:
+    sources = frame.sources
+    if len(sources) == 1:
+        sources[0].wait_until(until)
+    elif sources:
+        _wait_several(frame, until)
+
+
+def _wait_several(frame: WaitFrame, until: float | None) -> None:
+    outcome = threading.Event()
+    failures: list[PumiceError] = []
+
+    def callback(error: PumiceError | None) -> None:
+        if error is not None:
+            failures.append(error)
+        outcome.set()
+
+    armed = arm(frame.sources, frame.any, None, callback)
+    try:
+        if not outcome.wait(None if until is None else max(0.0, until - time.monotonic())):
+            raise DeadlineExceededError(armed.describe())
+    finally:
+        armed.cancel()
+    if failures:
+        raise failures[0]

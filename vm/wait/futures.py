@@ -1,0 +1,206 @@
+"""Wait sources made of what is none: futures of ``concurrent.futures`` and asyncio, and a user's own with nothing but ``when_ready``.
+
+``as_wait_source`` finds which. Thread rule: every method from any thread.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from ...awaiting import await_source
+from ...status import (
+    AbortedError,
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    PumiceError,
+    UnknownError,
+)
+from .latch import Latch
+from .source import WaitSource, WhenReady
+
+if TYPE_CHECKING:  # programs that use neither start sooner
+    import asyncio
+    import concurrent.futures
+
+__all__ = ["AsyncioSource", "FutureSource", "WhenReadySource", "as_pumice_error", "as_wait_source"]
+
+
+class FutureSource(Latch):
+    """Ready when a ``concurrent.futures.Future`` is done; failed if that is.
+
+    ``await`` on it in a native function returns the future's result.
+    """
+
+    __slots__ = ("_attached", "future")
+
+    def __init__(self, future: concurrent.futures.Future[Any]) -> None:
+        super().__init__()
+        self.future = future
+        self._attached = False
+
+    def _poll(self) -> None:
+        if self.future.done():
+            self._done(self.future)
+
+    def _armed(self) -> None:
+        if not self._attached:
+            self._attached = True
+            self.future.add_done_callback(self._done)
+
+    def _done(self, future: concurrent.futures.Future[Any]) -> None:
+        if future.cancelled():
+            self.settle(CancelledError("the future that was waited for was cancelled"))
+        else:
+            error = future.exception()
+            self.settle(None if error is None else as_pumice_error(error, "the future that was waited for"))
+
+    def result(self) -> Any:
+        """What the future has; blocks for nothing.
+
+        Raises:
+            BaseException: what it failed with, as it is.
+        """
+        return self.future.result(0)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        try:
+            yield from await_source(self)
+        except PumiceError:
+            if not self.future.done():
+                raise
+        return self.future.result(0)
+
+
+class AsyncioSource(Latch):
+    """Ready when an asyncio future or task is done; failed if that is.
+
+    Args:
+        future: of a loop that runs, in whichever thread.
+
+    Waiting for it *in* the thread of its loop is refused: it could never become ready.
+    """
+
+    __slots__ = ("_attached", "_future")
+
+    def __init__(self, future: asyncio.Future[Any]) -> None:
+        super().__init__()
+        self._future = future
+        self._attached = False
+
+    def _poll(self) -> None:
+        if self._future.done():
+            self._done(self._future)
+
+    def _armed(self) -> None:
+        if self._attached:
+            return
+        self._attached = True
+        try:
+            self._future.get_loop().call_soon_threadsafe(self._attach)
+        except RuntimeError:
+            self.settle(AbortedError("the loop of the asyncio future that was waited for is closed"))
+
+    def _attach(self) -> None:
+        self._future.add_done_callback(self._done)
+
+    def _done(self, future: asyncio.Future[Any]) -> None:
+        if future.cancelled():
+            self.settle(CancelledError("the asyncio future that was waited for was cancelled"))
+        else:
+            error = future.exception()
+            self.settle(None if error is None else as_pumice_error(error, "the asyncio future that was waited for"))
+
+    def wait_until(self, deadline: float | None = None) -> None:
+        """Blocks until done.
+
+        Raises:
+            FailedPreconditionError: in the thread of the future's loop.
+            DeadlineExceededError: the deadline passed first.
+            PumiceError: its failure.
+        """
+        if not self.query() and _running_loop() is self._future.get_loop():
+            raise FailedPreconditionError(
+                "waiting for an asyncio future in the thread of its loop would block the loop for ever; use await, or call_async"
+            )
+        super().wait_until(deadline)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        try:
+            yield from await_source(self)
+        except PumiceError:
+            if not self._future.done():
+                raise
+        return self._future.result()
+
+
+class WhenReadySource(Latch):
+    """Makes a whole wait source of an object that only has ``when_ready``."""
+
+    __slots__ = ("_asked", "source")
+
+    def __init__(self, source: WhenReady) -> None:
+        super().__init__()
+        self.source = source
+        self._asked = False
+
+    def _poll(self) -> None:
+        self._armed()
+
+    def _armed(self) -> None:
+        if self._asked:
+            return
+        self._asked = True
+        try:
+            self.source.when_ready(self._ready)
+        except Exception as error:
+            self.settle(as_pumice_error(error, f"{type(self.source).__name__}.when_ready"))
+
+    def _ready(self, error: object = None, /) -> None:
+        if error is not None and not isinstance(error, BaseException):
+            name = type(self.source).__name__
+            error = InvalidArgumentError(
+                f"{name} called back with {type(error).__name__}; it calls with nothing when ready and with an exception when failed"
+            )
+        self.settle(None if error is None else as_pumice_error(error, type(self.source).__name__))
+
+
+def as_wait_source(source: Any) -> WaitSource:
+    """A wait source of one, of a future of ``concurrent.futures`` or asyncio, or of an object with ``when_ready``.
+
+    Raises:
+        InvalidArgumentError: it is none of these.
+    """
+    if hasattr(source, "notify") and hasattr(source, "query") and hasattr(source, "wait_until"):
+        found: WaitSource = source
+        return found
+    futures, asyncio = sys.modules.get("concurrent.futures"), sys.modules.get("asyncio")
+    if futures is not None and isinstance(source, futures.Future):
+        return FutureSource(source)
+    if asyncio is not None and asyncio.isfuture(source):
+        return AsyncioSource(source)
+    if callable(getattr(source, "when_ready", None)):
+        return WhenReadySource(source)
+    raise InvalidArgumentError(
+        f"{type(source).__name__} is no wait source; a wait source has query(), wait_until(deadline) and notify(callback), or "
+        "when_ready(callback), or is a future"
+    )
+
+
+def as_pumice_error(error: BaseException, what: str) -> PumiceError:
+    """An error of the hierarchy for any exception, which stays its cause."""
+    if isinstance(error, PumiceError):
+        return error
+    if type(error).__name__ == "CancelledError":  # asyncio's and concurrent.futures'
+        known: PumiceError = CancelledError(f"{what} was cancelled")
+    else:
+        known = UnknownError(f"{what} failed with {type(error).__name__}: {error}")
+    known.__cause__ = error
+    return known
+
+
+def _running_loop() -> object:
+    asyncio = sys.modules["asyncio"]
+    return asyncio._get_running_loop()
