@@ -7,8 +7,9 @@
 """
 
 # Looked up when first asked for: the command line answers --version and --help without loading NumPy or Vulkan.
-import importlib
 from typing import TYPE_CHECKING
+
+from .lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .hal_vulkan import Fence, TimelineSemaphore
@@ -118,48 +119,82 @@ __all__ = [
     "open_device",
 ]
 
-_HOMES = {
-    "AllOf": ".vm.wait.sources",
-    "AnyOf": ".vm.wait.sources",
-    "ArraySpec": ".runtime.arrays.array",
-    "AsyncioSource": ".vm.wait.futures",
-    "Delay": ".vm.wait.sources",
-    "Device": ".runtime.device",
-    "DeviceArray": ".runtime.arrays.array",
-    "Event": ".vm.wait.sources",
-    "Fence": ".hal_vulkan",
-    "FileReady": ".vm.wait.sources",
-    "FutureSource": ".vm.wait.futures",
-    "Instance": ".runtime.sessions.instance",
-    "Invocation": ".vm.invocation.invocation",
-    "InvocationPolicy": ".vm.execution.policy",
-    "Kernel": ".runtime.kernels.kernel",
-    "NativeModule": ".vm.native.module",
-    "ParameterIndex": ".runtime.parameters.index",
-    "Session": ".runtime.sessions.session",
-    "SessionFunction": ".runtime.sessions.session_function",
-    "SessionOptions": ".runtime.sessions.session_options",
-    "TimelineSemaphore": ".hal_vulkan",
-    "Wait": ".vm.wait.frame",
-    "WaitSource": ".vm.wait.source",
-    "empty": ".runtime.arrays.array",
-    "export": ".vm.native.module",
-    "list_devices": ".runtime.device",
-    "live_objects": ".hal_vulkan",
-    "open_device": ".runtime.device",
-}
+_look_up, _names = lazy_exports(
+    __name__,
+    {
+        ".hal_vulkan": (
+            "Fence",
+            "TimelineSemaphore",
+            "live_objects",
+        ),
+        ".runtime.arrays.array": (
+            "ArraySpec",
+            "DeviceArray",
+            "empty",
+        ),
+        ".runtime.device": (
+            "Device",
+            "list_devices",
+            "open_device",
+        ),
+        ".runtime.kernels.kernel": ("Kernel",),
+        ".runtime.parameters.index": ("ParameterIndex",),
+        ".runtime.sessions.instance": ("Instance",),
+        ".runtime.sessions.session": ("Session",),
+        ".runtime.sessions.session_function": ("SessionFunction",),
+        ".runtime.sessions.session_options": ("SessionOptions",),
+        ".status": (
+            "AbortedError",
+            "AlreadyExistsError",
+            "CancelledError",
+            "ClosedError",
+            "DataLossError",
+            "DeadlineExceededError",
+            "DeviceLostError",
+            "FailedPreconditionError",
+            "IncompatibleError",
+            "InternalError",
+            "InvalidArgumentError",
+            "NotFoundError",
+            "OutOfRangeError",
+            "PermissionDeniedError",
+            "PumiceError",
+            "ResourceExhaustedError",
+            "StatusCode",
+            "UnavailableError",
+            "UnimplementedError",
+            "UnknownError",
+        ),
+        ".vm.execution.policy": ("InvocationPolicy",),
+        ".vm.invocation.invocation": ("Invocation",),
+        ".vm.native.module": (
+            "NativeModule",
+            "export",
+        ),
+        ".vm.wait.frame": ("Wait",),
+        ".vm.wait.futures": (
+            "AsyncioSource",
+            "FutureSource",
+        ),
+        ".vm.wait.source": ("WaitSource",),
+        ".vm.wait.sources": (
+            "AllOf",
+            "AnyOf",
+            "Delay",
+            "Event",
+            "FileReady",
+        ),
+    },
+)
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        value: object = importlib.import_module("importlib.metadata").version("pumice")
-    elif name in __all__:
-        value = getattr(importlib.import_module(_HOMES.get(name, ".status"), __name__), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+        from importlib.metadata import version
+
+        return version("pumice")
+    return _look_up(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "__version__", *(name for name in globals() if name.startswith("__"))})
+    return sorted({*_names(), "__version__"})

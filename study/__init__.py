@@ -13,8 +13,9 @@ the schema of study files in docs/reference/study.md, that of results in docs/re
 """
 
 # Looked up when first asked for: the command line shows its help without loading SciPy or Vulkan.
-import importlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .cluster.run import run_on_cluster
@@ -76,39 +77,29 @@ __all__ = [
     "write_report",
 ]
 
-_HOMES: Final = {
-    ".definition.axis": ("Axis",),
-    ".cluster.run": ("run_on_cluster",),
-    ".results.compare_results": ("PointComparison", "ResultsComparison", "compare_results"),
-    ".statistics.comparison": ("Comparison", "Verdict", "compare"),
-    ".definition.expansion": ("derive", "expand"),
-    ".results.export": ("export_results",),
-    ".statistics.fit": ("Line", "fit_line"),
-    ".results.flags": ("SampleFlag",),
-    ".workloads.peaks": ("Peaks", "measure_peaks"),
-    ".definition.point": ("Point",),
-    ".results.point_result": ("PointResult",),
-    ".results.point_status": ("PointStatus",),
-    ".report": ("write_report",),
-    ".results.results": ("Results",),
-    ".sampling.runner": ("run_study",),
-    ".definition.sample": ("MEASURES", "SEGMENTS", "Sample"),
-    ".sampling.sampler": ("Progress", "SampleRun"),
-    ".definition.settings": ("Sampling",),
-    ".definition.study": ("Study", "Target"),
-    ".definition.study_file": ("load_study", "parse_study"),
-    ".statistics.summary": ("Summary", "summarize"),
-}
-
-
-def __getattr__(name: str) -> object:
-    for home, names in _HOMES.items():
-        if name in names:
-            value: object = getattr(importlib.import_module(home, __name__), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".definition.axis": ("Axis",),
+        ".cluster.run": ("run_on_cluster",),
+        ".results.compare_results": ("PointComparison", "ResultsComparison", "compare_results"),
+        ".statistics.comparison": ("Comparison", "Verdict", "compare"),
+        ".definition.expansion": ("derive", "expand"),
+        ".results.export": ("export_results",),
+        ".statistics.fit": ("Line", "fit_line"),
+        ".results.flags": ("SampleFlag",),
+        ".workloads.peaks": ("Peaks", "measure_peaks"),
+        ".definition.point": ("Point",),
+        ".results.point_result": ("PointResult",),
+        ".results.point_status": ("PointStatus",),
+        ".report": ("write_report",),
+        ".results.results": ("Results",),
+        ".sampling.runner": ("run_study",),
+        ".definition.sample": ("MEASURES", "SEGMENTS", "Sample"),
+        ".sampling.sampler": ("Progress", "SampleRun"),
+        ".definition.settings": ("Sampling",),
+        ".definition.study": ("Study", "Target"),
+        ".definition.study_file": ("load_study", "parse_study"),
+        ".statistics.summary": ("Summary", "summarize"),
+    },
+)

@@ -1,8 +1,8 @@
 """The virtual machine: modules, contexts, invocations. Knows no Vulkan; waits on anything that is a ``WaitSource``."""
 
-import importlib
 from typing import TYPE_CHECKING
 
+from ..lazy import lazy_exports
 from .bytecode.archive import ModuleArchive
 from .bytecode.calling_convention import CallingConvention
 from .bytecode.module_def import ModuleDef
@@ -89,24 +89,12 @@ __all__ = [
     "write_module",
 ]
 
-# Looked up when first asked for: programs that use none of it start sooner without asyncio and selectors.
-_LAZY = {
-    "AllOf": "wait.sources",
-    "AnyOf": "wait.sources",
-    "AsyncioLoop": "invocation.asyncio_loop",
-    "AsyncioSource": "wait.futures",
-    "Delay": "wait.sources",
-    "Event": "wait.sources",
-    "FileReady": "wait.sources",
-    "FutureSource": "wait.futures",
-    "WhenReadySource": "wait.futures",
-    "as_wait_source": "wait.futures",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    globals()[name] = value
-    return value
+# Programs that use none of these start sooner without asyncio and selectors.
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".invocation.asyncio_loop": ("AsyncioLoop",),
+        ".wait.futures": ("AsyncioSource", "FutureSource", "WhenReadySource", "as_wait_source"),
+        ".wait.sources": ("AllOf", "AnyOf", "Delay", "Event", "FileReady"),
+    },
+)

@@ -1,0 +1,35 @@
+"""Exports that are looked up when first asked for, so that a program loads only what it uses."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["lazy_exports"]
+
+
+def lazy_exports(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """A package's ``__getattr__`` and ``__dir__`` (PEP 562).
+
+    Args:
+        package: the package's ``__name__``.
+        homes: relative module names, each with the names that it defines.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names}
+    namespace = vars(sys.modules[package])
+
+    def look_up(name: str) -> object:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value: object = getattr(importlib.import_module(home_of[name], package), name)
+        namespace[name] = value
+        return value
+
+    def names() -> list[str]:
+        dunders = {name for name in namespace if name.startswith("__")}
+        return sorted({*namespace.get("__all__", ()), *home_of, *dunders})
+
+    return look_up, names
