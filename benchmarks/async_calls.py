@@ -1,12 +1,13 @@
-"""Does overlapping pay? Calls a second of compiled programs with 1, 8 and 64 in flight, beside synchronous calls and IREE's runtime.
+"""Does overlapping pay? Programs with 1, 8 and 64 calls in flight, beside synchronous calls and IREE's runtime.
 
-Each program is called on device arrays, in blocks of all ways that alternate in random order: synchronously; from asyncio with the session's
-thread running the steps (``call_async``, the default); from asyncio with the steps in the event loop (``AsyncioLoop``); and, one after another, with the
-``iree.runtime`` package, in a process that is stopped meanwhile.
+Each program is called on device arrays in four ways, in blocks that alternate in random order: synchronously; from
+asyncio with the steps in the session's thread (``call_async``, the default); from asyncio with the steps in the event
+loop (``AsyncioLoop``); and, one after another, with the ``iree.runtime`` package in a process that is stopped while
+others are measured.
 
-What overlapping can win is bounded: Python runs in one thread at a time, so a call takes at least the calling thread's CPU time in a synchronous
-one; and where the device is the host's own processor (lavapipe), at least the process's CPU time over the number of cores. The *bound* is that of calls which
-cost nothing more by being asynchronous, and it supposes that nothing else runs on the machine.
+The gain is bounded. Python runs one thread at a time, so a call takes at least the calling thread's CPU time; on
+lavapipe the device is the host's processor, so it also takes at least the process's CPU time divided by the number of
+cores. The *bound* is the speed-up of calls at these limits, on a machine that runs nothing else.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def synchronous(call: Callable[[], object], count: int) -> float:
 
 
 def bound_of(call: Callable[[], object], count: int) -> float:
-    """The most that overlapping could give: see above."""
+    """The largest possible speed-up by overlapping (see the module)."""
     begin, mine, all_of_it = time.perf_counter(), time.thread_time(), time.process_time()
     for _ in range(count):
         call()
@@ -62,7 +63,7 @@ def bound_of(call: Callable[[], object], count: int) -> float:
 def overlapping(
     function: pumice.SessionFunction, arrays: list[pumice.DeviceArray], depth: int, count: int, in_loop: bool
 ) -> float:
-    """Calls a second from asyncio, so many of them in flight."""
+    """Calls a second from asyncio with ``depth`` in flight."""
 
     async def main() -> float:
         loop = AsyncioLoop() if in_loop else None
@@ -89,7 +90,10 @@ def peer_rate(name: str, count: int) -> float:
 
 
 class Peer:
-    """IREE's runtime in a process of its own, which is stopped while it is not measured: its threads keep two cores busy when idle."""
+    """IREE's runtime in a process of its own.
+
+    It is stopped while others are measured, because its idle threads keep two cores busy.
+    """
 
     def __init__(self) -> None:
         # Not forked: a copy of this process would share its driver's threads' state.
@@ -177,7 +181,7 @@ def main(uri: str, rounds: int, calls: int, json_file: str | None, check: bool) 
         missed = missed or (bounds[name] >= TARGET and best / ours < TARGET)
     Console(width=None if sys.stdout.isatty() else 110).print(table)
     print(
-        "bound: the most that overlapping could give, by the CPU time of synchronous calls (Python runs in one thread at a time). "
+        "bound: the largest possible speed-up, from the CPU time of synchronous calls. "
         f"Target at 8 in flight: {TARGET} where the bound allows it."
     )
     if json_file:

@@ -1,18 +1,18 @@
-"""Does the dispatch latency that `pumice bench` reports agree with what a C program on plain Vulkan measures?
+"""Does the dispatch latency that `pumice bench` reports agree with that of a C program on plain Vulkan?
 
-Both submit a command buffer that was recorded beforehand, of one dispatch or of a thousand over four floats, and wait for it: pumice with the
-kernel workload of studies, through the same code as `pumice bench`; the C program (submit_wait.c) in a loop. Two figures are compared: *execute*, the device's time
-between a timestamp at the top and one at the bottom of the pipe, and *total*, the host's time from before the submission to after the wait, without
-timestamps. For the latter a third side is the least that Python can do, two native calls between two readings of the clock in a loop: what it
-takes longer than C is Python's and cffi's, and no measurement in Python can be without it.
+Both submit a recorded command buffer of one dispatch or of a thousand over four floats, and wait for it: pumice with
+the kernel workload of studies, through the code of `pumice bench`; the C program (submit_wait.c) in a loop. Two
+figures are compared. *execute* is the device's time between a timestamp at the top and one at the bottom of the pipe.
+*total* is the host's time from before the submission to after the wait, without timestamps. A third side of *total*
+is the minimum in Python: two native calls between two readings of the clock, in a loop. Its difference to C is the
+cost of the interpreter and of cffi, which every measurement in Python includes.
 
-Each round measures a block of samples of each, in random order. The ratio is the median over the rounds of (median of a block / median of the C
-program's block next to it), its interval a bootstrap over the rounds.
+Each round measures a block of samples of each side, in random order. The ratio is the median over the rounds of (median
+of a block / median of the C program's block next to it); its interval is a bootstrap over the rounds.
 
-AGREE takes two things: the interval of the ratio reaches into 1 ± 2 %, which is what a change of a kernel's time can mean on a machine in use, and
-its ends are within 5 % of the ratio, as an interval that is wide enough agrees with anything; that is UNCLEAR. All else is DISAGREE. A
-constant of one or two microseconds shows in `total` where a dispatch takes no more than some ten, and is gone where it takes a hundred: so there
-are two sizes, and the constant is printed. In `execute` there is none of it.
+AGREE means that the interval of the ratio reaches into 1 ± 2 %, and that its ends are within 5 % of the ratio. A wider
+interval is UNCLEAR, everything else DISAGREE. A constant of one or two microseconds shows in `total` of a dispatch that
+takes ten, and vanishes in one that takes a hundred: hence two sizes, and the constant is printed.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Bench(SinkLog):
         return self._latest
 
     def take_calls_alone(self, count: int) -> Times:
-        """A block of the two native calls with nothing between that Python can do without."""
+        """A block of the two native calls with the least possible Python between them."""
         prepared = self.workload._submissions[0]
         queue, clock = prepared.queue, prepared.clock
         device = queue.device
@@ -145,7 +145,6 @@ class Bench(SinkLog):
         times = np.empty(count)
         for index in range(count):
             prepared.prepare()
-            # The books of the queue, which nobody else uses meanwhile.
             queue._submitted += 1
             prepared.values[0] = prepared.wait_values[0] = queue._submitted
             called = clock()
@@ -202,7 +201,8 @@ def show(results: list[Rounds], console: Console) -> None:
         ratio, (low, high) = one.ratio("bench", "calls alone")
         console.print(
             f"{one.case}: bench is {one.difference('bench', 'C') / 1e3:+.2f} µs from C; two calls alone are "
-            f"{one.difference('calls alone', 'C') / 1e3:+.2f} µs from it, and bench from them {one.difference('bench', 'calls alone') / 1e3:+.2f} µs "
+            f"{one.difference('calls alone', 'C') / 1e3:+.2f} µs from it, and bench from them "
+            f"{one.difference('bench', 'calls alone') / 1e3:+.2f} µs "
             f"(ratio {ratio:.3f}, {low:.3f} to {high:.3f}: {one.verdict('bench', 'calls alone')})",
             soft_wrap=True,
             highlight=False,

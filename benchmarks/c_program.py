@@ -1,4 +1,4 @@
-"""The C program on plain Vulkan (submit_wait.c) that pumice is compared with: how it is built, and how one talks with it.
+"""The C program on plain Vulkan (submit_wait.c) that pumice is compared with: its build and its protocol.
 
 ``build()`` → ``with CProgram(device, MUL) as program`` → ``program.ask("prerecorded", 100)``, any number of times.
 """
@@ -139,7 +139,7 @@ def build() -> None:
 
 
 def stay_on_core(cpu: int | None) -> None:
-    """Keeps this process on one core (Linux), and the driver's threads and the C program, which inherit it from before they are started."""
+    """Keeps this process on one core (Linux); threads and processes that it starts later inherit that."""
     if cpu is not None:
         try:
             os.sched_setaffinity(0, {cpu})

@@ -1,11 +1,11 @@
-"""What does a call of a compiled program cost? pumice beside IREE's runtime: the same modules on the same device in one run.
+"""What does a call of a compiled program cost? pumice beside IREE's runtime, on the same modules and device.
 
-``simple_mul`` is called on device arrays, beside the ``iree.runtime`` package, blocks of both alternating in random order. The larger
-programs run beside ``iree-benchmark-module``, IREE's own benchmark driver, in turns. The last row is a process from its start to its
-first result, beside ``iree-run-module``.
+``simple_mul`` is called on device arrays, beside the ``iree.runtime`` package, in blocks that alternate in random
+order. The larger programs alternate with ``iree-benchmark-module``, IREE's own benchmark driver. The last row is a
+process from its start to its first result, beside ``iree-run-module``.
 
-The ratio is that of the medians; that of the best times is beside it, because the peer's calls take a hundred times their best on a
-machine whose cores are busy, which flatters pumice.
+The ratio is that of the medians. The ratio of the best times is beside it: on a machine whose cores are busy the peer's
+calls take a hundred times their best, which flatters pumice.
 """
 
 from __future__ import annotations
@@ -68,9 +68,15 @@ def alternate(calls: dict[str, Callable[[], object]], samples: int) -> dict[str,
 def peer_benchmark(program: Program, repetitions: int) -> list[float]:
     """Seconds a call by ``iree-benchmark-module``, one mean a repetition."""
     command = [
-        tool("iree-benchmark-module"), "--device=vulkan", f"--module={compiled(program)}", f"--function={program.function}",
-        *program.flags(), "--benchmark_format=json", f"--benchmark_repetitions={repetitions}", "--benchmark_min_time=0.1s",
-    ]  # fmt: skip
+        tool("iree-benchmark-module"),
+        "--device=vulkan",
+        f"--module={compiled(program)}",
+        f"--function={program.function}",
+        *program.flags(),
+        "--benchmark_format=json",
+        f"--benchmark_repetitions={repetitions}",
+        "--benchmark_min_time=0.1s",
+    ]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     runs = json.loads(result.stdout[result.stdout.index("{") :])["benchmarks"]
     scale = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}

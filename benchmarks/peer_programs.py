@@ -1,4 +1,4 @@
-"""The programs that pumice and IREE's runtime both run in these benchmarks, compiled when first needed. Not a benchmark."""
+"""The programs of the benchmarks that compare with IREE's runtime, compiled on first use. Not a benchmark."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""What does profiling cost? The same programs in two sessions, one of them profiled, block by block in turns.
+"""What does profiling cost? The same programs in two sessions, one of them profiled, in alternating blocks.
 
-``every dispatch`` times all of them; ``most_slowdown`` times as many as may cost that share of the time, and counts the others: the profile has run
-for a while then, and its first dispatches, which are all timed, are behind it. A ratio is the median over the rounds of (time of the profiled
-block / time of the other one next to it); a block's time is its whole time, so that what comes at every few calls is in it.
+``every dispatch`` times all dispatches. ``most_slowdown`` limits the share of the time that timing may cost, and only
+counts the other dispatches; its blocks begin after the first dispatches of the profile, which are all timed. A ratio is
+the median over the rounds of (time of the profiled block / time of the other one next to it). A block's time is its
+whole time, and so includes work that is done every few calls.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """What does measuring cost? Samples a second of a whole study, beside a bare loop of the same submissions.
 
-The loop submits and waits for the same recorded command buffer, and does nothing else: what it takes is the work itself. The tool does that
-as well, and around it reads timestamps, resolves them into segments, writes them to a file on disk, and asks whether there are enough. Blocks of
-the two alternate in random order. What a sample costs the tool is the difference; where it goes is measured by a second run of the tool in
-which its parts are timed one by one (and which is therefore slower).
+The loop submits the same recorded command buffer and waits for it, and does nothing else. The study does that too,
+and around it reads timestamps, resolves them into segments, writes them to a file, and decides whether there are
+enough samples. Blocks of the two alternate in random order. The difference is the tool's cost a sample. A second,
+slower run of the study times its parts one by one and shows where that cost goes.
 
-What a sample costs is no part of what it measures: that lies between two readings of the clock within. It says how many samples a second there
-can be, and how long the device is idle between them.
+The cost of a sample is not in its measurement, which lies between two readings of the clock inside. It limits the
+samples a second, and it is how long the device is idle between samples.
 """
 
 from __future__ import annotations
@@ -182,7 +182,8 @@ def main(uri: str, rounds: int, block: int, timestamps: str, cpu: int | None, js
     console.print(table)
     median, low, high = interval(study / bare)
     console.print(
-        f"study / bare loop: {median:.2f} ({low:.2f} to {high:.2f}); the mean over all blocks {study.sum() / bare.sum():.2f}"
+        f"study / bare loop: {median:.2f} ({low:.2f} to {high:.2f}); "
+        f"the mean over all blocks {study.sum() / bare.sum():.2f}"
     )
     parts = Table(title="where it goes (means, parts timed one by one)")
     for head in ("part", "µs a sample", "µs a block"):

@@ -1,7 +1,7 @@
-"""What does an operation of the virtual machine cost? Scalar loops in pumice, in IREE's runtime, and in plain Python, in one run.
+"""What does an operation of the virtual machine cost? Scalar loops in pumice, in IREE's runtime, and in plain Python.
 
-Each loop is a module assembled here, with no calls and no device, run for a million iterations. A row's last columns are the ratios
-to IREE's bytecode interpreter, which is written in C.
+Each loop is a module assembled here, with no calls and no device, run for a million iterations. A row's last columns
+are the ratios to IREE's bytecode interpreter, which is written in C.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ LOOPS = {
     ),
     "bits": (
         "  %i2 = vm.const.i32 13\n  %i3 = vm.const.i32 17\n  %i4 = vm.const.i32 5",
-        "  %i7 = vm.shl.i32 %i6, %i2\n  %i6 = vm.xor.i32 %i6, %i7\n  %i7 = vm.shr.i32.u %i6, %i3\n  %i6 = vm.xor.i32 %i6, %i7\n"
+        "  %i7 = vm.shl.i32 %i6, %i2\n  %i6 = vm.xor.i32 %i6, %i7\n"
+        "  %i7 = vm.shr.i32.u %i6, %i3\n  %i6 = vm.xor.i32 %i6, %i7\n"
         "  %i7 = vm.shl.i32 %i6, %i4\n  %i6 = vm.xor.i32 %i6, %i7",
         8,
     ),

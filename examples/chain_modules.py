@@ -1,7 +1,8 @@
-"""Two compiled programs chained by fences: the second starts behind the first on the GPU, and the host waits once, at the end.
+"""Two compiled programs chained by fences: the second starts after the first on the GPU; the host waits once.
 
-``chain/`` has their sources and the modules that the IREE compiler makes of them with ``--iree-execution-model=async-external``: such functions
-take a fence to wait for and one to signal, and return as soon as their work is submitted. The values of one timeline are the fences:
+``chain/`` has their sources and the modules that the IREE compiler makes of them with
+``--iree-execution-model=async-external``. Such functions take a fence to wait for and one to signal, and return as soon
+as their work is submitted. The fences here are values of one timeline:
 
     1 the input is there  →  smooth  →  2  →  energy  →  3 the result is there
 """
@@ -23,7 +24,7 @@ async def energy_of(session: pumice.Session, samples: np.ndarray) -> float:
         smooth = await session.call_async("smooth.run", samples, wait=given, signal=smoothed)
         energy = await session.call_async("energy.run", smooth, wait=smoothed, signal=done)
 
-        # Both programs are submitted and both wait: ``smooth`` and ``energy`` are arrays that nothing has been written to yet.
+        # Both programs are submitted and both wait: nothing has been written to ``smooth`` and ``energy`` yet.
         assert timeline.query() == 0
         timeline.signal(1)
         await done

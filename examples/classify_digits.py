@@ -1,6 +1,7 @@
-"""A compiled program end to end: an image classifier, loaded, called with NumPy, and looked at.
+"""A compiled program end to end: an image classifier, loaded, called with NumPy, and inspected.
 
-``digits/`` has its source (``digits.mlir``), how its weights came about (``train.py``) and the module that the IREE compiler makes of it.
+``digits/`` has its source (``digits.mlir``), the program that trains its weights (``train.py``) and the compiled
+module.
 """
 
 from pathlib import Path

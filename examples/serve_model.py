@@ -1,7 +1,8 @@
-"""A web service around a compiled program: requests are answered concurrently, and the event loop waits for none of them.
+"""A web service around a compiled program: requests are answered concurrently, and the event loop never blocks.
 
-``POST /classify`` takes a picture of a digit as an ``.npy`` file and answers with JSON. Starlette and httpx are what it needs beside pumice
-(``pip install starlette httpx``). Serve it with any ASGI server: ``uvicorn serve_model:app``. Run as a script, it asks itself.
+``POST /classify`` takes a picture of a digit as an ``.npy`` file and answers with JSON. It needs Starlette and httpx
+(``pip install starlette httpx``). Serve it with any ASGI server: ``uvicorn serve_model:app``. Run as a script, it sends
+requests to itself.
 """
 
 import asyncio

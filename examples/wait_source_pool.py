@@ -1,7 +1,8 @@
-"""A wait source of your own: a program waits for jobs in a ``concurrent.futures`` pool, and no thread waits with it.
+"""A wait source of your own: a program waits for jobs in a ``concurrent.futures`` pool, and no thread blocks meanwhile.
 
-A wait source is any object with ``when_ready(callback)``. Here it stands for a job in a pool of threads, and a module written in Python returns it
-to the program that called. ``pool/`` has the program's source, a loop of such calls, and the module that the IREE compiler makes of it.
+A wait source is any object with ``when_ready(callback)``. Here it is a job in a pool of threads; a module written in
+Python returns it to the program that called. ``pool/`` has the program's source, a loop of such calls, and the compiled
+module.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""Makes the pictures of docs/dispatch-timing.md: runs small studies on a device, and draws them with the charts of the report.
+"""Makes the pictures of docs/dispatch-timing.md: runs small studies and draws them with the report's charts.
 
     python docs/pictures/make.py [--device lavapipe] [--keep DIR]
 
-It needs the ``study`` extra and Chromium (``apt-get install chromium``), which turns charts into PNG files. Leave the machine alone meanwhile: what else
-runs on it is in the pictures.
+It needs the ``study`` extra and Chromium (``apt-get install chromium``), which turns charts into PNG files. Run nothing
+else on the machine meanwhile: it would show in the pictures.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ func.func @classify(%image: tensor<1x28x28x1xf32>) -> (tensor<1x10xf32>, tensor<
   %logits = linalg.matmul ins(%flat, %weight : tensor<1x288xf32>, tensor<288x10xf32>)
     outs(%logits_bias : tensor<1x10xf32>) -> tensor<1x10xf32>
   %odds_empty = tensor.empty() : tensor<1x10xf32>
-  %odds = linalg.softmax dimension(1) ins(%logits : tensor<1x10xf32>) outs(%odds_empty : tensor<1x10xf32>) -> tensor<1x10xf32>
+  %odds = linalg.softmax dimension(1) ins(%logits : tensor<1x10xf32>)
+    outs(%odds_empty : tensor<1x10xf32>) -> tensor<1x10xf32>
   %best_empty = tensor.empty() : tensor<1xf32>
   %best_lowest = linalg.fill ins(%lowest : f32) outs(%best_empty : tensor<1xf32>) -> tensor<1xf32>
   %index_empty = tensor.empty() : tensor<1xi32>

@@ -1,8 +1,9 @@
 r"""Trains the classifier of this folder and writes ``digits.mlir``; needs NumPy only.
 
-Images are 28 x 28 pictures of digits in a 5 x 7 font, scaled, shifted, thickened and noisy; they are made here, from a seed. The
-network is a convolution of eight fixed 5 x 5 filters (edges and blobs), a rectifier, 4 x 4 max pooling and a dense layer, which is what
-is trained: softmax regression by gradient descent, in float64, rounded to float32 at the end.
+Images are 28 x 28 pictures of digits in a 5 x 7 font, scaled, shifted, thickened and noisy, made here from a seed.
+The network is a convolution of eight fixed 5 x 5 filters (edges and blobs), a rectifier, 4 x 4 max pooling and a
+dense layer. Only the dense layer is trained: softmax regression by gradient descent in float64, rounded to float32 at
+the end.
 
     python examples/digits/train.py
     iree-compile --iree-hal-target-device=vulkan --iree-hal-executable-debug-level=0 \
@@ -105,7 +106,8 @@ func.func @classify(%image: tensor<1x28x28x1xf32>) -> (tensor<1x10xf32>, tensor<
   %logits = linalg.matmul ins(%flat, %weight : tensor<1x288xf32>, tensor<288x10xf32>)
     outs(%logits_bias : tensor<1x10xf32>) -> tensor<1x10xf32>
   %odds_empty = tensor.empty() : tensor<1x10xf32>
-  %odds = linalg.softmax dimension(1) ins(%logits : tensor<1x10xf32>) outs(%odds_empty : tensor<1x10xf32>) -> tensor<1x10xf32>
+  %odds = linalg.softmax dimension(1) ins(%logits : tensor<1x10xf32>)
+    outs(%odds_empty : tensor<1x10xf32>) -> tensor<1x10xf32>
   %best_empty = tensor.empty() : tensor<1xf32>
   %best_lowest = linalg.fill ins(%lowest : f32) outs(%best_empty : tensor<1xf32>) -> tensor<1xf32>
   %index_empty = tensor.empty() : tensor<1xi32>
