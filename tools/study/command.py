@@ -34,7 +34,7 @@ __all__ = ["NOISY", "SLOWER", "STUDIES", "study"]
 
 NOISY: Final = 3
 SLOWER: Final = 4
-STUDIES: Final = Path(__file__).parent / "studies"
+STUDIES: Final = Path(__file__).parents[1] / "studies"
 _FAILED: Final = 1
 
 _device_option = click.option(
