@@ -127,9 +127,9 @@ _look_up, _names = lazy_exports(
             "TimelineSemaphore",
             "live_objects",
         ),
-        ".runtime.arrays.array": (
+        ".runtime.arrays.array": ("DeviceArray",),
+        ".runtime.arrays.spec": (
             "ArraySpec",
-            "DeviceArray",
             "empty",
         ),
         ".runtime.device": (

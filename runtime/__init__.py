@@ -1,6 +1,7 @@
 """Where the HAL and the VM meet: devices, arrays, kernels, instances and sessions as users see them."""
 
-from .arrays.array import ArraySpec, DeviceArray, empty
+from .arrays.array import DeviceArray
+from .arrays.spec import ArraySpec, empty
 from .device import Device, list_devices, open_device
 from .kernels.kernel import Kernel
 from .parameters.index import ParameterIndex

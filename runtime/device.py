@@ -8,32 +8,24 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import hal_vulkan as hal
-from ..hal_vulkan import CommandBuffer, DeviceProfile, DeviceType, MemoryTypeFlags, PlanOptions, SpecializationValue
+from ..hal_vulkan import DeviceProfile, DeviceType, PlanOptions, SpecializationValue
 from ..status import InvalidArgumentError
-from .arrays.array import ArrayLike, DeviceArray, check_dtype, check_shape, check_timeout, raw_bytes
+from .arrays.array import ArrayLike, DeviceArray, array_of, new_array
+from .arrays.array_device import ArrayDevice
+from .arrays.spec import check_dtype, check_shape
 from .kernels.kernel import Kernel
 from .kernels.shader_source import load_shader
 
 __all__ = ["Device", "list_devices", "open_device"]
 
 _log = logging.getLogger("pumice")
-# Coherent, as views of it (DeviceArray.map, DLPack) have no moment at which to flush or invalidate.
-_MAPPED = (
-    MemoryTypeFlags.DEVICE_LOCAL
-    | MemoryTypeFlags.HOST_VISIBLE
-    | MemoryTypeFlags.HOST_COHERENT
-    | MemoryTypeFlags.HOST_CACHED
-)
-_STAGING = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE
 _said_cpu = False
 
 
@@ -97,7 +89,7 @@ def _say_cpu(device: Device) -> None:
         )
 
 
-class Device:
+class Device(ArrayDevice):
     """A Vulkan device with arrays and kernels.
 
     Calling sequence: ``open_device`` → ``load_kernel``, ``asarray`` → call kernels → ``close`` (or a ``with`` block).
@@ -109,20 +101,6 @@ class Device:
         uri: asks for this very device again.
     """
 
-    def __init__(self, hal_device: hal.Device) -> None:
-        self.hal = hal_device
-        self.profile: DeviceProfile = hal_device.profile
-        self.name: str = hal_device.profile.name
-        self.uri: str = hal_device.uri
-        self._stream = hal_device.create_semaphore(0, "stream")
-        self._payload = 0
-        self._lock = threading.Lock()
-        self.mark_lock = threading.Lock()
-        self._memory = MemoryTypeFlags.DEVICE_LOCAL if hal_device.plan.staging else _MAPPED
-        self.staging: bool = hal_device.plan.staging
-
-    # -- arrays --------------------------------------------------------------------------------------
-
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """An array of undefined contents.
 
@@ -130,23 +108,13 @@ class Device:
             InvalidArgumentError: a negative length, or a dtype of Python objects.
             ResourceExhaustedError: no memory; the message has sizes and heaps.
         """
-        return self.allocate(check_shape(shape), check_dtype(dtype))
-
-    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> DeviceArray:
-        """``empty`` without the checks. For the runtime."""
-        nbytes = dtype.itemsize
-        for length in shape:
-            nbytes *= length
-        buffer = self.hal.create_buffer(nbytes, memory_type=self._memory)
-        return DeviceArray(self, buffer, shape, dtype, nbytes)
+        return new_array(self, check_shape(shape), check_dtype(dtype))
 
     def zeros(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """An array of zeros, filled on the device."""
         array = self.empty(shape, dtype)
         if array.nbytes:
-            commands = self._commands("zeros")
-            commands.fill(array.buffer, b"\0")
-            array.mark(self.submit((commands.end(),)), written=True)
+            array.mark(self.fill_zeros(array.buffer), written=True)
         return array
 
     def asarray(self, a: ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
@@ -161,18 +129,7 @@ class Device:
             if a.device is self and (dtype is None or a.dtype == np.dtype(dtype)):
                 return a
             a = a.numpy()
-        try:
-            data = np.asarray(a, None if dtype is None else check_dtype(dtype))
-        except (ValueError, TypeError, OverflowError) as error:
-            if isinstance(error, InvalidArgumentError):
-                raise
-            raise InvalidArgumentError(f"asarray: {type(a).__name__} cannot become an array: {error}") from None
-        shape = data.shape
-        checked = check_dtype(data.dtype)
-        array = self.allocate(shape, checked)
-        if data.nbytes:
-            self.upload(np.ascontiguousarray(data), array)
-        return array
+        return array_of(self, a, dtype)
 
     # -- kernels -------------------------------------------------------------------------------------
 
@@ -210,114 +167,3 @@ class Device:
         return Kernel(
             self, code, name=name, entry_point=entry_point, specialization=specialization, subgroup_size=subgroup_size
         )
-
-    # -- order ---------------------------------------------------------------------------------------
-
-    def submit(self, commands: Sequence[CommandBuffer]) -> int:
-        """Hands command buffers to the compute queue; returns the payload that marks their end. For the runtime."""
-        if self.hal.dropped:
-            self.hal.close_dropped()
-        with self._lock:
-            # An interrupt may have come between a submission and the note of it: the semaphore knows what is taken.
-            payload = max(self._payload, self._stream.scheduled) + 1
-            self.hal.compute_queue.submit(commands, signals=((self._stream, payload),))
-            self._payload = payload
-        return payload
-
-    def wait(self, payload: int | None = None, timeout: float | None = None) -> None:
-        """Blocks until everything given so far (or up to ``payload``) is done.
-
-        Args:
-            payload: what ``submit`` returned; ``None`` means everything.
-            timeout: seconds; ``None`` waits for ever.
-
-        Raises:
-            DeadlineExceededError: the time passed first.
-            DeviceLostError: the device was lost.
-        """
-        check_timeout(timeout)
-        if payload is None:
-            payload = max(self._payload, self._stream.scheduled)
-        elif isinstance(payload, bool) or not isinstance(payload, int) or not 0 <= payload <= self._stream.scheduled:
-            raise InvalidArgumentError(
-                f"payload is what submit() returned, an int of at most {self._stream.scheduled}; got {payload!r}"
-            )
-        self._stream.wait(payload, timeout)
-
-    def _commands(self, name: str) -> CommandBuffer:
-        return self.hal.create_command_buffer(one_shot=True, name=name).begin()
-
-    def copy(self, source: DeviceArray, target: DeviceArray) -> None:
-        """Copies one array to another on the device. For the runtime."""
-        if not source.nbytes:
-            return
-        commands = self._commands("copy")
-        try:
-            commands.copy(source.buffer, target.buffer)
-            payload = self.submit((commands.end(),))
-        except BaseException:
-            commands.close()
-            raise
-        source.mark(payload, written=False)
-        target.mark(payload, written=True)
-
-    def upload(self, data: np.ndarray, target: DeviceArray) -> None:
-        """Copies a C-contiguous array to a device array. For the runtime."""
-        if not data.nbytes:
-            return
-        raw = raw_bytes(data)
-        if target.buffer.host_visible:
-            target.buffer.write(raw)
-            return
-        with self.hal.create_buffer(data.nbytes, memory_type=_STAGING) as staged:
-            staged.write(raw)
-            commands = self._commands("upload")
-            try:
-                commands.copy(staged, target.buffer)
-                target.mark(self.submit((commands.end(),)), written=True)
-            except BaseException:
-                commands.close()
-                raise
-
-    def download(self, source: hal.Buffer, out: np.ndarray) -> None:
-        """Copies a buffer to a C-contiguous array of its size, once what was submitted is done. For the runtime."""
-        if not out.nbytes:
-            return
-        raw = raw_bytes(out)
-        if source.host_visible:
-            source.read_into(raw)
-            return
-        staging = _STAGING | MemoryTypeFlags.HOST_CACHED
-        with self.hal.create_buffer(out.nbytes, memory_type=staging) as staged:
-            commands = self._commands("download")
-            try:
-                commands.copy(source, staged)
-                payload = self.submit((commands.end(),))
-            except BaseException:
-                commands.close()
-                raise
-            self.wait(payload)
-            staged.read_into(raw)
-
-    # -- end -----------------------------------------------------------------------------------------
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether ``close`` was called."""
-        return self.hal.is_closed
-
-    def close(self) -> None:
-        """Waits for what is under way and gives everything back; idempotent. Its arrays and kernels are closed with it."""
-        self.hal.close()
-
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        state = ", closed" if self.is_closed else ""
-        return f"<pumice.Device {self.name!r} ({self.profile.device_type.name.lower()}{state})>"

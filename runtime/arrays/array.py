@@ -12,84 +12,23 @@ Thread rule: an array may be used from any thread; concurrent writes to one arra
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Iterator, Sequence
-from types import EllipsisType, TracebackType
-from typing import TYPE_CHECKING, Final, SupportsIndex, TypeAlias, overload
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ...hal_vulkan import Buffer, BufferView, ElementType
-from ...status import ClosedError, InvalidArgumentError, UnimplementedError
+from ...status import ClosedError, InvalidArgumentError
+from .array_device import ArrayDevice, check_timeout
+from .index import Index, contiguous_part
+from .shared_buffer import SharedBuffer
+from .spec import check_dtype, check_out, check_shape
 
-if TYPE_CHECKING:
-    from ..device import Device
-
-__all__ = ["ArrayLike", "ArraySpec", "DeviceArray", "SharedBuffer", "check_out", "check_timeout", "empty"]
-
-_MOST_AXES: Final = 32  # of NumPy before 2.0
+__all__ = ["ArrayLike", "DeviceArray", "array_of", "new_array"]
 
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
-Index: TypeAlias = "int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]"
-
-
-class ArraySpec:
-    """Shape and dtype of an array that a kernel is to make; see ``empty``."""
-
-    __slots__ = ("dtype", "nbytes", "shape")
-
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self.nbytes = math.prod(shape) * dtype.itemsize
-
-    def __repr__(self) -> str:
-        return f"pumice.empty({self.shape}, {self.dtype})"
-
-
-def empty(shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> ArraySpec:
-    """A place for a result: the kernel that gets it allocates an array of this shape and dtype on its own device.
-
-    Args:
-        shape: a length, or a length for each axis.
-        dtype: anything that NumPy takes for a dtype, ml_dtypes' included.
-
-    Raises:
-        InvalidArgumentError: a negative length, or a dtype of Python objects.
-    """
-    return ArraySpec(check_shape(shape), check_dtype(dtype))
-
-
-class SharedBuffer(Buffer):
-    """The memory of an array as programs get it: it stays as long as the array or a program refers to it.
-
-    An array that was passed to a program no longer gives its memory back by itself; the last reference to this does.
-    """
-
-    __slots__ = ("_origin",)
-
-    def __init__(self, buffer: Buffer) -> None:
-        super().__init__(
-            buffer.device,
-            buffer._allocation,
-            buffer.offset,
-            buffer.size,
-            buffer.memory_type,
-            buffer.usage,
-            buffer.access,
-        )
-        self._origin = buffer
-
-    def close(self) -> None:
-        """Closes the array's buffer with it; idempotent."""
-        self._closed = True
-        self._origin.close()
-
-    def __del__(self) -> None:
-        # As for DeviceArray: only a note.
-        if not self._closed and not self._origin.is_closed:
-            self.device.dropped.append(self)
 
 
 class DeviceArray:
@@ -121,7 +60,7 @@ class DeviceArray:
 
     def __init__(
         self,
-        device: Device,
+        device: ArrayDevice,
         buffer: Buffer,
         shape: tuple[int, ...],
         dtype: np.dtype[np.generic],
@@ -197,40 +136,8 @@ class DeviceArray:
             InvalidArgumentError: the part is not contiguous; ``x.numpy()[…]`` selects on the host.
             IndexError: an index outside the axis.
         """
-        parts = index if isinstance(index, tuple) else (index,)
-        dots = [i for i, part in enumerate(parts) if part is Ellipsis]
-        if len(dots) == 1:
-            missing = len(self.shape) - len(parts) + 1
-            parts = (*parts[: dots[0]], *[slice(None)] * missing, *parts[dots[0] + 1 :])
-        if len(parts) > len(self.shape):
-            raise InvalidArgumentError(f"{len(parts)} indices for an array of {len(self.shape)} axes")
-        start, shape, extended = 0, [], False
-        for axis, length in enumerate(self.shape):
-            stride = math.prod(self.shape[axis + 1 :])
-            part = parts[axis] if axis < len(parts) else slice(None)
-            if isinstance(part, slice):
-                first, stop, step = part.indices(length)
-                count = len(range(first, stop, step))
-                # Contiguous means: after the first axis that keeps several entries, every axis is whole.
-                if (step != 1 and count > 1) or (extended and count != length):
-                    raise InvalidArgumentError(f"[{index}] of shape {self.shape} is not contiguous; use x.numpy()[…]")
-                extended = extended or count != 1
-                shape.append(count)
-                start += first * stride
-            else:
-                try:
-                    at = operator.index(part)  # type: ignore[arg-type]  # what else may come is refused here
-                except TypeError:
-                    raise InvalidArgumentError(
-                        f"an index is an int, a slice or an ellipsis, got {part!r}; x.numpy()[…] takes the others"
-                    ) from None
-                at += length if at < 0 else 0
-                if not 0 <= at < length:
-                    raise IndexError(f"index {part} is outside axis {axis} of length {length}")
-                if extended and length != 1:
-                    raise InvalidArgumentError(f"[{index}] of shape {self.shape} is not contiguous; use x.numpy()[…]")
-                start += at * stride
-        return self._view(start * self.itemsize, tuple(shape), self.dtype)
+        start, shape = contiguous_part(index, self.shape)
+        return self._view(start * self.itemsize, shape, self.dtype)
 
     def _view(self, offset: int, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> DeviceArray:
         nbytes = math.prod(shape) * dtype.itemsize
@@ -340,13 +247,16 @@ class DeviceArray:
             self._check_same(source.shape, source.dtype)
             source._check_open()
             if source.device is self.device:
-                self.device.copy(source, self)
+                if self.nbytes:
+                    payload = self.device.copy((source.buffer, self.buffer))
+                    source.mark(payload, written=False)
+                    self.mark(payload, written=True)
                 return self
             source = source.numpy()
         data = np.ascontiguousarray(source)
         self._check_same(np.shape(source), data.dtype)
         self._wait_unused()
-        self.device.upload(data, self)
+        self.mark(self.device.upload(data, self.buffer), written=True)
         return self
 
     def _check_same(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
@@ -395,7 +305,7 @@ class DeviceArray:
     def copy(self) -> DeviceArray:
         """An array of its own with the same contents, copied on the device."""
         self._check_open()
-        return self.device.allocate(self.shape, self.dtype).copy_from(self)
+        return new_array(self.device, self.shape, self.dtype).copy_from(self)
 
     def __copy__(self) -> DeviceArray:
         return self.copy()
@@ -405,7 +315,7 @@ class DeviceArray:
 
     def astype(self, dtype: npt.DTypeLike) -> DeviceArray:
         """A new array with the elements converted, on the host."""
-        return self.device.asarray(self.numpy(), dtype)
+        return array_of(self.device, self.numpy(), dtype)
 
     def tolist(self) -> object:
         """The contents as nested lists of Python numbers."""
@@ -483,69 +393,26 @@ class DeviceArray:
         return f"{head})\n{self.numpy()!r}"
 
 
-@overload
-def check_shape(shape: int | SupportsIndex, *, allow_unknown: bool = False) -> tuple[int, ...]: ...
-@overload
-def check_shape(shape: Sequence[int], *, allow_unknown: bool = False) -> tuple[int, ...]: ...
-@overload
-def check_shape(shape: int | Sequence[int], *, allow_unknown: bool = False) -> tuple[int, ...]: ...
-def check_shape(shape: object, *, allow_unknown: bool = False) -> tuple[int, ...]:
-    """A shape as a tuple of lengths, or InvalidArgumentError."""
+def new_array(device: ArrayDevice, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> DeviceArray:
+    """An array of undefined contents; shape and dtype are checked by the caller.
+
+    Raises:
+        ResourceExhaustedError: no memory; the message has sizes and heaps.
+    """
+    nbytes = dtype.itemsize
+    for length in shape:
+        nbytes *= length
+    return DeviceArray(device, device.create_buffer(nbytes), shape, dtype, nbytes)
+
+
+def array_of(device: ArrayDevice, value: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
+    """A new array with the contents of a NumPy array, or of what NumPy makes one of, converted to ``dtype`` first."""
     try:
-        if isinstance(shape, np.ndarray):
-            shape = tuple(shape.tolist()) if shape.ndim else shape.item()
-        items = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        if len(items) == 1 and isinstance(items[0], (tuple, list)):
-            items = tuple(items[0])
-        lengths = tuple(operator.index(n) for n in items)
-    except TypeError:
-        raise InvalidArgumentError(f"a shape is an int or a sequence of ints, got {shape!r}") from None
-    if any(n < (-1 if allow_unknown else 0) for n in lengths):
-        raise InvalidArgumentError(f"a shape's lengths must not be negative, got {shape!r}")
-    if len(lengths) > _MOST_AXES:
-        raise InvalidArgumentError(f"an array has at most {_MOST_AXES} axes, got {len(lengths)}")
-    if 0 in lengths and any(n >= 1 << 63 for n in lengths):
-        raise InvalidArgumentError(f"a shape's lengths are below 2**63, got {shape!r}")
-    return lengths
-
-
-def check_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
-    """A dtype whose elements are plain bytes, or InvalidArgumentError."""
-    try:
-        found: np.dtype[np.generic] = np.dtype(dtype)
-    except TypeError as error:
-        raise InvalidArgumentError(f"not a dtype: {dtype!r} ({error})") from None
-    if found.subdtype is not None:
-        raise InvalidArgumentError(
-            f"dtype {found} is an array itself; put its shape into the array's: {found.subdtype}"
-        )
-    if found.hasobject or found.itemsize == 0:
-        raise InvalidArgumentError(f"dtype {found} has no fixed bytes an element; a device array holds plain numbers")
-    if not found.isnative:
-        raise UnimplementedError(f"dtype {found} is big-endian; convert it with .astype({found.newbyteorder('=')})")
-    return found
-
-
-def raw_bytes(array: np.ndarray) -> memoryview:
-    """The bytes of a C-contiguous array, writable where it is; ml_dtypes' arrays offer no buffer of their own."""
-    return array.reshape(-1).view(np.uint8).data
-
-
-def check_timeout(timeout: object) -> None:
-    """Raises InvalidArgumentError unless it is ``None`` or a number of seconds."""
-    if timeout is not None and (
-        isinstance(timeout, bool) or not isinstance(timeout, (int, float, np.number)) or math.isnan(timeout)
-    ):
-        raise InvalidArgumentError(f"timeout is a number of seconds or None, got {timeout!r}")
-
-
-def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[np.generic], what: str) -> None:
-    """Raises InvalidArgumentError unless results of this shape and dtype can be copied into ``out`` in place."""
-    expected = f"a writable C-contiguous array of shape {shape} and dtype {dtype}"
-    if not isinstance(out, np.ndarray):
-        raise InvalidArgumentError(f"{what} must be {expected}, got {type(out).__name__}")
-    if out.shape != shape or out.dtype != dtype:
-        raise InvalidArgumentError(f"{what} must be {expected}, got {out.shape} {out.dtype}")
-    if not out.flags.c_contiguous or not out.flags.writeable:
-        state = "read-only" if not out.flags.writeable else "not contiguous"
-        raise InvalidArgumentError(f"{what} must be {expected}; it is {state}")
+        data = np.asarray(value, None if dtype is None else check_dtype(dtype))
+    except (ValueError, TypeError, OverflowError) as error:
+        if isinstance(error, InvalidArgumentError):
+            raise
+        raise InvalidArgumentError(f"asarray: {type(value).__name__} cannot become an array: {error}") from None
+    array = new_array(device, data.shape, check_dtype(data.dtype))
+    array.mark(device.upload(np.ascontiguousarray(data), array.buffer), written=True)
+    return array

@@ -12,28 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-from ...hal_vulkan import Buffer, CommandBuffer, MemoryTypeFlags
-from .array import ArraySpec, DeviceArray, raw_bytes
-
-if TYPE_CHECKING:
-    from ..device import Device
+from ...hal_vulkan import Buffer, CommandBuffer
+from .array import DeviceArray, new_array
+from .array_device import READBACK, UPLOAD, ArrayDevice
+from .spec import ArraySpec, raw_bytes
 
 __all__ = ["Transfer"]
 
 # Below this a copy costs less than making the native objects of an import.
 _IMPORT_BYTES: Final = 256 << 10
-_STAGING: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE
-_READBACK: Final = _STAGING | MemoryTypeFlags.HOST_CACHED
 
 
 class Transfer:
     """The moves of one kernel call."""
 
-    def __init__(self, device: Device, alignment: int) -> None:
+    def __init__(self, device: ArrayDevice, alignment: int) -> None:
         """A call whose pipeline binds at multiples of ``alignment`` bytes."""
         self._device = device
         self._alignment = alignment
@@ -63,7 +60,7 @@ class Transfer:
             return self._align(value, written=written), value
         shape, dtype = value.shape, value.dtype
         if not to_host:
-            array = self._device.allocate(shape, dtype)
+            array = new_array(self._device, shape, dtype)
             if isinstance(value, np.ndarray):
                 self._upload(value, array)
             if not written:
@@ -76,7 +73,7 @@ class Transfer:
             imported = self._import(value, result)
             if imported is not None:
                 return imported, result
-        array = self._device.allocate(shape, dtype)
+        array = new_array(self._device, shape, dtype)
         self._temporaries.append(array)
         if isinstance(value, np.ndarray):
             self._upload(value, array)
@@ -88,7 +85,7 @@ class Transfer:
         """A view that starts where the device cannot bind takes a detour through an array of its own."""
         if not array.buffer.offset % self._alignment or not array.nbytes:
             return array
-        aligned = self._device.allocate(array.shape, array.dtype)
+        aligned = new_array(self._device, array.shape, array.dtype)
         self._temporaries.append(aligned)
         self._before.append((array.buffer, aligned.buffer))
         if written:
@@ -119,7 +116,7 @@ class Transfer:
         if array.buffer.host_visible:
             array.buffer.write(raw)
         else:
-            staged = self._device.hal.create_buffer(value.nbytes, memory_type=_STAGING)
+            staged = self._device.hal.create_buffer(value.nbytes, memory_type=UPLOAD)
             self._temporaries.append(staged)
             staged.write(raw)
             self._before.append((staged, array.buffer))
@@ -128,7 +125,7 @@ class Transfer:
         if array.buffer.host_visible:
             self._reads.append((array.buffer, result))
         else:
-            staged = self._device.hal.create_buffer(array.nbytes, memory_type=_READBACK)
+            staged = self._device.hal.create_buffer(array.nbytes, memory_type=READBACK)
             self._temporaries.append(staged)
             self._after.append((array.buffer, staged))
             self._reads.append((staged, result))

@@ -11,7 +11,7 @@ import operator
 import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,14 +26,13 @@ from ...hal_vulkan import (
     check_groups,
 )
 from ...status import ClosedError, InvalidArgumentError
-from ..arrays.array import ArraySpec, DeviceArray, check_out
+from ..arrays.array import DeviceArray
+from ..arrays.array_device import ArrayDevice
+from ..arrays.spec import ArraySpec, check_out
 from ..arrays.transfer import Transfer
 from .parameter import KernelArgument, Parameter
 from .push import PushValue, pack_push
 from .shader_source import specialization_by_id
-
-if TYPE_CHECKING:
-    from ..device import Device
 
 __all__ = ["Groups", "Kernel", "KernelResult", "PreparedDispatch"]
 
@@ -73,7 +72,7 @@ class Kernel:
 
     def __init__(
         self,
-        device: Device,
+        device: ArrayDevice,
         code: bytes,
         *,
         name: str,

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...hal_vulkan import Binding, DeviceLimits
 from ...status import InvalidArgumentError, OutOfRangeError
-from ..arrays.array import ArraySpec, DeviceArray, check_dtype
+from ..arrays.array import DeviceArray
+from ..arrays.spec import ArraySpec, check_dtype
 
 __all__ = ["KernelArgument", "Parameter"]
 

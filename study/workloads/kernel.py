@@ -353,7 +353,7 @@ class KernelWorkload:
 
     def _update(self) -> None:
         for array, data in zip(self._arrays, self._inputs, strict=True):
-            self.device.upload(data, array)
+            array.mark(self.device.upload(data, array.buffer), written=True)
 
     def _read(self) -> None:
         assert self._kernel is not None

@@ -32,7 +32,7 @@ _MOST_LOOKED_AT: Final = 4  # buffers that the device may not be past, before me
 _LEAST_BUDGET: Final = 64 << 20
 _HEAP_SHARE: Final = 16
 _DEVICE_LOCAL: Final = 0x20
-# What makes results readable in place where the host sees device memory anyway, as for arrays (runtime/device.py).
+# What makes results readable in place where the host sees device memory anyway, as for arrays (runtime/arrays/array_device.py).
 _MAPPED: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.HOST_COHERENT | MemoryTypeFlags.HOST_CACHED
 
 

@@ -1,0 +1,180 @@
+"""A device as its arrays and kernels use it: memory, work in order, copies to and from the host.
+
+Everything submitted runs in the order of submission. ``submit`` returns before the work is done, with a *payload*: the
+value that the device's timeline semaphore reaches when it is.
+
+Thread rule: any thread.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+
+from ... import hal_vulkan as hal
+from ...hal_vulkan import Buffer, CommandBuffer, DeviceProfile, MemoryTypeFlags
+from ...status import InvalidArgumentError
+from .spec import raw_bytes
+
+__all__ = ["READBACK", "UPLOAD", "ArrayDevice", "check_timeout"]
+
+# Coherent, because views of it (DeviceArray.map, DLPack) have no moment at which to flush or invalidate.
+_MAPPED: Final = (
+    MemoryTypeFlags.DEVICE_LOCAL
+    | MemoryTypeFlags.HOST_VISIBLE
+    | MemoryTypeFlags.HOST_COHERENT
+    | MemoryTypeFlags.HOST_CACHED
+)
+UPLOAD: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE
+"""Staging memory that the host writes."""
+READBACK: Final = UPLOAD | MemoryTypeFlags.HOST_CACHED
+"""Staging memory that the host reads."""
+
+
+class ArrayDevice:
+    """The base of ``pumice.Device``, which adds what makes arrays and kernels.
+
+    Attributes:
+        hal: the HAL device underneath, for command buffers, semaphores and memory statistics.
+        profile: what the device is and can do.
+        name: the driver's name for it.
+        uri: opens the same device again.
+        staging: whether arrays are in memory that the host does not see, and copies go through staging memory.
+        mark_lock: held while arrays note payloads.
+    """
+
+    def __init__(self, hal_device: hal.Device) -> None:
+        self.hal = hal_device
+        self.profile: DeviceProfile = hal_device.profile
+        self.name: str = hal_device.profile.name
+        self.uri: str = hal_device.uri
+        self.staging: bool = hal_device.plan.staging
+        self.mark_lock = threading.Lock()
+        self._stream = hal_device.create_semaphore(0, "stream")
+        self._payload = 0
+        self._lock = threading.Lock()
+        self._memory = MemoryTypeFlags.DEVICE_LOCAL if self.staging else _MAPPED
+
+    # -- order ---------------------------------------------------------------------------------------
+
+    def submit(self, commands: Sequence[CommandBuffer]) -> int:
+        """Submits command buffers to the compute queue; returns the payload that marks their end. For the runtime."""
+        if self.hal.dropped:
+            self.hal.close_dropped()
+        with self._lock:
+            # An interrupt may have come between a submission and the assignment: the semaphore knows what is taken.
+            payload = max(self._payload, self._stream.scheduled) + 1
+            self.hal.compute_queue.submit(commands, signals=((self._stream, payload),))
+            self._payload = payload
+        return payload
+
+    def wait(self, payload: int | None = None, timeout: float | None = None) -> None:
+        """Blocks until everything submitted so far (or up to ``payload``) is done.
+
+        Args:
+            payload: what ``submit`` returned; ``None`` means everything.
+            timeout: seconds; ``None`` waits for ever.
+
+        Raises:
+            DeadlineExceededError: the time passed first.
+            DeviceLostError: the device was lost.
+        """
+        check_timeout(timeout)
+        if payload is None:
+            payload = max(self._payload, self._stream.scheduled)
+        elif isinstance(payload, bool) or not isinstance(payload, int) or not 0 <= payload <= self._stream.scheduled:
+            raise InvalidArgumentError(
+                f"payload is what submit() returned, an int of at most {self._stream.scheduled}; got {payload!r}"
+            )
+        self._stream.wait(payload, timeout)
+
+    def has_reached(self, payload: int) -> bool:
+        """Whether the work up to ``payload`` is done. For the runtime."""
+        return self._stream.has_reached(payload)
+
+    # -- memory --------------------------------------------------------------------------------------
+
+    def create_buffer(self, nbytes: int) -> Buffer:
+        """Memory for an array. For the runtime."""
+        return self.hal.create_buffer(nbytes, memory_type=self._memory)
+
+    def fill_zeros(self, target: Buffer) -> int:
+        """Fills a buffer on the device; returns the payload. For the runtime."""
+        commands = self.hal.create_command_buffer(one_shot=True, name="zeros").begin()
+        commands.fill(target, b"\0")
+        return self.submit((commands.end(),))
+
+    def copy(self, *pairs: tuple[Buffer, Buffer], name: str = "copy") -> int:
+        """Copies each first buffer to the second on the device; returns the payload. For the runtime."""
+        commands = self.hal.create_command_buffer(one_shot=True, name=name).begin()
+        try:
+            for source, target in pairs:
+                commands.copy(source, target)
+            return self.submit((commands.end(),))
+        except BaseException:
+            commands.close()
+            raise
+
+    def upload(self, data: np.ndarray, target: Buffer) -> int:
+        """Copies a C-contiguous array to a buffer. For the runtime.
+
+        Returns:
+            the payload of the copy; 0 where the host wrote the buffer itself.
+        """
+        if not data.nbytes:
+            return 0
+        raw = raw_bytes(data)
+        if target.host_visible:
+            target.write(raw)
+            return 0
+        with self.hal.create_buffer(data.nbytes, memory_type=UPLOAD) as staged:
+            staged.write(raw)
+            return self.copy((staged, target), name="upload")
+
+    def download(self, source: Buffer, out: np.ndarray) -> None:
+        """Copies a buffer to a C-contiguous array of its size, once what was submitted is done. For the runtime."""
+        if not out.nbytes:
+            return
+        raw = raw_bytes(out)
+        if source.host_visible:
+            source.read_into(raw)
+            return
+        with self.hal.create_buffer(out.nbytes, memory_type=READBACK) as staged:
+            self.wait(self.copy((source, staged), name="download"))
+            staged.read_into(raw)
+
+    # -- end -----------------------------------------------------------------------------------------
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self.hal.is_closed
+
+    def close(self) -> None:
+        """Waits for work under way and frees everything, arrays and kernels included; idempotent."""
+        self.hal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = ", closed" if self.is_closed else ""
+        return f"<pumice.Device {self.name!r} ({self.profile.device_type.name.lower()}{state})>"
+
+
+def check_timeout(timeout: object) -> None:
+    """Raises InvalidArgumentError unless it is ``None`` or a number of seconds."""
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, (int, float, np.number)) or math.isnan(timeout)
+    ):
+        raise InvalidArgumentError(f"timeout is a number of seconds or None, got {timeout!r}")

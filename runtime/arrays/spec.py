@@ -1,0 +1,98 @@
+"""Shape and dtype of arrays: the specification of an array that a kernel makes, and the checks of what users give."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Final, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from ...status import InvalidArgumentError, UnimplementedError
+
+__all__ = ["ArraySpec", "check_dtype", "check_out", "check_shape", "empty", "raw_bytes"]
+
+_MAX_AXES: Final = 32  # of NumPy before 2.0
+
+
+class ArraySpec:
+    """Shape and dtype of an array that a kernel is to make; see ``empty``."""
+
+    __slots__ = ("dtype", "nbytes", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.nbytes = math.prod(shape) * dtype.itemsize
+
+    def __repr__(self) -> str:
+        return f"pumice.empty({self.shape}, {self.dtype})"
+
+
+def empty(shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> ArraySpec:
+    """A place for a result: the kernel that gets it allocates an array of this shape and dtype on its own device.
+
+    Args:
+        shape: a length, or a length for each axis.
+        dtype: anything that NumPy takes for a dtype, ml_dtypes' included.
+
+    Raises:
+        InvalidArgumentError: a negative length, or a dtype of Python objects.
+    """
+    return ArraySpec(check_shape(shape), check_dtype(dtype))
+
+
+def check_shape(shape: SupportsIndex | Sequence[int], *, allow_unknown: bool = False) -> tuple[int, ...]:
+    """A shape as a tuple of lengths, or InvalidArgumentError."""
+    try:
+        if isinstance(shape, np.ndarray):
+            shape = tuple(shape.tolist()) if shape.ndim else shape.item()
+        items = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        if len(items) == 1 and isinstance(items[0], (tuple, list)):
+            items = tuple(items[0])
+        lengths = tuple(operator.index(n) for n in items)
+    except TypeError:
+        raise InvalidArgumentError(f"a shape is an int or a sequence of ints, got {shape!r}") from None
+    if any(n < (-1 if allow_unknown else 0) for n in lengths):
+        raise InvalidArgumentError(f"a shape's lengths must not be negative, got {shape!r}")
+    if len(lengths) > _MAX_AXES:
+        raise InvalidArgumentError(f"an array has at most {_MAX_AXES} axes, got {len(lengths)}")
+    if 0 in lengths and any(n >= 1 << 63 for n in lengths):
+        raise InvalidArgumentError(f"a shape's lengths are below 2**63, got {shape!r}")
+    return lengths
+
+
+def check_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
+    """A dtype whose elements are plain bytes, or InvalidArgumentError."""
+    try:
+        found: np.dtype[np.generic] = np.dtype(dtype)
+    except TypeError as error:
+        raise InvalidArgumentError(f"not a dtype: {dtype!r} ({error})") from None
+    if found.subdtype is not None:
+        raise InvalidArgumentError(
+            f"dtype {found} is an array itself; put its shape into the array's: {found.subdtype}"
+        )
+    if found.hasobject or found.itemsize == 0:
+        raise InvalidArgumentError(f"dtype {found} has no fixed bytes an element; a device array holds plain numbers")
+    if not found.isnative:
+        raise UnimplementedError(f"dtype {found} is big-endian; convert it with .astype({found.newbyteorder('=')})")
+    return found
+
+
+def raw_bytes(array: np.ndarray) -> memoryview:
+    """The bytes of a C-contiguous array, writable where it is; ml_dtypes' arrays offer no buffer of their own."""
+    return array.reshape(-1).view(np.uint8).data
+
+
+def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[np.generic], what: str) -> None:
+    """Raises InvalidArgumentError unless results of this shape and dtype can be copied into ``out`` in place."""
+    expected = f"a writable C-contiguous array of shape {shape} and dtype {dtype}"
+    if not isinstance(out, np.ndarray):
+        raise InvalidArgumentError(f"{what} must be {expected}, got {type(out).__name__}")
+    if out.shape != shape or out.dtype != dtype:
+        raise InvalidArgumentError(f"{what} must be {expected}, got {out.shape} {out.dtype}")
+    if not out.flags.c_contiguous or not out.flags.writeable:
+        state = "read-only" if not out.flags.writeable else "not contiguous"
+        raise InvalidArgumentError(f"{what} must be {expected}; it is {state}")
