@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.import_graph import modules_of
 
 from pumice.spirv.glsl import find_compiler
 from pumice.status import UnavailableError
@@ -100,7 +101,6 @@ def test_every_variable_is_in_the_settings_table() -> None:
     table = README.partition("\n## Settings\n")[2].partition("\n## ")[0]
     listed = set(re.findall(r"PUMICE_[A-Z_]+", "".join(re.findall(r"^\|([^|]*)\|", table, re.MULTILINE))))
     read = set()
-    for folder in ("hal_vulkan", "runtime", "tools", "vm"):
-        for path in (ROOT / folder).rglob("*.py"):
-            read |= set(re.findall(r'"(PUMICE_[A-Z_]+)"', path.read_text(encoding="utf-8")))
+    for module in modules_of(ROOT).values():
+        read |= set(re.findall(r'"(PUMICE_[A-Z_]+)"', module.path.read_text(encoding="utf-8")))
     assert listed == read
