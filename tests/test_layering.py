@@ -1,8 +1,8 @@
 """The arrows of the house: who may import whom, and that each public name has one home.
 
 Everything is read from the syntax trees, imports under ``TYPE_CHECKING`` and inside functions too: an arrow is an
-arrow wherever it is written. The rules are functions from a source tree to a list of complaints, and each rule is
-itself tested on a tree that breaks it.
+arrow wherever it is written. The rules are functions from the modules of a source tree to a list of complaints, and
+each rule is itself tested on a tree that breaks it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from support.import_graph import ROOT, Module, cycles, file_graph, imports_of, modules_of, room_graph
@@ -67,6 +68,7 @@ ROOMS: Mapping[str, set[str]] = {
 }
 # Folders without an import cycle between files, imports for type checking included.
 ACYCLIC = ("formats", "spirv", "study", "tools")
+Modules: TypeAlias = Mapping[str, Module]
 NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
 # Extras that the product itself may use; the others are for tests and benchmarks.
@@ -76,9 +78,8 @@ PRODUCT_EXTRAS = ("view", "study", "cluster", "compiler")
 # -- the rules ---------------------------------------------------------------------------------------
 
 
-def wrong_arrows(root: Path) -> list[str]:
+def wrong_arrows(modules: Modules) -> list[str]:
     """Imports between units that no arrow allows."""
-    modules = modules_of(root)
     complaints = []
     for module in modules.values():
         if module.unit not in ALLOWED:
@@ -92,19 +93,18 @@ def wrong_arrows(root: Path) -> list[str]:
     return complaints
 
 
-def wrong_rooms(root: Path) -> list[str]:
+def wrong_rooms(modules: Modules) -> list[str]:
     """Imports between rooms of one folder that no arrow allows."""
     return [
         f"{room} imports {target}: {', '.join(sorted(set(found)))}"
-        for room, targets in room_graph(modules_of(root)).items()
+        for room, targets in room_graph(modules).items()
         for target, found in targets.items()
         if room in ROOMS and target.split(".")[0] == room.split(".")[0] and target.partition(".")[2] not in ROOMS[room]
     ]
 
 
-def import_cycles(root: Path) -> list[str]:
+def import_cycles(modules: Modules) -> list[str]:
     """Cycles of imports inside the folders that have none, and any at run time."""
-    modules = modules_of(root)
     whole = file_graph(modules, typing=True)
     complaints = []
     for folder in ACYCLIC:
@@ -114,9 +114,8 @@ def import_cycles(root: Path) -> list[str]:
     return complaints
 
 
-def absolute_imports(root: Path) -> list[str]:
+def absolute_imports(modules: Modules) -> list[str]:
     """Imports of the package by its name; inside the package they are relative."""
-    modules = modules_of(root)
     return [
         f"{module.at(found.line)}: write a relative import"
         for module in modules.values()
@@ -125,9 +124,8 @@ def absolute_imports(root: Path) -> list[str]:
     ]
 
 
-def wrong_bindings(root: Path) -> list[str]:
+def wrong_bindings(modules: Modules) -> list[str]:
     """Uses of the Vulkan bindings outside the one file that may, and of IREE anywhere."""
-    modules = modules_of(root)
     complaints = []
     for module in modules.values():
         for found in imports_of(module, modules):
@@ -139,9 +137,8 @@ def wrong_bindings(root: Path) -> list[str]:
     return complaints
 
 
-def undeclared_imports(root: Path, declared: Iterable[str]) -> list[str]:
+def undeclared_imports(modules: Modules, declared: Iterable[str]) -> list[str]:
     """Imports of what is neither the standard library's nor a declared dependency."""
-    modules = modules_of(root)
     known = {*declared, *sys.stdlib_module_names}
     return [
         f"{module.at(found.line)}: {found.module} is not declared in pyproject.toml"
@@ -151,9 +148,8 @@ def undeclared_imports(root: Path, declared: Iterable[str]) -> list[str]:
     ]
 
 
-def compiler_reaches_native(root: Path) -> list[str]:
+def compiler_reaches_native(modules: Modules) -> list[str]:
     """Chains of imports from the compiler to the Vulkan library: it takes formats of the HAL, never a device."""
-    modules = modules_of(root)
     complaints = []
     for start in (name for name, module in modules.items() if module.unit == "compiler"):
         seen = {start}
@@ -170,9 +166,8 @@ def compiler_reaches_native(root: Path) -> list[str]:
     return complaints
 
 
-def wrong_exports(root: Path) -> list[str]:
+def wrong_exports(modules: Modules) -> list[str]:
     """``__all__`` lists that are no plain lists, name what is not there, or give a name a second home."""
-    modules = modules_of(root)
     complaints = []
     homes: dict[tuple[str, str], str] = {}
     for module in modules.values():
@@ -198,9 +193,9 @@ def wrong_exports(root: Path) -> list[str]:
     return complaints
 
 
-def root_definitions(root: Path) -> list[str]:
+def root_definitions(modules: Modules) -> list[str]:
     """What ``__init__.py`` of the root does beyond re-exporting: its version and lazy loading are the exceptions."""
-    module = modules_of(root)[""]
+    module = modules[""]
     complaints = []
     for node in module.tree.body:
         if isinstance(node, ast.ClassDef):
@@ -271,27 +266,33 @@ def declared_dependencies() -> set[str]:
     return {*names, "cffi", "_cffi_backend", "pynvml"}
 
 
-RULES: Mapping[str, Callable[[Path], list[str]]] = {
+RULES: Mapping[str, Callable[[Modules], list[str]]] = {
     "wrong_arrows": wrong_arrows,
     "wrong_rooms": wrong_rooms,
     "import_cycles": import_cycles,
     "absolute_imports": absolute_imports,
     "wrong_bindings": wrong_bindings,
-    "undeclared_imports": lambda root: undeclared_imports(root, declared_dependencies()),
+    "undeclared_imports": lambda modules: undeclared_imports(modules, declared_dependencies()),
     "compiler_reaches_native": compiler_reaches_native,
     "wrong_exports": wrong_exports,
     "root_definitions": root_definitions,
 }
 
 
+@pytest.fixture(scope="module")
+def package() -> Modules:
+    """Every file of the package, parsed once."""
+    return modules_of(ROOT)
+
+
 @pytest.mark.parametrize("rule", RULES)
-def test_the_package_keeps_the_rule(rule: str) -> None:
-    assert RULES[rule](ROOT) == []
+def test_the_package_keeps_the_rule(rule: str, package: Modules) -> None:
+    assert RULES[rule](package) == []
 
 
-def test_every_folder_of_the_package_is_read() -> None:
+def test_every_folder_of_the_package_is_read(package: Modules) -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
-    read = {".".join(["pumice", *([name] if name else [])]) for name, m in modules_of(ROOT).items() if m.is_package}
+    read = {".".join(["pumice", *([name] if name else [])]) for name, m in package.items() if m.is_package}
     assert read == set(listed)
 
 
@@ -332,8 +333,8 @@ def _write(root: Path, files: Mapping[str, str]) -> Path:
 
 
 def test_a_good_tree_has_no_complaints(tmp_path: Path) -> None:
-    root = _write(tmp_path, GOOD)
-    assert {rule: complaints for rule, check in RULES.items() if (complaints := check(root))} == {}
+    modules = modules_of(_write(tmp_path, GOOD))
+    assert {rule: complaints for rule, check in RULES.items() if (complaints := check(modules))} == {}
 
 
 @pytest.mark.parametrize(
@@ -402,5 +403,5 @@ def test_a_good_tree_has_no_complaints(tmp_path: Path) -> None:
 )
 def test_a_broken_rule_is_found(tmp_path: Path, rule: str, path: str, text: str, complaint: str) -> None:
     root = _write(tmp_path, {**GOOD, path: text + "\n"})
-    complaints = RULES[rule](root)
+    complaints = RULES[rule](modules_of(root))
     assert len(complaints) == 1 and complaint in complaints[0]

@@ -5,7 +5,6 @@ One process runs one call, so a program whose calls share state can be compared 
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import struct
 import subprocess
@@ -14,9 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from iree_releases import installed_tool
 from program_corpus import DTYPES, Call, Value
 
-__all__ = ["PeerError", "run_call", "runtime_tool"]
+__all__ = ["PeerError", "run_call"]
 
 _LIMIT_S = 120
 # The tool counts both halves of a complex number's bits.
@@ -25,16 +25,6 @@ _NAMES: Mapping[np.dtype, str] = {dtype: name for name, dtype in DTYPES.items()}
 
 class PeerError(Exception):
     """``iree-run-module`` failed; the text is what it said last."""
-
-
-def runtime_tool(name: str) -> Path | None:
-    """A tool of the installed ``iree-base-runtime`` package, or ``None``."""
-    spec = importlib.util.find_spec("iree")
-    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-        path = Path(folder) / "_runtime_libs" / name
-        if path.exists():
-            return path
-    return None
 
 
 def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -68,7 +58,7 @@ def run_call(
     Raises:
         PeerError: the tool failed, or a result is not of the size that ``like`` says.
     """
-    tool = runtime_tool("iree-run-module")
+    tool = installed_tool("iree-run-module")
     if tool is None:
         raise PeerError("iree-run-module was not found: install the peer extra")
     with TemporaryDirectory(prefix="peer-") as name:

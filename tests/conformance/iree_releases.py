@@ -1,27 +1,42 @@
-"""Finds ``iree-compile`` binaries of several releases, and compiles with them into a cache.
+"""Finds the peer's tools and ``iree-compile`` binaries of several releases, and compiles with them into a cache.
 
-The installed compiler (the ``peer`` extra) is always tried; others come from ``PUMICE_IREE_COMPILERS``, in the form
-``3.0.0=/path/to/iree-compile,3.5.0=…`` that ``fetch_compilers.py`` prints.
+The installed tools (the ``peer`` extra) are always tried; other compilers come from ``PUMICE_IREE_COMPILERS``, in the
+form ``3.0.0=/path/to/iree-compile,3.5.0=…`` that ``fetch_compilers.py`` prints.
 
-A compiled module depends on its source, the flags and the release, and on nothing else: the source goes in by standard
-input, so that no path gets into the module. The cache is keyed by those three; ``PUMICE_TEST_CACHE`` names its folder.
+A compiled module depends on its source, the source's file name, the flags and the release, and on nothing else: no
+folder gets into the module. The cache is keyed by those; ``PUMICE_TEST_CACHE`` names its folder. Processes may share it:
+each module is compiled once, by whoever holds the lock of its key.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
-__all__ = ["CompileError", "Compiler", "available_compilers", "cache_folder", "installed_compiler", "release_key"]
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "CompileError",
+    "Compiler",
+    "available_compilers",
+    "cache_folder",
+    "installed_compiler",
+    "installed_tool",
+    "release_key",
+]
 
 VULKAN = ("--iree-hal-target-device=vulkan",)
 LOCAL = (
@@ -56,42 +71,60 @@ class Compiler:
     release: str
     path: Path
 
-    def compile(self, source: str, flags: Sequence[str] = (), *, device: Sequence[str] = VULKAN) -> Path:
+    def compile(
+        self, source: str, flags: Sequence[str] = (), *, device: Sequence[str] = VULKAN, name: str | None = None
+    ) -> Path:
         """The compiled module's path in the cache, compiled now if it is not there.
 
         Args:
             source: MLIR text.
             flags: beside those of the device.
             device: what to compile for.
+            name: the source's file name in the module's debug information; ``None``: standard input.
 
         Raises:
             CompileError: the compiler refused it.
         """
-        arguments = [*device, *flags]
+        arguments = [*device, *flags, *([] if name is None else [name])]
         digest = hashlib.sha256("\0".join((self.release, *arguments, source)).encode()).hexdigest()
         target = cache_folder() / f"{digest}.vmfb"
-        if target.exists():
-            return target
-        # A file of its own first: another process may compile the same module, and a reader never sees half of one.
-        descriptor, partial = tempfile.mkstemp(dir=target.parent, suffix=".partial")
-        os.close(descriptor)
-        try:
-            done = subprocess.run(
-                [str(self.path), *arguments, "-", "-o", partial],
-                check=False,
-                input=source,
-                capture_output=True,
-                text=True,
-                timeout=_LIMIT_S,
-            )
-            if done.returncode != 0:
-                raise CompileError(f"iree-compile {self.release} {' '.join(arguments)}: {_first_error(done.stderr)}")
-            Path(partial).replace(target)
-        except subprocess.TimeoutExpired:
-            raise CompileError(f"iree-compile {self.release} took longer than {_LIMIT_S} s") from None
-        finally:
-            Path(partial).unlink(missing_ok=True)
+        with _locked(target.parent / f"{digest[0]}.lock"):
+            if not target.exists():
+                self._compile(source, [*device, *flags], name, target)
         return target
+
+    def _compile(self, source: str, flags: Sequence[str], name: str | None, target: Path) -> None:
+        # A file of its own first: whoever is stopped midway leaves no half of a module under the key.
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix="compiling-") as folder:
+            partial = Path(folder) / "module.vmfb"
+            if name is not None:
+                (Path(folder) / name).write_text(source, encoding="utf-8")
+            try:
+                done = subprocess.run(
+                    [str(self.path), *flags, name or "-", "-o", str(partial)],
+                    check=False,
+                    input=source if name is None else None,
+                    capture_output=True,
+                    text=True,
+                    timeout=_LIMIT_S,
+                    cwd=folder,
+                )
+            except subprocess.TimeoutExpired:
+                raise CompileError(f"iree-compile {self.release} took longer than {_LIMIT_S} s") from None
+            if done.returncode != 0:
+                raise CompileError(f"iree-compile {self.release} {' '.join(flags)}: {_first_error(done.stderr)}")
+            partial.replace(target)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds a lock file; where the platform has no such locks, two processes may compile the same module."""
+    if fcntl is None:
+        yield
+        return
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _first_error(text: str) -> str:
@@ -99,18 +132,26 @@ def _first_error(text: str) -> str:
     return next((line for line in lines if "error:" in line), lines[0] if lines else "it said nothing")
 
 
+def installed_tool(name: str) -> Path | None:
+    """A tool of the installed peer, or ``None``.
+
+    The binary itself: the script of the same name costs the start of a Python for each call.
+    """
+    spec = importlib.util.find_spec("iree")
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        for binaries in ("_runtime_libs", "compiler/_mlir_libs"):
+            path = Path(folder) / binaries / name
+            if path.exists():
+                return path
+    return None
+
+
 def installed_compiler() -> Compiler | None:
     """The compiler of the installed ``iree-base-compiler`` package, or ``None``."""
-    try:
-        release = importlib.metadata.version("iree-base-compiler")
-        spec = importlib.util.find_spec("iree.compiler")
-    except (importlib.metadata.PackageNotFoundError, ModuleNotFoundError):
+    path = installed_tool("iree-compile")
+    if path is None:
         return None
-    if spec is None or spec.origin is None:
-        return None
-    # The binary itself: the script of the same name costs a Python start for each module.
-    path = Path(spec.origin).with_name("_mlir_libs") / "iree-compile"
-    return Compiler(release, path) if path.exists() else None
+    return Compiler(importlib.metadata.version("iree-base-compiler"), path)
 
 
 def available_compilers() -> tuple[Compiler, ...]:

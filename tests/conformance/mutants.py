@@ -30,8 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from iree_peer import runtime_tool
-from iree_releases import CompileError, available_compilers
+from iree_releases import CompileError, available_compilers, installed_tool
 from mutant_pool import HANG_S, MEMORY, WRONG, Tally, limit_address_space, run_mutants
 from mutations import Base, Mutant, load_base, mutate
 
@@ -90,7 +89,7 @@ def run_peer(
     bases: Sequence[Base], indices: Sequence[int], seed: int, part: str, processes: int
 ) -> collections.Counter[str] | None:
     """How ``iree-run-module`` ends on these mutants; ``None`` where it is not installed."""
-    tool = runtime_tool("iree-run-module")
+    tool = installed_tool("iree-run-module")
     if tool is None:
         return None
     by_name = {base.name: base for base in bases}

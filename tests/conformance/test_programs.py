@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from iree_peer import run_call, runtime_tool
-from iree_releases import LOCAL, CompileError, Compiler, available_compilers, installed_compiler
+from iree_peer import run_call
+from iree_releases import LOCAL, CompileError, Compiler, available_compilers, installed_compiler, installed_tool
 from program_corpus import Program, Value, compile_all, difference, load_corpus
 
 import pumice
@@ -91,7 +91,7 @@ def test_pumice_gives_what_numpy_gives(release: str, name: str) -> None:
 
 
 @pytest.mark.vulkan
-@pytest.mark.skipif(installed_compiler() is None or runtime_tool("iree-run-module") is None, reason=NO_COMPILER)
+@pytest.mark.skipif(installed_compiler() is None or installed_tool("iree-run-module") is None, reason=NO_COMPILER)
 @pytest.mark.parametrize("name", [name for name, program in CORPUS.items() if program.peer_device is not None])
 def test_the_peer_gives_what_numpy_gives(name: str) -> None:
     program = CORPUS[name]

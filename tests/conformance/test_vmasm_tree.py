@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from e2e_tree import VM_FOLDER, named_tree, opened_tree
-from iree_peer import runtime_tool
+from iree_releases import installed_tool
 
 from pumice.status import PumiceError
 from pumice.vm.assembly.assembler import assemble
@@ -48,7 +48,7 @@ def _by_pumice(path: str, folder: Path) -> bytes:
 
 
 def _by_iree(path: str, folder: Path) -> bytes:
-    tool = runtime_tool("iree-as-module")
+    tool = installed_tool("iree-as-module")
     if tool is None:
         pytest.skip("iree-as-module was not found: install the peer extra")
     source, module = folder / "source.vmasm", folder / "module.vmfb"

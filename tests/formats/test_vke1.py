@@ -5,11 +5,11 @@ import random
 import shutil
 import struct
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from support.peer import compile_module
 
 from pumice.formats.vke1 import (
     STAGE_COMPUTE,
@@ -316,28 +316,15 @@ def test_shared_layouts_cannot_multiply_memory() -> None:
 # ---- the real compiler -------------------------------------------------------------------------------------------
 
 
-def find_tool(name: str) -> str:
-    beside = Path(sys.executable).parent / name
-    found = str(beside) if beside.exists() else shutil.which(name)
-    if found is None:
-        pytest.skip(f"needs {name}: install the peer extra, and spirv-tools for spirv-val")
-    return found
-
-
 @pytest.fixture(scope="module")
-def real_blobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def real_blobs() -> dict[str, bytes]:
     """Executables by program and ABI, each cut out of a compiled module."""
-    compiler = find_tool("iree-compile")
-    folder = tmp_path_factory.mktemp("executables")
     blobs = {}
     for name, text in PROGRAMS.items():
         for abi in ("descriptor", "bda"):
-            source, target = folder / f"{name}.mlir", folder / f"{name}-{abi}.vmfb"
-            source.write_text(text)
-            flags = ["--iree-hal-target-device=vulkan", "--iree-hal-executable-debug-level=3"]
+            flags = ["--iree-hal-executable-debug-level=3"]
             flags += ["--iree-vulkan-dispatch-abi=bda"] if abi == "bda" else []
-            subprocess.run([compiler, *flags, str(source), "-o", str(target)], check=True, capture_output=True)
-            data = target.read_bytes()
+            data = compile_module(text, *flags, name=f"{name}.mlir").read_bytes()
             # The magic comes twice, in the header and as the FlatBuffer's identifier: the first is the blob's start.
             start = data.index(b"VKE1")
             (size,) = struct.unpack_from("<Q", data, start + 8)
@@ -347,7 +334,9 @@ def real_blobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 @pytest.mark.peer
 def test_real_executables(real_blobs: dict[str, bytes], tmp_path: Path) -> None:
-    validator = find_tool("spirv-val")
+    validator = shutil.which("spirv-val")
+    if validator is None:
+        pytest.skip("needs spirv-val: install spirv-tools")
     for name, blob in real_blobs.items():
         executable = parse_executable(blob)
         assert parse_executable(build_executable(executable)) == executable

@@ -14,6 +14,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +50,20 @@ class Module:
         """Its folder, or itself where it stands beside rooms; a folder's ``__init__`` belongs to no room inside."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
+    @cached_property
+    def import_nodes(self) -> list[tuple[ast.AST, bool]]:
+        """The statements and calls that import, each with whether it stands under ``TYPE_CHECKING``."""
+        found: list[tuple[ast.AST, bool]] = []
+        pending: list[tuple[ast.AST, bool]] = [(self.tree, False)]
+        while pending:
+            node, typing_only = pending.pop()
+            inner = typing_only or _is_for_typing(node)
+            pending.extend((child, inner) for child in ast.iter_child_nodes(node))
+            # Importing by a name in a string is importing.
+            if isinstance(node, ast.Import | ast.ImportFrom) or (isinstance(node, ast.Call) and _imports(node)):
+                found.append((node, typing_only))
+        return found
+
     def at(self, line: int) -> str:
         """The file and the line, as an editor takes them."""
         return f"{self.path}:{line}"
@@ -71,11 +86,7 @@ def imports_of(module: Module, modules: Mapping[str, Module]) -> Iterator[Import
     """The imports of a module, of which ``from . import x`` counts as one of the module ``x`` where it is one."""
     parts = module.name.split(".") if module.name else []
     package = parts if module.is_package else parts[:-1]
-    pending: list[tuple[ast.AST, bool]] = [(module.tree, False)]
-    while pending:
-        node, typing_only = pending.pop()
-        inner = typing_only or _is_for_typing(node)
-        pending.extend((child, inner) for child in ast.iter_child_nodes(node))
+    for node, typing_only in module.import_nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield _absolute(alias.name, typing_only, node.lineno)
@@ -89,11 +100,8 @@ def imports_of(module: Module, modules: Mapping[str, Module]) -> Iterator[Import
                 target = ".".join([*base, alias.name])
                 name = target if target in modules else ".".join(base)
                 yield Import(name, True, True, typing_only, node.lineno)
-        elif isinstance(node, ast.Call) and node.args and _called(node) in ("import_module", "find_spec", "__import__"):
-            # Importing by a name in a string is importing.
-            argument = node.args[0]
-            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                yield _absolute(argument.value, typing_only, node.lineno)
+        elif isinstance(node, ast.Call):
+            yield _absolute(ast.literal_eval(node.args[0]), typing_only, node.lineno)
 
 
 def _is_for_typing(node: ast.AST) -> bool:
@@ -106,10 +114,16 @@ def _absolute(name: str, typing_only: bool, line: int) -> Import:
     return Import(rest if own else name, own, False, typing_only, line)
 
 
-def _called(node: ast.Call) -> str:
-    if isinstance(node.func, ast.Attribute):
-        return node.func.attr
-    return node.func.id if isinstance(node.func, ast.Name) else ""
+def _imports(node: ast.Call) -> bool:
+    """Whether a call imports a module by a literal name."""
+    function = node.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    argument = node.args[0] if node.args else None
+    return (
+        name in ("import_module", "find_spec", "__import__")
+        and isinstance(argument, ast.Constant)
+        and isinstance(argument.value, str)
+    )
 
 
 def file_graph(modules: Mapping[str, Module], *, typing: bool) -> dict[str, set[str]]:

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-from pathlib import Path
-
-import pytest
-
 from pumice.vm.assembly.disassembler import assembly_form
 from pumice.vm.bytecode.isa import Field, FieldKind, Isa, Move, Operation
 
@@ -100,12 +94,3 @@ def program(operations: list[Operation]) -> str:
 def writable(isa: Isa) -> list[Operation]:
     """All operations that have a line of assembly of their own."""
     return [each for each in isa.operations.values() if each.form != "block"]
-
-
-def peer_tool(name: str) -> Path:
-    """A tool of the peer extra, or a skip that says what is missing."""
-    beside = Path(sys.executable).with_name(name)
-    found = str(beside) if beside.exists() else shutil.which(name)
-    if found is None:
-        pytest.skip(f"needs {name} of the peer extra")
-    return Path(found)

@@ -7,26 +7,15 @@ returned, so that no printing or parsing of floats stands between the two sides.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
+from support.peer import run_peer
 
 TYPES = ("f32", "f64", "i8", "i16", "i32", "i64")
 _WIDE = ("i64", "f64")
-
-
-def peer_tool(name: str) -> Path:
-    """A tool of the peer extra, or a skip that says what is missing."""
-    beside = Path(sys.executable).with_name(name)
-    found = str(beside) if beside.exists() else shutil.which(name)
-    if found is None:
-        pytest.skip(f"needs {name} of the peer extra")
-    return Path(found)
 
 
 @dataclass
@@ -94,14 +83,7 @@ class Program:
         source = folder / "program.vmasm"
         source.write_text("\n".join(lines) + "\n" + "".join(f.text(name) for name, f in functions.items()))
         self._module = folder / "program.vmfb"
-        done = subprocess.run(
-            [peer_tool("iree-as-module"), f"--output={self._module}", source],
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
+        run_peer("iree-as-module", f"--output={self._module}", source)
         self._functions = functions
 
     def run(self, name: str) -> list[int]:
@@ -122,5 +104,4 @@ class Program:
         return found[1]
 
     def _call(self, name: str) -> subprocess.CompletedProcess[str]:
-        command = [peer_tool("iree-run-module"), f"--module={self._module}", f"--function={name}"]
-        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+        return run_peer("iree-run-module", f"--module={self._module}", f"--function={name}", check=False)

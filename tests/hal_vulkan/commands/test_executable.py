@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 import struct
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support.peer import compile_module
 
 from pumice import shaders
 from pumice.formats.vke1 import (
@@ -260,14 +257,6 @@ def test_a_pipeline_closed_on_its_own_is_made_again(device: Device) -> None:
 # ---- what the compiler writes ---------------------------------------------------------------------------------------
 
 
-def find_compiler() -> str:
-    beside = Path(sys.executable).parent / "iree-compile"
-    found = str(beside) if beside.exists() else shutil.which("iree-compile")
-    if found is None:
-        pytest.skip("needs iree-compile: install the peer extra")
-    return found
-
-
 @dataclass(frozen=True)
 class Compiled:
     """What the compiler made of one function.
@@ -282,23 +271,14 @@ class Compiled:
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compiled]:
+def compiled() -> dict[str, Compiled]:
     """By program; the executables are cut out of compiled modules, the counts out of the compiler's own text."""
-    compiler, folder = find_compiler(), tmp_path_factory.mktemp("executables")
     kinds = {"descriptors": [], "bda": ["--iree-vulkan-dispatch-abi=bda"], "text": ["--compile-to=hal"]}
-    running = {}
-    for name, text in PROGRAMS.items():
-        source = folder / f"{name}.mlir"
-        source.write_text(text)
-        for kind, flags in kinds.items():
-            target = folder / f"{name}-{kind}"
-            command = [compiler, "--iree-hal-target-device=vulkan", *flags, str(source), "-o", str(target)]
-            running[name, kind] = target, subprocess.Popen(command, stderr=subprocess.PIPE)
-    outputs = {}
-    for key, (target, process) in running.items():
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors.decode()
-        outputs[key] = target.read_bytes()
+    outputs = {
+        (name, kind): compile_module(text, *flags, name=f"{name}.mlir").read_bytes()
+        for name, text in PROGRAMS.items()
+        for kind, flags in kinds.items()
+    }
     made = {}
     for name in PROGRAMS:
         blobs = {}

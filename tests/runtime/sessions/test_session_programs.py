@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+from support.peer import compile_module
 
 import pumice
 from pumice.hal_vulkan import BufferView, ElementType, Fence
@@ -20,34 +17,6 @@ from pumice.status import IncompatibleError, InvalidArgumentError, PumiceError
 pytestmark = [pytest.mark.vulkan, pytest.mark.peer]
 
 X = np.arange(4, dtype=np.float32) + 1
-
-
-class Compiler:
-    """iree-compile of the peer extra, each program once."""
-
-    def __init__(self, path: str, folder: Path) -> None:
-        self._path = path
-        self._folder = folder
-
-    def __call__(self, name: str, source: str, *flags: str, target: str = "vulkan") -> Path:
-        output = self._folder / f"{name}.vmfb"
-        if not output.exists():
-            targets = [] if not target else [f"--iree-hal-target-device={target}"]
-            done = subprocess.run(
-                [self._path, "-", "-o", output, *targets, *flags],
-                input=source, check=False, capture_output=True, text=True, timeout=170,
-            )  # fmt: skip
-            assert done.returncode == 0, done.stderr
-        return output
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
-    beside = Path(sys.executable).with_name("iree-compile")
-    found = str(beside) if beside.exists() else shutil.which("iree-compile")
-    if found is None:
-        pytest.skip("needs iree-compile of the peer extra")
-    return Compiler(found, tmp_path_factory.mktemp("compiled"))
 
 
 @pytest.fixture
@@ -72,8 +41,8 @@ module @model {
 """
 
 
-def test_arguments_by_the_names_of_the_source(session: pumice.Session, compiled: Compiler) -> None:
-    session.load(compiled("named", NAMED))
+def test_arguments_by_the_names_of_the_source(session: pumice.Session) -> None:
+    session.load(compile_module(NAMED))
     predict = session.lookup("model.predict")
     assert str(predict.signature) == "model.predict(image: tensor<4xf32>, scale: f32) -> (output0: tensor<4xf32>)"
     for y in (predict(X, 2), predict(X, scale=2.0), predict(scale=np.float64(2), image=session.device.asarray(X))):
@@ -83,8 +52,8 @@ def test_arguments_by_the_names_of_the_source(session: pumice.Session, compiled:
     assert [one.name for one in session.functions()] == ["model.predict", "model.unnamed"]
 
 
-def test_parts_of_arrays_reach_the_device(session: pumice.Session, compiled: Compiler) -> None:
-    session.load(compiled("named", NAMED))
+def test_parts_of_arrays_reach_the_device(session: pumice.Session) -> None:
+    session.load(compile_module(NAMED))
     whole = np.arange(256, dtype=np.float32)
     x = session.device.asarray(whole)
     for start in (0, 1, 2, 63, 64, 252):
@@ -107,8 +76,8 @@ module @demoted {
 """
 
 
-def test_f64_that_became_f32_says_so(session: pumice.Session, compiled: Compiler) -> None:
-    session.load(compiled("demoted", DEMOTED))
+def test_f64_that_became_f32_says_so(session: pumice.Session) -> None:
+    session.load(compile_module(DEMOTED))
     with pytest.raises(InvalidArgumentError, match=r"expected dtype float32 \(iree-compile makes f32 of f64 unless"):
         session.call("demoted.double", X.astype(np.float64), 1.5)
     y, s = session.call("demoted.double", X.astype(np.float64).astype(np.float32), 1.5)
@@ -134,8 +103,8 @@ module @scalars {
 """
 
 
-def test_scalars_of_every_type(session: pumice.Session, compiled: Compiler) -> None:
-    session.load(compiled("scalars", SCALARS))
+def test_scalars_of_every_type(session: pumice.Session) -> None:
+    session.load(compile_module(SCALARS))
     values = (0.1, 0.1, 0.1, True, -128, -(1 << 15), -(1 << 31), -(1 << 63), 5, 255, -128)
     got = session.call("scalars.same", *values)
     assert got == (
@@ -148,8 +117,8 @@ def test_scalars_of_every_type(session: pumice.Session, compiled: Compiler) -> N
 
 
 @pytest.mark.parametrize(("a", "b"), [(100, 100), (-1, 1), (255, 1), (200, 100), (-128, 127), (0, 0)])
-def test_narrow_integers_compute_as_numpys(session: pumice.Session, compiled: Compiler, a: int, b: int) -> None:
-    session.load(compiled("scalars", SCALARS))
+def test_narrow_integers_compute_as_numpys(session: pumice.Session, a: int, b: int) -> None:
+    session.load(compile_module(SCALARS))
     x, y = (np.array([value & 0xFF], np.uint8) for value in (a, b))
     signed_x, signed_y = x.view(np.int8), y.view(np.int8)
     assert session.call("scalars.i8", a, b) == (
@@ -180,8 +149,8 @@ module @state {
 """
 
 
-def test_what_callers_do_to_results_does_not_reach_the_program(session: pumice.Session, compiled: Compiler) -> None:
-    session.load(compiled("state", STATE))
+def test_what_callers_do_to_results_does_not_reach_the_program(session: pumice.Session) -> None:
+    session.load(compile_module(STATE))
     x = session.device.asarray(X)
     session.call("state.set", x)
     x.copy_from(np.zeros(4, np.float32))
@@ -198,11 +167,9 @@ def test_what_callers_do_to_results_does_not_reach_the_program(session: pumice.S
 
 
 @pytest.mark.parametrize("way", ["host", "device", "mapped"])
-def test_an_array_is_overwritten_behind_the_work_that_reads_it(
-    session: pumice.Session, compiled: Compiler, way: str
-) -> None:
+def test_an_array_is_overwritten_behind_the_work_that_reads_it(session: pumice.Session, way: str) -> None:
     """A call without results may return before its work is done."""
-    session.load(compiled("state", STATE))
+    session.load(compile_module(STATE))
     zeros = session.device.asarray(np.zeros(4, np.float32))
     for step in range(30):
         x = session.device.asarray(X + step)
@@ -214,8 +181,8 @@ def test_an_array_is_overwritten_behind_the_work_that_reads_it(
         np.testing.assert_array_equal(session.call("state.get").numpy(), X + step)
 
 
-def test_state_is_the_sessions_own(session: pumice.Session, compiled: Compiler) -> None:
-    module = session.load(compiled("state", STATE))
+def test_state_is_the_sessions_own(session: pumice.Session) -> None:
+    module = session.load(compile_module(STATE))
     with pumice.Session(session.device) as other:
         other.append_module(module)
         session.call("state.set", X)
@@ -234,8 +201,8 @@ module @later {
 """
 
 
-def test_work_that_waits_for_the_callers_fence(session: pumice.Session, compiled: Compiler) -> None:
-    session.load(compiled("later", ASYNC, "--iree-execution-model=async-external"))
+def test_work_that_waits_for_the_callers_fence(session: pumice.Session) -> None:
+    session.load(compile_module(ASYNC, "--iree-execution-model=async-external"))
     np.testing.assert_array_equal(session.call("later.mul", X, X, timeout=60).numpy(), X * X)
     hal = session.device.hal
     with hal.create_semaphore(0, "mine") as mine:
@@ -261,8 +228,8 @@ module @narrow {
 """
 
 
-def test_four_bit_integers(session: pumice.Session, compiled: Compiler) -> None:
-    session.load(compiled("narrow", NARROW))
+def test_four_bit_integers(session: pumice.Session) -> None:
+    session.load(compile_module(NARROW))
     x = np.array([-4, -3, -2, -1, 0, 1, 2, 3]).astype(ml_dtypes.int4)
     y = session.call("narrow.double", x)
     assert isinstance(y, BufferView) and y.element_type is ElementType.INT_4
@@ -281,8 +248,8 @@ module @fails {
 """
 
 
-def test_errors_have_the_place_in_the_source(session: pumice.Session, compiled: Compiler) -> None:
-    session.load(compiled("fails", FAILS))
+def test_errors_have_the_place_in_the_source(session: pumice.Session) -> None:
+    session.load(compile_module(FAILS))
     assert session.call("fails.check", 9) == 9
     with pytest.raises(PumiceError, match="x is too large") as caught:
         session.call("fails.check", 10)
@@ -308,8 +275,8 @@ module @two {
 TWO_FLAGS = ("--iree-hal-target-device=device_a=vulkan[0]", "--iree-hal-target-device=device_b=vulkan[1]")
 
 
-def test_a_program_for_two_devices(compiled: Compiler) -> None:
-    path = compiled("two", TWO, *TWO_FLAGS, target="")
+def test_a_program_for_two_devices() -> None:
+    path = compile_module(TWO, *TWO_FLAGS, device=())
     with pumice.open_device() as first, pumice.open_device() as second:
         with pumice.Session([first, second]) as session:
             session.load(path)
@@ -337,9 +304,9 @@ module @encoder {
 """
 
 
-def test_arrays_go_from_program_to_program_and_to_kernels(session: pumice.Session, compiled: Compiler) -> None:
-    session.load(compiled("encoder", ENCODER))
-    session.load(compiled("named", NAMED))
+def test_arrays_go_from_program_to_program_and_to_kernels(session: pumice.Session) -> None:
+    session.load(compile_module(ENCODER))
+    session.load(compile_module(NAMED))
     encoded = session.call("encoder.encode", X)
     predicted = session.call("model.predict", encoded, 3)
     from pumice import shaders

@@ -2,10 +2,8 @@
 
 import math
 import os
-import shutil
 import struct
 import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from support.peer import compile_module, run_peer
 
 from pumice.formats.element_type import ElementType
 from pumice.runtime.values.format import format_scalar, format_value
@@ -335,8 +334,6 @@ class Peer:
     """A module that returns its argument, run by iree-run-module on the CPU."""
 
     def __init__(self, folder: Path) -> None:
-        self._runner = self._find("iree-run-module")
-        self._module = folder / "identity.vmfb"
         self.folder = folder
         lines = [
             f"func.func @{self._function(name)}(%a: tensor<?x{name}>) -> tensor<?x{name}> "
@@ -350,28 +347,16 @@ class Peer:
                 f"{{ return %a : tensor<{shape}f32> }}"
             )
         lines += [f"func.func @scalar_{name}(%a: {name}) -> {name} {{ return %a : {name} }}" for name in SCALAR_TYPES]
-        source = folder / "identity.mlir"
-        source.write_text("\n".join(lines))
         flags = ["--iree-hal-target-backends=vmvx", "--iree-input-demote-f64-to-f32=false"]
-        command = [self._find("iree-compile"), *flags, str(source), "-o", str(self._module)]
-        subprocess.run(command, check=True, capture_output=True)
-
-    @staticmethod
-    def _find(name: str) -> str:
-        beside = Path(sys.executable).parent / name
-        found = str(beside) if beside.exists() else shutil.which(name)
-        if found is None:
-            pytest.skip(f"needs {name} of the peer extra")
-        return found
+        self._module = compile_module("\n".join(lines), device=flags)
 
     @staticmethod
     def _function(name: str) -> str:
         return "vector_" + name.translate(str.maketrans("<>", "__"))
 
     def run(self, function: str, spec: str, *flags: str) -> subprocess.CompletedProcess[str]:
-        command = [self._runner, f"--module={self._module}", "--device=local-sync"]
-        command += [f"--function={function}", f"--input={spec}", *flags]
-        return subprocess.run(command, check=False, capture_output=True, text=True)
+        call = [f"--module={self._module}", "--device=local-sync", f"--function={function}", f"--input={spec}", *flags]
+        return run_peer("iree-run-module", *call, check=False)
 
     def printed(self, function: str, spec: str, *flags: str) -> str:
         done = self.run(function, spec, *flags)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from support.peer import compile_module, run_peer
 
 from pumice import shaders
 from pumice.formats.vke1 import (
@@ -320,26 +321,15 @@ func.func @mul(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
 """
 
 
-def peer(name: str) -> Path:
-    path = Path(sys.executable).with_name(name)
-    if not path.exists():
-        pytest.skip(f"needs {name} of the peer extra")
-    return path
-
-
-def compiled(folder: Path, backend: str) -> Path:
-    (folder / "mul.mlir").write_text(SOURCE, encoding="utf-8")
-    out = folder / f"{backend}.vmfb"
-    command = [peer("iree-compile"), f"--iree-hal-target-backends={backend}", folder / "mul.mlir", "-o", out]
-    subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=170)
-    return out
+def compiled(backend: str) -> Path:
+    return compile_module(SOURCE, device=[f"--iree-hal-target-backends={backend}"], name="mul.mlir")
 
 
 @pytest.mark.peer
-def test_what_the_peer_says_too(tmp_path: Path) -> None:
-    path = compiled(tmp_path, "vulkan-spirv")
+def test_what_the_peer_says_too() -> None:
+    path = compiled("vulkan-spirv")
     summary = json.loads(good(path, "--json"))
-    done = subprocess.run([peer("iree-dump-module"), path], check=True, capture_output=True, text=True, timeout=120)
+    done = run_peer("iree-dump-module", path)
     found = re.findall(r"^  \[ *\d+\] ([\w.]+)\(", done.stdout, re.MULTILINE)
     assert found == [one["name"] for several in ("imports", "exports") for one in summary[several]]
     sizes = re.findall(r"\.rodata\[ *\d+\] +(?:embedded|external) +(\d+) bytes", done.stdout)
@@ -356,8 +346,8 @@ def test_what_the_peer_says_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.peer
-def test_executables_of_vmvx_are_modules(tmp_path: Path) -> None:
-    path = compiled(tmp_path, "vmvx")
+def test_executables_of_vmvx_are_modules() -> None:
+    path = compiled("vmvx")
     nested = [one for one in json.loads(good(path, "--json"))["rodata"] if one["kind"] == "module"]
     assert len(nested) == 1 and nested[0]["module"]["problem"] is None
     definition = read_module(ModuleArchive.open(path))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from support.peer import compile_module, run_peer
 
 from pumice import shaders
 from pumice.runtime.parameters.index import ParameterIndex
@@ -562,42 +562,21 @@ PEER_CALLS: list[Sequence[str]] = [
 ]  # fmt: skip
 
 
-def tool(name: str) -> Path:
-    path = Path(sys.executable).with_name(name)
-    if not path.exists():
-        pytest.skip(f"needs {name} of the peer extra")
-    return path
-
-
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def compiled() -> dict[str, Path]:
     """``SOURCE`` compiled, with synchronous calls and with asynchronous ones."""
-    folder = tmp_path_factory.mktemp("compiled")
-    source = folder / "source.mlir"
-    source.write_text(SOURCE, encoding="utf-8")
-    for name, text, flags in (
-        ("sync", SOURCE, []),
-        ("async", SOURCE.partition("func.func @less")[0], ["--iree-execution-model=async-external"]),
-    ):
-        source.write_text(text, encoding="utf-8")
-        command = [
-            tool("iree-compile"),
-            "--iree-hal-target-backends=vulkan-spirv",
-            *flags,
-            source,
-            "-o",
-            folder / f"{name}.vmfb",
-        ]
-        subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=170)
-    return {name: folder / f"{name}.vmfb" for name in ("sync", "async")}
+    vulkan = ["--iree-hal-target-backends=vulkan-spirv"]
+    quick = SOURCE.partition("func.func @less")[0]
+    return {
+        "sync": compile_module(SOURCE, device=vulkan, name="source.mlir"),
+        "async": compile_module(quick, "--iree-execution-model=async-external", device=vulkan, name="source.mlir"),
+    }
 
 
 def beside(*arguments: object) -> Result:
     """The result of ``pumice run``, whose stdout and success are those of iree-run-module."""
     words = list(map(str, arguments))
-    peer = subprocess.run(
-        [tool("iree-run-module"), "--device=vulkan", *words], capture_output=True, text=True, timeout=120, check=False
-    )
+    peer = run_peer("iree-run-module", "--device=vulkan", *words, check=False)
     result = run("--device=vulkan", *words)
     assert result.stdout == peer.stdout, (result.stderr, peer.stderr)
     assert result.exit_code == peer.returncode
@@ -631,7 +610,7 @@ def test_stored_outputs_are_those_of_the_peer(compiled: dict[str, Path], tmp_pat
         path = tmp_path / who
         targets = (f"--output=@{path}.npy", f"--output=+{path}.npy", f"--output=@{path}.bin", f"--output=+{path}.bin")
         if who == "peer":
-            subprocess.run([tool("iree-run-module"), "--device=vulkan", *call, *targets], check=True, timeout=120)
+            run_peer("iree-run-module", "--device=vulkan", *call, *targets)
         else:
             good(*call, *targets)
         with Path(f"{path}.npy").open("rb") as file:
@@ -654,12 +633,6 @@ def test_stored_outputs_are_those_of_the_peer(compiled: dict[str, Path], tmp_pat
     ids=" ".join,
 )
 def test_assembled_programs_print_as_with_the_peer(kit: Path, arguments: Sequence[str]) -> None:
-    peer = subprocess.run(
-        [tool("iree-run-module"), f"--module={kit}", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    peer = run_peer("iree-run-module", f"--module={kit}", *arguments, check=False)
     result = run(f"--module={kit}", *arguments)
     assert (result.stdout, result.exit_code) == (peer.stdout, peer.returncode), (result.stderr, peer.stderr)

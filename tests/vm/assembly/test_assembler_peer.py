@@ -7,12 +7,11 @@ directory, of which ``HEAD`` is read.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.peer import peer_tool
 
 from pumice.status import InvalidArgumentError
 from pumice.vm.assembly.assembler import assemble
@@ -50,15 +49,6 @@ FIELDS = (
 )
 
 
-def tool(name: str) -> Path:
-    """A tool of the peer extra, or a skip that says what is missing."""
-    beside = Path(sys.executable).with_name(name)
-    found = str(beside) if beside.exists() else shutil.which(name)
-    if found is None:
-        pytest.skip(f"needs {name} of the peer extra")
-    return Path(found)
-
-
 def git(tree: Path, *arguments: str) -> str:
     return subprocess.run(
         ["git", "-C", str(tree), *arguments], check=True, capture_output=True, encoding="utf-8", timeout=60
@@ -88,7 +78,7 @@ def peer_module(text: str, folder: Path) -> ModuleDef | None:
     source.write_text(text, encoding="utf-8", newline="\n")
     target.unlink(missing_ok=True)
     result = subprocess.run(
-        [tool("iree-as-module"), f"--output={target}", source],
+        [peer_tool("iree-as-module"), f"--output={target}", source],
         check=False,
         capture_output=True,
         text=True,

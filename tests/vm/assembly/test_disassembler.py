@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import struct
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import isa_programs as programs
+from support.peer import compile_module, run_peer
 
 from pumice.status import OutOfRangeError
 from pumice.vm.assembly.assembler import assemble
@@ -234,13 +234,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for name, source in _COMPILED.items():
         for device in ("vulkan", "local"):
-            target = folder / f"{name}_{device}.vmfb"
             flags = [f"--iree-hal-target-device={device}", "--iree-hal-local-target-device-backends=vmvx"]
-            path = folder / f"{name}.mlir"
-            path.write_text(source, encoding="utf-8")
-            tool = programs.peer_tool("iree-compile")
-            subprocess.run([tool, *flags, path, "-o", target], check=True, capture_output=True)
-            files[target.stem] = target
+            files[f"{name}_{device}"] = compile_module(source, device=flags, name=f"{name}.mlir")
     # The peer's assembler has no text for the first, its disassembler none for the second.
     unwritten = ("switch.ref", "cast.ui64.f32")
     operations = [each for each in programs.writable(ISA) if each.mnemonic not in unwritten]
@@ -252,9 +247,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def _peer_assemble(text: str, target: Path) -> None:
     source = target.with_suffix(".vmasm")
     source.write_text(text, encoding="utf-8")
-    subprocess.run(
-        [programs.peer_tool("iree-as-module"), f"--output={target}", source], check=True, capture_output=True
-    )
+    run_peer("iree-as-module", f"--output={target}", source)
 
 
 def _modules(files: dict[str, Path]) -> Iterator[tuple[str, VerifiedModule, Path]]:
@@ -278,12 +271,7 @@ def _comparable(text: str) -> list[str]:
 def test_the_text_is_what_the_peer_prints(compiled: dict[str, Path]) -> None:
     seen = set()
     for name, module, path in _modules(compiled):
-        peer = subprocess.run(
-            [programs.peer_tool("iree-dump-module"), "--output=disassembly", "--bytecode_offsets", path],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
+        peer = run_peer("iree-dump-module", "--output=disassembly", "--bytecode_offsets", path)
         ours = disassemble_module(module, offsets=True)
         assert _comparable(ours) == _comparable(peer.stdout), name
         seen |= {each.operation.mnemonic for function in module.functions for each in function.instructions}

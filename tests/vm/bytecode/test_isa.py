@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from support import isa_programs as programs
+from support.peer import run_peer
 
 from pumice.status import IncompatibleError
 from pumice.vm.assembly.assembler import assemble
@@ -98,12 +98,11 @@ def test_the_reference_page_has_every_operation() -> None:
 
 @pytest.mark.peer
 def test_the_peer_encodes_every_operation_alike(tmp_path: Path) -> None:
-    tool = programs.peer_tool("iree-as-module")
     # The peer's assembler has no text for switch.ref.
     operations = [each for each in programs.writable(ISAS[-1]) if each.mnemonic != "switch.ref"]
     source = tmp_path / "every.vmasm"
     source.write_text(programs.program(operations), encoding="utf-8")
-    subprocess.run([tool, f"--output={tmp_path / 'every.vmfb'}", source], check=True, capture_output=True)
+    run_peer("iree-as-module", f"--output={tmp_path / 'every.vmfb'}", source)
     with ModuleArchive.open(tmp_path / "every.vmfb") as archive:
         theirs = read_module(archive)
         ours = assemble(source.read_text(encoding="utf-8"))

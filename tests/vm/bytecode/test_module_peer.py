@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from support.peer import compile_module, run_peer
 
 from pumice.vm.bytecode.archive import ModuleArchive
 from pumice.vm.bytecode.calling_convention import CallingConvention
@@ -74,34 +72,18 @@ PROGRAMS = {
 }
 
 
-def _tool(name: str) -> str:
-    beside = Path(sys.executable).with_name(name)
-    path = str(beside) if beside.exists() else shutil.which(name)
-    if path is None:
-        pytest.skip(f"needs {name}: install the peer extra")
-    return path
-
-
-def _run(name: str, *arguments: str | Path) -> str:
-    done = subprocess.run([_tool(name), *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr[:4000]
-    return done.stdout
-
-
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def programs() -> dict[str, Path]:
     """Every program, compiled."""
-    folder = tmp_path_factory.mktemp("modules")
-    for name, (source, options) in PROGRAMS.items():
-        # Executables hold the source's name: one source, one name.
-        path = folder / f"{name.partition('_')[0]}.mlir"
-        path.write_text(source)
-        _run("iree-compile", *options, path, "-o", folder / f"{name}.vmfb")
-    return {name: folder / f"{name}.vmfb" for name in PROGRAMS}
+    # Executables hold the source's name: one source, one name.
+    return {
+        name: compile_module(source, device=options, name=f"{name.partition('_')[0]}.mlir")
+        for name, (source, options) in PROGRAMS.items()
+    }
 
 
 def _dump(path: Path) -> dict[str, object]:
-    dumped = json.loads(_run("iree-dump-module", "--output=flatbuffer-json", path))
+    dumped = json.loads(run_peer("iree-dump-module", "--output=flatbuffer-json", path).stdout)
     assert isinstance(dumped, dict)
     return dumped
 
@@ -257,11 +239,13 @@ def test_the_peer_runs_what_is_written(programs: dict[str, Path], tmp_path: Path
     for limit in (0, 1 << 20):
         module = read_module(ModuleArchive.open(programs["multiply_vmvx"]))
         path.write_bytes(write_module(module, polyglot=polyglot, embedded_limit=limit))
-        printed = _run("iree-run-module", "--device=local-sync", f"--module={path}", "--function=mul", *inputs)
+        printed = run_peer(
+            "iree-run-module", "--device=local-sync", f"--module={path}", "--function=mul", *inputs
+        ).stdout
         assert "4xf32=2 6 12 20" in printed
     module = read_module(ModuleArchive.open(programs["scalars"]))
     path.write_bytes(write_module(module, polyglot=polyglot))
-    assert "i64=49" in _run("iree-run-module", f"--module={path}", "--function=steps", "--input=6")
+    assert "i64=49" in run_peer("iree-run-module", f"--module={path}", "--function=steps", "--input=6").stdout
 
 
 def test_declarations_fit_the_functions(programs: dict[str, Path]) -> None:

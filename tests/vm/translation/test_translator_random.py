@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support import random_programs
-from support.vm_programs import peer_tool
+from support.peer import run_peer
 
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.writer import write_module
@@ -63,13 +62,7 @@ def test_a_program_gives_what_the_peer_gives(seed: int, shape: str, tmp_path: Pa
     text = random_programs.random_program(seed, SHAPES[shape])
     path = tmp_path / "random.vmfb"
     path.write_bytes(write_module(assemble(random_programs.without_yields(text))))
-    done = subprocess.run(
-        [peer_tool("iree-run-module"), f"--module={path}", "--function=main"],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = run_peer("iree-run-module", f"--module={path}", "--function=main")
     expected = tuple(int(word) for word in re.findall(r"^result\[\d+\]: i64=(-?\d+)$", done.stdout, re.MULTILINE))
     assert expected
     assert results(text) == expected
