@@ -11,7 +11,7 @@ from typing import Final
 
 from ...status import InvalidArgumentError
 from .axis import Axis
-from .location import located
+from .messages import located
 from .point import AxisValue, Point
 from .study import BASELINE_NAME, Study, Target
 from .target_settings import BASELINE_SETTINGS, KINDS, Setting

@@ -15,7 +15,7 @@ from typing import Final
 
 from ...status import InvalidArgumentError
 from .expression import Expression, UndefinedResultError
-from .location import located
+from .messages import located
 from .sample import SEGMENTS
 from .target_settings import Kind
 

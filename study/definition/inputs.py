@@ -1,9 +1,10 @@
-"""Arrays for a kernel's bindings, from their descriptions in a study."""
+"""Arrays for a kernel's bindings and a function's inputs, from their descriptions in a study."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,79 +12,77 @@ from ...formats.element_type import parse_shape_and_type
 from ...runtime.values.parse import parse_value
 from ...status import InvalidArgumentError
 
-__all__ = ["make_array", "make_arrays"]
+__all__ = ["make_array", "make_arrays", "with_folder"]
 
 Array = np.ndarray
 
 
-def make_arrays(bindings: Sequence[object], dtype: str, folder: Path, seed: int) -> tuple[Array, ...]:
-    """An array for each description: see ``make_array``; random ones differ from each other and are the same in each run."""
+def make_arrays(bindings: Sequence[Any], dtype: str, folder: Path, seed: int) -> tuple[Array, ...]:
+    """An array for each description; see ``make_array``. Random ones differ from each other, not from run to run."""
     return tuple(
-        make_array(one, dtype, folder, np.random.default_rng((seed, index)), f"bindings[{index}]")
-        for index, one in enumerate(bindings)
+        make_array(one, dtype, folder, (seed, index), f"bindings[{index}]") for index, one in enumerate(bindings)
     )
 
 
-def make_array(description: object, dtype: str, folder: Path, random: np.random.Generator, where: str) -> Array:
-    """An array of the host.
+def make_array(
+    description: str | Mapping[str, Any], dtype: str, folder: Path, seed: Sequence[int], where: str
+) -> Array:
+    """A host array.
 
     Args:
-        description: text as ``pumice run --binding`` takes it (``"4xf32=1,2,3,4"``, ``"@file.npy"``), or a table with ``shape`` (an int
-            or several), ``dtype`` (text such as ``f32``) and ``init``: ``"random"`` (floats in [0, 1), integers below
-            2^16), ``"zeros"``, ``"arange"``, a number, or ``"@file.npy"``.
+        description: as ``setting_types.BINDINGS`` and ``INPUTS`` check it: text as ``pumice run --binding`` takes it
+            (``"4xf32=1,2,3,4"``, ``"@file.npy"``), or a table with ``shape``, ``dtype`` and ``init``: ``"random"``
+            (floats in [0, 1), integers below 2^16), ``"zeros"``, ``"arange"``, a number, or ``"@file.npy"``.
         dtype: of tables that have none.
-        folder: what file names start from.
-        random: where random numbers come from.
+        folder: what file names are relative to.
+        seed: of random numbers.
         where: for messages.
 
     Raises:
-        InvalidArgumentError: a description that is none, or a file of another shape or dtype.
+        InvalidArgumentError: not an array, an array too large to address, a number that the type does not hold, or a
+            file of another shape or type.
         NotFoundError: no such file.
     """
     if isinstance(description, str):
-        value = parse_value(_with_folder(description, folder))
+        value = parse_value(with_folder(description, folder))
         if not isinstance(value, np.ndarray):
             raise InvalidArgumentError(f"{where}: expected an array such as 4xf32=1,2,3,4, got {description!r}")
         return value
-    if not isinstance(description, Mapping):
-        raise InvalidArgumentError(f"{where}: expected a table or text, got {type(description).__name__}")
-    shape = description.get("shape", ())
-    lengths = [shape] if isinstance(shape, int) else list(shape)
-    name = str(description.get("dtype") or dtype)
-    text = "x".join([*(str(length) for length in lengths), name])
+    shape, init = description["shape"], description.get("init", "random")
+    lengths = [shape] if isinstance(shape, int) else shape
+    text = "x".join([*map(str, lengths), description.get("dtype") or dtype])
     extents, element_type = parse_shape_and_type(text)
     kind = element_type.require_dtype()
-    init = description.get("init", "random")
     if isinstance(init, str) and init.startswith("@"):
-        value = parse_value(_with_folder(f"{text}={init}" if not init.endswith((".npy", ".npz")) else init, folder))
+        value = parse_value(with_folder(init if init.endswith((".npy", ".npz")) else f"{text}={init}", folder))
         if not isinstance(value, np.ndarray) or value.shape != tuple(extents) or value.dtype != kind:
             raise InvalidArgumentError(
                 f"{where}: expected {tuple(extents)} of {kind}, the file {init[1:]} has "
                 f"{getattr(value, 'shape', '')} of {getattr(value, 'dtype', type(value).__name__)}"
             )
         return value
-    if isinstance(init, (int, float)) and not isinstance(init, bool):
-        return np.full(extents, init, kind)
-    match init:
-        case "zeros":
-            return np.zeros(extents, kind)
-        case "arange":
+    try:
+        if init == "random":
+            return _random(tuple(extents), kind, np.random.default_rng(seed))
+        if init == "arange":
             return np.arange(int(np.prod(extents))).astype(kind).reshape(extents)
-        case "random":
-            return _random(tuple(extents), kind, random)
-    raise InvalidArgumentError(f'{where}.init is "random", "zeros", "arange", a number or "@file.npy"; got {init!r}')
+        with np.errstate(invalid="raise"):
+            return np.zeros(extents, kind) if init == "zeros" else np.full(extents, init, kind)
+    except (ValueError, ArithmeticError) as error:
+        raise InvalidArgumentError(f"{where}: {text} of {init} cannot be made: {error}") from None
 
 
 def _random(shape: tuple[int, ...], dtype: np.dtype[np.generic], random: np.random.Generator) -> Array:
     if dtype.kind in "iu":
-        # Of the first bits alone where the type is wide, so that sums stay in range.
-        most = (1 << (8 * dtype.itemsize - (dtype.kind == "i"))) - 1
-        return random.integers(0, min(most, 1 << 16), shape, dtype=np.int64).astype(dtype)
+        # Small numbers, so that sums stay in range.
+        largest = (1 << (8 * dtype.itemsize - (dtype.kind == "i"))) - 1
+        return random.integers(0, min(largest, 1 << 16), shape, dtype=np.int64).astype(dtype)
     if dtype.kind == "b":
         return random.integers(0, 2, shape).astype(dtype)
     return random.random(shape, np.float32).astype(dtype)
 
 
-def _with_folder(text: str, folder: Path) -> str:
+def with_folder(text: str, folder: Path) -> str:
+    """The text of a value with a file name after ``@`` made relative to a folder."""
     head, at, name = text.partition("@")
-    return f"{head}@{folder / name}" if at and not Path(name).is_absolute() else text
+    return f"{head}@{folder / name}" if at else text

@@ -13,8 +13,7 @@ from typing import Final
 
 from ...formats.element_type import ElementType, parse_shape_and_type
 from ...status import InvalidArgumentError
-from .location import located
-from .suggestion import did_you_mean
+from .messages import did_you_mean, located
 
 __all__ = [
     "BINDINGS",

@@ -3,77 +3,66 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, Final, Literal, TypeVar
 
 from ...status import InvalidArgumentError
+from .messages import shown
 
 __all__ = ["Sampling"]
+
+_Value = TypeVar("_Value")
+
+
+def _setting(
+    default: _Value, doc: str, least: float = 0, most: float = math.inf, choices: Sequence[str] = ()
+) -> _Value:
+    """A field with its description for docs/reference/study.md, and the values that it takes."""
+    return field(default=default, metadata={"doc": doc, "least": least, "most": most, "choices": choices})
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How points are sampled.
-
-    Attributes:
-        warmup_count, warmup_time: a point is warmed up by at least so many samples and so many seconds.
-        min_samples, max_samples: fewest and most samples of a point.
-        time_limit: seconds of sampling a point, after which it is done whatever the noise.
-        criterion: ``"error"`` ends a point when the relative standard error of the median, by bootstrap, is at most
-            ``relative_error``; ``"entropy"`` when the entropy of its samples' distribution no longer grows.
-        relative_error: see above; a fraction.
-        noise_limit: a point that ends with a larger relative standard error of the median is too noisy; a fraction.
-        confidence: level of the intervals that are reported.
-        block: samples taken of a point at a time, before it is another point's turn.
-        interleave: how many points are open at a time, their blocks in random order.
-        seed: of the random order and of the bootstrap.
-        cache: ``"hot"``, or ``"cold"`` to sweep device memory before each sample.
-        flush_bytes: how much a sweep touches; ``None`` takes four times the largest cache that is known, at least 64 MiB.
-        reference: whether a reference kernel is run throughout, to detect throttling.
-        reference_limit: change of the reference kernel's time that counts as throttling; a fraction.
+    """How points are sampled; docs/reference/study.md describes the fields.
 
     Raises:
-        InvalidArgumentError: a value outside its range.
+        InvalidArgumentError: a value of the wrong type or outside its range.
     """
 
-    warmup_count: int = 5
-    warmup_time: float = 0.05
-    min_samples: int = 30
-    max_samples: int = 2000
-    time_limit: float = 5.0
-    criterion: Literal["error", "entropy"] = "error"
-    relative_error: float = 0.005
-    noise_limit: float = 0.05
-    confidence: float = 0.95
-    block: int = 10
-    interleave: int = 16
-    seed: int = 0
-    cache: Literal["hot", "cold"] = "hot"
-    flush_bytes: int | None = None
-    reference: bool = True
-    reference_limit: float = 0.1
+    warmup_count: int = _setting(5, "fewest samples that warm up a point")
+    warmup_time: float = _setting(0.05, "fewest seconds of warm-up")
+    min_samples: int = _setting(30, "fewest samples of a point", 1)
+    max_samples: int = _setting(2000, "most samples of a point", 1)
+    time_limit: float = _setting(5.0, "seconds of sampling after which a point is done, however noisy")
+    criterion: Literal["error", "entropy"] = _setting(
+        "error",
+        "`error`: done when the relative standard error of the median is at most `relative_error`; `entropy`: when the "
+        "entropy of the samples' distribution no longer grows",
+        choices=("error", "entropy"),
+    )
+    relative_error: float = _setting(0.005, "for `error`, as a fraction")
+    noise_limit: float = _setting(0.05, "relative standard error above which a finished point counts as too noisy")
+    confidence: float = _setting(0.95, "level of the intervals that are reported", 0.5, 0.9999)
+    block: int = _setting(10, "samples taken of a point at a time", 1)
+    interleave: int = _setting(16, "points that are open at a time, their blocks in random order", 1)
+    seed: int = _setting(0, "of the random order and of the bootstrap")
+    cache: Literal["hot", "cold"] = _setting(
+        "hot", "`hot`, or `cold` to sweep device memory before each sample", choices=("hot", "cold")
+    )
+    flush_bytes: int | None = _setting(
+        None, "bytes that a sweep touches; default: four times the largest cache that is known, at least 64 MiB", 1
+    )
+    reference: bool = _setting(True, "whether a reference kernel runs throughout, to detect throttling")
+    reference_limit: float = _setting(0.1, "relative change of the reference kernel's time that counts as throttling")
 
     def __post_init__(self) -> None:
-        for name in ("min_samples", "max_samples", "block", "interleave"):
-            _check(self, name, int, 1, None)
-        for name in ("warmup_count", "seed"):
-            _check(self, name, int, 0, None)
-        for name in ("warmup_time", "time_limit"):
-            _check(self, name, float, 0, None)
-        for name in ("relative_error", "noise_limit", "reference_limit"):
-            _check(self, name, float, 0, None)
-        _check(self, "confidence", float, 0.5, 0.9999)
-        if self.flush_bytes is not None:
-            _check(self, "flush_bytes", int, 1, None)
+        for each in fields(self):
+            _check(each, getattr(self, each.name))
         if self.max_samples < self.min_samples:
             raise InvalidArgumentError(
                 f"max_samples is {self.max_samples}, less than min_samples, which is {self.min_samples}"
             )
-        for name, choices in (("criterion", ("error", "entropy")), ("cache", ("hot", "cold"))):
-            if getattr(self, name) not in choices:
-                raise InvalidArgumentError(f"{name} is one of {', '.join(choices)}; got {getattr(self, name)!r}")
-        if not isinstance(self.reference, bool):
-            raise InvalidArgumentError(f"reference is true or false, got {self.reference!r}")
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -81,13 +70,28 @@ class Sampling:
         return tuple(one.name for one in fields(cls))
 
 
-def _check(sampling: Sampling, name: str, kind: type[int] | type[float], least: float, most: float | None) -> None:
-    value: object = getattr(sampling, name)
-    accepted = (int,) if kind is int else (int, float)
+_KINDS: Final = {"int": ((int,), "an int"), "float": ((int, float), "a number")}
+
+
+def _check(setting: Field[Any], value: object) -> None:
+    name, limits = setting.name, setting.metadata
+    if choices := limits["choices"]:
+        if value not in choices:
+            raise InvalidArgumentError(f"{name} is one of {', '.join(choices)}; got {shown(value)}")
+        return
+    kind, _, optional = str(setting.type).partition(" | ")
+    if optional and value is None:
+        return
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise InvalidArgumentError(f"{name} is true or false, got {shown(value)}")
+        return
+    accepted, text = _KINDS[kind]
     if isinstance(value, bool) or not isinstance(value, accepted):
-        raise InvalidArgumentError(f"{name} is {'an int' if kind is int else 'a number'}, got {value!r}")
-    if not math.isfinite(value):
-        raise InvalidArgumentError(f"{name} is finite, got {value!r}; for ever is 1e9")
-    if not value >= least or (most is not None and value > most):
-        bound = f"at least {least:g}" if most is None else f"from {least:g} to {most:g}"
-        raise InvalidArgumentError(f"{name} is {bound}, got {value!r}")
+        raise InvalidArgumentError(f"{name} is {text}, got {shown(value)}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidArgumentError(f"{name} is finite, got {value!r}; for no limit use 1e9")
+    least, most = limits["least"], limits["most"]
+    if not least <= value <= most:
+        bound = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
+        raise InvalidArgumentError(f"{name} is {bound}, got {shown(value)}")

@@ -11,10 +11,9 @@ from typing import Any, Final
 from ...status import InvalidArgumentError
 from .axis import Axis
 from .figures import Figures
-from .location import located
+from .messages import did_you_mean, located
 from .sample import MEASURES
 from .settings import Sampling
-from .suggestion import did_you_mean
 from .target_settings import KINDS, Kind
 from .template import Template, as_json_value
 

@@ -15,9 +15,8 @@ from typing import Any, Final
 
 from ...status import IncompatibleError, InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
 from .axis import Axis, read_axis
-from .location import located
+from .messages import did_you_mean, located
 from .study import FORMAT_VERSION, Study, Target, make_sampling
-from .suggestion import did_you_mean
 
 __all__ = ["load_study", "parse_study", "study_as_dict", "study_from_dict"]
 
@@ -93,10 +92,12 @@ def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> S
     source = source or "study"
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise InvalidArgumentError("expected TOML: lists or tables are nested too deeply", location=source) from None
+    except ValueError as error:  # TOMLDecodeError, or an int of more digits than Python converts
         found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line = int(found[1]) if found else text.count("\n") + 1
-        reason = str(error).partition(" (at ")[0]
+        reason = str(error).partition(" (at ")[0].partition(";")[0]
         column = f", column {found[2]}" if found else ""
         raise InvalidArgumentError(f"expected TOML: {reason}{column}", location=f"{source}:{line}") from None
     return study_from_dict(data, folder, text=text, source=source)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ...status import InvalidArgumentError
+from .messages import did_you_mean
 from .sample import SEGMENTS
 from .setting_types import (
     BINDINGS,
@@ -26,7 +27,6 @@ from .setting_types import (
     integer,
     number,
 )
-from .suggestion import did_you_mean
 
 __all__ = ["BASELINE_SETTINGS", "KINDS", "Kind", "Setting"]
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import numpy as np
 
 from ...status import InvalidArgumentError
 from .expression import Expression
-from .location import located
+from .messages import located, shown
 
 __all__ = ["Template", "as_json_value"]
+
+_MAX_DEPTH: Final = 32
 
 
 class Template:
@@ -19,99 +22,71 @@ class Template:
 
     Attributes:
         expressions: all of them with their paths within the value, such as ``[1].shape[0]``.
-        names: what they need values for.
+        names: the names that they need values for.
 
     Raises:
-        InvalidArgumentError: a text after a ``$`` is no expression; the location is its path.
+        InvalidArgumentError: a text after a ``$`` is not an expression; the location is its path.
     """
 
     def __init__(self, value: object) -> None:
-        self._compiled = _compile(value)
-        self.expressions: tuple[tuple[str, Expression], ...] = tuple(_walk(self._compiled, ""))
-        self.names: frozenset[str] = frozenset(name for _, one in self.expressions for name in one.names)
+        expressions: list[tuple[str, Expression]] = []
+
+        def compiled(leaf: object, path: str) -> object:
+            if not isinstance(leaf, str) or not leaf.startswith("$"):
+                return leaf
+            expressions.append((path, Expression(leaf[1:])))
+            return expressions[-1][1]
+
+        self._compiled = _map_leaves(value, compiled)
+        self.expressions = tuple(expressions)
+        self.names: frozenset[str] = frozenset(name for _, one in expressions for name in one.names)
 
     def fill(self, values: Mapping[str, object]) -> object:
-        """The value with each expression's own in its place.
+        """The value with each expression replaced by its value.
 
         Raises:
-            InvalidArgumentError: an expression has no value for these; the location is its path.
+            InvalidArgumentError: an expression cannot be evaluated; the location is its path.
         """
-        return _fill(self._compiled, values)
+        return _map_leaves(
+            self._compiled, lambda leaf, _: leaf.evaluate(values) if isinstance(leaf, Expression) else leaf
+        )
 
 
 def as_json_value(value: object) -> object:
-    """A copy of nothing but dicts with text keys, lists, texts, ints, finite floats, truth values and ``None``.
+    """A copy that consists of dicts with text keys, lists, texts, ints, finite floats, truth values and ``None``.
 
-    Tuples become lists, numbers of NumPy become Python's, and ints that are keys become texts.
+    Tuples become lists, NumPy's numbers Python's, and int keys texts.
 
     Raises:
-        InvalidArgumentError: something else is in it; the location is its path.
+        InvalidArgumentError: anything else is in it, or it is nested too deeply; the location is the path.
     """
+    return _map_leaves(value, _json_leaf)
+
+
+def _json_leaf(value: object, _: str) -> object:
     if isinstance(value, np.generic):
         value = value.item()
+    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise InvalidArgumentError(
+        f"expected a finite number, a text, true, false, a list or a table, got {shown(value)} ({type(value).__name__})"
+    )
+
+
+def _map_leaves(value: object, change: Callable[[object, str], object], path: str = "", depth: int = 0) -> object:
+    """A copy with each leaf replaced by ``change(leaf, path)``; errors are located at the path."""
+    if depth > _MAX_DEPTH:
+        raise InvalidArgumentError(f"expected at most {_MAX_DEPTH} lists and tables within each other", location=path)
     if isinstance(value, Mapping):
         copy = {}
         for key, one in value.items():
             if isinstance(key, bool) or not isinstance(key, (str, int)):
-                raise InvalidArgumentError(f"expected a table with texts for keys, got the key {key!r}")
-            with located(str(key)):
-                copy[str(key)] = as_json_value(one)
+                raise InvalidArgumentError(
+                    f"expected a table with texts for keys, got the key {shown(key)}", location=path
+                )
+            copy[str(key)] = _map_leaves(one, change, f"{path}.{key}" if path else str(key), depth + 1)
         return copy
     if isinstance(value, (list, tuple)):
-        items = []
-        for i, one in enumerate(value):
-            with located(f"[{i}]"):
-                items.append(as_json_value(one))
-        return items
-    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    raise InvalidArgumentError(
-        f"expected a finite number, a text, true, false, a list or a table, got {value!r} ({type(value).__name__})"
-    )
-
-
-def _compile(value: object) -> object:
-    if isinstance(value, str) and value.startswith("$"):
-        return Expression(value[1:])
-    if isinstance(value, Mapping):
-        table = {}
-        for key, one in value.items():
-            with located(str(key)):
-                table[key] = _compile(one)
-        return table
-    if isinstance(value, list):
-        items = []
-        for i, one in enumerate(value):
-            with located(f"[{i}]"):
-                items.append(_compile(one))
-        return items
-    return value
-
-
-def _walk(value: object, path: str) -> Iterator[tuple[str, Expression]]:
-    if isinstance(value, Expression):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from _walk(one, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
-        for i, one in enumerate(value):
-            yield from _walk(one, f"{path}[{i}]")
-
-
-def _fill(value: object, values: Mapping[str, object]) -> object:
-    if isinstance(value, Expression):
-        return value.evaluate(values)
-    if isinstance(value, Mapping):
-        table = {}
-        for key, one in value.items():
-            with located(str(key)):
-                table[key] = _fill(one, values)
-        return table
-    if isinstance(value, list):
-        items = []
-        for i, one in enumerate(value):
-            with located(f"[{i}]"):
-                items.append(_fill(one, values))
-        return items
-    return value
+        return [_map_leaves(one, change, f"{path}[{i}]", depth + 1) for i, one in enumerate(value)]
+    with located(path):
+        return change(value, path)

@@ -17,7 +17,7 @@ from ...runtime.sessions.session_options import SessionOptions
 from ...runtime.values.parse import parse_values
 from ...status import InvalidArgumentError
 from ...vm.execution.deadlines import await_source
-from ..definition.inputs import make_array
+from ..definition.inputs import make_array, with_folder
 from .clock import RawSample
 from .workload import Surroundings
 
@@ -47,11 +47,9 @@ class ModuleWorkload:
             folder, texts = around.folder, list(settings["inputs"])
             for index, one in enumerate(texts):
                 if isinstance(one, str):
-                    head, at, name = one.partition("@")
-                    values: list[Any] = parse_values([f"{head}@{folder / name}" if at else one])
+                    values: list[Any] = parse_values([with_folder(one, folder)])
                 else:
-                    random = np.random.default_rng((around.seed, index))
-                    values = [make_array(one, "f32", folder, random, f"inputs[{index}]")]
+                    values = [make_array(one, "f32", folder, (around.seed, index), f"inputs[{index}]")]
                 self._arguments += [self.device.asarray(v) if isinstance(v, np.ndarray) else v for v in values]
         except BaseException:
             self.close()

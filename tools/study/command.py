@@ -148,8 +148,8 @@ def sampling_settings(texts: tuple[str, ...]) -> dict[str, object]:
     Raises:
         click.UsageError: malformed, or no setting of that name.
     """
+    from ...study.definition.messages import did_you_mean
     from ...study.definition.settings import Sampling
-    from ...study.definition.suggestion import did_you_mean
 
     values: dict[str, object] = {}
     for text in texts:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -102,6 +104,62 @@ def test_what_has_no_value_says_so(text: str) -> None:
 def test_what_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentError):
         Expression(text).evaluate({"n": 4, "round": max})
+
+
+UNBOUNDED = [
+    "round(10 ** 300, -999999999)",
+    "round(7 ** 1000, -10 ** 7)",
+    "round(n, -10 ** 9)",
+    "'%.999999999f' % 1.0",
+    "'%999999999d' % n",
+    "'%#0 +-999999999.999999999e' % 1.5",
+    "('%' + '9' * 9 + 'd') % n",
+    "b'%999999999d' % n",
+    "'a' * 10 ** 9",
+    "10 ** 9 * 'a'",
+    "'a' * 99999 * 99999",
+    "1 << 10 ** 9",
+    "1 << 8000 << 8000 << 8000",
+    "n ** n ** n ** n",
+    "10 ** 10 ** 10",
+    " * ".join(["7 ** 1000"] * 150),
+    "int('f' * 99999, 16)",
+    "int('z' * 99999, 36)",
+    "max(" + ", ".join(["'%s'"] * 200) + ")",
+    "'%s' * 50000 % n",
+    "'a' * 50000 in 'a' * 99999 + 'b'",
+]
+
+
+def test_no_expression_takes_long() -> None:
+    # In a process of its own: most of these run in C, where nothing interrupts them.
+    program = """
+import sys, time
+from pumice.status import InvalidArgumentError
+from pumice.study.definition.expression import Expression
+for text in sys.argv[1:]:
+    began = time.process_time()
+    try:
+        Expression(text).evaluate({"n": 9})
+    except InvalidArgumentError as error:
+        assert len(error.message) < 500, error.message
+    taken = time.process_time() - began
+    assert taken < 1, f"{text[:80]} took {taken:g} s"
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program, *UNBOUNDED], check=False, capture_output=True, text=True, timeout=30
+    )
+    assert result.returncode == 0, result.stderr
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(-10, 3))
+def test_rounding_is_that_of_python(number: int, digits: int) -> None:
+    assert Expression("round(n, m)").evaluate({"n": number, "m": digits}) == round(number, digits)
+
+
+def test_texts_are_formatted() -> None:
+    assert Expression("'%dxf32=%%' % n").evaluate({"n": 4}) == "4xf32=%"
+    assert len(str(Expression("'%999d' % n").evaluate({"n": 4}))) == 999
 
 
 def test_not_a_number_goes_through() -> None:

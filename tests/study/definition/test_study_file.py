@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pickle
 import re
@@ -26,7 +27,7 @@ from pumice.study.definition.expansion import expand
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
 from pumice.study.definition.study_file import load_study, parse_study, study_as_dict, study_from_dict
-from pumice.study.definition.study_reference import SAMPLING_DOCS, reference_page
+from pumice.study.definition.study_reference import reference_page
 from pumice.study.definition.target_settings import BASELINE_SETTINGS, KINDS
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "study.md"
@@ -132,6 +133,21 @@ def test_what_is_no_toml_says_the_line(text: str, line: int) -> None:
         parse_study(text, source="a.toml")
     assert caught.value.location is not None
     assert re.fullmatch(rf"a\.toml:{line}|a\.toml:{line + 1}", caught.value.location)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"version = {'9' * 5000}", "expected TOML: Exceeds the limit"),
+        (f"version = {'[' * 5000}{']' * 5000}", "nested too deeply"),
+        (TEXT.replace("{ a = 2.0 }", f"{'[' * 40}{']' * 40}"), "at most 32 lists and tables within each other"),
+    ],
+)
+def test_what_is_too_long_or_too_deep_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message) as caught:
+        parse_study(text, source="a.toml")
+    assert str(caught.value.location).startswith("a.toml")
+    assert len(str(caught.value)) < 500
 
 
 @pytest.mark.parametrize("version", [2, 99])
@@ -288,6 +304,18 @@ def test_the_reference_page_is_what_the_tables_give() -> None:
     )
 
 
+def test_tables_of_the_reference_page_are_whole() -> None:
+    code = False
+    before = ""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        code ^= line.startswith("```")
+        if line.startswith("|"):
+            assert line.endswith("|") and (not before.startswith("|") or line.count("|") == before.count("|")), line
+        elif not code:
+            assert (len(line) <= 120 and not before.startswith("|")) or not line, line
+        before = line
+
+
 def test_the_reference_page_has_every_setting() -> None:
     sections = re.split(r"^### `(\w+)`$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     described = dict(zip(sections[1::2], sections[2::2], strict=True))
@@ -295,7 +323,9 @@ def test_the_reference_page_has_every_setting() -> None:
     for kind in KINDS.values():
         rows = re.findall(r"^\| `(\w+)` \|", described[kind.name].partition("## Sampling")[0], re.MULTILINE)
         assert tuple(rows) == kind.names
-    assert tuple(SAMPLING_DOCS) == Sampling.names()
+    text = PAGE.read_text(encoding="utf-8")
+    for each in dataclasses.fields(Sampling):
+        assert f"| `{each.name}` |" in text and each.metadata["doc"] in text
 
 
 def test_the_reference_pages_example_is_a_study() -> None:

@@ -1,0 +1,50 @@
+"""What errors about a study say: where it is wrong, what was given, and what may have been meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from ...status import PumiceError
+
+__all__ = ["did_you_mean", "located", "shown"]
+
+_MAX_SHOWN: Final = 80
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Prefixes the location of errors that leave the block.
+
+    Args:
+        where: a part of a path, such as ``targets[0]`` or ``[1]``, or a file name with a colon: ``batch-depth.toml:``.
+    """
+    try:
+        yield
+    except PumiceError as error:
+        inner = error.location or ""
+        if where.endswith(":"):
+            error.location = f"{where} {inner}" if inner else where[:-1]
+        elif where:
+            error.location = f"{where}.{inner}" if inner and not inner.startswith("[") else where + inner
+        raise
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``" (did you mean 'batch'?)"``, to end a clause with; empty if no known name is close."""
+    # Comparing takes time quadratic in the length.
+    close = difflib.get_close_matches(name, list(known), n=1) if len(name) <= _MAX_SHOWN else []
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def shown(value: object) -> str:
+    """The value's ``repr``, cut to a readable length."""
+    try:
+        text = repr(value)
+    except ValueError:  # an int of more digits than Python converts
+        text = f"a number of {int(value).bit_length()} bits" if isinstance(value, int) else type(value).__name__
+    except RecursionError:
+        text = f"a deeply nested {type(value).__name__}"
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
