@@ -57,6 +57,7 @@ ROOMS: Mapping[str, set[str]] = {
     "runtime.kernels": {"arrays"},
     "runtime.device": {"arrays", "kernels"},
     "runtime.parameters": set(),
+    "runtime.profiling": {"modules.hal"},
     "runtime.values": set(),
     "study.definition": set(),
     "study.statistics": set(),

@@ -7,27 +7,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
-if TYPE_CHECKING:
-    from ...hal_vulkan import Fence
-    from ..modules.hal.fence import HalFence
-    from ..sessions.session_function import SessionFunction
-    from .profile import Profile
+from ...vm.execution.function import Function
 
-__all__ = ["CallRecord", "SynchronousCall", "now", "profiled_async_call"]
+__all__ = ["CallRecord", "SynchronousCall", "now"]
 
 now: Final = time.monotonic_ns
 """The clock of profiles, in nanoseconds."""
 
-
-SynchronousCall: TypeAlias = "tuple[SessionFunction, int, int, int, int, int, str, bool]"
-"""Function, thread; begin, arguments bound, program done, end; error, and whether native functions were timed. A tuple costs least."""
+SynchronousCall: TypeAlias = tuple[Function, int, int, int, int, int, int, str]
+"""Function, phase, thread; begin, arguments bound, program done, end; error. A tuple costs least."""
 
 
 class CallRecord:
-    """One call of a session, in nanoseconds of the host's monotonic clock; 0 for what did not come to pass.
+    """One call of a session, in nanoseconds of the host's monotonic clock; 0 for what did not happen.
 
     Attributes:
         name: the function's full name.
@@ -38,14 +33,14 @@ class CallRecord:
         steps: thread, begin and end of each step of the program. A synchronous call is one, waits included.
         settled: when the work behind an asynchronous function's fence was done.
         convert_begin: of the conversion of results.
-        error: what it failed with, by name; ``""`` for nothing.
+        error: class of the exception that ended it; ``""`` for none.
         is_async: whether it runs in steps, between which it waits.
         phase: of the profile, when it began.
         is_detailed: whether native functions were timed during all of it.
     """
 
     __slots__ = (
-        "_profile",
+        "_on_end",
         "_step",
         "begin",
         "bind_begin",
@@ -63,25 +58,35 @@ class CallRecord:
         "thread",
     )
 
-    def __init__(self, name: str, profile: Profile | None, *, is_native: bool = False, is_async: bool = False) -> None:
-        self.name = name
-        self._profile = profile
-        self.is_native = is_native
+    def __init__(
+        self, function: Function, phase: int, *, is_async: bool, on_end: Callable[[int, int, int], bool] | None = None
+    ) -> None:
+        """A call that begins now.
+
+        Args:
+            function: that is called.
+            phase: of the profile.
+            is_async: whether it runs in steps.
+            on_end: is told begin, end and phase, and says whether native functions were timed during all of it.
+        """
+        self.name = function.full_name
+        self.is_native = function.native is not None
         self.is_async = is_async
+        self._on_end = on_end
         self.thread = threading.get_ident()
         self.bind_end = self.settled = self.convert_begin = self.end = 0
         self.error = ""
         self.steps: list[tuple[int, int, int]] = []
         self._step = 0
         self.is_detailed = True
-        self.phase = 0 if profile is None else profile.phase
+        self.phase = phase
         self.begin = self.bind_begin = now()
 
     @classmethod
-    def of_synchronous(cls, call: SynchronousCall) -> CallRecord:
+    def of_synchronous(cls, call: SynchronousCall, *, is_detailed: bool) -> CallRecord:
         """The record of a synchronous call that was noted as a tuple."""
-        function, thread, begin, bound, invoked, end, error, is_detailed = call
-        record = cls(function.name, None, is_native=function.function.native is not None)
+        function, phase, thread, begin, bound, invoked, end, error = call
+        record = cls(function, phase, is_async=False)
         record.thread, record.begin, record.bind_begin, record.end = thread, begin, begin, end
         record.error, record.is_detailed = error, is_detailed
         if bound:
@@ -102,33 +107,9 @@ class CallRecord:
         if error is not None:
             self.error = type(error).__name__
         self.end = now()
-        if self._profile is not None:
-            self.is_detailed = self._profile.call_ended(self.begin, self.end, self.phase)
+        if self._on_end is not None:
+            self.is_detailed = self._on_end(self.begin, self.end, self.phase)
 
     def invoked(self) -> None:
         """The program of a synchronous call returned or failed."""
         self.steps.append((self.thread, self.bind_end, now()))
-
-
-def profiled_async_call(
-    record: CallRecord,
-    function: SessionFunction,
-    arguments: tuple[object, ...],
-    named: Mapping[str, object],
-    timeout: float | None,
-    wait: Fence | HalFence | None,
-    signal: Fence | HalFence | None,
-) -> Any:
-    """``SessionFunction.__call__`` of an asynchronous function, noted in ``record``."""
-    try:
-        if named or len(arguments) != function._count:
-            arguments = function.signature.place(arguments, dict(named))
-        values = tuple([bind(value) for bind, value in zip(function._binders, arguments, strict=True)])
-        record.bind_end = now()
-        return function._call_async(values, timeout, wait, signal, record)
-    except BaseException as error:
-        record.ended(error)
-        raise
-    finally:
-        if not record.end:
-            record.ended(None)

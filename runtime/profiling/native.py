@@ -64,11 +64,10 @@ class NativeTimes:
         else:
             made = self._watched(self._function)
         self._made: Callable[..., Any] = made
-        self.insert()
 
     @classmethod
     def of(cls, state: ModuleState) -> list[NativeTimes]:
-        """Begins with all native imports of a module; ``restore`` each at the end."""
+        """All native imports of a module; ``insert`` begins the timing of one, ``restore`` ends it."""
         return [
             cls(state, number)
             for number, function in enumerate(state.imports)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import io
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from .profile import Profile
+from .figures import ProfileFigures
 
 __all__ = ["FORMAT_VERSION", "profile_dict", "profile_table"]
 
@@ -17,7 +16,7 @@ _WIDTH: Final = 160
 _LISTED_NATIVES: Final = 12
 
 
-def profile_dict(profile: Profile) -> dict[str, object]:
+def profile_dict(profile: ProfileFigures) -> dict[str, object]:
     """All figures; times in nanoseconds of the host's monotonic clock."""
     return {
         "format_version": FORMAT_VERSION,
@@ -34,7 +33,7 @@ def profile_dict(profile: Profile) -> dict[str, object]:
     }
 
 
-def profile_table(profile: Profile) -> str:
+def profile_table(profile: ProfileFigures) -> str:
     """Device time by export; the calls with the host's shares; the native functions; the clocks and notes."""
     parts = []
     exports = profile.exports
@@ -97,7 +96,7 @@ def profile_table(profile: Profile) -> str:
     return "\n".join(parts)
 
 
-def _calls(profile: Profile) -> str:
+def _calls(profile: ProfileFigures) -> str:
     by_name: dict[str, list[int]] = {}
     for number, call in enumerate(profile.calls):
         by_name.setdefault(call.name, []).append(number)

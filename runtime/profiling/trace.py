@@ -7,12 +7,10 @@ device's track has its dispatches, with workgroups, source location, stage and b
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...status import UnavailableError
-
-if TYPE_CHECKING:
-    from .profile import Profile
+from .figures import ProfileFigures
 
 __all__ = ["check_perfetto", "perfetto_trace"]
 
@@ -93,7 +91,7 @@ class _Trace:
             annotation.string_value = str(value)
 
 
-def perfetto_trace(profile: Profile) -> bytes:
+def perfetto_trace(profile: ProfileFigures) -> bytes:
     """The trace of a stopped profile.
 
     Raises:
@@ -106,7 +104,7 @@ def perfetto_trace(profile: Profile) -> bytes:
     return trace.serialize()
 
 
-def _write_host(profile: Profile, trace: _Trace, process: int) -> None:
+def _write_host(profile: ProfileFigures, trace: _Trace, process: int) -> None:
     inner: dict[int | None, list[tuple[int, int, str, str]]] = {}
     for name, caller, begin, end in profile.native_calls:
         category = "hal" if name.startswith("hal.") else "native"
@@ -139,7 +137,7 @@ def _write_host(profile: Profile, trace: _Trace, process: int) -> None:
             trace.slice(track, name, begin, min(end, call.end_ns), category)
 
 
-def _write_devices(profile: Profile, trace: _Trace, process: int) -> None:
+def _write_devices(profile: ProfileFigures, trace: _Trace, process: int) -> None:
     for clock in profile.clocks:
         track = trace.track(f"{clock.device}: compute queue", process)
         for one in profile.dispatches:

@@ -53,6 +53,7 @@ from .session_options import BUILTIN_MODULES, ParameterSource, SessionOptions
 
 if TYPE_CHECKING:
     from ..profiling.profile import Profile
+    from .call_observer import CallObserver
 
 __all__ = ["ModuleSource", "Session"]
 
@@ -102,7 +103,7 @@ class Session:
         self._array_devices: set[Device] = set()
         self._by_hal: dict[hal.Device, Device] = {}
         self._functions: dict[str, SessionFunction] = {}
-        self._profile: Profile | None = None
+        self._observer: CallObserver | None = None
         self._context = Context(
             max_stack_depth=self.options.max_stack_depth, concurrent=self.options.concurrent, kind="session"
         )
@@ -237,12 +238,12 @@ class Session:
         self._check_open()
         if isinstance(module, BytecodeModule) and not self._context.is_frozen:
             self._add_builtins(module)
-        if self._profile is not None:
-            self._profile.attach()
+        if self._observer is not None:
+            self._observer.modules_changed()
         try:
             self._context.add(module, timeout=timeout)
-            if self._profile is not None:
-                self._profile.attach()
+            if self._observer is not None:
+                self._observer.modules_changed()
         except IncompatibleError as error:
             target = re.search(
                 r'HAL device `[^`]*` not found or unavailable: #hal\.device\.target<"(\w+)"', error.message
@@ -401,12 +402,16 @@ class Session:
         from ..profiling.profile import Profile
 
         with self._opening:
-            if self._profile is not None:
+            if self._observer is not None:
                 raise FailedPreconditionError(
                     "this session is being profiled already; stop() that profile before you begin another one"
                 )
-            self._profile = Profile(self, most_slowdown)
-        return self._profile
+            profile = Profile(self._context, most_slowdown, self._unobserve)
+            self._observer = profile
+        return profile
+
+    def _unobserve(self) -> None:
+        self._observer = None
 
     def _function(self, function: str | SessionFunction) -> SessionFunction:
         if not isinstance(function, SessionFunction):
@@ -481,8 +486,8 @@ class Session:
         Raises:
             FailedPreconditionError: a call is under way; close the session when it has returned.
         """
-        if self._profile is not None and self._context.is_idle():
-            self._profile.stop()
+        if self._observer is not None and self._context.is_idle():
+            self._observer.stop()
         try:
             self._context.close()
         finally:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ...hal_vulkan import Fence
@@ -15,6 +16,7 @@ from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.invocation import Invocation
 from ..modules.hal.fence import HalFence
 from ..profiling.call import CallRecord, now
+from .call_observer import CallObserver
 from .call_stream import stream_calls
 from .signature import Signature, make_signature
 
@@ -86,8 +88,8 @@ class SessionFunction:
         context = session._context
         if context.is_closed:
             raise ClosedError(f"cannot call {self.name}: this session was closed")
-        if session._profile is not None:
-            return session._profile.call(self, arguments, named, timeout, wait, signal)
+        if session._observer is not None:
+            return self._observed_call(session._observer, arguments, named, timeout, wait, signal)
         if named or len(arguments) != self._count:
             arguments = self.signature.place(arguments, named)
         values = tuple([bind(value) for bind, value in zip(self._binders, arguments)])  # noqa: B905  # counted above
@@ -99,6 +101,47 @@ class SessionFunction:
         if self._single is not None:
             return self._single(result)
         return self._results(result)
+
+    def _observed_call(
+        self,
+        observer: CallObserver,
+        arguments: tuple[object, ...],
+        named: Mapping[str, object],
+        timeout: float | None,
+        wait: Fence | HalFence | None,
+        signal: Fence | HalFence | None,
+    ) -> Any:
+        """``__call__`` with its times noted."""
+        function = self._function
+        if self.signature.is_async:
+            record = observer.new_call(function, is_async=False)
+            try:
+                values = self.bind(*(self.signature.place(arguments, named) if named else arguments))
+                record.bind_end = now()
+                result = self._call_async(values, timeout, wait, signal, record)
+            except BaseException as error:
+                record.ended(error)
+                raise
+            record.ended(None)
+            return result
+        phase, bound, invoked, error_name = observer.phase, 0, 0, ""
+        begin = now()
+        try:
+            if named or len(arguments) != self._count:
+                arguments = self.signature.place(arguments, named)
+            values = tuple([bind(value) for bind, value in zip(self._binders, arguments)])  # noqa: B905  # counted above
+            self._check_fences(wait, signal)
+            bound = now()
+            try:
+                result = self._session._context.invoke(function, values, timeout=timeout)
+            finally:
+                invoked = now()
+            return self._results(result)
+        except BaseException as error:
+            error_name = type(error).__name__
+            raise
+        finally:
+            observer.call_ended((function, phase, get_ident(), begin, bound, invoked, now(), error_name))
 
     def _results(self, result: Any) -> Any:
         if not self._unbinders:
@@ -184,8 +227,8 @@ class SessionFunction:
         is_async = self.signature.is_async
         self._check_fences(wait, signal)
         made: list[HalFence] = []
-        profile = self._session._profile
-        record = None if profile is None else profile.new_call(self, is_async=True)
+        observer = self._session._observer
+        record = None if observer is None else observer.new_call(self._function, is_async=True)
 
         def inputs() -> tuple[Any, ...]:
             if record is not None:
@@ -321,9 +364,19 @@ class SessionFunction:
             raise InvalidArgumentError(
                 f"{self.name} takes {count} value{'s' * (count != 1)} ({self._function.convention.text}), got {len(direct)}"
             )
-        if self._session._profile is not None:
-            return self._session._profile.call_direct(self, direct, timeout)
-        return self._session.context.invoke(self._function, direct, timeout=timeout)
+        observer = self._session._observer
+        if observer is None:
+            return self._session.context.invoke(self._function, direct, timeout=timeout)
+        phase, error_name = observer.phase, ""
+        begin = now()
+        try:
+            return self._session.context.invoke(self._function, direct, timeout=timeout)
+        except BaseException as error:
+            error_name = type(error).__name__
+            raise
+        finally:
+            end = now()
+            observer.call_ended((self._function, phase, get_ident(), begin, begin, end, end, error_name))
 
     @property
     def function(self) -> Function:

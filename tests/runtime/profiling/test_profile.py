@@ -135,6 +135,16 @@ def test_nothing_is_left_in_the_way(hosted: pumice.Session) -> None:
     assert profile.calls == ()
 
 
+def test_modules_added_while_native_functions_are_not_timed_are_left_as_they_are() -> None:
+    with pumice.Session() as session:
+        session.append_module(planted(session))
+        with session.profile() as profile:
+            profile._sampling.phase = 1
+            session.append_module(module(SLEEPER))
+        session.call("program.sleeps")
+    assert profile.natives == ()
+
+
 def test_one_profile_at_a_time_and_figures_at_the_end(hosted: pumice.Session) -> None:
     with hosted.profile() as profile:
         with pytest.raises(FailedPreconditionError, match="profiled already"):
@@ -246,7 +256,7 @@ def test_what_was_recorded_before_serves_again_afterwards(digits: pumice.Session
 @vulkan
 def test_a_limit_on_the_slowdown_still_counts_every_dispatch(digits: pumice.Session) -> None:
     with digits.profile(most_slowdown=0.0) as profile:
-        for one in profile._lanes:
+        for one in profile._devices:
             one.timed._credit_ns = 0.0
         for _ in range(20):
             digits.call("module.classify", IMAGE)
