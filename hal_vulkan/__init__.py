@@ -2,6 +2,7 @@
 
 from ..formats.element_type import ElementType, EncodingType
 from ..spirv.glsl import compile_glsl
+from ..spirv.reflect import reflect
 from ..spirv.reflection_types import (
     Binding,
     BlockMember,
@@ -10,7 +11,6 @@ from ..spirv.reflection_types import (
     PushConstantBlock,
     ShaderModuleReflection,
 )
-from ..spirv.words import reflect
 from .commands.command_buffer import BindingSlot, CommandBuffer, CommandBufferState
 from .commands.descriptors import SetPins
 from .commands.executable import Executable

@@ -14,6 +14,7 @@ import enum
 from typing import Final
 
 from ..status import InvalidArgumentError, ResourceExhaustedError
+from .grammar import LAYOUTS, Op, opcodes_of
 from .module import Function, Module
 
 __all__ = ["Access", "AccessAnalysis", "EntryAccess"]
@@ -57,85 +58,83 @@ class _Summary:
     work: int = 0
 
 
-# Opcode -> (index of result, index of base): instructions whose result is the same memory or image as an operand.
-_DERIVES: Final[dict[int, tuple[int, int]]] = {
-    60: (2, 3),  # OpImageTexelPointer
-    65: (2, 3),  # OpAccessChain
-    66: (2, 3),  # OpInBoundsAccessChain
-    67: (2, 3),  # OpPtrAccessChain
-    70: (2, 3),  # OpInBoundsPtrAccessChain
-    83: (2, 3),  # OpCopyObject
-    100: (2, 3),  # OpImage
-    400: (2, 3),  # OpCopyLogical
-    4419: (2, 4),  # OpUntypedAccessChainKHR
-    4420: (2, 4),  # OpUntypedInBoundsAccessChainKHR
-    4423: (2, 4),  # OpUntypedPtrAccessChainKHR
-    4424: (2, 4),  # OpUntypedInBoundsPtrAccessChainKHR
-    5398: (2, 3),  # OpRawAccessChainNV
+# Opcode -> index of the base: instructions whose result (word 2) is the same memory or image as an operand.
+_DERIVES: Final[dict[int, int]] = {
+    Op.ImageTexelPointer: 3,
+    Op.AccessChain: 3,
+    Op.InBoundsAccessChain: 3,
+    Op.PtrAccessChain: 3,
+    Op.InBoundsPtrAccessChain: 3,
+    Op.CopyObject: 3,
+    Op.Image: 3,
+    Op.CopyLogical: 3,
+    Op.UntypedAccessChainKHR: 4,
+    Op.UntypedInBoundsAccessChainKHR: 4,
+    Op.UntypedPtrAccessChainKHR: 4,
+    Op.UntypedInBoundsPtrAccessChainKHR: 4,
+    Op.RawAccessChainNV: 3,
 }
+
+
+def _image_access(opcode: int) -> dict[int, int]:
+    return {3: _NONE if LAYOUTS[opcode].name.startswith("ImageQuery") else _READ}
+
+
 # Opcode -> {index of pointer or image: bits}; every other operand of these is a value or a literal.
 _ACCESSES: Final[dict[int, dict[int, int]]] = {
-    62: {1: _WRITE, 2: _BOTH},  # OpStore: a pointer that is stored escapes
-    63: {1: _WRITE, 2: _READ},  # OpCopyMemory
-    64: {1: _WRITE, 2: _READ},  # OpCopyMemorySized
-    68: {3: _NONE},  # OpArrayLength
-    4425: {4: _NONE},  # OpUntypedArrayLengthKHR
-    99: {1: _WRITE},  # OpImageWrite
-    227: {3: _READ},  # OpAtomicLoad
-    228: {1: _WRITE},  # OpAtomicStore
-    318: {3: _BOTH},  # OpAtomicFlagTestAndSet
-    319: {1: _WRITE},  # OpAtomicFlagClear
-    401: {3: _NONE, 4: _NONE},  # OpPtrEqual
-    402: {3: _NONE, 4: _NONE},  # OpPtrNotEqual
-    403: {3: _NONE, 4: _NONE},  # OpPtrDiff
-    4457: {3: _READ},  # OpCooperativeMatrixLoadKHR
-    4458: {1: _WRITE},  # OpCooperativeMatrixStoreKHR
-    5359: {3: _READ},  # OpCooperativeMatrixLoadNV
-    5360: {1: _WRITE},  # OpCooperativeMatrixStoreNV
-    # OpAtomicExchange … OpAtomicXor, OpAtomicFMinEXT, OpAtomicFMaxEXT, OpAtomicFAddEXT
-    **{opcode: {3: _BOTH} for opcode in (*range(229, 243), 5614, 5615, 6035)},
-    # OpImageSample…, OpImageFetch, OpImageGather, OpImageDrefGather, OpImageRead and their sparse forms
-    **{opcode: {3: _READ} for opcode in (*range(87, 99), *range(305, 316), 320)},
-    # OpImageQuery…
-    **{opcode: {3: _NONE} for opcode in range(101, 108)},
+    **{
+        opcode: _image_access(opcode)
+        for opcode in (
+            *range(Op.ImageSampleImplicitLod, Op.ImageRead + 1),
+            *range(Op.ImageQueryFormat, Op.ImageQuerySamples + 1),
+            *range(Op.ImageSparseSampleImplicitLod, Op.ImageSparseDrefGather + 1),
+            Op.ImageSparseRead,
+        )
+    },
+    **{key: {3: _BOTH} for key in opcodes_of("Atomic")},
+    Op.AtomicLoad: {3: _READ},
+    Op.AtomicStore: {1: _WRITE},
+    Op.AtomicFlagClear: {1: _WRITE},
+    Op.Store: {1: _WRITE, 2: _BOTH},  # a pointer that is stored escapes
+    Op.CopyMemory: {1: _WRITE, 2: _READ},
+    Op.CopyMemorySized: {1: _WRITE, 2: _READ},
+    Op.ArrayLength: {3: _NONE},
+    Op.UntypedArrayLengthKHR: {4: _NONE},
+    Op.ImageWrite: {1: _WRITE},
+    Op.PtrEqual: {3: _NONE, 4: _NONE},
+    Op.PtrNotEqual: {3: _NONE, 4: _NONE},
+    Op.PtrDiff: {3: _NONE, 4: _NONE},
+    Op.CooperativeMatrixLoadKHR: {3: _READ},
+    Op.CooperativeMatrixStoreKHR: {1: _WRITE},
+    Op.CooperativeMatrixLoadNV: {3: _READ},
+    Op.CooperativeMatrixStoreNV: {1: _WRITE},
 }
-# Instructions that name no pointer or image to memory. Many carry literals, which must not be taken for ids.
+# Instructions that name no pointer or image to memory.
 _INERT: Final = frozenset(
-    (
-        0,  # OpNop
-        1,  # OpUndef
-        8,  # OpLine
-        317,  # OpNoLine
-        77,  # OpVectorExtractDynamic
-        78,  # OpVectorInsertDynamic
-        79,  # OpVectorShuffle
-        84,  # OpTranspose
-        *range(109, 117),  # OpConvertFToU … OpQuantizeToF16
-        118,  # OpSatConvertSToU
-        119,  # OpSatConvertUToS
-        *range(126, 153),  # arithmetic
-        *range(154, 169),  # OpAny … OpLogicalNot
-        *range(170, 192),  # comparisons
-        *range(194, 206),  # bits
-        *range(207, 216),  # derivatives
-        224,  # OpControlBarrier
-        225,  # OpMemoryBarrier
-        246,  # OpLoopMerge
-        247,  # OpSelectionMerge
-        248,  # OpLabel
-        249,  # OpBranch
-        250,  # OpBranchConditional
-        251,  # OpSwitch
-        253,  # OpReturn
-        *range(333, 367),  # OpGroupNonUniform…
-        *range(4450, 4456),  # integer dot products
-        4459,  # OpCooperativeMatrixMulAddKHR
-        4460,  # OpCooperativeMatrixLengthKHR
-    )
-)
-_EXT_INST, _FUNCTION_CALL, _VARIABLE, _LOAD = 12, 57, 59, 61
-_COMPOSITE_EXTRACT, _COMPOSITE_INSERT, _SAMPLED_IMAGE = 81, 82, 86
-_SELECT, _PHI, _RETURN_VALUE = 169, 245, 254
+    {
+        *opcodes_of("Arithmetic", "Bit", "Debug", "Derivative", "Non-Uniform", "Relational_and_Logical"),
+        *range(Op.ConvertFToU, Op.QuantizeToF16 + 1),
+        Op.SatConvertSToU,
+        Op.SatConvertUToS,
+        Op.Nop,
+        Op.Undef,
+        Op.VectorExtractDynamic,
+        Op.VectorInsertDynamic,
+        Op.VectorShuffle,
+        Op.Transpose,
+        Op.ControlBarrier,
+        Op.MemoryBarrier,
+        Op.LoopMerge,
+        Op.SelectionMerge,
+        Op.Label,
+        Op.Branch,
+        Op.BranchConditional,
+        Op.Switch,
+        Op.Return,
+        Op.CooperativeMatrixLengthKHR,
+    }
+) - {Op.Select}
+_COMBINES: Final = frozenset({Op.Select, Op.Phi, Op.CompositeExtract, Op.CompositeInsert, Op.SampledImage})
 
 
 class AccessAnalysis:
@@ -215,34 +214,34 @@ class AccessAnalysis:
         for opcode, start, end in function.body:
             derives = _DERIVES.get(opcode)
             accesses = _ACCESSES.get(opcode)
+            if opcode in _INERT:
+                continue
             if derives is not None:
-                result, base = derives
-                self._derive(summary, self._operand(start, end, result), self._operand(start, end, base))
+                self._derive(summary, self._id(start + 2), self._id(start + derives))
             elif accesses is not None:
                 for index, bits in accesses.items():
-                    self._touch(summary, self._operand(start, end, index), bits)
-            elif opcode == _LOAD:
-                self._load(summary, start, end)
-            elif opcode in (_SELECT, _PHI, _COMPOSITE_EXTRACT, _COMPOSITE_INSERT, _SAMPLED_IMAGE):
+                    self._touch(summary, self._id(start + index), bits)
+            elif opcode == Op.Load:
+                self._load(summary, start)
+            elif opcode in _COMBINES:
                 self._combine(summary, opcode, start, end)
-            elif opcode == _FUNCTION_CALL:
+            elif opcode == Op.FunctionCall:
                 self._call(summary, start, end)
-            elif opcode == _RETURN_VALUE:
-                self._derive(summary, function.id, self._operand(start, end, 1))
-            elif opcode == _EXT_INST:
+            elif opcode == Op.ReturnValue:
+                self._derive(summary, function.id, self._id(start + 1))
+            elif opcode == Op.ExtInst:
                 self._extended(summary, start, end)
-            elif opcode == _VARIABLE:
+            elif opcode == Op.Variable:
                 if end - start > 4:
                     self._touch(summary, words[start + 4], _BOTH)
-            elif opcode not in _INERT:
-                for word in words[start + 1 : end]:
-                    self._touch(summary, word, _BOTH)
+            else:
+                for used in self._module.used_ids(start, end):
+                    self._touch(summary, used, _BOTH)
         summary.work += len(summary.edges) + len(summary.seeds)
         return summary
 
-    def _operand(self, start: int, end: int, index: int) -> int:
-        self._module.check_length(start, end, index + 1, "the SPIR-V instruction")
-        return self._module.check_id(self._module.words[start + index])
+    def _id(self, index: int) -> int:
+        return self._module.check_id(self._module.words[index])
 
     def _touch(self, summary: _Summary, operand: int, bits: int) -> None:
         if operand in self._module.variables:
@@ -256,30 +255,30 @@ class AccessAnalysis:
 
     def _combine(self, summary: _Summary, opcode: int, start: int, end: int) -> None:
         """A result that may be one of several operands, be they pointers, images or plain data."""
-        result = self._operand(start, end, 2)
+        result = self._id(start + 2)
         first, step = 3, 1
-        if opcode == _SELECT:
+        if opcode == Op.Select:
             first = 4  # after the condition
-        elif opcode == _PHI:
+        elif opcode == Op.Phi:
             step = 2  # each operand is followed by the block it comes from
-        elif opcode == _COMPOSITE_EXTRACT:
+        elif opcode == Op.CompositeExtract:
             end = min(end, start + 4)  # literal indices follow
-        elif opcode == _COMPOSITE_INSERT:
+        elif opcode == Op.CompositeInsert:
             end = min(end, start + 5)  # literal indices follow
         for index in range(start + first, end, step):
             self._derive(summary, result, self._module.words[index])
 
-    def _load(self, summary: _Summary, start: int, end: int) -> None:
+    def _load(self, summary: _Summary, start: int) -> None:
         """A load of data reads memory; a load of an image only fetches the descriptor that names the memory."""
-        loaded = self._module.type(self._operand(start, end, 1))
-        result, pointer = self._operand(start, end, 2), self._operand(start, end, 3)
+        loaded = self._module.type(self._id(start + 1))
+        result, pointer = self._id(start + 2), self._id(start + 3)
         if loaded.is_opaque:
             self._derive(summary, result, pointer)
         else:
             self._touch(summary, pointer, _READ)
 
     def _call(self, summary: _Summary, start: int, end: int) -> None:
-        result, callee = self._operand(start, end, 2), self._operand(start, end, 3)
+        result, callee = self._id(start + 2), self._id(start + 3)
         summary.callees.add(callee)
         # The callee's own id stands for all values that it returns.
         self._derive(summary, result, callee)
@@ -294,7 +293,7 @@ class AccessAnalysis:
             self._derive(summary, parameter, argument)
 
     def _extended(self, summary: _Summary, start: int, end: int) -> None:
-        instruction_set = self._module.instruction_sets.get(self._operand(start, end, 3), "")
+        instruction_set = self._module.instruction_sets.get(self._id(start + 3), "")
         if instruction_set.startswith(("NonSemantic.", "OpenCL.DebugInfo")):
             return
         for word in self._module.words[start + 5 : end]:

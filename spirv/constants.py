@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ..status import InvalidArgumentError
+from .grammar import Op
 from .reflection_types import ScalarType
 
 __all__ = ["Constant", "ConstantValue", "Scalar", "decode_scalar", "fold_spec_constant_op"]
@@ -87,44 +88,41 @@ def _quotient(a: int, b: int) -> int:
 
 _Binary = Callable[[int, int], int]
 
-# Keys are opcodes of SPIR-V's section 3 ("Instructions"). Operands come as the interpretation names them.
+# By opcode; operands come in the interpretation that the table is named after.
 _MODULAR: Final[dict[int, _Binary]] = {
-    128: operator.add,  # OpIAdd
-    130: operator.sub,  # OpISub
-    132: operator.mul,  # OpIMul
-    197: operator.or_,  # OpBitwiseOr
-    198: operator.xor,  # OpBitwiseXor
-    199: operator.and_,  # OpBitwiseAnd
+    Op.IAdd: operator.add,
+    Op.ISub: operator.sub,
+    Op.IMul: operator.mul,
+    Op.BitwiseOr: operator.or_,
+    Op.BitwiseXor: operator.xor,
+    Op.BitwiseAnd: operator.and_,
 }
 _UNSIGNED: Final[dict[int, _Binary]] = {
-    134: operator.floordiv,  # OpUDiv
-    137: operator.mod,  # OpUMod
-    172: operator.gt,  # OpUGreaterThan
-    174: operator.ge,  # OpUGreaterThanEqual
-    176: operator.lt,  # OpULessThan
-    178: operator.le,  # OpULessThanEqual
-    170: operator.eq,  # OpIEqual
-    171: operator.ne,  # OpINotEqual
+    Op.UDiv: operator.floordiv,
+    Op.UMod: operator.mod,
+    Op.UGreaterThan: operator.gt,
+    Op.UGreaterThanEqual: operator.ge,
+    Op.ULessThan: operator.lt,
+    Op.ULessThanEqual: operator.le,
+    Op.IEqual: operator.eq,
+    Op.INotEqual: operator.ne,
 }
 _SIGNED: Final[dict[int, _Binary]] = {
-    135: _quotient,  # OpSDiv
-    138: lambda a, b: a - b * _quotient(a, b),  # OpSRem
-    139: operator.mod,  # OpSMod: the sign of the divisor, as Python's
-    173: operator.gt,  # OpSGreaterThan
-    175: operator.ge,  # OpSGreaterThanEqual
-    177: operator.lt,  # OpSLessThan
-    179: operator.le,  # OpSLessThanEqual
+    Op.SDiv: _quotient,
+    Op.SRem: lambda a, b: a - b * _quotient(a, b),
+    Op.SMod: operator.mod,  # the sign of the divisor, as Python's
+    Op.SGreaterThan: operator.gt,
+    Op.SGreaterThanEqual: operator.ge,
+    Op.SLessThan: operator.lt,
+    Op.SLessThanEqual: operator.le,
 }
 _LOGICAL: Final[dict[int, Callable[[bool, bool], bool]]] = {
-    164: operator.eq,  # OpLogicalEqual
-    165: operator.ne,  # OpLogicalNotEqual
-    166: operator.or_,  # OpLogicalOr
-    167: operator.and_,  # OpLogicalAnd
+    Op.LogicalEqual: operator.eq,
+    Op.LogicalNotEqual: operator.ne,
+    Op.LogicalOr: operator.or_,
+    Op.LogicalAnd: operator.and_,
 }
-_DIVISIONS: Final = frozenset({134, 135, 137, 138, 139})
-_SHIFT_RIGHT_LOGICAL, _SHIFT_RIGHT_ARITHMETIC, _SHIFT_LEFT = 194, 195, 196
-_CONVERT_U, _CONVERT_S, _NEGATE, _NOT, _LOGICAL_NOT, _SELECT = 113, 114, 126, 200, 168, 169
-_COMPOSITE_EXTRACT: Final = 81
+_DIVISIONS: Final = frozenset({Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod})
 
 
 def fold_spec_constant_op(
@@ -143,7 +141,7 @@ def fold_spec_constant_op(
     """
     if scalar is None or not operands:
         return None
-    if opcode == _COMPOSITE_EXTRACT:
+    if opcode == Op.CompositeExtract:
         source = constants.get(operands[0])
         if source is None or not isinstance(source.value, tuple) or len(operands) != 2:
             return None
@@ -156,7 +154,7 @@ def fold_spec_constant_op(
             return None
         values.append(argument.value)
         bits = max(bits, argument.scalar.bits) if argument.scalar.kind in ("int", "uint") else bits
-    if opcode == _SELECT:
+    if opcode == Op.Select:
         return (values[1] if values[0] else values[2]) if len(values) == 3 else None
     if scalar.kind == "float" or any(isinstance(value, float) for value in values):
         return None
@@ -169,11 +167,16 @@ def fold_spec_constant_op(
 def _fold_integers(opcode: int, scalar: ScalarType, values: list[int], bits: int) -> int | None:
     if len(values) == 1:
         value = values[0]
-        if opcode == _LOGICAL_NOT:
+        if opcode == Op.LogicalNot:
             return not value
         if not bits:
             return None
-        unary = {_NEGATE: -value, _NOT: ~value, _CONVERT_S: _signed(value, bits), _CONVERT_U: _unsigned(value, bits)}
+        unary = {
+            Op.SNegate: -value,
+            Op.Not: ~value,
+            Op.SConvert: _signed(value, bits),
+            Op.UConvert: _unsigned(value, bits),
+        }
         return unary.get(opcode)
     if len(values) != 2:
         return None
@@ -191,10 +194,10 @@ def _fold_integers(opcode: int, scalar: ScalarType, values: list[int], bits: int
     # The base has the result's width; the shift count may have another.
     if not 0 <= b < scalar.bits:
         return None
-    if opcode == _SHIFT_LEFT:
+    if opcode == Op.ShiftLeftLogical:
         return a << b
-    if opcode == _SHIFT_RIGHT_LOGICAL:
+    if opcode == Op.ShiftRightLogical:
         return _unsigned(a, scalar.bits) >> b
-    if opcode == _SHIFT_RIGHT_ARITHMETIC:
+    if opcode == Op.ShiftRightArithmetic:
         return _signed(a, scalar.bits) >> b
     return None

@@ -10,7 +10,8 @@ import dataclasses
 from typing import Final, Literal
 
 from ..status import InvalidArgumentError, UnimplementedError
-from .module import Decoration, Module
+from .grammar import Decoration
+from .module import Module
 from .reflection_types import BlockMember, ElementLayout, ScalarType
 from .type_table import Type, TypeKind
 
@@ -142,10 +143,10 @@ class BlockLayouts:
             found = self._module.type(found.element)
         return dimensions, found
 
-    def _required(self, value: int | None, decoration: Decoration, what: str) -> int:
+    def _required(self, value: int | None, decoration: int, what: str) -> int:
         if value is None:
             raise InvalidArgumentError(
-                f"{what} has no {decoration.name} decoration, but blocks must be explicitly laid out; "
+                f"{what} has no {Decoration.name(decoration)} decoration, but blocks must be explicitly laid out; "
                 "compile the shader for Vulkan"
             )
         return value
@@ -176,14 +177,14 @@ class BlockLayouts:
     def _member(self, of: Type, index: int, type_id: int) -> BlockMember:
         module = self._module
         what = f"member {index} of SPIR-V structure {of.id}"
-        offset = self._required(module.member_decoration(of.id, index, Decoration.OFFSET), Decoration.OFFSET, what)
+        offset = self._required(module.member_decoration(of.id, index, Decoration.Offset), Decoration.Offset, what)
         dimensions, base = self._dimensions(type_id)
         if any(not length for length, _ in dimensions[1:]):
             raise InvalidArgumentError(f"{what} has a run-time sized array within an array")
         shape = tuple(length for length, _ in dimensions)
         strides = tuple(
             self._required(
-                module.decoration(array.id, Decoration.ARRAY_STRIDE), Decoration.ARRAY_STRIDE, f"array {array.id}"
+                module.decoration(array.id, Decoration.ArrayStride), Decoration.ArrayStride, f"array {array.id}"
             )
             for _, array in dimensions
         )
@@ -196,9 +197,9 @@ class BlockLayouts:
                 components = base.count or 1
             case TypeKind.MATRIX:
                 components, columns = module.type(base.element).count or 1, base.count or 1
-                stride = module.member_decoration(of.id, index, Decoration.MATRIX_STRIDE)
-                matrix_stride = self._required(stride, Decoration.MATRIX_STRIDE, what)
-                row_major = module.member_decoration(of.id, index, Decoration.ROW_MAJOR) is not None
+                stride = module.member_decoration(of.id, index, Decoration.MatrixStride)
+                matrix_stride = self._required(stride, Decoration.MatrixStride, what)
+                row_major = module.member_decoration(of.id, index, Decoration.RowMajor) is not None
                 size = matrix_stride * (components if row_major else columns)
             case TypeKind.STRUCT:
                 inner = self._layouts[base.id]

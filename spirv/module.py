@@ -1,72 +1,44 @@
-"""A SPIR-V binary taken apart: header, declarations by id, function bodies as instruction lists.
+"""A SPIR-V module taken apart: declarations by id, function bodies as instruction lists.
 
-Layout of the binary: SPIR-V specification 1.6, section 2.3 ("Physical Layout of a SPIR-V Module"); opcodes and
-enumerants: section 3. Every operand of a type or constant must be defined before, except pointers announced by
-`OpTypeForwardPointer`; so types form no cycles and nothing here recurses.
+Every operand of a type or constant must be defined before, except pointers announced by `OpTypeForwardPointer`; so
+types form no cycles and nothing here recurses.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import enum
-import struct
 from collections.abc import Callable
 from typing import Final
 
-from ..status import IncompatibleError, InvalidArgumentError
+from ..status import InvalidArgumentError
 from .constants import Constant, ConstantValue, Scalar, decode_scalar, fold_spec_constant_op
+from .grammar import Decoration, ExecutionMode, Op, opcodes_of, parameters_of
 from .type_table import Type, TypeKind, TypeTable
+from .words import Instruction, read_binary
 
-__all__ = ["Decoration", "Function", "Instruction", "Module", "StorageClass", "Variable"]
+__all__ = ["Function", "Module", "Variable"]
 
-_MAGIC: Final = 0x07230203
-_MAGIC_SWAPPED: Final = 0x03022307
-# SPIR-V 2.17, Universal Limits: ids stay at or below 4,194,303, so the bound is at most one more.
-_MAX_BOUND: Final = 0x400000
-
-Instruction = tuple[int, int, int]
-"""Opcode, index of its first word, index past its last word."""
-
-
-class StorageClass(enum.IntEnum):
-    """Storage classes that reflection looks at."""
-
-    UNIFORM_CONSTANT = 0
-    UNIFORM = 2
-    WORKGROUP = 4
-    PUSH_CONSTANT = 9
-    STORAGE_BUFFER = 12
-
-
-class Decoration(enum.IntEnum):
-    """Decorations that reflection looks at."""
-
-    SPEC_ID = 1
-    BLOCK = 2
-    BUFFER_BLOCK = 3
-    ROW_MAJOR = 4
-    ARRAY_STRIDE = 6
-    MATRIX_STRIDE = 7
-    BUILT_IN = 11
-    NON_WRITABLE = 24
-    NON_READABLE = 25
-    BINDING = 33
-    DESCRIPTOR_SET = 34
-    OFFSET = 35
-
-
-_DECORATIONS: Final = {int(decoration): decoration for decoration in Decoration}
-_WITH_OPERAND: Final = frozenset(
+_FUNCTION: Final = Op.Function
+_FUNCTION_PARAMETER: Final = Op.FunctionParameter
+_FUNCTION_END: Final = Op.FunctionEnd
+# The decorations that reflection looks at.
+_DECORATIONS: Final = frozenset(
     {
-        Decoration.SPEC_ID,
-        Decoration.ARRAY_STRIDE,
-        Decoration.MATRIX_STRIDE,
-        Decoration.BUILT_IN,
-        Decoration.BINDING,
-        Decoration.DESCRIPTOR_SET,
-        Decoration.OFFSET,
+        Decoration.SpecId,
+        Decoration.Block,
+        Decoration.BufferBlock,
+        Decoration.RowMajor,
+        Decoration.ArrayStride,
+        Decoration.MatrixStride,
+        Decoration.BuiltIn,
+        Decoration.NonWritable,
+        Decoration.NonReadable,
+        Decoration.Binding,
+        Decoration.DescriptorSet,
+        Decoration.Offset,
     }
 )
+_WITH_OPERAND: Final = frozenset(one for one in _DECORATIONS if any(parameters_of("Decoration", one)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,7 +71,10 @@ class Module:
     """
 
     def __init__(self, code: bytes) -> None:
-        self._code = code
+        self._binary = binary = read_binary(code)
+        self.words = binary.words
+        self.version = binary.version
+        self.generator = binary.generator
         self.capabilities: list[int] = []
         self.extensions: list[str] = []
         self.instruction_sets: dict[int, str] = {}
@@ -110,31 +85,31 @@ class Module:
         self.local_size_ids: dict[int, tuple[int, int, int]] = {}
         self.names: dict[int, str] = {}
         self.member_names: dict[tuple[int, int], str] = {}
-        self.decorations: dict[int, dict[Decoration, int]] = {}
-        self.member_decorations: dict[tuple[int, int], dict[Decoration, int]] = {}
+        self.decorations: dict[int, dict[int, int]] = {}
+        self.member_decorations: dict[tuple[int, int], dict[int, int]] = {}
         self.constants: dict[int, Constant] = {}
         self._types = TypeTable(self.constants)
         self.variables: dict[int, Variable] = {}
         self.functions: dict[int, Function] = {}
         self._defined: set[int] = set()
-        self.words, self.version, self.generator, self.bound = self._header()
-        self._instructions()
+        self._read()
 
-    def decoration(self, target: int, decoration: Decoration) -> int | None:
+    def decoration(self, target: int, decoration: int) -> int | None:
         """The operand of a decoration of an id (0 for one without operand), or ``None`` if not so decorated."""
         found = self.decorations.get(target)
         return None if found is None else found.get(decoration)
 
-    def member_decoration(self, struct_id: int, member: int, decoration: Decoration) -> int | None:
+    def member_decoration(self, struct_id: int, member: int, decoration: int) -> int | None:
         """The operand of a decoration of a structure's member, or ``None`` if not so decorated."""
         found = self.member_decorations.get((struct_id, member))
         return None if found is None else found.get(decoration)
 
     def check_id(self, value: int) -> int:
         """Passes on an id that lies within the header's bound."""
-        if not 0 < value < self.bound:
+        bound = self._binary.bound
+        if not 0 < value < bound:
             raise InvalidArgumentError(
-                f"SPIR-V id {value} is outside the header's bound (1 to {self.bound - 1}); the module is damaged"
+                f"SPIR-V id {value} is outside the header's bound (1 to {bound - 1}); the module is damaged"
             )
         return value
 
@@ -145,6 +120,10 @@ class Module:
                 f"{what} at word {start} has {end - start} words, expected at least {minimum}; the module is damaged"
             )
 
+    def used_ids(self, start: int, end: int) -> list[int]:
+        """The ids that the instruction at a word takes."""
+        return self._binary.used_ids(start, end)
+
     @property
     def types(self) -> dict[int, Type]:
         """The types by id, in the order of their definition."""
@@ -154,68 +133,25 @@ class Module:
         """The type of that id, which must be defined by now."""
         return self._types.get(type_id)
 
-    def _header(self) -> tuple[tuple[int, ...], tuple[int, int], int, int]:
-        size = len(self._code)
-        if size < 20 or size % 4:
-            raise InvalidArgumentError(
-                f"SPIR-V code is a multiple of 4 bytes and at least 20 (its header), got {size} bytes; "
-                "pass the whole binary module, not text or a part"
-            )
-        words = struct.unpack(f"<{size // 4}I", self._code)
-        magic, version, generator, bound, schema = words[:5]
-        if magic == _MAGIC_SWAPPED:
-            raise InvalidArgumentError(
-                "the SPIR-V code has the wrong endianness (big-endian words); swap the bytes of every 32-bit word "
-                "before passing it"
-            )
-        if magic != _MAGIC:
-            raise InvalidArgumentError(
-                f"SPIR-V code starts with the magic number 0x{_MAGIC:08x}, got 0x{magic:08x}; "
-                "pass a binary module as glslangValidator -V or spirv-as writes it"
-            )
-        major, minor = version >> 16 & 0xFF, version >> 8 & 0xFF
-        if version & 0xFF0000FF or schema:
-            raise InvalidArgumentError(
-                f"the SPIR-V header's version word 0x{version:08x} or schema {schema} has reserved bits set; "
-                "the module is damaged"
-            )
-        if major != 1 or minor > 6:
-            raise IncompatibleError(f"SPIR-V 1.0 to 1.6 can be read, got {major}.{minor}; target an older version")
-        if not 0 < bound <= _MAX_BOUND:
-            raise InvalidArgumentError(
-                f"the SPIR-V header's id bound is 1 to {_MAX_BOUND}, got {bound}; compact the ids "
-                "(spirv-opt --compact-ids) or rebuild the module"
-            )
-        return words, (major, minor), generator, bound
-
-    def _instructions(self) -> None:
+    def _read(self) -> None:
         words = self.words
-        position, total = 5, len(words)
         function: Function | None = None
-        while position < total:
-            opcode, count = words[position] & 0xFFFF, words[position] >> 16
-            end = position + count
-            if count == 0 or end > total:
-                raise InvalidArgumentError(
-                    f"the SPIR-V instruction at word {position} (opcode {opcode}) has a word count of {count}, "
-                    f"{total - position} words are left; the module is truncated or damaged"
-                )
-            if opcode == 54:  # OpFunction
+        for opcode, start, end in self._binary:
+            if opcode == _FUNCTION:
                 if function is not None:
-                    raise InvalidArgumentError(f"OpFunction at word {position} lies within another function")
-                self.check_length(position, end, 5, "OpFunction")
-                function = Function(self._define(words[position + 2]), [], [])
+                    raise InvalidArgumentError(f"OpFunction at word {start} lies within another function")
+                function = Function(self._define(words[start + 2]), [], [])
                 self.functions[function.id] = function
             elif function is None:
-                self._global(opcode, position, end)
-            elif opcode == 55:  # OpFunctionParameter
-                self.check_length(position, end, 3, "OpFunctionParameter")
-                function.parameters.append(self._define(words[position + 2]))
-            elif opcode == 56:  # OpFunctionEnd
+                handler = _HANDLERS.get(opcode)
+                if handler is not None:
+                    handler(self, opcode, start, end)
+            elif opcode == _FUNCTION_PARAMETER:
+                function.parameters.append(self._define(words[start + 2]))
+            elif opcode == _FUNCTION_END:
                 function = None
             else:
-                function.body.append((opcode, position, end))
-            position = end
+                function.body.append((opcode, start, end))
         if function is not None:
             raise InvalidArgumentError("the SPIR-V module ends within a function; it is truncated")
         if self.addressing_model < 0:
@@ -230,21 +166,7 @@ class Module:
         return result
 
     def _string(self, start: int, end: int, errors: str = "strict") -> str:
-        raw = self._code[start * 4 : end * 4]
-        terminator = raw.find(b"\0")
-        if terminator < 0:
-            raise InvalidArgumentError(f"the SPIR-V string at word {start} is not terminated; the module is damaged")
-        try:
-            return raw[:terminator].decode("utf-8", errors)
-        except UnicodeDecodeError as error:
-            raise InvalidArgumentError(f"the SPIR-V string at word {start} is not UTF-8: {error.reason}") from None
-
-    def _global(self, opcode: int, start: int, end: int) -> None:
-        handler = _HANDLERS.get(opcode)
-        if handler is not None:
-            handle, minimum = handler
-            self.check_length(start, end, minimum, f"SPIR-V instruction {opcode}")
-            handle(self, opcode, start, end)
+        return self._binary.string(start, end, errors)[0]
 
     def _capability(self, opcode: int, start: int, end: int) -> None:
         self.capabilities.append(self.words[start + 1])
@@ -264,10 +186,10 @@ class Module:
 
     def _execution_mode(self, opcode: int, start: int, end: int) -> None:
         function, mode = self.words[start + 1 : start + 3]
-        if mode in (17, 38):  # LocalSize, LocalSizeId
+        if mode in (ExecutionMode.LocalSize, ExecutionMode.LocalSizeId):
             self.check_length(start, end, 6, "LocalSize")
             x, y, z = self.words[start + 3 : start + 6]
-            (self.local_sizes if mode == 17 else self.local_size_ids)[function] = (x, y, z)
+            (self.local_sizes if mode == ExecutionMode.LocalSize else self.local_size_ids)[function] = (x, y, z)
 
     def _name(self, opcode: int, start: int, end: int) -> None:
         self.names[self.words[start + 1]] = self._string(start + 2, end, "replace")
@@ -276,21 +198,20 @@ class Module:
         struct_id, member = self.words[start + 1 : start + 3]
         self.member_names[struct_id, member] = self._string(start + 3, end, "replace")
 
-    def _note(self, found: dict[Decoration, int], start: int, end: int) -> None:
-        decoration = _DECORATIONS.get(self.words[start])
-        if decoration is None:
+    def _note(self, found: dict[int, int], start: int, end: int) -> None:
+        decoration = self.words[start]
+        if decoration not in _DECORATIONS:
             return
+        value = 0
         if decoration in _WITH_OPERAND:
-            self.check_length(start, end, 2, f"the operands of decoration {decoration.name}")
+            self.check_length(start, end, 2, f"decoration {Decoration.name(decoration)}")
             value = self.words[start + 1]
-            # Drivers take the first, the last, or crash.
-            if found.setdefault(decoration, value) != value:
-                raise InvalidArgumentError(
-                    f"the SPIR-V decoration {decoration.name} at word {start} gives a second value, {value} after "
-                    f"{found[decoration]}; the module is damaged"
-                )
-        else:
-            found[decoration] = 0
+        # Drivers take the first, the last, or crash.
+        if found.setdefault(decoration, value) != value:
+            raise InvalidArgumentError(
+                f"the SPIR-V decoration {Decoration.name(decoration)} at word {start} gives a second value, {value} "
+                f"after {found[decoration]}; the module is damaged"
+            )
 
     def _decorate(self, opcode: int, start: int, end: int) -> None:
         self._note(self.decorations.setdefault(self.check_id(self.words[start + 1]), {}), start + 2, end)
@@ -325,29 +246,27 @@ class Module:
         value: ConstantValue = None
         constituents: tuple[int, ...] = ()
         match opcode:
-            case 41 | 42 | 48 | 49:  # OpConstantTrue, OpConstantFalse and their specialization forms
+            case Op.ConstantTrue | Op.ConstantFalse | Op.SpecConstantTrue | Op.SpecConstantFalse:
                 if scalar is None or scalar.kind != "bool":
                     raise InvalidArgumentError(f"SPIR-V boolean constant {result} is not of a boolean type")
-                value = opcode in (41, 48)
-            case 43 | 50:  # OpConstant, OpSpecConstant
+                value = opcode in (Op.ConstantTrue, Op.SpecConstantTrue)
+            case Op.Constant | Op.SpecConstant:
                 if scalar is None or scalar.kind == "bool":
                     raise InvalidArgumentError(f"SPIR-V constant {result} is not of an integer or float type")
                 value = decode_scalar(scalar, operands)
-            case 44 | 51:  # OpConstantComposite, OpSpecConstantComposite
+            case Op.ConstantComposite | Op.SpecConstantComposite:
                 constituents = operands
                 if of.kind is TypeKind.VECTOR:
                     value = self._components(operands)
-            case 46:  # OpConstantNull
+            case Op.ConstantNull:
                 zero: Scalar = False if scalar and scalar.kind == "bool" else 0
                 if scalar is not None:
                     value = 0.0 if scalar.kind == "float" else zero
                 elif of.kind is TypeKind.VECTOR and of.count is not None and of.count <= 4:
                     value = (0,) * of.count
-            case 52:  # OpSpecConstantOp
-                self.check_length(start, end, 4, "OpSpecConstantOp")
+            case Op.SpecConstantOp:
                 value = fold_spec_constant_op(operands[0], scalar, operands[1:], self.constants)
-        is_spec = opcode in (48, 49, 50)
-        self.constants[result] = Constant(result, scalar, value, constituents, is_spec)
+        self.constants[result] = Constant(result, scalar, value, constituents, is_spec=opcode in _SPEC_SCALARS)
 
     def _components(self, ids: tuple[int, ...]) -> ConstantValue:
         components: list[Scalar] = []
@@ -362,7 +281,7 @@ class Module:
         words = self.words
         type_id, result, storage_class = words[start + 1 : start + 4]
         pointer = self.type(type_id)
-        if opcode == 59:  # OpVariable
+        if opcode == Op.Variable:
             if pointer.kind is not TypeKind.POINTER or pointer.storage_class != storage_class:
                 raise InvalidArgumentError(
                     f"SPIR-V variable {result} is of type {type_id}, which is no pointer to its storage class "
@@ -375,25 +294,34 @@ class Module:
         self.variables[result] = Variable(result, storage_class, pointee)
 
 
-_HANDLERS: Final[dict[int, tuple[Callable[[Module, int, int, int], None], int]]] = {
-    5: (Module._name, 3),
-    6: (Module._member_name, 4),
-    10: (Module._extension, 2),
-    11: (Module._instruction_set, 3),
-    14: (Module._memory_model, 3),
-    15: (Module._entry_point, 4),
-    16: (Module._execution_mode, 3),
-    17: (Module._capability, 2),
-    39: (Module._forward_pointer, 3),
-    59: (Module._variable, 4),
-    71: (Module._decorate, 3),
-    72: (Module._member_decorate, 4),
-    74: (Module._group_decorate, 2),
-    75: (Module._group_member_decorate, 2),
-    331: (Module._execution_mode, 3),
-    4418: (Module._variable, 4),
-    # OpTypeVoid … OpTypePipe, then OpTypeUntypedPointerKHR, OpTypeCooperativeMatrix and other extensions' types
-    **dict.fromkeys((*range(19, 39), 4163, 4417, 4456, 4472, 5281, 5288, 5341, 5358, 5370, 5371), (Module._type, 2)),
-    # OpConstantTrue … OpConstantNull, OpSpecConstantTrue … OpSpecConstantOp
-    **dict.fromkeys((41, 42, 43, 44, 46, 48, 49, 50, 51, 52), (Module._constant, 3)),
+_SPEC_SCALARS: Final = (Op.SpecConstantTrue, Op.SpecConstantFalse, Op.SpecConstant)
+_CONSTANTS: Final = (
+    *_SPEC_SCALARS,
+    Op.ConstantTrue,
+    Op.ConstantFalse,
+    Op.Constant,
+    Op.ConstantComposite,
+    Op.ConstantNull,
+    Op.SpecConstantComposite,
+    Op.SpecConstantOp,
+)
+_HANDLERS: Final[dict[int, Callable[[Module, int, int, int], None]]] = {
+    **dict.fromkeys(opcodes_of("Type-Declaration"), Module._type),
+    **dict.fromkeys(_CONSTANTS, Module._constant),
+    Op.TypeForwardPointer: Module._forward_pointer,
+    Op.Name: Module._name,
+    Op.MemberName: Module._member_name,
+    Op.Extension: Module._extension,
+    Op.ExtInstImport: Module._instruction_set,
+    Op.MemoryModel: Module._memory_model,
+    Op.EntryPoint: Module._entry_point,
+    Op.ExecutionMode: Module._execution_mode,
+    Op.ExecutionModeId: Module._execution_mode,
+    Op.Capability: Module._capability,
+    Op.Variable: Module._variable,
+    Op.UntypedVariableKHR: Module._variable,
+    Op.Decorate: Module._decorate,
+    Op.MemberDecorate: Module._member_decorate,
+    Op.GroupDecorate: Module._group_decorate,
+    Op.GroupMemberDecorate: Module._group_member_decorate,
 }

@@ -6,41 +6,17 @@ from typing import Final
 
 from ..status import InvalidArgumentError, UnimplementedError
 from .access import Access, AccessAnalysis
-from .capabilities import capability_name
 from .constants import ConstantValue
+from .grammar import ENUMERATIONS, BuiltIn, Decoration, Dim, ExecutionModel, StorageClass
 from .layout import BlockLayouts
-from .module import Decoration, Module, StorageClass, Variable
+from .module import Module, Variable
 from .reflection_types import Binding, EntryPoint, PushConstantBlock, ShaderModuleReflection, SpecializationConstant
 from .type_table import Type, TypeKind
 
 __all__ = ["reflect"]
 
-_EXECUTION_MODELS: Final = {
-    0: "Vertex",
-    1: "TessellationControl",
-    2: "TessellationEvaluation",
-    3: "Geometry",
-    4: "Fragment",
-    5: "GLCompute",
-    6: "Kernel",
-    5267: "TaskNV",
-    5268: "MeshNV",
-    5313: "RayGenerationKHR",
-    5314: "IntersectionKHR",
-    5315: "AnyHitKHR",
-    5316: "ClosestHitKHR",
-    5317: "MissKHR",
-    5318: "CallableKHR",
-    5364: "TaskEXT",
-    5365: "MeshEXT",
-}
-_GL_COMPUTE: Final = 5
-_INPUT, _OUTPUT = 1, 3
-_STAGE_CLASSES: Final = (_INPUT, _OUTPUT)
-_ADDRESSING_MODELS: Final = {0: "Logical", 1: "Physical32", 2: "Physical64", 5348: "PhysicalStorageBuffer64"}
-_MEMORY_MODELS: Final = {0: "Simple", 1: "GLSL450", 2: "OpenCL", 3: "Vulkan"}
-_BUILT_IN_WORKGROUP_SIZE: Final = 25
-_DIM_BUFFER, _DIM_SUBPASS_DATA, _SAMPLED_STORAGE = 5, 6, 2
+_STAGE_CLASSES: Final = (StorageClass.Input, StorageClass.Output)
+_SAMPLED_STORAGE: Final = 2
 
 _SAMPLER, _COMBINED_IMAGE_SAMPLER, _SAMPLED_IMAGE, _STORAGE_IMAGE = 0, 1, 2, 3
 _UNIFORM_TEXEL_BUFFER, _STORAGE_TEXEL_BUFFER, _UNIFORM_BUFFER, _STORAGE_BUFFER = 4, 5, 6, 7
@@ -62,7 +38,7 @@ _DESCRIPTOR_TYPE_NAMES: Final = {
 _WRITABLE_TYPES: Final = frozenset({_STORAGE_IMAGE, _STORAGE_TEXEL_BUFFER, _STORAGE_BUFFER, _TENSOR})
 # A combined image sampler may share its binding with views of either half.
 _COMBINABLE: Final = frozenset({_SAMPLER, _COMBINED_IMAGE_SAMPLER, _SAMPLED_IMAGE})
-_RESOURCE_CLASSES: Final = frozenset({StorageClass.UNIFORM_CONSTANT, StorageClass.UNIFORM, StorageClass.STORAGE_BUFFER})
+_RESOURCE_CLASSES: Final = frozenset({StorageClass.UniformConstant, StorageClass.Uniform, StorageClass.StorageBuffer})
 _MAX_COUNT: Final = 0xFFFFFFFF
 
 
@@ -98,15 +74,15 @@ class _Reflector:
 
     def reflection(self) -> ShaderModuleReflection:
         module = self._module
-        addressing, memory = module.addressing_model, module.memory_model
+        capability = ENUMERATIONS["Capability"]
         workgroup_size = self._workgroup_size()
         return ShaderModuleReflection(
             version=module.version,
             generator=module.generator,
-            capabilities=tuple(capability_name(number) for number in module.capabilities),
+            capabilities=tuple(capability.name(number) for number in module.capabilities),
             extensions=tuple(module.extensions),
-            addressing_model=_ADDRESSING_MODELS.get(addressing, f"AddressingModel({addressing})"),
-            memory_model=_MEMORY_MODELS.get(memory, f"MemoryModel({memory})"),
+            addressing_model=ENUMERATIONS["AddressingModel"].name(module.addressing_model),
+            memory_model=ENUMERATIONS["MemoryModel"].name(module.memory_model),
             entry_points=tuple(
                 self._entry_point(model, function, name, workgroup_size)
                 for model, function, name in module.entry_points
@@ -119,7 +95,7 @@ class _Reflector:
         # the constant_id of the source. The one that has a name stands for them.
         found: dict[int, SpecializationConstant] = {}
         for constant in self._module.constants.values():
-            spec_id = self._module.decoration(constant.id, Decoration.SPEC_ID)
+            spec_id = self._module.decoration(constant.id, Decoration.SpecId)
             value = constant.value
             if not constant.is_spec or spec_id is None or constant.scalar is None:
                 continue
@@ -132,7 +108,7 @@ class _Reflector:
     def _workgroup_size(self) -> int | None:
         """The id of the constant that holds the WorkgroupSize built-in, if any."""
         for constant in self._module.constants:
-            if self._module.decoration(constant, Decoration.BUILT_IN) == _BUILT_IN_WORKGROUP_SIZE:
+            if self._module.decoration(constant, Decoration.BuiltIn) == BuiltIn.WorkgroupSize:
                 return constant
         return None
 
@@ -152,7 +128,7 @@ class _Reflector:
             declared = tuple(module.constants[i].value if i in module.constants else None for i in ids)
         elif function in module.local_sizes:
             declared = module.local_sizes[function]
-        elif model != _GL_COMPUTE:
+        elif model != ExecutionModel.GLCompute:
             return (1, 1, 1), (None, None, None)
         sizes = [size for size in declared if type(size) is int and 0 < size <= _MAX_COUNT]
         if len(sizes) != 3 or len(declared) != 3:
@@ -164,7 +140,7 @@ class _Reflector:
         spec: list[int | None] = [None, None, None]
         for index, constituent in enumerate(ids):
             if index < 3 and constituent in module.constants and module.constants[constituent].is_spec:
-                spec[index] = module.decoration(constituent, Decoration.SPEC_ID)
+                spec[index] = module.decoration(constituent, Decoration.SpecId)
         return (x, y, z), (spec[0], spec[1], spec[2])
 
     def _entry_point(self, model: int, function: int, name: str, workgroup_size: int | None) -> EntryPoint:
@@ -179,13 +155,13 @@ class _Reflector:
                 if binding is not None:
                     key = binding.set, binding.binding
                     bindings[key] = self._merged(bindings[key], binding) if key in bindings else binding
-            elif variable.storage_class == StorageClass.PUSH_CONSTANT:
+            elif variable.storage_class == StorageClass.PushConstant:
                 block = self._block(variable, self._module.type(variable.pointee))
                 layout = self._layouts.layout(block.id)
                 push_constants.append(PushConstantBlock(layout.size, layout.members))
-            elif variable.storage_class == StorageClass.WORKGROUP:
+            elif variable.storage_class == StorageClass.Workgroup:
                 workgroup.append(variable)
-            elif model == _GL_COMPUTE and variable.storage_class in _STAGE_CLASSES:
+            elif model == ExecutionModel.GLCompute and variable.storage_class in _STAGE_CLASSES:
                 self._check_built_in(variable, name)
         if len(push_constants) > 1:
             raise InvalidArgumentError(
@@ -195,7 +171,7 @@ class _Reflector:
         local_size, spec_ids = self._local_size(model, function, workgroup_size)
         return EntryPoint(
             name=name,
-            execution_model=_EXECUTION_MODELS.get(model, f"ExecutionModel({model})"),
+            execution_model=ExecutionModel.name(model),
             local_size=local_size,
             local_size_spec_ids=spec_ids,
             bindings=tuple(bindings[key] for key in sorted(bindings)),
@@ -205,8 +181,11 @@ class _Reflector:
 
     def _check_built_in(self, variable: Variable, name: str) -> None:
         # A rule of the specification ("Shader Interfaces") that spirv-val does not hold in all versions; drivers crash.
-        if variable.storage_class == _OUTPUT or self._module.decoration(variable.id, Decoration.BUILT_IN) is None:
-            what = "an output" if variable.storage_class == _OUTPUT else "an input that is no built-in"
+        if (
+            variable.storage_class == StorageClass.Output
+            or self._module.decoration(variable.id, Decoration.BuiltIn) is None
+        ):
+            what = "an output" if variable.storage_class == StorageClass.Output else "an input that is no built-in"
             raise InvalidArgumentError(
                 f"entry point {name!r} has {what}, SPIR-V variable {variable.id}; compute shaders have built-in inputs only"
             )
@@ -217,7 +196,7 @@ class _Reflector:
             of = self._module.types.get(variable.pointee)
             if of is None:
                 return None
-            if of.kind is TypeKind.STRUCT and self._module.decoration(of.id, Decoration.BLOCK) is not None:
+            if of.kind is TypeKind.STRUCT and self._module.decoration(of.id, Decoration.Block) is not None:
                 overlapping = max(overlapping, self._layouts.layout(of.id).size)
             elif of.natural_size is None:
                 return None
@@ -259,11 +238,11 @@ class _Reflector:
             case TypeKind.SAMPLER:
                 return _SAMPLER
             case TypeKind.SAMPLED_IMAGE:
-                buffer = self._module.type(of.element).dim == _DIM_BUFFER
+                buffer = self._module.type(of.element).dim == Dim.Buffer
                 return _UNIFORM_TEXEL_BUFFER if buffer else _COMBINED_IMAGE_SAMPLER
-            case TypeKind.IMAGE if of.dim == _DIM_SUBPASS_DATA:
+            case TypeKind.IMAGE if of.dim == Dim.SubpassData:
                 return _INPUT_ATTACHMENT
-            case TypeKind.IMAGE if of.dim == _DIM_BUFFER:
+            case TypeKind.IMAGE if of.dim == Dim.Buffer:
                 return _STORAGE_TEXEL_BUFFER if of.sampled == _SAMPLED_STORAGE else _UNIFORM_TEXEL_BUFFER
             case TypeKind.IMAGE:
                 return _STORAGE_IMAGE if of.sampled == _SAMPLED_STORAGE else _SAMPLED_IMAGE
@@ -272,20 +251,20 @@ class _Reflector:
             case TypeKind.TENSOR:
                 return _TENSOR
         block = self._block(variable, of)
-        if variable.storage_class == StorageClass.STORAGE_BUFFER:
+        if variable.storage_class == StorageClass.StorageBuffer:
             return _STORAGE_BUFFER
-        if variable.storage_class == StorageClass.UNIFORM:
-            old_style = self._module.decoration(block.id, Decoration.BUFFER_BLOCK) is not None
+        if variable.storage_class == StorageClass.Uniform:
+            old_style = self._module.decoration(block.id, Decoration.BufferBlock) is not None
             return _STORAGE_BUFFER if old_style else _UNIFORM_BUFFER
         raise InvalidArgumentError(
             f"SPIR-V variable {variable.id} holds a block but is in storage class UniformConstant"
         )
 
-    def _forbidden(self, variable: Variable, of: Type, decoration: Decoration) -> bool:
+    def _forbidden(self, variable: Variable, of: Type, decoration: int) -> bool:
         """Whether NonReadable or NonWritable is on the variable, or on every member of its block."""
         if self._module.decoration(variable.id, decoration) is not None:
             return True
-        memo = self._not_readable if decoration is Decoration.NON_READABLE else self._not_writable
+        memo = self._not_readable if decoration == Decoration.NonReadable else self._not_writable
         if of.id not in memo:
             memo[of.id] = bool(of.members) and all(
                 self._module.member_decoration(of.id, index, decoration) is not None for index in range(len(of.members))
@@ -294,9 +273,9 @@ class _Reflector:
 
     def _binding(self, variable: Variable, access: Access) -> Binding | None:
         module = self._module
-        if module.decoration(variable.id, Decoration.BUILT_IN) is not None:
+        if module.decoration(variable.id, Decoration.BuiltIn) is not None:
             return None
-        number = module.decoration(variable.id, Decoration.BINDING)
+        number = module.decoration(variable.id, Decoration.Binding)
         if number is None:
             raise InvalidArgumentError(
                 f"SPIR-V variable {variable.id} ({module.names.get(variable.id, '')!r}) has no Binding decoration; "
@@ -304,13 +283,13 @@ class _Reflector:
             )
         count, of = self._descriptor(variable)
         descriptor_type = self._descriptor_type(variable, of)
-        readable = Access.READ in access and not self._forbidden(variable, of, Decoration.NON_READABLE)
-        writable = Access.WRITE in access and not self._forbidden(variable, of, Decoration.NON_WRITABLE)
+        readable = Access.READ in access and not self._forbidden(variable, of, Decoration.NonReadable)
+        writable = Access.WRITE in access and not self._forbidden(variable, of, Decoration.NonWritable)
         layout = self._layouts.layout(of.id) if of.kind is TypeKind.STRUCT else None
         if layout is not None:
             self._access.spend(layout.total)
         return Binding(
-            set=module.decoration(variable.id, Decoration.DESCRIPTOR_SET) or 0,
+            set=module.decoration(variable.id, Decoration.DescriptorSet) or 0,
             binding=number,
             name=module.names.get(variable.id, "") or module.names.get(of.id, ""),
             descriptor_type=descriptor_type,

@@ -1,23 +1,18 @@
-"""SPIR-V with other defaults: what a shader declares once its specialization constants are set.
+"""SPIR-V with other defaults for its specialization constants.
 
-Local sizes, array lengths and shared memory may all depend on specialization constants. The driver is given the module
-as it is, with the values beside it; this makes the module that those values amount to, for reflection to look at.
+Local sizes, array lengths and shared memory may depend on specialization constants. The driver gets the module as it is
+and the values beside it; reflection gets the module made here, which has the values as its defaults.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Final
+
+from .grammar import Decoration, Op
+from .words import pack, read_binary
 
 __all__ = ["specialize"]
-
-_HEADER_WORDS: Final = 5
-_OP_SPEC_CONSTANT_TRUE: Final = 48
-_OP_SPEC_CONSTANT_FALSE: Final = 49
-_OP_SPEC_CONSTANT: Final = 50
-_OP_DECORATE: Final = 71
-_DECORATION_SPEC_ID: Final = 1
 
 
 def specialize(code: bytes, values: Mapping[int, bytes]) -> bytes:
@@ -28,20 +23,19 @@ def specialize(code: bytes, values: Mapping[int, bytes]) -> bytes:
         values: specialization data by constant id, as VkSpecializationInfo takes it: little-endian in the constant's
             width, a VkBool32 for booleans. Ids that the module does not have are ignored.
     """
-    words = list(struct.unpack(f"<{len(code) // 4}I", code))
+    binary = read_binary(code)
+    words = list(binary.words)
     ids: dict[int, bytes] = {}
-    at = _HEADER_WORDS
-    while at < len(words):
-        opcode, count = words[at] & 0xFFFF, words[at] >> 16
-        if opcode == _OP_DECORATE and count >= 4 and words[at + 2] == _DECORATION_SPEC_ID:
-            value = values.get(words[at + 3])
+    for opcode, start, end in binary:
+        if opcode == Op.Decorate and words[start + 2] == Decoration.SpecId:
+            value = values.get(words[start + 3])
             if value is not None:
-                ids[words[at + 1]] = value
-        elif opcode in (_OP_SPEC_CONSTANT_TRUE, _OP_SPEC_CONSTANT_FALSE) and words[at + 2] in ids:
-            chosen = _OP_SPEC_CONSTANT_TRUE if any(ids[words[at + 2]]) else _OP_SPEC_CONSTANT_FALSE
-            words[at] = count << 16 | chosen
-        elif opcode == _OP_SPEC_CONSTANT and words[at + 2] in ids:
-            literal = ids[words[at + 2]].ljust(4 * (count - 3), b"\0")
-            words[at + 3 : at + count] = struct.unpack(f"<{count - 3}I", literal[: 4 * (count - 3)])
-        at += count
-    return struct.pack(f"<{len(words)}I", *words)
+                ids[words[start + 1]] = value
+        elif opcode in (Op.SpecConstantTrue, Op.SpecConstantFalse) and words[start + 2] in ids:
+            chosen = Op.SpecConstantTrue if any(ids[words[start + 2]]) else Op.SpecConstantFalse
+            words[start] = (end - start) << 16 | chosen
+        elif opcode == Op.SpecConstant and words[start + 2] in ids:
+            count = end - start - 3
+            literal = ids[words[start + 2]].ljust(4 * count, b"\0")
+            words[start + 3 : end] = struct.unpack(f"<{count}I", literal[: 4 * count])
+    return pack(words)

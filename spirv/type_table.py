@@ -1,7 +1,7 @@
 """The types of a SPIR-V module: what each is made of, and its natural size.
 
-Opcodes: SPIR-V specification 1.6, section 3 ("Type-Declaration Instructions"). A type's parts must be defined before
-it, except pointers announced by `OpTypeForwardPointer`; so types form no cycles and nothing here recurses.
+A type's parts must be defined before it, except pointers announced by `OpTypeForwardPointer`; so types form no cycles
+and nothing here recurses.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from typing import Final
 
 from ..status import InvalidArgumentError
 from .constants import Constant
+from .grammar import FPEncoding, Op
 from .reflection_types import ScalarType
 
 __all__ = ["Type", "TypeKind", "TypeTable"]
 
 _MAX_SIZE: Final = 1 << 63
-_FLOAT_ENCODINGS: Final = {0: "bfloat16", 4214: "float8_e4m3", 4215: "float8_e5m2"}
+_FLOAT_ENCODINGS: Final = {
+    FPEncoding.BFloat16KHR: "bfloat16",
+    FPEncoding.Float8E4M3EXT: "float8_e4m3",
+    FPEncoding.Float8E5M2EXT: "float8_e5m2",
+}
 _FLOAT_WIDTHS: Final = {"": (16, 32, 64), "bfloat16": (16,), "float8_e4m3": (8,), "float8_e5m2": (8,)}
-_POINTER: Final = 32
-_TYPE_OPERANDS: Final = {21: 2, 22: 1, 23: 2, 24: 2, 25: 7, 27: 1, 28: 2, 29: 1, 32: 2}
 
 
 class TypeKind(enum.Enum):
@@ -111,7 +114,7 @@ class TypeTable:
         Raises:
             InvalidArgumentError: the declaration is damaged or names what is not defined.
         """
-        if result in self._forward_pointers and opcode != _POINTER:
+        if result in self._forward_pointers and opcode != Op.TypePointer:
             raise InvalidArgumentError(f"SPIR-V id {result} is announced as a pointer type but is another type")
         self.types[result] = self._new_type(opcode, result, operands)
 
@@ -122,31 +125,25 @@ class TypeTable:
                 raise InvalidArgumentError(f"SPIR-V id {pointer} is announced as a pointer type but never defined")
 
     def _new_type(self, opcode: int, result: int, operands: tuple[int, ...]) -> Type:
-        minimum = _TYPE_OPERANDS.get(opcode, 0)
-        if len(operands) < minimum:
-            raise InvalidArgumentError(
-                f"the SPIR-V type {result} (opcode {opcode}) has {len(operands)} operands, expected {minimum}; "
-                "the module is damaged"
-            )
         match opcode:
-            case 20:  # OpTypeBool
+            case Op.TypeBool:
                 return Type(result, TypeKind.SCALAR, ScalarType("bool", 32), natural_size=4, natural_align=4)
-            case 21 | 22:  # OpTypeInt, OpTypeFloat
+            case Op.TypeInt | Op.TypeFloat:
                 return self._scalar_type(opcode, result, operands)
-            case 23 | 24:  # OpTypeVector, OpTypeMatrix
+            case Op.TypeVector | Op.TypeMatrix:
                 return self._vector_type(opcode, result, operands)
-            case 25:  # OpTypeImage
+            case Op.TypeImage:
                 dim, sampled = operands[1], operands[5]
                 return Type(result, TypeKind.IMAGE, dim=dim, sampled=sampled, is_opaque=True)
-            case 26:
+            case Op.TypeSampler:
                 return Type(result, TypeKind.SAMPLER, is_opaque=True)
-            case 27:
+            case Op.TypeSampledImage:
                 return Type(result, TypeKind.SAMPLED_IMAGE, element=self.get(operands[0]).id, is_opaque=True)
-            case 28 | 29:  # OpTypeArray, OpTypeRuntimeArray
+            case Op.TypeArray | Op.TypeRuntimeArray:
                 return self._array_type(opcode, result, operands)
-            case 30:
+            case Op.TypeStruct:
                 return self._struct_type(result, operands)
-            case 32:  # OpTypePointer
+            case Op.TypePointer:
                 pointee = self.get(operands[1])
                 return Type(
                     result,
@@ -156,15 +153,15 @@ class TypeTable:
                     natural_size=8,
                     natural_align=8,
                 )
-            case 5341:
+            case Op.TypeAccelerationStructureKHR:
                 return Type(result, TypeKind.ACCELERATION_STRUCTURE, is_opaque=True)
-            case 4163:
+            case Op.TypeTensorARM:
                 return Type(result, TypeKind.TENSOR, is_opaque=True)
         return Type(result, TypeKind.OTHER)
 
     def _scalar_type(self, opcode: int, result: int, operands: tuple[int, ...]) -> Type:
         bits = operands[0]
-        if opcode == 21:
+        if opcode == Op.TypeInt:
             scalar = ScalarType("int" if operands[1] else "uint", bits)
             widths: tuple[int, ...] = (4, 8, 16, 32, 64)
         else:
@@ -178,7 +175,7 @@ class TypeTable:
 
     def _vector_type(self, opcode: int, result: int, operands: tuple[int, ...]) -> Type:
         element, count = self.get(operands[0]), operands[1]
-        kind, of = (TypeKind.VECTOR, TypeKind.SCALAR) if opcode == 23 else (TypeKind.MATRIX, TypeKind.VECTOR)
+        kind, of = (TypeKind.VECTOR, TypeKind.SCALAR) if opcode == Op.TypeVector else (TypeKind.MATRIX, TypeKind.VECTOR)
         if element.kind is not of or count < 1:
             raise InvalidArgumentError(
                 f"the SPIR-V {kind.name.lower()} type {result} is {count} times id {element.id}, which is "
@@ -195,7 +192,7 @@ class TypeTable:
 
     def _array_type(self, opcode: int, result: int, operands: tuple[int, ...]) -> Type:
         element = self.get(operands[0])
-        if opcode == 29:
+        if opcode == Op.TypeRuntimeArray:
             return Type(result, TypeKind.RUNTIME_ARRAY, None, None, element.id, is_opaque=element.is_opaque)
         length = self._constants.get(operands[1])
         if length is None or (length.value is not None and type(length.value) is not int):

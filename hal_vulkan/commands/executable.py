@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 from ...formats.vke1 import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
 from ...formats.vke1_reader import parse_executable
 from ...spirv.grid import part_of_grid
+from ...spirv.reflect import reflect
 from ...spirv.reflection_types import EntryPoint, ShaderModuleReflection
 from ...spirv.repair import repair
 from ...spirv.specialize import specialize
 from ...spirv.subgroups import least_subgroup_size
 from ...spirv.validation import ensure_valid
-from ...spirv.words import reflect
 from ...status import ClosedError, OutOfRangeError, PumiceError, UnimplementedError
 from ..vulkan.functions import CData, ffi, new
 from .pipeline import ComputePipeline, PipelineInterface, SpecializationValue, pack_constant

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from ...formats.vke1_reader import parse_executable
-from ...spirv.words import reflect
+from ...spirv.reflect import reflect
 from ...status import PumiceError
 from ...vm.bytecode.archive import ModuleArchive
 from ...vm.bytecode.declaration import declaration_of

@@ -1,0 +1,157 @@
+"""SPIR-V's instructions and enumerants by name and number, and the kinds of their operands.
+
+Names are those of the specification without the ``Op`` of instructions: ``Op.TypeVector``, ``Decoration.SpecId``.
+The facts are in `grammar_tables.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from .grammar_tables import BIT_MASKS, ENUMERANTS, INSTRUCTIONS, PAIRS, PARAMETERS
+
+__all__ = [
+    "ENUMERATIONS",
+    "LAYOUTS",
+    "BuiltIn",
+    "Decoration",
+    "Dim",
+    "Enumeration",
+    "ExecutionMode",
+    "ExecutionModel",
+    "FPEncoding",
+    "GroupOperation",
+    "Layout",
+    "Op",
+    "StorageClass",
+    "opcodes_of",
+    "operand_kinds",
+    "parameters_of",
+]
+
+
+class Enumeration:
+    """The numbers of one enumeration as attributes: ``Decoration.Binding`` is 33."""
+
+    def __init__(self, kind: str, members: str) -> None:
+        words = members.split()
+        self._kind = kind
+        self._names = {int(value): name for name, value in zip(words[::2], words[1::2], strict=True)}
+        self.__dict__.update({name: value for value, name in self._names.items()})
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> int: ...
+
+    @property
+    def names(self) -> dict[int, str]:
+        """Names by number."""
+        return self._names
+
+    def name(self, number: int) -> str:
+        """The name of a number, ``"Decoration(<number>)"`` if it has none."""
+        return self._names.get(number) or f"{self._kind}({number})"
+
+
+class Layout(NamedTuple):
+    """The form of an instruction.
+
+    Attributes:
+        name: without ``Op``.
+        group: the specification's class of instructions, such as ``"Arithmetic"``.
+        operands: their kinds in order. One that may be absent ends in ``?``; one that may repeat ends in ``*``.
+        minimum: words of the shortest such instruction, its first word included.
+    """
+
+    name: str
+    group: str
+    operands: tuple[str, ...]
+    minimum: int
+
+
+def _rows(table: str) -> Iterator[list[str]]:
+    for line in table.replace("\n ", " ").strip().split("\n"):
+        yield [field.strip() for field in line.split("|")]
+
+
+def _layouts() -> dict[int, Layout]:
+    found = {}
+    for group, kinds, members in _rows(INSTRUCTIONS):
+        operands = tuple(kinds.split())
+        minimum = 1 + sum(kind[-1] not in "?*" for kind in operands)
+        words = members.split()
+        for name, opcode in zip(words[::2], words[1::2], strict=True):
+            found[int(opcode)] = Layout(name, group, operands, minimum)
+    return found
+
+
+#: Every instruction by opcode.
+LAYOUTS: Final = _layouts()
+#: Every enumeration by the kind of operand that it is.
+ENUMERATIONS: Final = {kind: Enumeration(kind, members) for kind, members in _rows(ENUMERANTS)}
+
+Op: Final = Enumeration("Op", " ".join(f"{layout.name} {opcode}" for opcode, layout in LAYOUTS.items()))
+BuiltIn: Final = ENUMERATIONS["BuiltIn"]
+Decoration: Final = ENUMERATIONS["Decoration"]
+Dim: Final = ENUMERATIONS["Dim"]
+ExecutionMode: Final = ENUMERATIONS["ExecutionMode"]
+ExecutionModel: Final = ENUMERATIONS["ExecutionModel"]
+FPEncoding: Final = ENUMERATIONS["FPEncoding"]
+GroupOperation: Final = ENUMERATIONS["GroupOperation"]
+StorageClass: Final = ENUMERATIONS["StorageClass"]
+
+_BIT_MASKS: Final = frozenset(BIT_MASKS.split())
+_PAIRS: Final = {kind: tuple(words.split()) for kind, words in _rows(PAIRS)}
+_PARAMETERS: Final = {
+    (kind, getattr(ENUMERATIONS[kind], name)): tuple(operands.split())
+    for kind, operands, names in _rows(PARAMETERS)
+    for name in names.split()
+}
+
+
+def opcodes_of(*groups: str) -> Iterator[int]:
+    """The opcodes of classes of instructions."""
+    return (opcode for opcode, layout in LAYOUTS.items() if layout.group in groups)
+
+
+def parameters_of(kind: str, value: int) -> Iterator[str]:
+    """The kinds of the operands that follow a value of an enumeration or bit mask."""
+    values = (1 << bit for bit in range(32) if value >> bit & 1) if kind in _BIT_MASKS else (value,)
+    for one in values:
+        yield from _PARAMETERS.get((kind, one), ())
+
+
+def operand_kinds(words: Sequence[int], start: int, end: int) -> Iterator[tuple[int, str]]:
+    """The operands of an instruction as (index of the first word, kind).
+
+    A literal that depends on a type counts as one word, save where it is the last operand. An instruction that is not
+    in the grammar has no operands.
+
+    Args:
+        words: a whole module.
+        start: index of the instruction's first word.
+        end: index past its last word.
+    """
+    layout = LAYOUTS.get(words[start] & 0xFFFF)
+    pending = list(reversed(layout.operands)) if layout else []
+    at = start + 1
+    while pending and at < end:
+        kind = pending.pop()
+        if kind[-1] == "*":
+            pending.append(kind)
+        kind = kind.rstrip("?*")
+        if kind in _PAIRS:
+            pending.extend(reversed(_PAIRS[kind]))
+            continue
+        yield at, kind
+        value = words[at]
+        at += 1
+        if kind == "LiteralString":
+            while at < end and words[at - 1] >> 24:
+                at += 1
+        elif kind == "LiteralSpecConstantOpInteger":
+            folded = LAYOUTS.get(value)
+            pending.extend(reversed(folded.operands[2:]) if folded else ())
+        elif kind in ENUMERATIONS:
+            pending.extend(reversed(tuple(parameters_of(kind, value))))
