@@ -1,30 +1,23 @@
-"""``await`` on a wait source: in a coroutine of asyncio's, and in a native function of a module that is one.
+"""``await`` on a wait source: in asyncio coroutines, and in native functions that are coroutines.
 
-Whoever drives a native coroutine says so with ``driving``; then an ``await`` gives the source to it, and the invocation suspends. Anywhere
-else the running asyncio loop is told by a callback, and nothing blocks.
+Whoever drives a native coroutine sets ``driving``: then ``await`` yields the source to it, and the invocation suspends.
+Anywhere else a callback tells the running asyncio loop. Nothing blocks.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
 
+from .notification import Notifies
 from .status import FailedPreconditionError, PumiceError
 
-if TYPE_CHECKING:  # programs that do not use it start sooner
+if TYPE_CHECKING:  # programs without it start sooner
     import asyncio
 
 __all__ = ["Driving", "await_source", "driving"]
-
-
-class _Notification(Protocol):
-    def cancel(self) -> bool: ...
-
-
-class _Notifies(Protocol):
-    def notify(self, callback: Callable[[PumiceError | None], None], /) -> _Notification: ...
 
 
 class Driving(threading.local):
@@ -36,11 +29,11 @@ class Driving(threading.local):
 driving = Driving()
 
 
-def await_source(source: _Notifies) -> Generator[Any, Any, None]:
-    """What ``__await__`` of a wait source returns.
+def await_source(source: Notifies) -> Generator[Any, Any, None]:
+    """The ``__await__`` of every wait source.
 
     Raises:
-        FailedPreconditionError: there is no running loop, nor an invocation.
+        FailedPreconditionError: there is neither a running loop nor an invocation.
         PumiceError: the source's failure.
     """
     if driving.depth:
@@ -68,7 +61,7 @@ def await_source(source: _Notifies) -> Generator[Any, Any, None]:
         if asyncio._get_running_loop() is loop:
             settle(error)
             return
-        with contextlib.suppress(RuntimeError):  # the loop was closed, and with it whoever waited
+        with contextlib.suppress(RuntimeError):  # the loop was closed, and its coroutines with it
             loop.call_soon_threadsafe(settle, error)
 
     notification = source.notify(callback)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..lazy import lazy_exports
+from ..notification import Cancellable
 from .bytecode.archive import ModuleArchive
 from .bytecode.calling_convention import CallingConvention
 from .bytecode.module_def import ModuleDef
@@ -30,7 +31,7 @@ from .native.module import NativeModule, export
 from .types.buffer import VmBuffer
 from .types.list import VmList
 from .wait.frame import Wait, WaitFrame
-from .wait.source import Cancellable, Waitable, WaitSource, WhenReady
+from .wait.source import Waitable, WaitSource, WhenReady
 
 if TYPE_CHECKING:
     from .invocation.asyncio_loop import AsyncioLoop

@@ -1,67 +1,27 @@
 """Fences: sets of (semaphore, payload) pairs, ready when all are reached.
 
-A fence holds at most one payload a semaphore, the largest. An empty fence is ready. Thread rule: build a fence in
-one thread; query, wait, notify, signal and fail from any.
+A fence holds at most one payload a semaphore, the largest. An empty fence is ready. Thread rule: build a fence in one
+thread; query, wait, notify, signal and fail from any.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from ...awaiting import await_source
+from ...notification import Callback, JointNotification, Notification
 from ...status import PumiceError
-from .notifier import Notification
 from .semaphore import TimelineSemaphore, wait_all
 
-__all__ = ["Fence", "FenceNotification"]
-
-
-class FenceNotification:
-    """A callback armed on every semaphore of a fence."""
-
-    __slots__ = ("_callback", "_lock", "_parts", "_waiting")
-
-    def __init__(self, callback: Callable[[PumiceError | None], None], waiting: int) -> None:
-        self._callback: Callable[[PumiceError | None], None] | None = callback
-        self._waiting = waiting
-        self._lock = threading.Lock()
-        self._parts: list[Notification] = []
-
-    def arm(self, points: Iterable[tuple[TimelineSemaphore, int]]) -> None:
-        """Arms one notification a semaphore; for ``Fence.notify``."""
-        for semaphore, value in points:
-            self._parts.append(semaphore.notify(value, self._one))
-        if self._callback is None:  # called meanwhile: the later ones are not waited for any more
-            for part in self._parts:
-                part.cancel()
-
-    def _one(self, error: PumiceError | None) -> None:
-        with self._lock:
-            self._waiting -= 1
-            if error is None and self._waiting:
-                return
-            callback, self._callback = self._callback, None
-        if callback is not None:
-            callback(error)
-            for part in self._parts:
-                part.cancel()
-
-    def cancel(self) -> bool:
-        """Disarms it; ``False`` when the callback has been, or is being, called."""
-        with self._lock:
-            callback, self._callback = self._callback, None
-        for part in self._parts:
-            part.cancel()
-        return callback is not None
+__all__ = ["Fence"]
 
 
 class Fence:
     """A set of timepoints; a wait source (vm/wait/source.py)."""
 
-    quick_query = True  # loops ask once more before they have themselves told (vm/wait/deferred.py)
+    quick_query = True  # loops ask once more before they arm a callback (vm/wait/deferred.py)
     __slots__ = ("_points",)
 
     def __init__(self, points: Iterable[tuple[TimelineSemaphore, int]] = ()) -> None:
@@ -91,7 +51,7 @@ class Fence:
         return tuple(self._points.items())
 
     def query(self) -> bool:
-        """Whether every payload is reached; raises the first failure met."""
+        """Whether every payload is reached; raises the first failure."""
         ready = True
         for semaphore, value in self._points.items():  # all of them: a failure behind an unreached payload counts
             ready = semaphore.has_reached(value) and ready
@@ -101,7 +61,7 @@ class Fence:
         """Blocks until ready.
 
         Args:
-            timeout: seconds; ``None`` waits for ever.
+            timeout: seconds; ``None`` is forever.
 
         Raises:
             DeadlineExceededError: the time passed first.
@@ -113,14 +73,10 @@ class Fence:
         """Blocks until ready or until ``time.monotonic()`` passes ``deadline``."""
         self.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
-    def notify(self, callback: Callable[[PumiceError | None], None]) -> FenceNotification:
-        """Calls back once, when all payloads are reached or the first semaphore fails; see ``TimelineSemaphore.notify``."""
-        points = self.points
-        notification = FenceNotification(callback, max(len(points), 1))
-        if points:
-            notification.arm(points)
-        else:
-            notification._one(None)
+    def notify(self, callback: Callback) -> Notification:
+        """Calls back once, when all payloads are reached or a semaphore fails; see ``TimelineSemaphore.notify``."""
+        notification = JointNotification(callback, len(self._points))
+        notification.arm([semaphore.at(value) for semaphore, value in self._points.items()])
         return notification
 
     def signal(self) -> None:
@@ -135,7 +91,7 @@ class Fence:
             semaphore.fail(error)
 
     def __await__(self) -> Generator[Any, Any, None]:
-        """Waits in a coroutine of asyncio's, or in a native function that is one; blocks nothing."""
+        """Suspends an asyncio coroutine, or a native function that is a coroutine; blocks nothing."""
         return await_source(self)
 
     def __len__(self) -> int:

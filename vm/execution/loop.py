@@ -20,14 +20,14 @@ from typing import Final, Protocol, TypeAlias
 
 from ...status import AbortedError, PumiceError
 from ..wait.armed import ArmedWait, arm_frame
-from ..wait.deferred import LateWait, can_wait_late, look_at
+from ..wait.deferred import DeferredWait, can_defer, look_at
 from ..wait.frame import WaitFrame
 from .deadlines import wait_for
 from .stack import Stack
 
 __all__ = ["Abortable", "InlineLoop", "Loop", "LoopCallback", "ThreadLoop"]
 
-_MOST_BEFORE_LATE: Final = 32  # callbacks before waits that were put aside are looked at
+_MAX_BEFORE_DEFERRED: Final = 32  # callbacks before deferred waits are looked at
 
 _log = logging.getLogger("pumice.vm")
 
@@ -94,12 +94,12 @@ class Loop(ABC):
             if not isinstance(raised, Exception):  # Ctrl-C is for who runs the loop
                 raise
 
-    def _run_late(self, callback: LoopCallback, error: Exception | None) -> None:
+    def _run_deferred(self, callback: LoopCallback, error: Exception | None) -> None:
         self._run_with(callback, self._ended or error)
 
     def wait(
         self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
-    ) -> ArmedWait | LateWait | None:
+    ) -> ArmedWait | DeferredWait | None:
         """Performs a wait; the callback comes when it is over, with its outcome on the frame.
 
         Args:
@@ -220,7 +220,7 @@ class ThreadLoop(Loop):
         super().__init__()
         self._name = name
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._late: deque[LateWait] = deque()
+        self._deferred: deque[DeferredWait] = deque()
         self._thread: threading.Thread | None = None
 
     def _post(self, callback: Callable[[], None]) -> None:
@@ -231,7 +231,7 @@ class ThreadLoop(Loop):
             if self._thread is None:
                 # Known before it runs: what it runs asks whether it is here.
                 self._thread = threading.Thread(
-                    target=_serve, args=(self._queue, self._late), name=self._name, daemon=True
+                    target=_serve, args=(self._queue, self._deferred), name=self._name, daemon=True
                 )
                 try:
                     self._thread.start()
@@ -245,13 +245,13 @@ class ThreadLoop(Loop):
 
     def wait(
         self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
-    ) -> ArmedWait | LateWait | None:
-        """Performs a wait; what a device does is asked for once more when the thread has nothing else to do, and armed then."""
-        if not can_wait_late(frame) or not self.runs_here():
+    ) -> ArmedWait | DeferredWait | None:
+        """Performs a wait; one for a device is deferred until the thread has nothing else to do."""
+        if not can_defer(frame) or not self.runs_here():
             return super().wait(stack, frame, deadline, callback)
-        late = LateWait(frame, deadline, lambda error: self._run_late(callback, error), self.call)
-        self._late.append(late)
-        return late
+        wait = DeferredWait(frame, deadline, lambda error: self._run_deferred(callback, error), self.call)
+        self._deferred.append(wait)
+        return wait
 
     def _stop(self) -> None:
         # What is queued is still called, and finds that the loop has ended.
@@ -279,14 +279,14 @@ class ThreadLoop(Loop):
         self._queue.put(None)
 
 
-def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None], late: deque[LateWait]) -> None:
+def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None], deferred: deque[DeferredWait]) -> None:
     # Without the loop itself, so that one that was only dropped ends its thread.
     since = 0
     while True:
-        if late and (callbacks.empty() or since >= _MOST_BEFORE_LATE):
+        if deferred and (callbacks.empty() or since >= _MAX_BEFORE_DEFERRED):
             since = 0
             with contextlib.suppress(BaseException):
-                look_at(late)
+                look_at(deferred)
             continue
         callback = callbacks.get()
         since += 1

@@ -14,7 +14,7 @@ from ...status import FailedPreconditionError, InvalidArgumentError
 from ..execution.loop import Loop, LoopCallback
 from ..execution.stack import Stack
 from ..wait.armed import ArmedWait
-from ..wait.deferred import LateWait, can_wait_late, look_at
+from ..wait.deferred import DeferredWait, can_defer, look_at
 from ..wait.frame import WaitFrame
 
 __all__ = ["AsyncioLoop"]
@@ -50,7 +50,7 @@ class AsyncioLoop(Loop):
             raise InvalidArgumentError(f"loop is an asyncio loop, got {type(loop).__name__}")
         self.loop = loop
         self._guard: AsyncGenerator[None, None] | None = None
-        self._late: deque[LateWait] = deque()
+        self._deferred: deque[DeferredWait] = deque()
 
     def _post(self, callback: Callable[[], None]) -> None:
         if asyncio._get_running_loop() is self.loop:
@@ -60,15 +60,15 @@ class AsyncioLoop(Loop):
 
     def wait(
         self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
-    ) -> ArmedWait | LateWait | None:
-        """Performs a wait; what a device does is asked for once more behind the callbacks that are due, and armed then."""
-        if not can_wait_late(frame) or not self.runs_here():
+    ) -> ArmedWait | DeferredWait | None:
+        """Performs a wait; one for a device is deferred behind the callbacks that are due."""
+        if not can_defer(frame) or not self.runs_here():
             return super().wait(stack, frame, deadline, callback)
-        late = LateWait(frame, deadline, lambda error: self._run_late(callback, error), self.call)
-        self._late.append(late)
-        if len(self._late) == 1:
-            self.loop.call_soon(look_at, self._late)
-        return late
+        wait = DeferredWait(frame, deadline, lambda error: self._run_deferred(callback, error), self.call)
+        self._deferred.append(wait)
+        if len(self._deferred) == 1:
+            self.loop.call_soon(look_at, self._deferred)
+        return wait
 
     def runs_here(self) -> bool:
         """Whether this is the loop's thread, and it is running."""

@@ -20,7 +20,7 @@ from ..execution.loop import Loop
 from ..execution.policy import FIFO, InvocationPolicy
 from ..execution.watchdog import Interrupted
 from ..wait.armed import ArmedWait, arm
-from ..wait.deferred import LateWait
+from ..wait.deferred import DeferredWait
 from ..wait.futures import as_pumice_error
 from ..wait.source import WaitSource
 from .stages import Inputs, checked_call
@@ -81,7 +81,7 @@ class AsyncInvocation:
         self._settle = settle
         self._state = InvokeState()
         self._state.observer = observer
-        self._armed: ArmedWait | LateWait | None = None
+        self._armed: ArmedWait | DeferredWait | None = None
         self._ending: Exception | None = None
         self._timeout = timeout
         self._deadline: float | None = None
@@ -180,7 +180,7 @@ class AsyncInvocation:
             return
         self._hold(self._loop.wait(stack, frame, self._deadline, self._resume))
 
-    def _hold(self, armed: ArmedWait | LateWait | None) -> None:
+    def _hold(self, armed: ArmedWait | DeferredWait | None) -> None:
         """Notes the wait to be cancelled; it may be over, or not wanted any more."""
         if armed is None or armed.is_done:
             return

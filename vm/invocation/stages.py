@@ -251,7 +251,7 @@ def wait_invoke_async(
         frame = _frame_of(state, wait_frame, "wait_invoke_async")
     if frame.done:
         armed = ArmedWait(1, False, callback)
-        armed.ready(frame.error)
+        armed.call(frame.error)
         return armed
     return arm_frame(frame, deadline, callback)
 

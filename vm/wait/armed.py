@@ -1,74 +1,61 @@
 """Waits without a thread: several sources armed together, a deadline beside them, one callback.
 
-``arm`` is what ``wait_invoke_async`` does, what loops wait by, and, with a thread that sleeps until the callback, what a blocking wait for
-several sources is. Whatever mix of sources it is, each is told by its own means.
+``arm`` is what ``wait_invoke_async`` and loops wait by; with a thread that sleeps until the callback it is also the
+blocking wait for several sources. Each source is armed by its own ``notify``.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
+from ...notification import Callback, JointNotification
 from ...status import DeadlineExceededError, InternalError, InvalidArgumentError, PumiceError
 from .frame import WaitFrame
 from .futures import as_pumice_error, as_wait_source
-from .latch import call_back
-from .source import Cancellable, WaitSource
-
-if TYPE_CHECKING:
-    from .reactor import Watch
+from .source import WaitSource
 
 __all__ = ["ArmedWait", "adapt", "arm", "arm_frame"]
 
-Callback: TypeAlias = Callable[[PumiceError | None], None]
 
-# Held for a few assignments. Reentrant: a signal handler or a finalizer may end a wait in a thread that is in here.
-_lock: Final = threading.RLock()
-
-
-class ArmedWait:
+class ArmedWait(JointNotification):
     """A wait that is under way: its callback comes exactly once, or never if it is cancelled first.
 
-    What was armed for it is disarmed as soon as the outcome is known. The first failure is the outcome, unless what was ready before was
-    enough.
+    The first failure is the outcome, unless enough sources were ready before.
+
+    Args:
+        count: how many sources there are.
+        any: whether one of them is enough.
+        callback: gets the outcome.
     """
 
-    __slots__ = ("__weakref__", "_any", "_armed", "_callback", "_count", "_missing", "_timer")
+    __slots__ = ("__weakref__", "_any", "_count")
 
     def __init__(self, count: int, any: bool, callback: Callback) -> None:
-        self._callback: Callback | None = callback
-        self._armed: list[Cancellable] = []
-        self._timer: Watch | None = None
+        super().__init__(callback, 1 if any else count)
         self._any = any
         self._count = count
-        self._missing = 1 if any else count
 
-    @property
-    def is_done(self) -> bool:
-        """Whether it was cancelled, or its callback has been or is being called."""
-        return self._callback is None
-
-    def ready(self, outcome: object) -> None:
-        """One of the sources is ready (``None``), or failed; it may be a user's, and so call with whatever."""
-        error = outcome if outcome is None or isinstance(outcome, PumiceError) else _stray(outcome)
-        with _lock:
-            self._missing -= 1
-            if self._callback is None or (self._missing > 0 and error is None):
+    def arm_until(self, sources: Sequence[WaitSource], deadline: float | None) -> None:
+        """``arm`` with a deadline, in ``time.monotonic()`` seconds."""
+        self.arm(sources)
+        if deadline is not None and self._callback is not None:
+            if deadline <= time.monotonic():
+                self._late()
                 return
-            callback, self._callback = self._callback, None
-        self._disarm()
-        call_back(callback, error)
+            from .reactor import Reactor
 
-    def late(self, _: PumiceError | None = None) -> None:
+            self._add(Reactor.shared().call_at(deadline, self._late))
+
+    def _one(self, error: object) -> None:
+        # The source may be a user's, and call back with anything.
+        super()._one(error if error is None or isinstance(error, PumiceError) else _stray(error))
+
+    def _late(self, _: PumiceError | None = None) -> None:
         """The deadline has passed."""
-        with _lock:
-            callback, self._callback = self._callback, None
-        if callback is None:
-            return
-        self._disarm()
-        call_back(callback, DeadlineExceededError(self.describe()))
+        if self._callback is not None:
+            self.call(DeadlineExceededError(self.describe()))
 
     def describe(self) -> str:
         """What is missing, for a message."""
@@ -77,65 +64,22 @@ class ArmedWait:
             return "the source waited for was not ready in time"
         return f"{what} of the {self._count} sources waited for {'was' if self._any else 'were not'} ready in time"
 
-    def cancel(self) -> bool:
-        """Ends the wait without a callback; ``False`` when that has been, or is being, called."""
-        with _lock:
-            callback, self._callback = self._callback, None
-        if callback is None:
-            return False
-        self._disarm()
-        return True
-
-    def _disarm(self) -> None:
-        timer, self._timer = self._timer, None
-        armed, self._armed = self._armed, []
-        if timer is not None:
-            timer.cancel()
-        for one in armed:
-            one.cancel()
-
-    def start(self, sources: Sequence[WaitSource], deadline: float | None) -> None:
-        """Arms everything; what a source raises in doing so is raised, with everything disarmed."""
-        try:
-            for source in sources:
-                notification = _notify(source, self.ready)
-                self._armed.append(notification)
-                if self._callback is None:  # perhaps since before that one was on the list, which may be another by now
-                    notification.cancel()
-                    self._disarm()
-                    return
-            if not sources:
-                self._missing = 1
-                self.ready(None)
-        except BaseException:
-            self.cancel()
-            raise
-        if deadline is not None and self._callback is not None:
-            if deadline <= time.monotonic():
-                self.late()
-                return
-            from .reactor import Waiter
-
-            self._timer = Waiter.shared().call_at(deadline, self.late)
-        if self._callback is None:  # the outcome came while the last ones were armed
-            self._disarm()
-
 
 def arm(sources: Sequence[WaitSource], any: bool, deadline: float | None, callback: Callback) -> ArmedWait:
     """Calls back once all sources are ready, or one of them, or one failed, or the deadline passed.
 
     Args:
-        sources: none of them is ready at once.
+        sources: to be waited for.
         any: whether one is enough.
         deadline: ``time.monotonic()`` seconds, at which the callback gets DeadlineExceededError; ``None`` is never.
-        callback: gets ``None`` or the error; perhaps before this returns; otherwise in the thread of whoever is ready. It must not block.
+        callback: gets ``None`` or the error, in this call or in the thread that makes a source ready. It must not block.
 
     Raises:
-        InvalidArgumentError: something among the sources is none, or its ``notify`` returns nothing to cancel.
+        InvalidArgumentError: one of the sources is no wait source, or its ``notify`` returns nothing to cancel.
         BaseException: what a source's ``notify`` raised. The callback does not come then.
     """
     armed = ArmedWait(len(sources), any, callback)
-    armed.start(sources, deadline)
+    armed.arm_until(sources, deadline)
     return armed
 
 
@@ -163,10 +107,10 @@ def arm_frame(frame: WaitFrame, deadline: float | None, callback: Callback) -> A
 
 
 def adapt(frame: WaitFrame) -> bool:
-    """Makes wait sources of what is none among a frame's sources; whether there was something to do.
+    """Replaces the futures among a frame's sources by wait sources; whether there were any.
 
     Raises:
-        InvalidArgumentError: of one none can be made.
+        InvalidArgumentError: a source is neither.
     """
     sources = adapted(frame.sources)
     changed = sources is not frame.sources
@@ -175,7 +119,7 @@ def adapt(frame: WaitFrame) -> bool:
 
 
 def adapted(sources: tuple[Any, ...]) -> tuple[WaitSource, ...]:
-    """The same tuple if all are wait sources, or one where they are."""
+    """The same tuple if all are wait sources, else one in which they are."""
     result = []
     for position, source in enumerate(sources):
         try:
@@ -187,17 +131,8 @@ def adapted(sources: tuple[Any, ...]) -> tuple[WaitSource, ...]:
     return tuple(result)
 
 
-def _notify(source: WaitSource, callback: Callback) -> Cancellable:
-    notification = source.notify(callback)
-    if not hasattr(notification, "cancel"):
-        raise InvalidArgumentError(
-            f"{type(source).__name__}.notify returned {type(notification).__name__}; it returns an object with cancel()"
-        )
-    return notification
-
-
 def _stray(outcome: object) -> PumiceError:
-    """What stands for something else than an error of pumice's that a source called back with."""
+    """The error for anything else that a source called back with."""
     if isinstance(outcome, BaseException):
         return as_pumice_error(outcome, "a wait source")
     return InternalError(f"a wait source called back with {type(outcome).__name__}; it does with None or a PumiceError")

@@ -1,72 +1,47 @@
-"""What settles once: the common part of all wait sources that become ready by a call instead of a device.
+"""Latches: the common part of wait sources that become ready by a call instead of a device.
 
-Thread rule: every method from any thread, and from signal handlers. Callbacks run in the thread that settles it, or in ``notify`` where it is
-settled already, with no lock held; they must not block. What one raises is logged and keeps nobody else from being called.
+Thread rule: every method from any thread, and from signal handlers. Callbacks run in the thread that settles the latch,
+or in ``notify`` where it is settled already.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any, Final
 
 from ...awaiting import await_source
+from ...notification import Callback, Notification
 from ...status import DeadlineExceededError, PumiceError
 
-__all__ = ["Latch", "call_back"]
+__all__ = ["Latch"]
 
-_log = logging.getLogger("pumice.vm")
-
-# One for all of them, held for a few assignments: ten thousand sources need no ten thousand locks. Reentrant, as a signal handler may
-# settle one while its thread is in here.
+# One lock for all latches, held for a few assignments: ten thousand sources need no ten thousand locks. Reentrant, as a
+# signal handler may settle a latch while its thread holds it.
 _lock: Final = threading.RLock()
 
-Callback = Callable[[PumiceError | None], None]
 
+class _LatchNotification(Notification):
+    """One callback armed on a latch."""
 
-def call_back(callback: Callback, error: PumiceError | None) -> None:
-    """Calls a callback; what it raises is logged."""
-    try:
-        callback(error)
-    except Exception:
-        _log.exception("a callback of a wait source raised")
-
-
-class LatchNotification:
-    """One armed callback."""
-
-    __slots__ = ("_callback", "_latch")
+    __slots__ = ("_latch",)
 
     def __init__(self, latch: Latch, callback: Callback) -> None:
-        self._latch: Latch | None = latch
-        self._callback: Callback | None = callback
+        super().__init__(callback)
+        self._latch = latch
 
-    def take(self) -> Callback | None:
-        """The callback, the first time it is asked for."""
+    def _cancelled(self) -> None:
         with _lock:
-            callback, self._callback = self._callback, None
-            self._latch = None
-        return callback
-
-    def cancel(self) -> bool:
-        """Disarms it; ``False`` when the callback has been, or is being, called."""
-        with _lock:
-            if self._callback is None:
-                return False
-            latch, self._callback, self._latch = self._latch, None, None
-            assert latch is not None
-            latch._drop(self)
-        latch._disarmed()
-        return True
+            self._latch._drop(self)
+        self._latch._disarmed()
 
 
 class Latch:
     """A wait source that is settled once: ready, or failed.
 
-    Subclasses whose readiness comes from elsewhere override ``_armed``, which is called when somebody first wants to be told, and
-    ``_poll``, which looks.
+    Subclasses whose readiness comes from elsewhere override ``_armed``, which is called for each callback that is armed,
+    and ``_poll``, which looks.
     """
 
     __slots__ = ("__weakref__", "_error", "_notifications", "_settled")
@@ -75,23 +50,23 @@ class Latch:
         self._settled = False
         self._error: PumiceError | None = None
         # None, one, or several by identity: most have one at most.
-        self._notifications: LatchNotification | dict[LatchNotification, None] | None = None
+        self._notifications: _LatchNotification | dict[_LatchNotification, None] | None = None
 
     # -- for subclasses ------------------------------------------------------------------------------
 
     def _armed(self) -> None:
-        """Somebody wants to be told: see to it that ``settle`` is called. May be called again."""
+        """A callback was armed: make sure that ``settle`` is called. May be called again."""
 
     def _disarmed(self) -> None:
-        """Somebody does not want to be told any more."""
+        """A callback was cancelled."""
 
     def _poll(self) -> None:
-        """Calls ``settle`` if what stands behind it is ready."""
+        """Calls ``settle`` if it is ready now."""
 
     # -- state ---------------------------------------------------------------------------------------
 
     def settle(self, error: PumiceError | None = None) -> bool:
-        """Makes it ready, or failed; ``False`` if it was settled before, which stands."""
+        """Makes it ready, or failed; ``False`` and no change if it was settled before."""
         with _lock:
             if self._settled:
                 return False
@@ -99,9 +74,8 @@ class Latch:
             self._settled = True
             notifications, self._notifications = self._notifications, None
         if notifications is not None:
-            for one in (notifications,) if isinstance(notifications, LatchNotification) else tuple(notifications):
-                if callback := one.take():
-                    call_back(callback, error)
+            for one in (notifications,) if isinstance(notifications, _LatchNotification) else tuple(notifications):
+                one.call(error)
         return True
 
     @property
@@ -116,10 +90,10 @@ class Latch:
 
     @property
     def has_listeners(self) -> bool:
-        """Whether somebody wants to be told."""
+        """Whether a callback is armed."""
         return bool(self._notifications)
 
-    def _drop(self, notification: LatchNotification) -> None:
+    def _drop(self, notification: _LatchNotification) -> None:
         if self._notifications is notification:
             self._notifications = None
         elif isinstance(self._notifications, dict):
@@ -139,7 +113,7 @@ class Latch:
         """Blocks until ready.
 
         Args:
-            deadline: ``time.monotonic()`` seconds; ``None`` is for ever.
+            deadline: ``time.monotonic()`` seconds; ``None`` is never.
 
         Raises:
             DeadlineExceededError: the deadline passed first.
@@ -159,9 +133,9 @@ class Latch:
         if self._error is not None:
             raise self._error.again()
 
-    def notify(self, callback: Callback) -> LatchNotification:
+    def notify(self, callback: Callback) -> Notification:
         """Calls back once, when it is ready or failed, perhaps before this returns. Blocks nothing."""
-        notification = LatchNotification(self, callback)
+        notification = _LatchNotification(self, callback)
         with _lock:
             settled = self._settled
             if not settled:
@@ -174,8 +148,8 @@ class Latch:
                     self._notifications = {held: None, notification: None}
         if not settled:
             self._armed()
-        elif taken := notification.take():
-            call_back(taken, self._error)
+        else:
+            notification.call(self._error)
         return notification
 
     def __await__(self) -> Generator[Any, Any, Any]:

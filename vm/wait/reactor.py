@@ -1,7 +1,7 @@
-"""The one thread of a process that waits for file descriptors and for times to pass.
+"""The reactor: one thread a process that waits for file descriptors and timers.
 
-It sleeps in the selector until a descriptor is ready, the next time comes, or somebody arms something new; nothing polls. It is started when
-first needed, and a forked child starts its own. Callbacks run on it one after another and must not block.
+It sleeps in the selector until a descriptor is ready, the next timer is due, or something new is armed; nothing polls. It
+is started when first needed, and a forked child starts its own. Callbacks run on it one after another and must not block.
 """
 
 from __future__ import annotations
@@ -14,64 +14,53 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final
 
+from ...notification import Callback, Notification
 from ...status import CancelledError, InvalidArgumentError, PumiceError
-from .latch import call_back
 
-__all__ = ["Waiter", "Watch"]
-
-Callback: TypeAlias = Callable[[PumiceError | None], None]
+__all__ = ["Reactor"]
 
 _order = itertools.count()
-_LONGEST: Final = 3600.0  # seconds in one sleep; platforms' selectors take no more than some weeks
+_LONGEST: Final = 3600.0  # seconds in one sleep; selectors take no more than some weeks
 
 
-class Watch:
-    """One callback armed for a time or a descriptor; called once, or never if cancelled first."""
+class _Timer(Notification):
+    """One callback armed for a time."""
 
-    __slots__ = ("_callback", "_order", "descriptor", "events", "when")
+    __slots__ = ()
 
-    def __init__(self, callback: Callback, when: float, descriptor: int = -1, events: int = 0) -> None:
-        self._callback: Callback | None = callback
-        self._order = next(_order)
-        self.when = when
+    def _cancelled(self) -> None:
+        if Reactor._shared is not None:
+            Reactor._shared._timer_cancelled()
+
+
+class _Watch(Notification):
+    """One callback armed for a descriptor."""
+
+    __slots__ = ("descriptor", "events")
+
+    def __init__(self, callback: Callback, descriptor: int, events: int) -> None:
+        super().__init__(callback)
         self.descriptor = descriptor
         self.events = events
 
-    def __lt__(self, other: Watch) -> bool:
-        return (self.when, self._order) < (other.when, other._order)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether it was cancelled, or its callback has been or is being called."""
-        return self._callback is None
-
-    def take(self) -> Callback | None:
-        """The callback, the first time it is asked for."""
-        callback, self._callback = self._callback, None
-        return callback
-
-    def cancel(self) -> bool:
-        """Disarms it; ``False`` when the callback has been, or is being, called."""
-        taken = self.take() is not None
-        if taken:
-            Waiter.cancelled(self)
-        return taken
+    def _cancelled(self) -> None:
+        if Reactor._shared is not None:
+            Reactor._shared._watch_cancelled(self)
 
 
-class Waiter:
+class Reactor:
     """The thread. Use ``shared()``."""
 
-    _shared: ClassVar[Waiter | None] = None
+    _shared: ClassVar[Reactor | None] = None
     _starting: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._timers: list[Watch] = []
+        self._timers: list[tuple[float, int, _Timer]] = []  # a heap
         self._dropped = 0
-        self._watches: dict[int, list[Watch]] = {}
+        self._watches: dict[int, list[_Watch]] = {}
         self._selector = selectors.DefaultSelector()
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
@@ -79,73 +68,61 @@ class Waiter:
         self._selector.register(self._wake_in, selectors.EVENT_READ)
         self._sleeps_until = 0.0
         self._pid = os.getpid()
-        self._thread = threading.Thread(target=self._run, name="pumice-waiter", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="pumice-reactor", daemon=True)
         self._thread.start()
 
     @classmethod
-    def shared(cls) -> Waiter:
-        """The waiter of this process."""
-        waiter = cls._shared
-        if waiter is None or waiter._pid != os.getpid():
+    def shared(cls) -> Reactor:
+        """The reactor of this process."""
+        reactor = cls._shared
+        if reactor is None or reactor._pid != os.getpid():
             with cls._starting:
-                waiter = cls._shared
-                if waiter is None or waiter._pid != os.getpid():
-                    waiter = cls._shared = cls()
-        return waiter
+                reactor = cls._shared
+                if reactor is None or reactor._pid != os.getpid():
+                    reactor = cls._shared = cls()
+        return reactor
 
     @classmethod
     def thread_count(cls) -> int:
-        """0 or 1: threads that wait for descriptors and times."""
+        """0 or 1: threads that wait for descriptors and timers."""
         return 0 if cls._shared is None or cls._shared._pid != os.getpid() else 1
-
-    @classmethod
-    def cancelled(cls, watch: Watch) -> None:
-        """Drops what a cancelled watch holds."""
-        waiter = cls._shared
-        if waiter is None:
-            return
-        if watch.descriptor >= 0:
-            with waiter._lock:
-                held = waiter._watches.get(watch.descriptor)
-                if held is not None and watch in held:
-                    held.remove(watch)
-                    waiter._rearm(watch.descriptor)
-            return
-        with waiter._lock:
-            # Timers that are given up in time are the rule, and few ever come due.
-            waiter._dropped += 1
-            if waiter._dropped > 64 and 2 * waiter._dropped > len(waiter._timers):
-                waiter._timers = [one for one in waiter._timers if not one.is_done]
-                heapq.heapify(waiter._timers)
-                waiter._dropped = 0
 
     # -- arming --------------------------------------------------------------------------------------
 
-    def call_at(self, when: float, callback: Callback) -> Watch:
+    def call_at(self, when: float, callback: Callback) -> Notification:
         """Calls back with ``None`` once ``time.monotonic()`` is at ``when``."""
-        watch = Watch(callback, when)
+        timer = _Timer(callback)
         with self._lock:
-            heapq.heappush(self._timers, watch)
+            heapq.heappush(self._timers, (when, next(_order), timer))
             sooner = when < self._sleeps_until
         if sooner:
             self._wake()
-        return watch
+        return timer
 
-    def watch(self, descriptor: int, events: int, callback: Callback) -> Watch:
+    def _timer_cancelled(self) -> None:
+        with self._lock:
+            # Most timers are cancelled before they are due: they are swept when they are half of all.
+            self._dropped += 1
+            if self._dropped > 64 and 2 * self._dropped > len(self._timers):
+                self._timers = [entry for entry in self._timers if not entry[2].is_done]
+                heapq.heapify(self._timers)
+                self._dropped = 0
+
+    def watch(self, descriptor: int, events: int, callback: Callback) -> Notification:
         """Calls back with ``None`` once a descriptor can be read or written.
 
         Args:
             descriptor: of a pipe, socket, eventfd, …; it must stay open until then. Regular files are always ready.
             events: ``selectors.EVENT_READ``, ``EVENT_WRITE`` or both, of which one is enough.
-            callback: gets InvalidArgumentError if the descriptor is none that can be waited for.
+            callback: gets InvalidArgumentError if the descriptor cannot be waited for.
         """
-        watch = Watch(callback, 0.0, descriptor, events)
+        watch = _Watch(callback, descriptor, events)
         error: PumiceError | None = None
         with self._lock:
             self._watches.setdefault(descriptor, []).append(watch)
             try:
                 self._rearm(descriptor)
-            except PermissionError:  # epoll's answer for what is always ready
+            except PermissionError:  # epoll's answer for regular files, which are always ready
                 self._forget(descriptor, watch)
             except (OSError, ValueError, KeyError) as raised:
                 self._forget(descriptor, watch)
@@ -153,11 +130,17 @@ class Waiter:
             else:
                 self._wake()  # selectors without a kernel object look again only when woken
                 return watch
-        if taken := watch.take():
-            call_back(taken, error)
+        watch.call(error)
         return watch
 
-    def _forget(self, descriptor: int, watch: Watch) -> None:
+    def _watch_cancelled(self, watch: _Watch) -> None:
+        with self._lock:
+            held = self._watches.get(watch.descriptor)
+            if held is not None and watch in held:
+                held.remove(watch)
+                self._rearm(watch.descriptor)
+
+    def _forget(self, descriptor: int, watch: _Watch) -> None:
         held = self._watches.get(descriptor, [])
         if watch in held:
             held.remove(watch)
@@ -177,7 +160,7 @@ class Waiter:
                 with contextlib.suppress(OSError, ValueError, KeyError):
                     self._selector.unregister(descriptor)
         else:
-            # Always anew: where the file was closed and its number serves another one, what the selector remembers is not true.
+            # Always anew: the file may have been closed and its number given to another one.
             if descriptor in registered:
                 with contextlib.suppress(OSError, ValueError, KeyError):
                     self._selector.unregister(descriptor)
@@ -192,15 +175,15 @@ class Waiter:
     def _run(self) -> None:
         while True:
             now = time.monotonic()
-            due: list[tuple[Watch, PumiceError | None]] = []
+            due: list[tuple[Notification, PumiceError | None]] = []
             with self._lock:
-                while self._timers and (self._timers[0].when <= now or self._timers[0].is_done):
-                    due.append((heapq.heappop(self._timers), None))
-                sleep = 0.0 if due else min(self._timers[0].when - now, _LONGEST) if self._timers else _LONGEST
+                while self._timers and (self._timers[0][0] <= now or self._timers[0][2].is_done):
+                    due.append((heapq.heappop(self._timers)[2], None))
+                sleep = 0.0 if due else min(self._timers[0][0] - now, _LONGEST) if self._timers else _LONGEST
                 self._sleeps_until = now + sleep
             try:
                 ready = self._selector.select(sleep)
-            except OSError as raised:  # a descriptor went bad: find which, and tell those who wait for it
+            except OSError as raised:  # a descriptor was closed
                 ready = []
                 due += self._bad_descriptors(raised)
             with self._lock:
@@ -217,13 +200,12 @@ class Waiter:
                         due.append((watch, None))
                     with contextlib.suppress(OSError, ValueError, KeyError):
                         self._rearm(key.fd)
-            for watch, error in due:
-                if callback := watch.take():
-                    call_back(callback, error)
+            for one, error in due:
+                one.call(error)
             del due, ready
 
-    def _bad_descriptors(self, raised: OSError) -> list[tuple[Watch, PumiceError | None]]:
-        bad: list[tuple[Watch, PumiceError | None]] = []
+    def _bad_descriptors(self, raised: OSError) -> list[tuple[Notification, PumiceError | None]]:
+        bad: list[tuple[Notification, PumiceError | None]] = []
         with self._lock:
             for descriptor in list(self._watches):
                 try:

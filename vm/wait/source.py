@@ -1,6 +1,6 @@
-"""What the VM can wait on: the one protocol that semaphores, fences and a user's own sources share.
+"""The protocol of wait sources: what the VM waits on.
 
-The VM knows no Vulkan; it waits on anything with these three methods. HAL timepoints and fences have them.
+HAL timepoints and fences have its three methods, and so can any class of a user's.
 """
 
 from __future__ import annotations
@@ -8,22 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from ...status import PumiceError
+from ...notification import Callback, Cancellable
 
 if TYPE_CHECKING:
     import asyncio
     import concurrent.futures
 
-__all__ = ["Cancellable", "WaitSource", "Waitable", "WhenReady"]
-
-
-@runtime_checkable
-class Cancellable(Protocol):
-    """An armed notification."""
-
-    def cancel(self) -> bool:
-        """Disarms it; ``False`` when the callback has been, or is being, called."""
-        ...
+__all__ = ["WaitSource", "Waitable", "WhenReady"]
 
 
 @runtime_checkable
@@ -38,17 +29,17 @@ class WaitSource(Protocol):
         """Blocks until ready; raises its failure, or DeadlineExceededError when ``time.monotonic()`` passes ``deadline``."""
         ...
 
-    def notify(self, callback: Callable[[PumiceError | None], None]) -> Cancellable:
-        """Calls back exactly once, with ``None`` or the failure, perhaps before it returns. Blocks no thread a call."""
+    def notify(self, callback: Callback, /) -> Cancellable:
+        """Calls back exactly once, with ``None`` or the failure, perhaps before it returns. Does not block."""
         ...
 
 
 @runtime_checkable
 class WhenReady(Protocol):
-    """The least that a wait source of a user's can be.
+    """The smallest wait source: ``as_wait_source`` makes a whole one of it.
 
-    ``when_ready`` is called once, from whichever thread, and calls back once, from whichever thread, perhaps before it returns: with nothing
-    when ready, with an exception when failed.
+    ``when_ready`` is called once, from any thread, and calls back once, from any thread, perhaps before it returns: with
+    nothing when ready, with an exception when failed.
     """
 
     def when_ready(self, callback: Callable[..., None], /) -> object:
@@ -57,4 +48,4 @@ class WhenReady(Protocol):
 
 
 Waitable: TypeAlias = "WaitSource | WhenReady | concurrent.futures.Future[Any] | asyncio.Future[Any]"
-"""What a ``Wait`` takes: wait sources, and what ``as_wait_source`` makes one of."""
+"""The sources of a ``Wait``: wait sources, and what ``as_wait_source`` takes."""

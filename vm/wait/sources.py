@@ -1,32 +1,29 @@
-"""Wait sources that are no GPU's: events, times, file descriptors, any or all of several.
+"""Host-side wait sources: events, times, file descriptors, any or all of several.
 
-Each is a ``WaitSource`` (wait_source.py): what a native function returns a ``Wait`` on, what ``await`` takes, and what any and all of several are
-made of. Futures and a user's own are in future_sources.py.
-
-Thread rule: every method from any thread.
+Each is a ``WaitSource`` (source.py): a native function returns a ``Wait`` on it, and ``await`` takes it. Futures are in
+futures.py. Thread rule: every method from any thread.
 """
 
 from __future__ import annotations
 
 import selectors
 import time
-from collections.abc import Callable, Generator
-from typing import Any, TypeAlias
+from collections.abc import Generator
+from typing import Any
 
 from ...awaiting import await_source
+from ...notification import Callback, Notification
 from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError
 from .armed import ArmedWait, arm
 from .futures import as_pumice_error, as_wait_source
 from .latch import Latch
-from .reactor import Waiter, Watch
+from .reactor import Reactor
 
 __all__ = ["AllOf", "AnyOf", "Delay", "Event", "FileReady"]
 
-Callback: TypeAlias = Callable[[PumiceError | None], None]
-
 
 class Event(Latch):
-    """Ready once somebody sets it.
+    """Ready once it is set.
 
     >>> event = Event()
     >>> event.set()
@@ -39,7 +36,7 @@ class Event(Latch):
         self.settle()
 
     def fail(self, error: PumiceError | BaseException) -> None:
-        """Makes it failed; no change if it is ready or failed already. Errors not of pumice's hierarchy become UnknownError."""
+        """Makes it failed; no change if it is ready or failed already. Other errors than pumice's become UnknownError."""
         self.settle(as_pumice_error(error, "the event"))
 
     def is_set(self) -> bool:
@@ -82,9 +79,9 @@ class Delay:
         if not self.query():
             raise DeadlineExceededError(f"{self!r} was not ready in time; it can be waited for again")
 
-    def notify(self, callback: Callback) -> Watch:
-        """Calls back once the time has passed, on the waiter thread."""
-        return Waiter.shared().call_at(self.when, callback)
+    def notify(self, callback: Callback) -> Notification:
+        """Calls back once the time has passed, on the reactor's thread."""
+        return Reactor.shared().call_at(self.when, callback)
 
     def __await__(self) -> Generator[Any, Any, None]:
         return await_source(self)
@@ -96,21 +93,22 @@ class Delay:
 class FileReady(Latch):
     """Ready once a file descriptor can be read or written: an eventfd, a pipe, a socket, …
 
-    Once ready it stays so, whatever is then read from the descriptor.
+    Once ready it stays ready, whatever is then read from the descriptor.
 
     Args:
         file: a descriptor, or an object with ``fileno()``, which is kept alive. It must stay open.
-        read, write: what is waited for; one of several is enough.
+        read, write: what is waited for; one of the two is enough.
 
     Raises:
-        InvalidArgumentError: no descriptor, or nothing to wait for. A descriptor that cannot be waited for is the source's failure.
+        InvalidArgumentError: no descriptor, or nothing to wait for. A descriptor that cannot be waited for fails the
+            source.
     """
 
     __slots__ = ("_events", "_file", "_watch", "descriptor")
 
     def __init__(self, file: Any, *, read: bool = True, write: bool = False) -> None:
         super().__init__()
-        self._watch: Watch | None = None
+        self._watch: Notification | None = None
         try:
             descriptor = file if isinstance(file, int) else file.fileno()
         except (AttributeError, OSError, ValueError) as error:
@@ -129,7 +127,7 @@ class FileReady(Latch):
         with selectors.DefaultSelector() as selector:
             try:
                 selector.register(self.descriptor, self._events)
-            except PermissionError:  # what is always ready
+            except PermissionError:  # epoll's answer for regular files, which are always ready
                 self.settle()
                 return
             except (OSError, ValueError) as error:
@@ -140,7 +138,7 @@ class FileReady(Latch):
 
     def _armed(self) -> None:
         if self._watch is None or self._watch.is_done:
-            self._watch = Waiter.shared().watch(self.descriptor, self._events, self._ready)
+            self._watch = Reactor.shared().watch(self.descriptor, self._events, self._ready)
 
     def _ready(self, error: PumiceError | None) -> None:
         self.settle(error)
@@ -152,7 +150,7 @@ class FileReady(Latch):
 
 
 class _Several:
-    """Of several sources."""
+    """The common part of ``AnyOf`` and ``AllOf``."""
 
     __slots__ = ("sources",)
     _any = False
@@ -162,19 +160,19 @@ class _Several:
 
     def wait_until(self, deadline: float | None = None) -> None:
         """Blocks until ready; raises the first failure, or DeadlineExceededError."""
-        gathered = Latch()
+        outcome = Latch()
 
         def settle(error: PumiceError | None) -> None:
-            gathered.settle(error)
+            outcome.settle(error)
 
         armed = arm(self.sources, self._any, None, settle)
         try:
-            gathered.wait_until(deadline)
+            outcome.wait_until(deadline)
         finally:
             armed.cancel()
 
     def notify(self, callback: Callback) -> ArmedWait:
-        """Calls back once, when it is ready or the first source failed."""
+        """Calls back once, when it is ready or failed."""
         return arm(self.sources, self._any, None, callback)
 
     def __await__(self) -> Generator[Any, Any, None]:
@@ -185,7 +183,7 @@ class _Several:
 
 
 class AnyOf(_Several):
-    """Ready when one of its sources is; failed if one fails before. Of none it is ready at once.
+    """Ready when one of its sources is; failed if one fails before. Without sources it is ready at once.
 
     Args:
         sources: wait sources, or what ``as_wait_source`` takes.
@@ -200,7 +198,7 @@ class AnyOf(_Several):
 
 
 class AllOf(_Several):
-    """Ready when all of its sources are; failed as soon as one fails. Of none it is ready at once.
+    """Ready when all of its sources are; failed as soon as one fails. Without sources it is ready at once.
 
     Args:
         sources: wait sources, or what ``as_wait_source`` takes.

@@ -20,8 +20,7 @@ from typing import Any, Final, TypeAlias
 
 from ....awaiting import await_source
 from ....hal_vulkan import Device, Fence, TimelineSemaphore
-from ....hal_vulkan.sync.fence import FenceNotification
-from ....hal_vulkan.sync.notifier import Notification
+from ....notification import Callback, Cancellable, JointNotification, Notification
 from ....status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError
 from .semaphore import HalSemaphore
 
@@ -135,21 +134,19 @@ class HalFence:
         if self.failure is not None:
             raise self.failure.again()
 
-    def notify(self, callback: Callable[[PumiceError | None], None]) -> FenceNotification | Notification:
+    def notify(self, callback: Callback) -> Cancellable:
         """Calls back once when reached or failed, perhaps at once; see ``TimelineSemaphore.notify``."""
         if self.failure is not None:
-            failed = FenceNotification(callback, 1)
-            failed._one(self.failure)
+            failed = Notification(callback)
+            failed.call(self.failure)
             return failed
-        points = self.points()
-        if len(points) == 1:
-            return points[0][0].notify(
-                points[0][1], lambda error: callback(error if error is not None else self.failure)
-            )
 
         def call(error: PumiceError | None) -> None:
             callback(error if error is not None else self.failure)
 
+        points = self.points()
+        if len(points) == 1:
+            return points[0][0].notify(points[0][1], call)
         return Fence(points).notify(call)
 
     def __await__(self) -> Generator[Any, Any, None]:
@@ -202,10 +199,9 @@ class _JoinedFence(HalFence):
         for part in self._parts:
             part.wait_until(deadline)
 
-    def notify(self, callback: Callable[[PumiceError | None], None]) -> FenceNotification | Notification:
-        joined = FenceNotification(callback, len(self._parts))
-        for part in self._parts:
-            part.notify(joined._one)
+    def notify(self, callback: Callback) -> Cancellable:
+        joined = JointNotification(callback, len(self._parts))
+        joined.arm(self._parts)
         return joined
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from pumice.status import (
     InvalidArgumentError,
     PumiceError,
 )
-from pumice.vm.wait.source import Cancellable, WaitSource
+from pumice.vm import Cancellable, WaitSource
 
 pytestmark = pytest.mark.vulkan
 
@@ -118,6 +118,21 @@ def test_cancel(device: Device) -> None:
     b.signal(1)
     time.sleep(0.01)
     assert told == []
+
+
+def test_a_callback_that_raises_leaves_nothing_armed(device: Device, caplog: pytest.LogCaptureFixture) -> None:
+    bad, waiting = device.create_semaphore(), device.create_semaphore()
+    called = threading.Event()
+
+    def callback(_: PumiceError | None) -> None:
+        called.set()
+        raise RuntimeError("mine")
+
+    Fence([(bad, 1), (waiting, 1)]).notify(callback)
+    bad.fail(DataLossError("x"))
+    assert called.wait(5)
+    until(lambda: "mine" in caplog.text)
+    assert not waiting.notifications
 
 
 def test_a_failure_known_at_arming_leaves_nothing_armed(device: Device) -> None:

@@ -24,7 +24,7 @@ from pumice.status import (
     PumiceError,
     StatusCode,
 )
-from pumice.vm.wait.source import Cancellable, WaitSource
+from pumice.vm import Cancellable, WaitSource
 
 pytestmark = pytest.mark.vulkan
 

@@ -970,7 +970,7 @@ def test_done_callbacks_before_and_after(where: Loop | None, caplog: pytest.LogC
         event.set()
         assert invocation.result(LONG) == (5,)
         wait_for(lambda: len(told) == 2)
-        assert told == [invocation] * 2 and "a callback of a wait source raised" in caplog.text
+        assert told == [invocation] * 2 and "a notification's callback raised" in caplog.text
         invocation.add_done_callback(told.append)
         assert len(told) == 3  # at once
         with pytest.raises(InvalidArgumentError):

@@ -711,7 +711,7 @@ def test_a_callback_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> N
         state = begin(context)
         wait_invoke_async(state, None, None, lambda _: 1 // 0)
         event.set()
-        assert "a callback of a wait source raised" in caplog.text
+        assert "a notification's callback raised" in caplog.text
         assert finish(state).outputs == (0,)
 
 
@@ -899,7 +899,7 @@ def test_a_source_that_is_ready_while_the_next_one_is_noted_leaves_that_one_disa
     told: list[object] = []
     armed = ArmedWait(3, True, told.append)
     armed._armed = Notes()
-    armed.start((first, second, third), None)
+    armed.arm((first, second, third))
     assert told == [None] and not second.has_listeners and not third.has_listeners
 
 

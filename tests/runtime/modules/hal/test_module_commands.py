@@ -36,7 +36,7 @@ from pumice.formats.vke1 import (
 from pumice.formats.vke1_writer import build_executable
 from pumice.hal_vulkan import Buffer, Device, MemoryAccess, compile_glsl
 from pumice.hal_vulkan.instance.driver import Driver
-from pumice.hal_vulkan.vulkan import live_objects
+from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.runtime.modules.hal.command_buffer import HalCommandBuffer
 from pumice.runtime.modules.hal.fence import HalFence
 from pumice.runtime.modules.hal.module import HalState

@@ -13,7 +13,7 @@ import pytest
 from support.hal_module import DEVICE_LOCAL, USAGE, array_of, buffer_of, multiply_commands, table, wait_for
 
 from pumice.hal_vulkan import Buffer, Device, Fence
-from pumice.hal_vulkan.vulkan import live_objects
+from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.runtime.modules.hal import fence as hal_fence
 from pumice.runtime.modules.hal.fence import HalFence, join, signal_after, wait_points
 from pumice.runtime.modules.hal.module import HalState
@@ -247,6 +247,25 @@ def test_joins(state: HalState, device: Device, target: Buffer) -> None:
     while not seen and time.monotonic() < deadline:
         time.sleep(0.001)
     assert isinstance(seen[0], AbortedError) and len(seen) == 1
+
+
+def test_a_failed_join_leaves_nothing_armed(state: HalState, device: Device, caplog: pytest.LogCaptureFixture) -> None:
+    bad, waiting = state.fence_create(device, 0), state.fence_create(device, 0)
+    told: list[PumiceError | None] = []
+
+    def callback(error: PumiceError | None) -> None:
+        told.append(error)
+        raise RuntimeError("mine")
+
+    join((bad, waiting)).notify(callback)
+    ((semaphore, _),) = waiting.points()
+    assert semaphore.notifications
+    bad.fail(DataLossError("x"))
+    until = time.monotonic() + 5
+    while "mine" not in caplog.text:
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    assert len(told) == 1 and not semaphore.notifications
 
 
 def test_a_join_of_unbound_fences_holds_work_back(state: HalState, device: Device, target: Buffer) -> None:
