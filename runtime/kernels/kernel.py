@@ -6,8 +6,8 @@ closed, or earlier by ``close``.
 
 from __future__ import annotations
 
-import math
 import operator
+import struct
 import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -41,7 +41,8 @@ KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 Groups: TypeAlias = int | tuple[int, ...]
 Counts: TypeAlias = tuple[int, int, int]
 
-_MOST_RECORDINGS: Final = 64
+_MAX_RECORDINGS: Final = 64
+_DOUBLE: Final = struct.Struct("=d")
 
 
 class PreparedDispatch(NamedTuple):
@@ -165,8 +166,10 @@ class Kernel:
         if self._push_block is None and push is None and not fields:
             return b""
         if push is None and all(type(value) in (int, float) for value in fields.values()):
-            # Equal keys must be equal bits: 1 and 1.0 differ, and so do 0.0 and -0.0.
-            key = tuple((name, type(value), value, math.copysign(1, value)) for name, value in fields.items())  # type: ignore[arg-type]
+            # By bits: 1 and 1.0 differ, so do 0.0 and -0.0, and NaN is equal to itself.
+            key = tuple(
+                [(name, value if type(value) is int else _DOUBLE.pack(value)) for name, value in fields.items()]
+            )
             cached = self._push_cache.get(key)
             if cached is None:
                 cached = pack_push(self._push_block, push, fields, self.name)
@@ -226,7 +229,7 @@ class Kernel:
         infos = ranges if self._pushes else None
         if infos is None:
             sets = pipeline.pin_sets(buffers, ranges)
-        if len(recordings) >= _MOST_RECORDINGS:
+        if len(recordings) >= _MAX_RECORDINGS:
             oldest = next(iter(recordings))
             commands = recordings.pop(oldest)
         else:

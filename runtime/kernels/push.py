@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -153,21 +154,28 @@ def _convert(
 ) -> np.ndarray:
     try:
         array = np.asarray(value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InvalidArgumentError(f"{where} takes {_type_name(member)}: {error}") from None
     if array.shape != shape:
         raise InvalidArgumentError(
             f"{where} takes {_type_name(member)}, shape {shape or 'scalar'}; got shape {array.shape or 'scalar'}"
         )
     if array.dtype.kind not in "biuf" and array.dtype.kind != dtype.kind:
-        raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {value!r}")
+        raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {_shown(value)}")
     if member.scalar is not None and member.scalar.kind in ("int", "uint"):
         limits = np.iinfo(dtype.name)
         if array.dtype.kind == "f" and not np.all(array == np.trunc(array)):
-            raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {value!r}")
+            raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {_shown(value)}")
         if array.size and (array.min() < limits.min or array.max() > limits.max):
             raise InvalidArgumentError(
-                f"{where} takes {_type_name(member)} ({limits.min} to {limits.max}), got {value!r}"
+                f"{where} takes {_type_name(member)} ({limits.min} to {limits.max}), got {_shown(value)}"
             )
     with np.errstate(over="ignore"):
         return array.astype(dtype)
+
+
+def _shown(value: object) -> str:
+    try:
+        return reprlib.repr(value)
+    except ValueError:
+        return "a number of more digits than Python prints"

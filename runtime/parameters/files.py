@@ -12,11 +12,12 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from ...formats.npy import NPY_MAGIC
 from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
 from .entry import ParameterEntry
 from .gguf import GGUF_MAGIC, read_gguf
 from .irpa import ARCHIVE_MAGIC, read_parameter_archive
-from .numpy import NPY_MAGIC, ZIP_MAGIC, read_npy, read_npz
+from .numpy import ZIP_MAGIC, read_npy, read_npz
 from .safetensors import is_safetensors, read_safetensors
 
 __all__ = ["read_parameter_file"]

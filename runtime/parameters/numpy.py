@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import io
 import struct
-import tokenize
 import zipfile
 from typing import BinaryIO, Final
 
 import numpy as np
 
+from ...formats.npy import read_npy_header
 from ...status import InvalidArgumentError, UnimplementedError
 from .entry import ParameterEntry, checked_slice, element_count, shown
 
-__all__ = ["NPY_MAGIC", "ZIP_MAGIC", "read_npy", "read_npz"]
+__all__ = ["ZIP_MAGIC", "read_npy", "read_npz"]
 
-NPY_MAGIC: Final = b"\x93NUMPY"
 ZIP_MAGIC: Final = b"PK\x03\x04"
 
 _LOCAL_HEADER: Final = struct.Struct("<4s22xHH")  # signature; lengths of name and extra field
@@ -35,26 +34,16 @@ def read_npy(data: memoryview, name: str) -> ParameterEntry:
     """
     where = f"NumPy array {shown(name)}"
     start = io.BytesIO(bytes(data[:_LONGEST_HEADER]))
-    try:
-        version = np.lib.format.read_magic(start)
-        if version not in ((1, 0), (2, 0)):
-            raise ValueError(f"format version {version}")
-        read_header = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
-        shape, fortran_order, dtype = read_header(start)
-    # What a forged header makes of NumPy's parser, which evaluates literals; warnings may be errors.
-    except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError, Warning) as error:
-        raise InvalidArgumentError(f"{where}: expected a NumPy array of format 1.0 or 2.0: {error}") from None
+    shape, fortran_order, dtype = read_npy_header(start, where)
     if dtype.hasobject:
         raise InvalidArgumentError(f"{where}: its elements are Python objects, not bytes; save it with a plain dtype")
-    if any(type(dimension) is not int or dimension < 0 for dimension in shape):
-        raise InvalidArgumentError(f"{where}: expected a shape of integers of 0 or more")
     count = element_count(shape, len(data))
     stored = checked_slice(data, start.tell(), count * dtype.itemsize, where)
     little = dtype.newbyteorder("<")
     if len(stored) and (dtype != little or (fortran_order and len(shape) > 1)):
         array = np.frombuffer(stored, dtype).reshape(shape, order="F" if fortran_order else "C")
         stored = memoryview(array.astype(little, order="C").tobytes())
-    return ParameterEntry.of_data(name, stored, dtype=little, shape=tuple(shape), type_name=str(little))
+    return ParameterEntry.of_data(name, stored, dtype=little, shape=shape, type_name=str(little))
 
 
 def read_npz(file: BinaryIO, data: memoryview) -> list[ParameterEntry]:
@@ -74,7 +63,7 @@ def read_npz(file: BinaryIO, data: memoryview) -> list[ParameterEntry]:
             members = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, EOFError, struct.error) as error:
         raise InvalidArgumentError(f"expected a .npz file, a zip archive: {error}") from None
-    return [_read_member(member, data) for member in members if not member.is_dir()]
+    return [_read_member(member, data) for member in members if not member.filename.endswith("/")]
 
 
 def _read_member(member: zipfile.ZipInfo, data: memoryview) -> ParameterEntry:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import stat
-import tokenize
 from io import BufferedReader
 from pathlib import Path
 from typing import TypeAlias
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...formats.element_type import MAX_RANK, ElementType, format_shape_and_type
+from ...formats.npy import read_npy_header
 from ...status import (
     InvalidArgumentError,
     NotFoundError,
@@ -116,18 +116,11 @@ class ValueFiles:
 
     def _read_npy(self, path: str, file: BufferedReader) -> Array:
         try:
-            version = np.lib.format.read_magic(file)
-            if version not in ((1, 0), (2, 0)):
-                raise ValueError(f"format version {version}")
-            major, _ = version
-            read_header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-            shape, fortran_order, stored = read_header(file)
-            if any(dim < 0 for dim in shape) or len(shape) > MAX_RANK:
-                raise ValueError(f"shape {shape}")
+            shape, fortran_order, stored = read_npy_header(file, path)
         except OSError as error:
             raise UnavailableError(f"expected to read {path!r}: {error.strerror}") from None
-        except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
-            raise InvalidArgumentError(f"expected a NumPy array (format 1.0 or 2.0) in {path}: {error}") from None
+        if len(shape) > MAX_RANK:
+            raise InvalidArgumentError(f"{path}: expected at most {MAX_RANK} axes, got {len(shape)}")
         element_type = ElementType.from_dtype(stored.newbyteorder("="))
         what = format_shape_and_type(shape, element_type)
         data = self._read(path, file, math.prod(shape) * stored.itemsize, what)

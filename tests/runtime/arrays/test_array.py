@@ -264,6 +264,9 @@ def test_assignment_and_ellipsis(device: pumice.Device) -> None:
         array[0] = np.zeros(7)
     with pytest.raises(pumice.InvalidArgumentError, match="index"):
         array["x"]  # type: ignore[index]
+    for mask in (True, False, np.True_, (0, True)):
+        with pytest.raises(pumice.InvalidArgumentError, match="an index is an int"):
+            array[mask]  # type: ignore[index]
 
 
 def test_comparisons_are_not_silent(device: pumice.Device) -> None:

@@ -379,6 +379,10 @@ def test_bad_push_constants(device: pumice.Device, mul: pumice.Kernel) -> None:
         ({"first": 1.5}, "first"),
         ({"rest": [1, 2]}, "rest.*shape"),
         ({"scale": 1.0}, "scale"),
+        ({"scale": [10**400, 1]}, "scale"),
+        ({"scale": [10**400, 1.0]}, "scale"),
+        ({"first": 10**400}, "first"),
+        ({"first": 10**5000}, "first"),
         ({"other": 1}, "no push constant 'other'; it has: first, rest, scale, turn"),
     ]:
         with pytest.raises(pumice.PumiceError, match=message):
@@ -523,6 +527,24 @@ def test_push_constants_keep_the_sign_of_zero_and_the_type(device: pumice.Device
         expected = np.float32(a) * one + zero
         np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
         np.testing.assert_array_equal(result, expected)
+
+
+def test_push_constants_of_any_size_are_refused_or_fit(device: pumice.Device) -> None:
+    saxpy = device.load_kernel(shaders.source_path("examples/saxpy"))
+    one = np.ones(1, np.float32)
+    for huge in (10**400, -(10**400), 10**5000):
+        with pytest.raises(pumice.InvalidArgumentError, match="push constant a takes float") as caught:
+            saxpy(one, one, a=huge)
+        assert len(str(caught.value)) < 300
+
+
+def test_equal_bits_are_one_push_constant(device: pumice.Device) -> None:
+    saxpy = device.load_kernel(shaders.source_path("examples/saxpy"))
+    one, zero = device.asarray(np.ones(1, np.float32)), device.zeros(1)
+    for _ in range(100):
+        result = saxpy(one, zero, a=float("nan"))
+    assert np.isnan(result.numpy()).all()
+    assert len(saxpy._push_cache) == len(saxpy._recordings) == 1
 
 
 def test_shared_memory_sized_by_a_specialization_constant(device: pumice.Device) -> None:

@@ -249,6 +249,10 @@ def npy_header(text: str) -> bytes:
         npy_header("(" * 3000),
         npy_header("__import__('os').getpid()"),
         npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': " + str((1,) * 100) + "}"),
+        npy_header("{'descr': '<V2', 'fortran_order': True, 'shape': (True,)}") + bytes(2),
+        npy_header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': (0, {2**63 - 1}, {2**63 - 1})}}"),
+        npy_header(f"{{'descr': '<f4', 'fortran_order': True, 'shape': (0, {2**70})}}"),
+        npy_header("{'descr': 'a4', 'fortran_order': False, 'shape': (1,)}") + bytes(4),
     ],
 )
 def test_bad_npy(tmp_path: Path, content: bytes) -> None:

@@ -1,0 +1,69 @@
+"""The header of NumPy's ``.npy`` files, formats 1.0 and 2.0, checked.
+
+NumPy's own parser evaluates literals, and trusts what they say: a damaged header makes it raise nearly anything, warn, and
+return shapes that no array can have.
+"""
+
+from __future__ import annotations
+
+import math
+import tokenize
+import warnings
+from typing import BinaryIO, Final, NamedTuple
+
+import numpy as np
+
+from ..status import InvalidArgumentError
+
+__all__ = ["NPY_MAGIC", "NpyHeader", "read_npy_header"]
+
+NPY_MAGIC: Final = b"\x93NUMPY"
+_MAX_AXES: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+_SHOWN_CHARACTERS: Final = 200
+
+
+class NpyHeader(NamedTuple):
+    """What a ``.npy`` file says of its array.
+
+    Attributes:
+        shape: lengths of the axes, whose product, zeros left out, fits 63 bits in bytes.
+        fortran_order: whether the first axis varies fastest.
+        dtype: of the elements as stored.
+    """
+
+    shape: tuple[int, ...]
+    fortran_order: bool
+    dtype: np.dtype[np.generic]
+
+
+def read_npy_header(file: BinaryIO, where: str) -> NpyHeader:
+    """Reads a file up to the array's first byte.
+
+    Args:
+        file: at the beginning of the header.
+        where: which array, for messages.
+
+    Raises:
+        InvalidArgumentError: not a ``.npy`` file of these formats, or a header that describes no array.
+        OSError: the file cannot be read.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the parser, about literals and aliases of dtypes
+            version = np.lib.format.read_magic(file)
+            if version not in ((1, 0), (2, 0)):
+                raise ValueError(f"format version {version}")
+            read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
+            shape, fortran_order, dtype = read(file)
+        if any(type(length) is not int or length < 0 for length in shape):
+            raise ValueError("its shape must be integers of 0 or more")
+        if len(shape) > _MAX_AXES:
+            raise ValueError(f"its shape has {len(shape)} axes, an array has at most {_MAX_AXES}")
+        if math.prod(length for length in shape if length) * max(dtype.itemsize, 1) >= 1 << 63:
+            raise ValueError("its shape is larger than memory can be")
+    except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
+        reason = str(error)
+        if len(reason) > _SHOWN_CHARACTERS:
+            reason = reason[:_SHOWN_CHARACTERS] + "…"
+        raise InvalidArgumentError(f"{where}: expected a NumPy array of format 1.0 or 2.0: {reason}") from None
+    return NpyHeader(shape, fortran_order, dtype)
