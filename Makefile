@@ -1,9 +1,11 @@
 # Everything happens in .venv; the targets make it, and come back at once when it is up to date.
 #   make PYTHON=python3.12 …   another interpreter (3.11 or later); replaces an environment of another version
 #   make test ARGS='-k fill'   arguments for pytest
+#   make test WORKERS=0        in one process, for a debugger; two by default
 
 PYTHON ?= python3
 ARGS ?=
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -14,10 +16,10 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format shaders bench mutants vulkan clean FORCE
+.PHONY: help demo test test-fast soak lint format shaders bench mutants vulkan clean FORCE
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
 demo: vulkan ## set up, list the devices, multiply two vectors, and classify a picture of a digit
 	$(BIN)/pumice devices
@@ -27,9 +29,23 @@ demo: vulkan ## set up, list the devices, multiply two vectors, and classify a p
 	  --output= --output= --expected_output='(ignored)' --expected_output=1xi32=3
 	$(BIN)/python examples/classify_digits.py
 
+# Part of the suite in several processes that take tests from each other, whole files at a time where they can.
+SHARED := -n $(WORKERS) --dist worksteal --durations=10
+VALIDATED := PUMICE_VALIDATION=1 $(BIN)/python -m pytest
+
+# What measures time runs alone, after all else. Each part says its count; both must pass. 5: it selected no test.
 test: $(VENV)/.dev ## set up with validation layers and run the whole suite
 	$(BIN)/python -m pumice.tools.setup.vulkan --validation
-	PUMICE_VALIDATION=1 $(BIN)/python -m pytest $(ARGS)
+	@$(VALIDATED) --timing=without $(SHARED) $(ARGS); many=$$?; \
+	echo '== what measures time, alone'; \
+	$(VALIDATED) --timing=only --durations=10 $(ARGS); alone=$$?; \
+	case "$$many $$alone" in '0 0' | '0 5' | '5 0') exit 0 ;; 0\ *) exit $$alone ;; *) exit $$many ;; esac
+
+test-fast: $(VENV)/.dev ## run the tests that need no device and no peer, in under a minute
+	$(BIN)/python -m pytest -m 'not vulkan and not gpu and not peer and not timing' $(SHARED) $(ARGS)
+
+soak: ## run the whole suite with the long forms of its statistical and stress tests
+	@PUMICE_SOAK=1 $(MAKE) test
 
 lint: $(VENV)/.dev ## ruff and mypy, as CI runs them
 	@status=0; for check in 'ruff check .' 'ruff format --check .' mypy; do \

@@ -22,6 +22,34 @@ from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import UnavailableError
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``make test`` runs the suite in two parts: what measures time runs alone, after all else."""
+    parser.addoption(
+        "--timing",
+        choices=("with", "without", "only"),
+        default="with",
+        help="tests marked timing: with all others (default), left out, or nothing else",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files without a test that measures time need not be imported to find those that have one."""
+    if config.getoption("timing") != "only" or collection_path.suffix != ".py":
+        return None
+    return True if "pytest.mark.timing" not in collection_path.read_text(encoding="utf-8") else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the part out that ``--timing`` does not ask for."""
+    part = config.getoption("timing")
+    if part == "with":
+        return
+    chosen = [item for item in items if (item.get_closest_marker("timing") is not None) == (part == "only")]
+    kept = set(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = chosen
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tests neither read nor write the user's caches."""

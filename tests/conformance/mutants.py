@@ -58,7 +58,7 @@ def assembled_bases(names: Sequence[str] = tuple(ASSEMBLED)) -> list[tuple[str, 
     """Modules of tests/asm, as files."""
     found = []
     for name in names:
-        text = (HERE.parent / "asm" / f"{name}.vmasm").read_text()
+        text = (HERE.parent / "vm" / "assembly" / f"{name}.vmasm").read_text()
         version = ASSEMBLED[name]
         found.append((f"{name}.vmasm {version >> 16}.0", write_module(assemble(text, bytecode_version=version))))
     return found

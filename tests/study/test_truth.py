@@ -31,7 +31,7 @@ from pumice.study.statistics.comparison import Comparison, compare
 from pumice.study.statistics.fit import fit_line
 from pumice.study.workloads.device_pool import DevicePool
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.timing]
 
 ATTEMPTS = 6
 GROUPS = 1  # one thread of a device that is the CPU: how several share the cores is no part of the work

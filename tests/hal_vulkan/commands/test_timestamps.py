@@ -208,6 +208,7 @@ def test_wrapping_timestamps_of_few_bits(saxpy: tuple[Device, ComputePipeline, l
         assert short.duration_ns == (full.end_ticks - full.begin_ticks) % 256 * device.profile.limits.timestamp_period
 
 
+@pytest.mark.timing
 @pytest.mark.vulkan
 def test_the_calibrated_clock_is_close_to_the_host(device: Device) -> None:
     if not device.plan.timestamp_bits:

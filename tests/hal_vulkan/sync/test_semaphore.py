@@ -133,6 +133,7 @@ def test_the_host_signals_below_pending_work(device: Device) -> None:
     second.wait(1, 10)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("timeout", [0, 0.0, 0.003, -1, -math.inf])
 def test_a_wait_that_times_out_leaves_everything_usable(device: Device, timeout: float) -> None:
     with device.create_semaphore(2, "slow") as semaphore:
@@ -168,6 +169,7 @@ def test_odd_timeouts(device: Device) -> None:
             wait_any([(semaphore, 3)], -math.inf)
 
 
+@pytest.mark.timing
 def test_a_wait_longer_than_a_slice(device: Device) -> None:
     with device.create_semaphore() as semaphore:
         start = time.monotonic()
@@ -300,6 +302,7 @@ def test_failing_from_many_threads_has_one_cause(device: Device) -> None:
 # ---- several --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.timing
 def test_wait_all_and_wait_any(device: Device) -> None:
     semaphores = [device.create_semaphore(name=f"s{i}") for i in range(5)]
     points = [(s, 1) for s in semaphores]

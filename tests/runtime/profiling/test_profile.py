@@ -84,6 +84,7 @@ def digits() -> Iterator[pumice.Session]:
 # -- the host ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.timing
 def test_native_functions_that_take_long_are_in_their_share(hosted: pumice.Session) -> None:
     with hosted.profile() as profile:
         hosted.call("program.sleeps")
@@ -253,6 +254,7 @@ def test_what_was_recorded_before_serves_again_afterwards(digits: pumice.Session
         assert len(dispatches(profile)) == DISPATCHES
 
 
+@pytest.mark.timing
 @vulkan
 def test_a_limit_on_the_slowdown_still_counts_every_dispatch(digits: pumice.Session) -> None:
     with digits.profile(most_slowdown=0.0) as profile:

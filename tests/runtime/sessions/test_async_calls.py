@@ -369,6 +369,7 @@ class Ticker:
             last = now
 
 
+@pytest.mark.timing
 def test_the_event_loop_goes_on_while_a_program_computes(kind: str, session: pumice.Session) -> None:
     host = load(session)
 
@@ -390,6 +391,7 @@ def test_the_event_loop_goes_on_while_a_program_computes(kind: str, session: pum
     run_on(kind, main())
 
 
+@pytest.mark.timing
 def test_large_arrays_are_copied_in_pieces(session: pumice.Session) -> None:
     """One copy would keep all other threads from running as long as it takes: some 0.2 s here."""
     x = np.ones(48 << 20, np.float32)

@@ -172,6 +172,7 @@ def test_final_statuses_are_those_that_a_resumed_study_leaves() -> None:
     assert {status for status in PointStatus if status.is_final} == {"done", "noisy", "skipped"}
 
 
+@pytest.mark.timing
 def test_many_samples_are_read_quickly(tmp_path: Path) -> None:
     points = [Point(index, "saxpy", "lavapipe", {"n": index}) for index in range(20)]
     block = [sample(place) for place in range(1000)]

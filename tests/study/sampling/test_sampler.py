@@ -277,6 +277,7 @@ def test_throttling_is_marked_when_the_reference_kernel_is_disturbed(
     assert recorder.references == [50_000.0 + i for i in range(12)]
 
 
+@pytest.mark.timing
 def test_the_reference_kernel_tells_a_slower_device(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
     device = pool.open("vulkan")
     reference = ReferenceKernel(device, 0.1)
