@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["HalAllocator", "HalBuffer"]
 
 Kind: TypeAlias = tuple[int, int, int]  # bytes, memory type and usage as modules ask for them
-# Where the memory lies, the number and the payload of the last submission that may use it, and the buffer that is gone.
-Free: TypeAlias = "tuple[int, int, int, HalBuffer]"
+Ready: TypeAlias = "tuple[int, HalBuffer]"  # address and buffer
+Used: TypeAlias = "tuple[int, int, HalBuffer]"  # number and payload of the last submission that may use the buffer
 
 _NEVER: Final = 1 << 64
-_MOST_LOOKED_AT: Final = 4  # buffers that the device may not be past, before memory is allocated anew
-_LEAST_BUDGET: Final = 64 << 20
+_MIN_BUDGET: Final = 64 << 20
 _HEAP_SHARE: Final = 16
+_MAX_POOLS: Final = 256
 _DEVICE_LOCAL: Final = 0x20
 # What makes results readable in place where the host sees device memory anyway, as for arrays (runtime/arrays/array_device.py).
 _MAPPED: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.HOST_COHERENT | MemoryTypeFlags.HOST_CACHED
@@ -100,6 +100,21 @@ class HalBuffer(Buffer):
                 allocator.returned.append(self)
 
 
+class _Pool:
+    """The memory of closed buffers of one kind.
+
+    Attributes:
+        ready: what the device no longer uses, by address.
+        used: what it may still use, in the order of the submissions that use it.
+    """
+
+    __slots__ = ("ready", "used")
+
+    def __init__(self) -> None:
+        self.ready: list[Ready] = []
+        self.used: deque[Used] = deque()
+
+
 class HalAllocator:
     """The memory of one context on one device; what ``!hal.allocator`` refers to.
 
@@ -114,9 +129,9 @@ class HalAllocator:
 
     __slots__ = (
         "__weakref__",
-        "_free",
         "_kept",
         "_lock",
+        "_pools",
         "_queue",
         "budget",
         "device",
@@ -136,10 +151,10 @@ class HalAllocator:
         self.is_closed = False
         self._queue = device.compute_queue
         self._lock = threading.Lock()
-        self._free: dict[Kind, list[Free]] = {}
+        self._pools: dict[Kind, _Pool] = {}
         self._kept = 0
         local = max((heap.size for heap in device.profile.memory_heaps if heap.flags & 1), default=0)
-        self.budget = max(_LEAST_BUDGET, local // _HEAP_SHARE)
+        self.budget = max(_MIN_BUDGET, local // _HEAP_SHARE)
         device.caches.add(self)
 
     @property
@@ -161,31 +176,33 @@ class HalAllocator:
         if self.returned:
             self._collect()
         kind = (size, memory_type, usage)
-        free = self._free.get(kind)
-        if free:
-            # The lowest address first: so calls that follow each other get the same memory, and calls that overlap get the same few in
-            # every combination as rarely as may be; for memory that came before, commands are recorded already.
-            found: HalBuffer | None = None
-            passed = []
-            try:
-                for _ in range(_MOST_LOOKED_AT):
-                    entry = free.pop(0)
-                    if self._is_past(entry):
-                        found = entry[3]
-                        break
-                    passed.append(entry)
-            except IndexError:  # those were all, or another thread took the last
-                pass
-            for entry in passed:
-                insort(free, entry)
-            if found is not None:
-                self._kept -= size
-                return found.successor()
+        if kind in self._pools:
+            kept = self._take(kind)
+            if kept is None:
+                self._queue.retire()
+                kept = self._take(kind)
+            if kept is not None:
+                return kept.successor()
         return self._allocate_new(kind)
 
-    def _is_past(self, entry: Free) -> bool:
-        _, number, payload, _ = entry
-        return self.timeline._reached >= payload or self._queue.completed >= number or self._retired(number)
+    def _take(self, kind: Kind) -> HalBuffer | None:
+        """The kept buffer with the lowest address of those that the device no longer uses.
+
+        So calls in a row get the same memory, and overlapping calls few different combinations: for memory that came
+        before, commands are recorded already.
+        """
+        with self._lock:
+            pool = self._pools.get(kind)
+            if pool is None:
+                return None
+            ready, used = pool.ready, pool.used
+            while used and (self.timeline._reached >= used[0][1] or self._queue.completed >= used[0][0]):
+                buffer = used.popleft()[2]
+                insort(ready, (buffer.block_serial << 48 | buffer.offset, buffer))
+            if not ready:
+                return None
+            self._kept -= kind[0]
+            return ready.pop(0)[1]
 
     def _allocate_new(self, kind: Kind) -> HalBuffer:
         size, memory_type, usage = kind
@@ -202,10 +219,6 @@ class HalAllocator:
         return HalBuffer(
             self, buffer._allocation, buffer.size, buffer.memory_type, buffer.usage, buffer.access, kind=None
         )
-
-    def _retired(self, number: int) -> bool:
-        self._queue.retire()
-        return self._queue.completed >= number
 
     def take_back(self, buffer: HalBuffer) -> None:
         """Memory that its owner gave back: kept for the next use, or freed. For ``HalBuffer.close``."""
@@ -227,7 +240,7 @@ class HalAllocator:
         ):
             self._free_returned()
             return
-        returned, free = self.returned, self._free
+        returned, pools = self.returned, self._pools
         while returned:
             try:
                 buffer = returned.popleft()
@@ -238,13 +251,13 @@ class HalAllocator:
             if kind is None or buffer._allocation.exports or buffer.size > self.budget:
                 self._release(buffer)
                 continue
-            self._kept += buffer.size
-            entry = (buffer.block_serial << 48 | buffer.offset, number, payload, buffer)
-            try:
-                insort(free[kind], entry)
-            except KeyError:
-                free[kind] = [entry]
-        if self._kept > self.budget or len(free) > 256:
+            with self._lock:
+                self._kept += buffer.size
+                pool = pools.get(kind)
+                if pool is None:
+                    pool = pools[kind] = _Pool()
+                pool.used.append((number, payload, buffer))
+        if self._kept > self.budget or len(pools) > _MAX_POOLS:
             self.trim(self.budget // 2)
 
     def _free_returned(self) -> None:
@@ -263,18 +276,18 @@ class HalAllocator:
     def trim(self, keep: int = 0) -> None:
         """Frees memory that is kept for next uses, until no more than ``keep`` bytes are left."""
         self._free_returned()
+        unwanted: list[HalBuffer] = []
         with self._lock:
-            for kind in list(self._free):
-                free = self._free[kind]
-                while free and (self._kept > keep or not keep):
-                    try:
-                        buffer = free.pop()[3]
-                    except IndexError:
+            for kind, pool in list(self._pools.items()):
+                while not keep or self._kept > keep or len(self._pools) > _MAX_POOLS:
+                    if not pool.ready and not pool.used:
+                        del self._pools[kind]
                         break
+                    buffer = (pool.ready or pool.used).pop()[-1]
                     self._kept -= buffer.size
-                    self._release(buffer)
-                if not free:
-                    del self._free[kind]
+                    unwanted.append(buffer)
+        for buffer in unwanted:
+            self._release(buffer)
 
     def close(self) -> None:
         """Frees what is kept; buffers that are still there free themselves. Idempotent."""

@@ -241,6 +241,28 @@ def test_memory_in_use_is_not_used_again(state: HalState, device: Device) -> Non
 
 
 @pytest.mark.vulkan
+def test_memory_out_of_use_is_found_behind_memory_in_use(state: HalState, device: Device) -> None:
+    def place(buffer: HalBuffer) -> tuple[int, int]:
+        return (buffer.block_serial, buffer.offset)
+
+    allocator = state.device_allocator(device)
+    buffers = [state.allocator_allocate(allocator, -1, DEVICE_LOCAL, USAGE, 64) for _ in range(10)]
+    buffers.sort(key=place)
+    idle = place(buffers.pop())  # returned before the submission: free though the queue is busy
+    state.allocator_allocate(allocator, -1, DEVICE_LOCAL, USAGE, 16)  # takes note of what was returned
+    gate, done = device.create_semaphore(), device.create_semaphore()
+    gate.scheduled = 1  # as if other work were to signal it, so the submission is not held back on the host
+    device.compute_queue.submit((), waits=((gate, 1),), signals=((done, 1),))
+    buffers.clear()
+    try:
+        assert place(state.allocator_allocate(allocator, -1, DEVICE_LOCAL, USAGE, 64)) == idle
+    finally:
+        gate.scheduled = 0
+        gate.signal(1)
+        done.wait(1)
+
+
+@pytest.mark.vulkan
 def test_memory_with_a_host_view_is_not_used_again(driver: Driver) -> None:
     with Device(driver, options=PlanOptions(staging=False)) as device:
         state = HalState((device,))
