@@ -15,7 +15,7 @@ from .commands.command_buffer import BindingSlot, CommandBuffer, CommandBufferSt
 from .commands.descriptors import SetPins
 from .commands.executable import Executable
 from .commands.pipeline import ComputePipeline, SpecializationValue, check_groups
-from .commands.timestamps import ClockCalibration, DispatchTiming
+from .commands.timestamps import DispatchTiming
 from .device import Device
 from .instance.driver import Driver, shared_driver
 from .instance.plan import DevicePlan, PlanOptions
@@ -23,6 +23,7 @@ from .instance.profile import DeviceLimits, DeviceProfile, DeviceType
 from .memory.buffer import Buffer
 from .memory.buffer_view import BufferView
 from .memory.memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
+from .submit.calibration import ClockCalibration
 from .submit.queue import Queue
 from .sync.fence import Fence
 from .sync.semaphore import TimelineSemaphore, Timepoint, wait_all, wait_any

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ...shaders import EMPTY, FILL_UNALIGNED, BuiltinKernel
 from ...status import FailedPreconditionError
 from ..memory.buffer import Buffer
 from .executable import Executable
 from .pipeline import ComputePipeline
-
-if TYPE_CHECKING:
-    from ..device import Device
-    from .command_buffer import CommandBuffer
+from .pipeline_context import PipelineContext
 
 __all__ = ["Builtins"]
 
@@ -24,8 +21,8 @@ _BASE_ALIGNMENT = 256  # of every allocation, and at least every device's minSto
 class Builtins:
     """Pipelines of the built-in kernels, made when first used and kept as long as the device."""
 
-    def __init__(self, device: Device) -> None:
-        self._device = device
+    def __init__(self, context: PipelineContext) -> None:
+        self._context = context
         self._lock = threading.Lock()
         self._executables: dict[str, Executable] = {}
 
@@ -34,7 +31,7 @@ class Builtins:
             executable = self._executables.get(kernel.name)
             if executable is None:
                 executable = self._executables[kernel.name] = Executable.from_spirv(
-                    self._device, kernel.spirv(), validate=False
+                    self._context, kernel.spirv(), validate=False
                 )
         return executable.pipeline()
 
@@ -42,14 +39,21 @@ class Builtins:
         """A kernel that does nothing, for timing."""
         return self._pipeline(EMPTY)
 
-    def fill(self, commands: CommandBuffer, target: Buffer, offset: int, size: int, word: int) -> None:
-        """Fills a byte range at any offset and length; ``word`` is the pattern repeated to four bytes.
+    def fill(
+        self, family: int, target: Buffer, offset: int, size: int, word: int
+    ) -> Iterator[tuple[ComputePipeline, Buffer, tuple[int, int, int], bytes]]:
+        """The dispatches that fill a byte range at any offset and length: pipeline, buffer, groups, push constants.
+
+        Args:
+            family: of the queue.
+            target, offset, size: the range.
+            word: the pattern repeated to four bytes.
 
         Raises:
-            FailedPreconditionError: the command buffer is for a queue family without compute.
+            FailedPreconditionError: the queue family has no compute.
         """
-        device = self._device
-        if not device.profile.queue_families[commands.family].flags & _QUEUE_COMPUTE:
+        device = self._context.device
+        if not device.profile.queue_families[family].flags & _QUEUE_COMPUTE:
             raise FailedPreconditionError(
                 f"a fill of {size} bytes at byte {target.offset + offset} is not aligned to 4 bytes, which a transfer "
                 "queue requires; use the compute queue"
@@ -67,7 +71,7 @@ class Builtins:
             )
             push = FILL_UNALIGNED.pack_push(offset=start - base, size=count, pattern=word)
             groups = FILL_UNALIGNED.groups(start - base, count, limit=limits.max_compute_work_group_count[0])
-            commands.dispatch(self._pipeline(FILL_UNALIGNED), [window], (groups, 1, 1), push)
+            yield self._pipeline(FILL_UNALIGNED), window, (groups, 1, 1), push
             start += count
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from ...status import (
     ClosedError,
@@ -34,14 +34,13 @@ from ...status import (
 )
 from ..memory.buffer import Buffer, as_bytes
 from ..memory.memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
+from ..sync.timeline import wait_timeline
 from ..vulkan.functions import NULL, CData, ffi, new
+from .context import CommandContext
+from .descriptors import SetPins
 from .pipeline import BoundSets, ComputePipeline, check_groups
 from .recording import Recording
 from .timestamps import DispatchTiming, TimestampRecorder
-
-if TYPE_CHECKING:
-    from ..device import Device
-    from .descriptors import SetPins
 
 __all__ = ["BindingSlot", "CommandBuffer", "CommandBufferState", "Groups"]
 
@@ -93,7 +92,7 @@ class CommandBuffer:
     """Recorded commands. See the module's text for the calling sequence and the rules on hazards.
 
     Attributes:
-        device: the device it belongs to.
+        context, device: what it shares with the other command buffers of its device, and the device.
         name: for messages, debug labels and what was in flight at a fault.
         one_shot: submitted at most once and recycled when it has retired.
         binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
@@ -116,6 +115,7 @@ class CommandBuffer:
         "_recordings",
         "_timing",
         "binding_capacity",
+        "context",
         "device",
         "family",
         "name",
@@ -125,7 +125,7 @@ class CommandBuffer:
 
     def __init__(
         self,
-        device: Device,
+        context: CommandContext,
         *,
         one_shot: bool = False,
         binding_capacity: int = 0,
@@ -135,7 +135,8 @@ class CommandBuffer:
     ) -> None:
         if binding_capacity < 0:
             raise InvalidArgumentError(f"binding_capacity must not be negative, got {binding_capacity}")
-        self.device = device
+        self.context = context
+        device = self.device = context.device
         self.name = name
         self.one_shot = one_shot
         self.binding_capacity = binding_capacity
@@ -145,8 +146,8 @@ class CommandBuffer:
             raise InvalidArgumentError(f'timing is False, True (each dispatch) or "span", got {timing!r}')
         self._timing = timing
         if timing:
-            device.check_timestamps(self.family)
-        self._barriers = device.barriers(self.family)
+            context.check_timestamps(self.family)
+        self._barriers = context.barriers(self.family)
         self._groups_max = device.groups_max
         self._recording: Recording | None = None
         self._recordings: dict[tuple[int, ...], Recording] = {}
@@ -184,17 +185,17 @@ class CommandBuffer:
         if not self.binding_capacity:
             self._open()
         self.state = _RECORDING
-        device.recording[id(self)] = weakref.ref(self)
+        self.context.recording[id(self)] = weakref.ref(self)
         return self
 
     def _open(self) -> None:
         """Takes native commands and starts them."""
-        device = self.device
-        native = device.take_commands(self.family)
-        info = device.begin_once if self.one_shot else device.begin_again
+        device, context = self.device, self.context
+        native = context.take(self.family)
+        info = context.begin_once if self.one_shot else context.begin_again
         result = device.fn.vkBeginCommandBuffer(native.handle, info)
         if result:
-            device.recycle_commands(native)
+            context.give_back(native)
             device.check(result, f"beginning {self.name}")
         self._recording = Recording(native)
         self._handle = native.handle
@@ -203,7 +204,7 @@ class CommandBuffer:
         self._push = b""
         if self._timing:
             span = self._timing == "span"
-            timestamps = TimestampRecorder(device, native.handle, self.family, span=span)
+            timestamps = TimestampRecorder(context.query_pools, native.handle, self.family, span=span)
             self._recording.timestamps = timestamps
             if span:
                 timestamps.begin(self.name, None)
@@ -217,7 +218,7 @@ class CommandBuffer:
         """
         if self.state is not _RECORDING:
             self._check_recording()
-        self.device.recording.pop(id(self), None)
+        self.context.recording.pop(id(self), None)
         if not self.binding_capacity:
             try:
                 # Native commands that name something destroyed may not even be ended.
@@ -412,7 +413,7 @@ class CommandBuffer:
         )
 
     def _scratch(self, size: int, memory_type: MemoryTypeFlags) -> Buffer:
-        buffer = self.device.create_buffer(size, memory_type=memory_type)
+        buffer = Buffer.create(self.context.allocator, size, memory_type=memory_type)
         assert self._recording is not None
         self._recording.scratch.append(buffer)
         return buffer
@@ -441,16 +442,14 @@ class CommandBuffer:
         ):
             self.begin()
             self.state = _EXECUTABLE
-            device.recording.pop(id(self), None)
+            self.context.recording.pop(id(self), None)
             recording = self._recording
             assert recording is not None
             native = recording.native
         else:
             native = recording.native
-            for layout, descriptor_set in recording.pinned:
-                layout.unpin(descriptor_set)
-            recording.pinned = ()
-            result = device.fn.vkBeginCommandBuffer(native.handle, device.begin_again)
+            recording.unpin()
+            result = device.fn.vkBeginCommandBuffer(native.handle, self.context.begin_again)
             if result:
                 device.check(result, f"beginning {self.name}")
         fn, handle, barriers = device.fn, native.handle, self._barriers
@@ -512,7 +511,8 @@ class CommandBuffer:
         if start % 4 == 0 and size % 4 == 0:
             self.device.fn.vkCmdFillBuffer(self._handle, target.handle, start, size, word)
             return
-        self.device.builtins.fill(self, target, offset, size, word)
+        for pipeline, window, groups, push in self.context.builtins.fill(self.family, target, offset, size, word):
+            self.dispatch(pipeline, [window], groups, push)
 
     def update(self, target: Buffer | BindingSlot, data: bytes, offset: int = 0) -> None:
         """Writes bytes, captured now, at ``offset``; any offset and length will do. For small data (64 KiB or so)."""
@@ -676,7 +676,7 @@ class CommandBuffer:
                 command(self, *(_resolve(argument, table) for argument in arguments))
             self._finish()
         except Exception:
-            self.device.recycle_recording(recording)  # no queue has seen it
+            self.context.recycle(recording)  # no queue has seen it
             raise
         finally:
             if not self.device.is_closed:
@@ -722,7 +722,7 @@ class CommandBuffer:
             )
         if self._checked_epoch != self.device.close_epoch:
             for recording in self._recordings.values():
-                self.device.release_recording(recording)
+                self.context.release(recording)
             self._recordings.clear()
             self._checked_epoch = self.device.close_epoch
         parts: list[int] = []
@@ -737,7 +737,7 @@ class CommandBuffer:
             found = self._replay(table)
             if len(self._recordings) >= _MOST_RECORDINGS:
                 oldest = next(iter(self._recordings))
-                self.device.release_recording(self._recordings.pop(oldest))
+                self.context.release(self._recordings.pop(oldest))
         self._recordings[key] = found  # last in order: most recently used
         return found
 
@@ -771,7 +771,7 @@ class CommandBuffer:
         if recording.queue is None:
             raise FailedPreconditionError(f"{self.name} was not submitted yet; submit it and wait first")
         try:
-            self.device.wait_native(recording.queue.timeline, recording.number, 0.1, f"{self.name} to finish")
+            wait_timeline(self.device, recording.queue.timeline, recording.number, 0.1, f"{self.name} to finish")
         except DeadlineExceededError:
             raise FailedPreconditionError(f"{self.name} has not finished its run; wait for it first") from None
         return recording.timestamps.read()
@@ -783,15 +783,19 @@ class CommandBuffer:
         # After another begin() or close() the recording is no longer this buffer's to give back.
         if not self._timing and self._recording is recording:
             self._recording = None
-            self.device.recycle_recording(recording)
+            self.context.recycle(recording)
+
+    def device_closed(self) -> None:
+        """The device is being closed while this is recorded."""
+        self.state = _CLOSED
 
     def _drop(self) -> None:
-        self.device.recording.pop(id(self), None)
+        self.context.recording.pop(id(self), None)
         if self._recording is not None:
-            self.device.release_recording(self._recording)
+            self.context.release(self._recording)
             self._recording = None
         for recording in self._recordings.values():
-            self.device.release_recording(recording)
+            self.context.release(recording)
         self._recordings.clear()
         self._commands.clear()
         self._handle = NULL

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
+from ..instance.logical_device import LogicalDevice
+from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, CData, ffi, new
 from ..vulkan.live_objects import created, destroyed
-
-if TYPE_CHECKING:
-    from ..device import Device
-    from ..memory.buffer import Buffer
 
 __all__ = ["DescriptorSet", "DescriptorSetLayout", "LayoutKey", "SetPins"]
 
@@ -56,7 +54,7 @@ class DescriptorSetLayout:
         push: whether it was made for push descriptors, and then has no sets.
     """
 
-    def __init__(self, device: Device, bindings: LayoutKey, *, push: bool) -> None:
+    def __init__(self, device: LogicalDevice, bindings: LayoutKey, *, push: bool) -> None:
         self.device = device
         self.bindings = bindings
         self.push = push

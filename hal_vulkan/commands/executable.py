@@ -12,7 +12,7 @@ import math
 import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...formats.vke1 import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
 from ...formats.vke1_reader import parse_executable
@@ -24,11 +24,10 @@ from ...spirv.specialize import specialize
 from ...spirv.subgroups import least_subgroup_size
 from ...spirv.validation import ensure_valid
 from ...status import ClosedError, OutOfRangeError, PumiceError, UnimplementedError
+from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new
 from .pipeline import ComputePipeline, PipelineInterface, SpecializationValue, pack_constant
-
-if TYPE_CHECKING:
-    from ..device import Device
+from .pipeline_context import PipelineContext
 
 __all__ = ["Executable", "ShaderModule"]
 
@@ -39,7 +38,7 @@ _TABLE_SET: Final = 3
 class ShaderModule:
     """A VkShaderModule with its reflection and its SPIR-V."""
 
-    def __init__(self, device: Device, code: bytes | memoryview, *, validate: bool = True) -> None:
+    def __init__(self, device: LogicalDevice, code: bytes | memoryview, *, validate: bool = True) -> None:
         self.reflection: ShaderModuleReflection = reflect(code)
         if validate:
             ensure_valid(bytes(code), f"vulkan1.{min(device.profile.api_version[1], 3)}")
@@ -79,8 +78,9 @@ class Executable:
         source: the VKE1 definition, or ``None`` for raw SPIR-V.
     """
 
-    def __init__(self, device: Device, modules: list[ShaderModule], source: ExecutableDef | None) -> None:
-        self.device = device
+    def __init__(self, context: PipelineContext, modules: list[ShaderModule], source: ExecutableDef | None) -> None:
+        self._context = context
+        self.device = context.device
         self.source = source
         self._modules = modules
         self._pipelines: dict[tuple[object, ...], ComputePipeline] = {}
@@ -88,16 +88,16 @@ class Executable:
         self._closed = False
 
     @classmethod
-    def from_spirv(cls, device: Device, code: bytes | memoryview, *, validate: bool = True) -> Executable:
+    def from_spirv(cls, context: PipelineContext, code: bytes | memoryview, *, validate: bool = True) -> Executable:
         """An executable of one SPIR-V module.
 
         Raises:
             InvalidArgumentError: not SPIR-V, or a damaged module.
         """
-        return cls(device, [ShaderModule(device, code, validate=validate)], None)
+        return cls(context, [ShaderModule(context.device, code, validate=validate)], None)
 
     @classmethod
-    def from_vke1(cls, device: Device, data: bytes | memoryview, *, validate: bool = True) -> Executable:
+    def from_vke1(cls, context: PipelineContext, data: bytes | memoryview, *, validate: bool = True) -> Executable:
         """An executable from a VKE1 blob; its pipelines are made at once, as a program will use them all.
 
         Raises:
@@ -107,10 +107,10 @@ class Executable:
         """
         source = parse_executable(data)
         modules: list[ShaderModule] = []
-        executable = cls(device, modules, source)
+        executable = cls(context, modules, source)
         try:
             for code in source.shader_modules:
-                modules.append(ShaderModule(device, repair(code), validate=validate))
+                modules.append(ShaderModule(context.device, repair(code), validate=validate))
             for ordinal in range(len(source.pipelines)):
                 executable.pipeline_at(ordinal)
         except PumiceError:
@@ -149,7 +149,7 @@ class Executable:
             if found is None or found.is_closed:
                 module = self._module(0)
                 found = self._pipelines[key] = ComputePipeline(
-                    self.device,
+                    self._context,
                     module.handle,
                     module.specialised(specialization),
                     entry_point=entry_point,
@@ -211,7 +211,7 @@ class Executable:
         reflection = module.specialised(specialization)
         entry = reflection.entry_point(definition.entry_point)
         return ComputePipeline(
-            self.device,
+            self._context,
             module.handle,
             reflection,
             entry_point=definition.entry_point,
@@ -280,7 +280,7 @@ class Executable:
         return least
 
     def _check_addresses(self, definition: PipelineDef) -> None:
-        if not self.device.allocator.device_addresses:
+        if not self.device.device_addresses:
             raise UnimplementedError(
                 f"{definition.entry_point} wants buffer device addresses, which {self.device.profile.name} does not have "
                 "(feature bufferDeviceAddress); compile with the descriptor ABI"

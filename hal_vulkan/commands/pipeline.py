@@ -11,7 +11,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...spirv.capabilities import missing_requirements
 from ...spirv.reflection_types import Binding, EntryPoint, ShaderModuleReflection, SpecializationConstant
@@ -23,12 +23,12 @@ from ...status import (
     ResourceExhaustedError,
     UnimplementedError,
 )
+from ..instance.logical_device import LogicalDevice
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
 from .descriptors import DescriptorSet, DescriptorSetLayout, LayoutKey, SetPins
-
-if TYPE_CHECKING:
-    from ..device import Device
+from .pipeline_cache import PipelineCache
+from .pipeline_context import PipelineContext
 
 __all__ = ["BoundSets", "ComputePipeline", "PipelineInterface", "SpecializationValue", "check_groups", "pack_constant"]
 
@@ -192,7 +192,7 @@ class ComputePipeline:
 
     def __init__(
         self,
-        device: Device,
+        context: PipelineContext,
         shader_module: CData,
         reflection: ShaderModuleReflection,
         *,
@@ -202,7 +202,7 @@ class ComputePipeline:
         subgroup_size: int | None = None,
         name: str | None = None,
     ) -> None:
-        self.device = device
+        device = self.device = context.device
         self.entry = reflection.entry_point(entry_point)
         if self.entry.execution_model != "GLCompute":
             raise InvalidArgumentError(
@@ -234,11 +234,11 @@ class ComputePipeline:
             and 0 < count <= limits.max_push_descriptors
         )
         self.set_layouts: tuple[DescriptorSetLayout, ...] = tuple(
-            device.descriptor_set_layout(key, push=push) for key in self.interface.set_layouts
+            context.set_layout(key, push=push) for key in self.interface.set_layouts
         )
-        self.layout: CData = device.pipeline_layout(self.set_layouts, self.interface.push_constant_bytes)
-        self.push_template: CData | None = device.push_template(self.layout, self.set_layouts[0]) if push else None
-        self.handle: CData = self._create(shader_module, constants, data, subgroup_size)
+        self.layout: CData = context.pipeline_layout(self.set_layouts, self.interface.push_constant_bytes)
+        self.push_template: CData | None = context.push_template(self.layout, self.set_layouts[0]) if push else None
+        self.handle: CData = self._create(shader_module, constants, data, subgroup_size, context.cache)
         self._closed = False
         device.own("pipeline", self.handle)
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
@@ -314,6 +314,7 @@ class ComputePipeline:
         constants: Sequence[CData],
         data: bytes,
         subgroup_size: int | None,
+        cache: PipelineCache,
     ) -> CData:
         device = self.device
         specialization = new(
@@ -355,9 +356,8 @@ class ComputePipeline:
                 stage.pNext = required
         info = new("VkComputePipelineCreateInfo", stage=stage, layout=self.layout, basePipelineIndex=-1)
         handle = ffi.new("VkPipeline *")
-        cache = device.pipeline_cache.handle
         device.check(
-            device.fn.vkCreateComputePipelines(device.handle, cache, 1, info, ffi.NULL, handle),
+            device.fn.vkCreateComputePipelines(device.handle, cache.handle, 1, info, ffi.NULL, handle),
             f"creating the pipeline of {self.name}",
         )
         return handle[0]
@@ -483,7 +483,7 @@ class ComputePipeline:
         return f"<{state}ComputePipeline {self.name}, local size {self.local_size}, {self.interface.binding_count} buffers>"
 
 
-def _check_capabilities(device: Device, reflection: ShaderModuleReflection) -> None:
+def _check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflection) -> None:
     profile = device.profile
     missing = missing_requirements(
         reflection,

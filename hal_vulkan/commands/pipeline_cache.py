@@ -12,14 +12,12 @@ import hashlib
 import logging
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...files import cache_directory
+from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import VK_SUCCESS, CData, ffi, new
 from ..vulkan.live_objects import created, destroyed
-
-if TYPE_CHECKING:
-    from ..device import Device
 
 __all__ = ["PipelineCache"]
 
@@ -32,7 +30,7 @@ _log = logging.getLogger("pumice.pipeline_cache")
 class PipelineCache:
     """The VkPipelineCache of one device. Vulkan synchronises it; it may be used from any thread."""
 
-    def __init__(self, device: Device, *, persistent: bool = True) -> None:
+    def __init__(self, device: LogicalDevice, *, persistent: bool = True) -> None:
         self._device = device
         directory = cache_directory() if persistent else None
         self.path: Path | None = None

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, CData, ffi, new
+from .descriptors import SetPins
 from .pipeline import BoundSets, ComputePipeline
 from .timestamps import TimestampRecorder
-
-if TYPE_CHECKING:
-    from ..device import Device
-    from ..submit.queue import Queue
-    from .descriptors import SetPins
 
 __all__ = ["Barriers", "NativeCommands", "Recording"]
 
@@ -49,7 +46,7 @@ class Barriers:
 
     __slots__ = ("at_end", "between", "record")
 
-    def __init__(self, device: Device, family: int) -> None:
+    def __init__(self, device: LogicalDevice, family: int) -> None:
         compute = bool(device.profile.queue_families[family].flags & _QUEUE_COMPUTE)
         work = _STAGE_TRANSFER | (_STAGE_COMPUTE if compute else 0)
         after = work | (_STAGE_INDIRECT if compute else 0)
@@ -91,9 +88,27 @@ class Recording:
         self.scratch: list[Buffer] = []
         self.timestamps: TimestampRecorder | None = None
         self.pinned: SetPins = ()
-        self.queue: Queue | None = None  # that it was submitted to last, and its number there
+        self.queue: DeviceQueue | None = None  # that it was submitted to last, and its number there
         self.number = 0
         self._owned = [True]
+
+    def unpin(self) -> None:
+        """Lets go of the pinned sets."""
+        for layout, descriptor_set in self.pinned:
+            layout.unpin(descriptor_set)
+        self.pinned = ()
+
+    def clear(self) -> None:
+        """Lets go of everything it names."""
+        for bound in self.bound:
+            bound.release()
+        self.bound.clear()
+        self.resources = []  # the queue remembers its last recording, but not what that used
+        self.unpin()
+        for buffer in self.scratch:
+            buffer.close()
+        if self.timestamps is not None:
+            self.timestamps.close()
 
     def take(self) -> bool:
         """True for the first who asks: retirement and ``close`` may come at the same time, and one of them recycles it."""

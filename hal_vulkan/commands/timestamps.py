@@ -1,4 +1,4 @@
-"""Device timestamps: when each dispatch ran, and how device time relates to the host's clock.
+"""Device timestamps: when each dispatch ran.
 
 Both timestamps of a dispatch are written at the compute-shader stage: the first when all compute work before it is
 done, the second when the dispatch is. Where dispatches run one after another (a barrier between them) that is the
@@ -12,18 +12,15 @@ second at the bottom, when all its commands are done. It disturbs nothing betwee
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from ...status import FailedPreconditionError, UnimplementedError
-from ..vulkan.functions import VK_NOT_READY, CData, check, ffi, new
+from ...status import FailedPreconditionError
+from ..instance.logical_device import LogicalDevice
+from ..vulkan.functions import VK_NOT_READY, CData, ffi, new
 
-if TYPE_CHECKING:
-    from ..device import Device
-
-__all__ = ["ClockCalibration", "DispatchTiming", "TimestampRecorder", "calibrate", "calibrate_monotonic"]
+__all__ = ["DispatchTiming", "QueryPools", "TimestampRecorder", "elapsed_ticks", "signed_ticks"]
 
 _STAGE_COMPUTE: Final = 0x800
 _STAGE_TOP: Final = 0x1
@@ -32,8 +29,6 @@ _QUERY_TYPE_TIMESTAMP: Final = 2
 _RESULT_64: Final = 0x1
 _RESULT_WITH_AVAILABILITY: Final = 0x4
 _QUERIES_A_POOL: Final = 256
-_DOMAIN_DEVICE: Final = 0
-_DOMAINS: Final = {"clock_monotonic": 1, "clock_monotonic_raw": 2, "query_performance_counter": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,35 +55,6 @@ class DispatchTiming:
     device_type: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClockCalibration:
-    """One simultaneous reading of the device's and the host's clock.
-
-    Attributes:
-        device_ticks: the device's timestamp counter.
-        host_ns: nanoseconds of the host clock named by ``host_clock``.
-        max_deviation_ns: the two readings lie within this of each other.
-        ns_per_tick: nanoseconds a device tick (timestampPeriod).
-        valid_bits: bits of a device timestamp.
-        host_clock: ``"clock_monotonic"`` (``time.monotonic_ns``), ``"clock_monotonic_raw"`` or
-            ``"query_performance_counter"``.
-        calibrated: read by VK_*_calibrated_timestamps. Without that extension the reading is bracketed by a submission
-            and ``max_deviation_ns`` is the width of the bracket.
-    """
-
-    device_ticks: int
-    host_ns: int
-    max_deviation_ns: int
-    ns_per_tick: float
-    valid_bits: int
-    host_clock: str
-    calibrated: bool
-
-    def host_time_ns(self, ticks: int) -> float:
-        """Host time of a device timestamp taken within half a wrap of this reading."""
-        return self.host_ns + signed_ticks(self.device_ticks, ticks, self.valid_bits) * self.ns_per_tick
-
-
 def elapsed_ticks(begin: int, end: int, valid_bits: int) -> int:
     """Ticks from ``begin`` to a later ``end``, across at most one wrap at the valid bits."""
     mask = (1 << valid_bits) - 1
@@ -101,16 +67,44 @@ def signed_ticks(reference: int, ticks: int, valid_bits: int) -> int:
     return difference - (1 << valid_bits) if difference >> (valid_bits - 1) else difference
 
 
+class QueryPools:
+    """Query pools of timestamps for ``TimestampRecorder``, recycled."""
+
+    def __init__(self, device: LogicalDevice) -> None:
+        self.device = device
+        self._free: list[CData] = []
+
+    def take(self, count: int) -> CData:
+        """A VkQueryPool of ``count`` timestamps, always the same."""
+        device = self.device
+        try:
+            pool = self._free.pop()
+        except IndexError:
+            made = ffi.new("VkQueryPool *")
+            info = new("VkQueryPoolCreateInfo", queryType=_QUERY_TYPE_TIMESTAMP, queryCount=count)
+            device.check(device.fn.vkCreateQueryPool(device.handle, info, ffi.NULL, made), "creating a query pool")
+            device.own("query pool", made[0])
+            return made[0]
+        if "hostQueryReset" in device.plan.features:
+            device.fn.vkResetQueryPool(device.handle, pool, 0, count)  # results of its last use are not this one's
+        return pool
+
+    def give_back(self, pool: CData) -> None:
+        """Keeps a query pool for the next recording."""
+        self._free.append(pool)
+
+
 class TimestampRecorder:
     """Writes two timestamps a dispatch, or two in all, into query pools while a command buffer is recorded; reads them back.
 
     Args:
-        device, commands, family: the device, the native commands, and the queue family they are for.
+        pools, commands, family: query pools, the native commands, and the queue family they are for.
         span: one pair for all commands.
     """
 
-    def __init__(self, device: Device, commands: CData, family: int, *, span: bool = False) -> None:
-        self._device = device
+    def __init__(self, pools: QueryPools, commands: CData, family: int, *, span: bool = False) -> None:
+        self._query_pools = pools
+        device = self._device = pools.device
         self.span = span
         self._commands = commands
         self._valid_bits = device.profile.queue_families[family].timestamp_valid_bits
@@ -131,7 +125,7 @@ class TimestampRecorder:
             self._note(name, groups)
             return
         if self._next >= _QUERIES_A_POOL:
-            pool = self._device.take_query_pool(_QUERIES_A_POOL)
+            pool = self._query_pools.take(_QUERIES_A_POOL)
             self._pools.append(pool)
             self._device.fn.vkCmdResetQueryPool(self._commands, pool, 0, 2 if self.span else _QUERIES_A_POOL)
             self._next = 0
@@ -224,126 +218,5 @@ class TimestampRecorder:
     def close(self) -> None:
         """Gives the query pools back."""
         for pool in self._pools:
-            self._device.recycle_query_pool(pool)
+            self._query_pools.give_back(pool)
         self._pools.clear()
-
-
-def create_query_pool(device: Device, count: int) -> CData:
-    """A VkQueryPool of timestamps."""
-    pool = ffi.new("VkQueryPool *")
-    info = new("VkQueryPoolCreateInfo", queryType=_QUERY_TYPE_TIMESTAMP, queryCount=count)
-    device.check(device.fn.vkCreateQueryPool(device.handle, info, ffi.NULL, pool), "creating a query pool")
-    device.own("query pool", pool[0])
-    return pool[0]
-
-
-def calibrate(device: Device, *, samples: int = 8) -> ClockCalibration:
-    """Relates the device's clock to the host's: the reading with the least deviation of several.
-
-    Raises:
-        UnimplementedError: the device has no timestamps.
-    """
-    family = device.profile.queue_families[device.plan.compute_family]
-    if not family.timestamp_valid_bits:
-        raise UnimplementedError(
-            f"{device.profile.name} writes no timestamps on its compute queue (timestampValidBits 0)"
-        )
-    readings = [
-        _read_calibrated(device) if device.plan.calibrated_timestamps else _read_bracketed(device)
-        for _ in range(samples)
-    ]
-    return min(readings, key=lambda reading: reading.max_deviation_ns)
-
-
-def calibrate_monotonic(device: Device, *, samples: int = 8) -> ClockCalibration:
-    """``calibrate`` with ``time.monotonic_ns`` as the host's clock, whatever clock the driver reads.
-
-    Where that is another one, its offset is read between two readings of the monotonic clock, and the deviation is larger by their distance.
-
-    Raises:
-        UnimplementedError: the device has no timestamps.
-    """
-    reading = calibrate(device, samples=samples)
-    read_other = _OTHER_CLOCKS.get(reading.host_clock)
-    if read_other is None:
-        return reading
-    best: tuple[int, int] | None = None
-    for _ in range(samples):
-        before = time.monotonic_ns()
-        other = read_other()
-        after = time.monotonic_ns()
-        found = (after - before, (before + after) // 2 - other)
-        best = found if best is None or found < best else best
-    assert best is not None
-    return replace(
-        reading,
-        host_ns=reading.host_ns + best[1],
-        max_deviation_ns=reading.max_deviation_ns + best[0],
-        host_clock="clock_monotonic",
-    )
-
-
-_OTHER_CLOCKS: Final[dict[str, Callable[[], int]]] = {
-    "clock_monotonic_raw": lambda: time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW),
-    "query_performance_counter": time.perf_counter_ns,
-}
-
-
-def _read_calibrated(device: Device) -> ClockCalibration:
-    name = device.plan.host_time_domain or "clock_monotonic"
-    extension = device.plan.calibrated_timestamps or ""
-    infos = ffi.new("VkCalibratedTimestampInfoEXT[]", 2)
-    for info, domain in zip(infos, (_DOMAIN_DEVICE, _DOMAINS[name]), strict=True):
-        info.sType = new("VkCalibratedTimestampInfoEXT").sType
-        info.timeDomain = domain
-    ticks, deviation = ffi.new("uint64_t[]", 2), ffi.new("uint64_t *")
-    call = (
-        device.fn.vkGetCalibratedTimestampsKHR
-        if extension.startswith("VK_KHR")
-        else device.fn.vkGetCalibratedTimestampsEXT
-    )
-    check(call(device.handle, 2, infos, ticks, deviation), "reading calibrated timestamps")
-    valid_bits = device.profile.queue_families[device.plan.compute_family].timestamp_valid_bits
-    host = ticks[1]
-    if name == "query_performance_counter":
-        # QueryPerformanceCounter ticks; Python's monotonic clock has counted the same ones in nanoseconds since 3.13
-        # and perf_counter always has.
-        host = int(host * 1e9 / _performance_frequency())
-    return ClockCalibration(
-        device_ticks=ticks[0] & ((1 << valid_bits) - 1),
-        host_ns=host,
-        max_deviation_ns=deviation[0],
-        ns_per_tick=device.profile.limits.timestamp_period,
-        valid_bits=valid_bits,
-        host_clock=name,
-        calibrated=True,
-    )
-
-
-def _performance_frequency() -> float:
-    return 1.0 / time.get_clock_info("perf_counter").resolution
-
-
-def _read_bracketed(device: Device) -> ClockCalibration:
-    """Without the extension: a timestamp written between two readings of the host's clock."""
-    from .command_buffer import CommandBuffer
-
-    with CommandBuffer(device, timing=True, name="clock bracket") as commands:
-        pipeline = device.builtins.empty()
-        commands.begin().dispatch(pipeline, (), (1, 1, 1))
-        commands.end()
-        before = time.monotonic_ns()
-        device.compute_queue.submit((commands,))
-        device.compute_queue.wait_idle()
-        after = time.monotonic_ns()
-        timing = commands.timings()[0]
-    valid_bits = device.profile.queue_families[device.plan.compute_family].timestamp_valid_bits
-    return ClockCalibration(
-        device_ticks=timing.end_ticks,
-        host_ns=(before + after) // 2,
-        max_deviation_ns=(after - before + 1) // 2,
-        ns_per_tick=device.profile.limits.timestamp_period,
-        valid_bits=valid_bits,
-        host_clock="clock_monotonic",
-        calibrated=False,
-    )

@@ -1,46 +1,24 @@
-"""Device memory: blocks, sub-allocations out of them, dedicated and imported allocations.
-
-Each block is one VkDeviceMemory with **one VkBuffer over all of it** that carries every usage compute
-needs, and is mapped once for good where the host can see it. A ``Buffer`` is then an offset and a size in a
-block: making one costs no native call. ``docs/design/hal.md`` argues the choice.
+"""Device memory: sub-allocations out of blocks, dedicated and imported allocations.
 
 Thread rule: an allocator may be used from any thread; it locks.
 """
 
 from __future__ import annotations
 
-import mmap
 import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
 
 from ...status import InvalidArgumentError, PumiceError, ResourceExhaustedError
-from ..vulkan.functions import CData, chain, ffi, handle_value, new
+from ..instance.logical_device import LogicalDevice
+from ..vulkan.functions import chain, ffi, new
 from ..vulkan.live_objects import created, destroyed
+from .block import Block, BlockFactory
 from .memory_type import MemoryTypeFlags, rank_memory_types
-from .suballocator import Suballocator, SuballocatorStatistics
+from .suballocator import SuballocatorStatistics
 
-if TYPE_CHECKING:
-    from ..device import Device
-
-__all__ = ["Allocation", "Allocator", "AllocatorStatistics", "Block", "BlockStatistics", "HeapBudget"]
-
-_TRANSFER_SRC: Final = 0x1
-_TRANSFER_DST: Final = 0x2
-_UNIFORM: Final = 0x10
-_STORAGE: Final = 0x20
-_INDIRECT: Final = 0x100
-_DEVICE_ADDRESS: Final = 0x20000
-
-_PROPERTY_HOST_VISIBLE: Final = 0x2
-_PROPERTY_HOST_COHERENT: Final = 0x4
-_HANDLE_HOST_ALLOCATION: Final = 0x80
-_ALLOCATE_DEVICE_ADDRESS: Final = 0x2
-_SHARING_CONCURRENT: Final = 1
-_FEATURE_DEDICATED_ONLY: Final = 0x1
-_FEATURE_IMPORTABLE: Final = 0x4
+__all__ = ["Allocation", "Allocator", "AllocatorStatistics", "BlockStatistics", "HeapBudget"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,47 +68,13 @@ class AllocatorStatistics:
     blocks: tuple[BlockStatistics, ...]
 
 
-class Block:
-    """One VkDeviceMemory with one VkBuffer over it."""
-
-    __slots__ = (
-        "address",
-        "buffer",
-        "coherent",
-        "device_address",
-        "handle_value",
-        "kind",
-        "mapped",
-        "memory",
-        "owner",
-        "serial",
-        "size",
-        "suballocator",
-        "type_index",
-    )
-
-    def __init__(self, kind: str, size: int, type_index: int, serial: int) -> None:
-        self.kind = kind  # "shared", "dedicated" or "imported"
-        self.size = size
-        self.type_index = type_index
-        self.serial = serial
-        self.buffer: CData = ffi.NULL
-        self.handle_value = 0
-        self.memory: CData = ffi.NULL
-        self.mapped: CData | None = None  # char *, or None where the host cannot see it
-        self.address = 0  # of mapped
-        self.coherent = True
-        self.device_address = 0
-        self.suballocator = Suballocator(size)
-        self.owner: object = None  # what keeps imported host memory alive
-
-
 class Allocation:
     """A range of a block. ``exports`` counts host views that outlive the buffer they were made from."""
 
-    __slots__ = ("block", "exports", "offset", "retired", "size")
+    __slots__ = ("allocator", "block", "exports", "offset", "retired", "size")
 
-    def __init__(self, block: Block, offset: int, size: int) -> None:
+    def __init__(self, allocator: Allocator, block: Block, offset: int, size: int) -> None:
+        self.allocator = allocator
         self.block = block
         self.offset = offset
         self.size = size
@@ -145,39 +89,26 @@ class Allocator:
     ``Buffer.close`` sees to that) → ``trim`` now and then → ``close``.
     """
 
-    def __init__(self, device: Device) -> None:
-        self._device = device
+    def __init__(self, device: LogicalDevice) -> None:
+        self.device = device
         self._lock = threading.RLock()
+        self._factory = BlockFactory(device)
+        self.on_block_freed: Callable[[int], None] | None = None  # told the serial
         self._blocks: dict[int, list[Block]] = {}
-        self._serial = 0
         self._peak = 0
         self._allocated = 0
         self._allocations = 0
         self._heap_use = [0] * len(device.profile.memory_heaps)
-        self._dropped: deque[Allocation] = deque()
         self._ranked: dict[MemoryTypeFlags, tuple[int, ...]] = {}
-        usage = _TRANSFER_SRC | _TRANSFER_DST | _UNIFORM | _STORAGE | _INDIRECT
-        self.device_addresses = "bufferDeviceAddress" in device.plan.features
-        if self.device_addresses:
-            usage |= _DEVICE_ADDRESS
-        self._usage = usage
-        plan = device.plan
-        # Both families may use every buffer, without ownership transfers: buffers, unlike images, lose nothing by it.
-        self._sharing: dict[str, object] = {}
-        if plan.transfer_family is not None:
-            self._sharing = {
-                "sharingMode": _SHARING_CONCURRENT,
-                "queueFamilyIndexCount": 2,
-                "pQueueFamilyIndices": [plan.compute_family, plan.transfer_family],
-            }
-        self._type_bits = self._probe_type_bits()
-        self._import_bits = self._probe_import_bits()
-        self.on_block_freed: Callable[[Block], None] = lambda block: None
+        self._dropped: deque[Allocation] = deque()
+        self._view_lock = threading.RLock()
+        self._views = 0
+        self._when_unviewed: Callable[[], None] | None = None
 
     # -- allocation ----------------------------------------------------------------------------------
 
     def allocate(self, size: int, flags: MemoryTypeFlags, alignment: int = 1) -> Allocation:
-        """A range of ``size`` bytes in memory of the kind asked for.
+        """A range of ``size`` bytes in memory of the kind asked for; ``retire`` gives it back.
 
         Args:
             size: bytes; 0 is allowed and takes the smallest range.
@@ -186,8 +117,21 @@ class Allocator:
 
         Raises:
             InvalidArgumentError: a negative size, or flags that no memory type of the device satisfies.
-            ResourceExhaustedError: no heap has room; the message has the sizes. Nothing is made.
+            ResourceExhaustedError: no heap has room, even after caches were emptied and work in flight was waited for;
+                the message has the sizes. Nothing is made.
         """
+        device = self.device
+        if device.lost is not None or device._closed:
+            device.check_usable()
+        if device.dropped:
+            device.close_dropped()
+        try:
+            return self._allocate(size, flags, alignment)
+        except ResourceExhaustedError:
+            device.reclaim()
+            return self._allocate(size, flags, alignment)
+
+    def _allocate(self, size: int, flags: MemoryTypeFlags, alignment: int) -> Allocation:
         if size < 0:
             raise InvalidArgumentError(f"a buffer's size must not be negative, got {size}")
         with self._lock:
@@ -195,11 +139,11 @@ class Allocator:
                 self._collect_dropped()
             order = self._ranked.get(flags)
             if order is None:
-                profile = self._device.profile
+                profile = self.device.profile
                 order = self._ranked[flags] = rank_memory_types(
-                    profile.memory_types, profile.memory_heaps, self._type_bits, flags
+                    profile.memory_types, profile.memory_heaps, self._factory.type_bits, flags
                 )
-            dedicated = size >= self._device.plan.dedicated_threshold
+            dedicated = size >= self.device.plan.dedicated_threshold
             if not dedicated:
                 for block in self._blocks.get(order[0], ()):
                     offset = block.suballocator.allocate(size, alignment)
@@ -208,7 +152,7 @@ class Allocator:
             return self._allocate_slowly(size, order, alignment, dedicated)
 
     def _allocate_slowly(self, size: int, order: tuple[int, ...], alignment: int, dedicated: bool) -> Allocation:
-        limit = self._device.profile.limits
+        limit = self.device.profile.limits
         most = min(limit.max_memory_allocation_size, limit.max_buffer_size)
         if size > most:
             raise ResourceExhaustedError(
@@ -229,7 +173,7 @@ class Allocator:
                 except ResourceExhaustedError as error:
                     failure = error
                     continue
-                blocks.append(block)
+                self._add(block)
                 offset = block.suballocator.allocate(size, alignment)
                 if offset is None:  # an alignment above the block's own start cannot fail: blocks start at 0
                     raise InvalidArgumentError(f"alignment {alignment} does not fit a block of {block.size} bytes")
@@ -237,7 +181,7 @@ class Allocator:
             if attempt == 0 and not self.trim():
                 break
         raise ResourceExhaustedError(
-            f"no memory for {size:,} bytes on {self._device.profile.name}: {failure.message if failure else ''}. "
+            f"no memory for {size:,} bytes on {self.device.profile.name}: {failure.message if failure else ''}. "
             f"{self._describe_heaps()} Close arrays that are no longer used, or call trim().",
             vk_result=failure.vk_result if failure else None,
         )
@@ -250,41 +194,27 @@ class Allocator:
             size: bytes; the pages it lies on are imported whole.
             owner: kept alive until the allocation is freed.
         """
-        alignment = self._device.plan.host_import_alignment
-        if not alignment or size <= 0 or not self._import_bits:
+        alignment = self.device.plan.host_import_alignment
+        if not alignment or size <= 0:
             return None
         start = address & ~(alignment - 1)
         end = -(-(address + size) // alignment) * alignment
-        if (address - start) % self._device.profile.limits.min_storage_buffer_offset_alignment:
-            return None
-        pointer = ffi.cast("void *", start)
-        fn = self._device.fn
-        properties = new("VkMemoryHostPointerPropertiesEXT")
-        if fn.vkGetMemoryHostPointerPropertiesEXT(self._device.handle, _HANDLE_HOST_ALLOCATION, pointer, properties):
+        if (address - start) % self.device.profile.limits.min_storage_buffer_offset_alignment:
             return None
         with self._lock:
-            candidates = [
-                index
-                for index, kind in enumerate(self._device.profile.memory_types)
-                if properties.memoryTypeBits & self._import_bits & 1 << index
-                and kind.property_flags & _PROPERTY_HOST_COHERENT
-            ]
-            if not candidates:
+            block = self._factory.import_host(start, end - start, owner)
+            if block is None:
                 return None
-            block = self._new_block("imported", end - start, candidates[0])
-            external = new("VkExternalMemoryBufferCreateInfo", handleTypes=_HANDLE_HOST_ALLOCATION)
-            imported = new("VkImportMemoryHostPointerInfoEXT", handleType=_HANDLE_HOST_ALLOCATION, pHostPointer=pointer)
-            try:
-                self._bind_block(block, buffer_next=external, memory_next=imported, persistent_map=False)
-            except PumiceError:
-                return None
-            block.mapped = ffi.cast("char *", start)
-            block.address = start
-            block.owner = owner
-            self._blocks.setdefault(candidates[0], []).append(block)
-            if block.suballocator.allocate(end - start) is None:
-                return None
+            self._add(block)
+            block.suballocator.allocate(end - start)
             return self._account(block, address - start, size)
+
+    def retire(self, allocation: Allocation) -> None:
+        """``free`` once no queue uses the range any more."""
+        device = self.device
+        device.close_epoch += 1
+        if not device._closed:
+            device.defer(lambda: self.free(allocation))
 
     def free(self, allocation: Allocation) -> None:
         """Gives the range back. Host views still alive keep it until the last one goes."""
@@ -319,14 +249,29 @@ class Allocator:
             raise InvalidArgumentError("this memory is not host-visible: copy it, or allocate it HOST_VISIBLE")
         with self._lock:
             allocation.exports += 1
-            self._device.retain_for_view()
+        with self._view_lock:
+            self._views += 1
         pointer = ffi.gc(block.mapped + allocation.offset + offset, lambda _: self._drop_export(allocation))
         return memoryview(ffi.buffer(pointer, size)).cast("B")
 
     def _drop_export(self, allocation: Allocation) -> None:
         """A host view died, perhaps in the garbage collector, and so in the middle of anything: it is only noted here."""
         self._dropped.append(allocation)
-        self._device.release_for_view()
+        if self.device.abandoned:
+            return
+        with self._view_lock:
+            self._views -= 1
+            action = None if self._views else self._when_unviewed
+        if action is not None:
+            action()
+
+    def when_unviewed(self, action: Callable[[], None]) -> None:
+        """Runs ``action`` when the last host view is gone, now or later. For ``Device.close``."""
+        with self._view_lock:
+            if self._views:
+                self._when_unviewed = action
+                return
+        action()
 
     def _collect_dropped(self) -> None:
         while self._dropped:
@@ -337,113 +282,34 @@ class Allocator:
 
     # -- blocks --------------------------------------------------------------------------------------
 
-    def _new_block(self, kind: str, size: int, type_index: int) -> Block:
-        self._serial += 1
-        return Block(kind, size, type_index, self._serial)
-
     def _make_block(self, size: int, type_index: int, dedicated: bool) -> Block:
         granularity = 256
         exact = -(-max(size, 1) // granularity) * granularity
         sizes = [exact]
         if not dedicated:
             # A heap that has no room for a whole block may have room for a smaller one.
-            whole = max(self._device.plan.block_size, exact)
+            whole = max(self.device.plan.block_size, exact)
             sizes = [whole, max(whole // 4, exact), exact]
-        limit = self._device.profile.limits.max_memory_allocation_size
+        limit = self.device.profile.limits.max_memory_allocation_size
         failure: ResourceExhaustedError | None = None
         for candidate in sizes:
-            block = self._new_block("dedicated" if dedicated else "shared", min(candidate, limit), type_index)
             try:
-                self._bind_block(block)
-                return block
+                return self._factory.make("dedicated" if dedicated else "shared", min(candidate, limit), type_index)
             except ResourceExhaustedError as error:
                 failure = error
         assert failure is not None
         raise failure
 
-    def _bind_block(
-        self,
-        block: Block,
-        *,
-        buffer_next: CData | None = None,
-        memory_next: CData | None = None,
-        persistent_map: bool = True,
-    ) -> None:
-        """Makes the native objects of a block; on failure destroys those made and raises."""
-        device, fn = self._device, self._device.fn
-        what = f"allocating {block.size:,} bytes of memory type {block.type_index} ({block.kind})"
-        buffer = ffi.new("VkBuffer *")
-        memory = ffi.new("VkDeviceMemory *")
-        try:
-            info = new("VkBufferCreateInfo", size=block.size, usage=self._usage, **self._sharing)
-            device.check(fn.vkCreateBuffer(device.handle, chain(info, buffer_next), ffi.NULL, buffer), what)
-            block.buffer = buffer[0]
-            block.handle_value = handle_value(block.buffer)
-            requirements = ffi.new("VkMemoryRequirements *")
-            fn.vkGetBufferMemoryRequirements(device.handle, block.buffer, requirements)
-            if block.kind == "imported" and requirements.size > block.size:
-                raise ResourceExhaustedError(f"{what}: the import would need {requirements.size:,} bytes")
-            flags = new("VkMemoryAllocateFlagsInfo", flags=_ALLOCATE_DEVICE_ADDRESS) if self.device_addresses else None
-            only = new("VkMemoryDedicatedAllocateInfo", buffer=block.buffer) if block.kind == "dedicated" else None
-            size = block.size if block.kind == "imported" else max(requirements.size, block.size)
-            allocate = new("VkMemoryAllocateInfo", allocationSize=size, memoryTypeIndex=block.type_index)
-            allocate = chain(allocate, flags, only, memory_next)
-            device.check(fn.vkAllocateMemory(device.handle, allocate, ffi.NULL, memory), what)
-            block.memory = memory[0]
-            device.check(fn.vkBindBufferMemory(device.handle, block.buffer, block.memory, 0), what)
-            properties = device.profile.memory_types[block.type_index].property_flags
-            block.coherent = bool(properties & _PROPERTY_HOST_COHERENT)
-            if persistent_map and properties & _PROPERTY_HOST_VISIBLE:
-                pointer = ffi.new("void **")
-                device.check(fn.vkMapMemory(device.handle, block.memory, 0, 0xFFFF_FFFF_FFFF_FFFF, 0, pointer), what)
-                block.mapped = ffi.cast("char *", pointer[0])
-                block.address = int(ffi.cast("uintptr_t", pointer[0]))
-            if self.device_addresses:
-                address_info = new("VkBufferDeviceAddressInfo", buffer=block.buffer)
-                block.device_address = fn.vkGetBufferDeviceAddress(device.handle, address_info)
-        except PumiceError:
-            if block.buffer != ffi.NULL:
-                fn.vkDestroyBuffer(device.handle, block.buffer, ffi.NULL)
-            if block.memory != ffi.NULL:
-                fn.vkFreeMemory(device.handle, block.memory, ffi.NULL)
-            raise
-        device.set_name("VK_OBJECT_TYPE_BUFFER", block.buffer, f"memory block {block.serial} ({block.kind})")
-        created("memory block")
-        self._heap_use[device.profile.memory_types[block.type_index].heap_index] += block.size
+    def _add(self, block: Block) -> None:
+        self._blocks.setdefault(block.type_index, []).append(block)
+        self._heap_use[self.device.profile.memory_types[block.type_index].heap_index] += block.size
 
     def _destroy_block(self, block: Block) -> None:
-        device, fn = self._device, self._device.fn
-        self.on_block_freed(block)
+        if self.on_block_freed is not None:
+            self.on_block_freed(block.serial)
         self._blocks[block.type_index].remove(block)
-        fn.vkDestroyBuffer(device.handle, block.buffer, ffi.NULL)
-        fn.vkFreeMemory(device.handle, block.memory, ffi.NULL)  # unmaps
-        block.owner = None
-        destroyed("memory block")
-        self._heap_use[device.profile.memory_types[block.type_index].heap_index] -= block.size
-
-    def _probe_import_bits(self) -> int:
-        """Memory types that a buffer over imported host memory can live in; 0 where there is no importing."""
-        device = self._device
-        if not device.plan.host_import_alignment or device.plan.host_import_alignment > mmap.PAGESIZE:
-            return 0  # rounding to more than a page could reach memory that is not there
-        info = new("VkPhysicalDeviceExternalBufferInfo", usage=self._usage, handleType=_HANDLE_HOST_ALLOCATION)
-        answer = new("VkExternalBufferProperties")
-        device.driver.functions.vkGetPhysicalDeviceExternalBufferProperties(device.physical_device, info, answer)
-        features = answer.externalMemoryProperties.externalMemoryFeatures
-        if features & (_FEATURE_IMPORTABLE | _FEATURE_DEDICATED_ONLY) != _FEATURE_IMPORTABLE:
-            return 0
-        return self._probe_type_bits(new("VkExternalMemoryBufferCreateInfo", handleTypes=_HANDLE_HOST_ALLOCATION))
-
-    def _probe_type_bits(self, buffer_next: CData | None = None) -> int:
-        """Memory types that a buffer with our usage can live in: the same for every size (specification, 12.7)."""
-        device, fn = self._device, self._device.fn
-        buffer = ffi.new("VkBuffer *")
-        info = chain(new("VkBufferCreateInfo", size=256, usage=self._usage, **self._sharing), buffer_next)
-        device.check(fn.vkCreateBuffer(device.handle, info, ffi.NULL, buffer), "probing memory types")
-        requirements = ffi.new("VkMemoryRequirements *")
-        fn.vkGetBufferMemoryRequirements(device.handle, buffer[0], requirements)
-        fn.vkDestroyBuffer(device.handle, buffer[0], ffi.NULL)
-        return int(requirements.memoryTypeBits)
+        self._factory.destroy(block)
+        self._heap_use[self.device.profile.memory_types[block.type_index].heap_index] -= block.size
 
     # -- accounting ----------------------------------------------------------------------------------
 
@@ -452,7 +318,7 @@ class Allocator:
         self._allocations += 1
         self._peak = max(self._peak, self._allocated)
         created("allocation")
-        return Allocation(block, offset, size)
+        return Allocation(self, block, offset, size)
 
     def trim(self) -> int:
         """Frees blocks that nothing uses and returns their bytes."""
@@ -484,7 +350,7 @@ class Allocator:
 
     def budgets(self) -> tuple[HeapBudget, ...]:
         """Size, budget and usage of every heap, from VK_EXT_memory_budget where the device has it."""
-        device = self._device
+        device = self.device
         heaps = device.profile.memory_heaps
         local = [bool(heap.flags & 1) for heap in heaps]
         if not device.plan.memory_budget:
@@ -509,8 +375,9 @@ class Allocator:
         return f"Heaps: {'; '.join(parts)}."
 
     def abandon(self) -> None:
-        """In a forked child: a lock that nobody holds. For ``Device.abandon``."""
+        """Replaces the locks after a fork. For ``Device.abandon``."""
         self._lock = threading.RLock()
+        self._view_lock = threading.RLock()
 
     def close(self) -> None:
         """Frees every block, allocations still live included: the device is going away."""

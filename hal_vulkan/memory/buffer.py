@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import struct
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError, PermissionDeniedError
+from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import WHOLE_SIZE, CData, ffi, new
-from .allocator import Allocation
+from .allocator import Allocation, Allocator
 from .memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
-
-if TYPE_CHECKING:
-    from ..device import Device
 
 __all__ = ["Buffer"]
 
@@ -65,7 +63,7 @@ class Buffer:
 
     def __init__(
         self,
-        device: Device,
+        device: LogicalDevice,
         allocation: Allocation,
         offset: int,
         size: int,
@@ -93,6 +91,20 @@ class Buffer:
         self.usage = usage
         self.access = access
         self.parent = parent
+
+    @classmethod
+    def create(
+        cls,
+        allocator: Allocator,
+        size: int,
+        *,
+        memory_type: MemoryTypeFlags,
+        usage: BufferUsage = BufferUsage.DEFAULT,
+        access: MemoryAccess = MemoryAccess.ALL,
+    ) -> Buffer:
+        """A buffer in new memory; see ``Device.create_buffer``."""
+        allocation = allocator.allocate(check_size(size), memory_type)
+        return cls(allocator.device, allocation, allocation.offset, size, memory_type, usage, access)
 
     @property
     def is_closed(self) -> bool:
@@ -157,7 +169,8 @@ class Buffer:
         size = self._checked_range(offset, size, "map")
         self._pointer_for("map")
         self._check_writable()
-        return self.device.allocator.export(self._allocation, self.offset - self._allocation.offset + offset, size)
+        allocation = self._allocation
+        return allocation.allocator.export(allocation, self.offset - allocation.offset + offset, size)
 
     def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
         """Copies bytes in from the host and makes them visible to the device.
@@ -273,7 +286,7 @@ class Buffer:
             return
         self._closed = True
         if self.parent is None:
-            self.device.retire_allocation(self._allocation)
+            self._allocation.allocator.retire(self._allocation)
 
     def __enter__(self) -> Buffer:
         return self

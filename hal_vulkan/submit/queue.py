@@ -21,15 +21,17 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError, PumiceError
 from ..commands.command_buffer import CommandBuffer
+from ..commands.context import CommandContext
 from ..commands.recording import Recording
 from ..memory.buffer import Buffer
 from ..memory.memory_type import BufferUsage, MemoryTypeFlags
+from ..sync.context import SemaphoreContext
 from ..sync.semaphore import TimelineSemaphore
+from ..sync.timeline import create_timeline, wait_timeline
 from ..vulkan.functions import NULL, CData, ffi, new
 from .held_submission import HeldSubmission, Points, Used
 
 if TYPE_CHECKING:
-    from ..device import Device
     from .prepared_submission import PreparedSubmission
 
 __all__ = ["Queue"]
@@ -46,14 +48,19 @@ class Queue:
 
     Attributes:
         device, handle: the device and VkQueue.
+        command_context, semaphore_context: what its command buffers and semaphores are made with.
         family: index of its queue family.
         index: index within the family.
         timeline: a semaphore of its own that counts retired submissions.
         completed: the count, as it was last looked at.
     """
 
-    def __init__(self, device: Device, family: int, index: int, name: str) -> None:
-        self.device = device
+    def __init__(
+        self, commands: CommandContext, semaphores: SemaphoreContext, family: int, index: int, name: str
+    ) -> None:
+        device = self.device = commands.device
+        self.command_context = commands
+        self.semaphore_context = semaphores
         self.family = family
         self.index = index
         self.name = name
@@ -61,7 +68,7 @@ class Queue:
         device.fn.vkGetDeviceQueue(device.handle, family, index, handle)
         self.handle: CData = handle[0]
         device.set_name("VK_OBJECT_TYPE_QUEUE", self.handle, name)
-        self.timeline: CData = device.create_native_timeline(f"{name} timeline")
+        self.timeline: CData = create_timeline(device, f"{name} timeline")
         self._lock = threading.Lock()
         self._retire_lock = threading.Lock()
         self._submitted = 0
@@ -201,7 +208,7 @@ class Queue:
         if semaphore.held:
             semaphore.after_schedule()
         if semaphore.notifications:
-            device.notifier.wake()
+            self.semaphore_context.notifier.wake()
         if len(inflight) >= _RETIRE_EVERY or self._deferred:
             self.retire()
         return number
@@ -341,7 +348,7 @@ class Queue:
             if semaphore.held:
                 semaphore.after_schedule()
             if semaphore.notifications:
-                device.notifier.wake()
+                self.semaphore_context.notifier.wake()
         if len(self._inflight) >= _RETIRE_EVERY or self._deferred:
             self.retire()
         return number
@@ -460,7 +467,7 @@ class Queue:
             while after_next and after_next[0][0] <= completed:
                 after_next.popleft()[1]()
 
-    def pending_signals(self, semaphore: TimelineSemaphore) -> list[int]:
+    def pending_signals(self, semaphore: object) -> list[int]:
         """Payloads of a semaphore that submitted work is still to signal, as far as is known."""
         return [value for _, _, signals in list(self._inflight) for one, value in signals if one is semaphore]
 
@@ -491,7 +498,7 @@ class Queue:
         self._deferred.append((max(preparing, self._submitted), action))
 
     def after_next(self, action: Callable[[], None]) -> None:
-        """Runs ``action`` when a submission later than all of now has retired; see ``Device.destroy_semaphore``."""
+        """Runs ``action`` when a submission later than all of now has retired; see ``SemaphoreContext.destroy``."""
         self._after_next.append((self._submitted + 1, action))
 
     def pass_idle(self) -> None:
@@ -511,7 +518,7 @@ class Queue:
             DeadlineExceededError: the time passed first.
         """
         self.device.check_usable()
-        self.device.wait_native(self.timeline, self._submitted, timeout, f"{self.name} to become idle")
+        wait_timeline(self.device, self.timeline, self._submitted, timeout, f"{self.name} to become idle")
         self.retire()
 
     # -- queue-ordered operations --------------------------------------------------------------------
@@ -545,7 +552,7 @@ class Queue:
         Raises:
             ResourceExhaustedError: no memory; nothing is submitted.
         """
-        buffer = self.device.create_buffer(size, memory_type=memory_type, usage=usage)
+        buffer = Buffer.create(self.command_context.allocator, size, memory_type=memory_type, usage=usage)
         try:
             self.barrier(waits=waits, signals=signals)
         except PumiceError:
@@ -626,9 +633,8 @@ class Queue:
         if not size:
             self.barrier(waits=waits, signals=signals)
             return
-        staged = self.device.create_buffer(
-            size, memory_type=MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE
-        )
+        memory_type = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE
+        staged = Buffer.create(self.command_context.allocator, size, memory_type=memory_type)
         try:
             staged.write(data)
             self.copy(staged, target, size, target_offset=target_offset, waits=waits, signals=signals)
@@ -636,7 +642,7 @@ class Queue:
             staged.close()
 
     def _once(self, name: str, record: Callable[[CommandBuffer], None], waits: Points, signals: Points) -> None:
-        commands = CommandBuffer(self.device, one_shot=True, name=name, family=self.family)
+        commands = CommandBuffer(self.command_context, one_shot=True, name=name, family=self.family)
         try:
             record(commands.begin())
             commands.end()

@@ -22,10 +22,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ...status import CancelledError, PumiceError
+from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import UINT64_MAX, VK_SUCCESS, VK_TIMEOUT, CData, error_from_result, ffi, new
+from .timeline import create_timeline
 
 if TYPE_CHECKING:
-    from ..device import Device
     from .semaphore import TimelineSemaphore
 
 __all__ = ["Notification", "Notifier"]
@@ -68,7 +69,7 @@ class Notification:
         if callback is None:
             return False
         if semaphore is not None:
-            semaphore.device.notifier.cancelled(semaphore)
+            semaphore.context.notifier.cancelled(semaphore)
         return True
 
     def take(self) -> Callable[[PumiceError | None], None] | None:
@@ -91,7 +92,7 @@ class Notifier:
     stop the others.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: LogicalDevice) -> None:
         self._device = device
         self._lock = threading.Lock()
         self._ready: deque[tuple[Notification, PumiceError | None]] = deque()
@@ -220,7 +221,7 @@ class Notifier:
     def _start(self) -> None:
         device = self._device
         if len(device.queues) > 1:
-            self._wake = device.create_native_timeline("notifier wake")
+            self._wake = create_timeline(device, "notifier wake")
         self._thread = threading.Thread(target=self._run, name="pumice-notifier", daemon=True)
         self._thread.start()
 

@@ -12,7 +12,6 @@ Thread rule: every method may be called from any thread. A blocking wait holds n
 from __future__ import annotations
 
 import heapq
-import math
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -28,19 +27,17 @@ from ...status import (
     InvalidArgumentError,
     PumiceError,
 )
-from ..vulkan.functions import VK_TIMEOUT, CData, chain, ffi, new
+from ..instance.logical_device import DeviceQueue
+from ..vulkan.functions import VK_TIMEOUT, CData, ffi, new
+from .context import SemaphoreContext, WaitInfo
 from .notifier import Notification
+from .timeline import SLICE_NS, create_timeline, deadline_after, timeout_nanoseconds
 
 if TYPE_CHECKING:
-    from ..device import Device
     from ..submit.held_submission import HeldSubmission
-    from ..submit.queue import Queue
 
 __all__ = ["TimelineSemaphore", "Timepoint", "wait_all", "wait_any"]
 
-# A native wait cannot be interrupted by Ctrl-C, so long waits are made of slices this long; short ones
-# never see it.
-_SLICE_NS: Final = 250_000_000
 MAX_PAYLOAD: Final = (1 << 64) - 2
 _SWEEP_AT_LEAST: Final = 64
 
@@ -49,7 +46,7 @@ class TimelineSemaphore:
     """A VkSemaphore of timeline type with sticky failure.
 
     Attributes:
-        device: the device it belongs to.
+        context, device: what it shares with the other semaphores of its device, and the device.
         handle: the VkSemaphore.
         name: for messages.
     """
@@ -60,6 +57,7 @@ class TimelineSemaphore:
         "_failure",
         "_reached",
         "awaited_by",
+        "context",
         "device",
         "handle",
         "held",
@@ -70,18 +68,13 @@ class TimelineSemaphore:
         "sweep_at",
     )
 
-    def __init__(self, device: Device, initial_value: int = 0, name: str | None = None) -> None:
+    def __init__(self, context: SemaphoreContext, initial_value: int = 0, name: str | None = None) -> None:
         if not 0 <= initial_value <= MAX_PAYLOAD:
             raise InvalidArgumentError(f"a payload is between 0 and {MAX_PAYLOAD}, got {initial_value}")
-        kind = new(
-            "VkSemaphoreTypeCreateInfo", semaphoreType=1, initialValue=initial_value
-        )  # VK_SEMAPHORE_TYPE_TIMELINE
-        handle = ffi.new("VkSemaphore *")
-        info = chain(new("VkSemaphoreCreateInfo"), kind)
-        device.check(device.fn.vkCreateSemaphore(device.handle, info, ffi.NULL, handle), "creating a semaphore")
-        self.device = device
-        self.handle: CData = handle[0]
+        self.context = context
+        self.device = context.device
         self.name = name or "semaphore"
+        self.handle: CData = create_timeline(self.device, name, initial_value)
         self._closed = False
         self._failure: PumiceError | None = None
         self._reached = initial_value
@@ -90,12 +83,10 @@ class TimelineSemaphore:
         self.scheduled = initial_value
         self.held: dict[HeldSubmission, None] = {}  # in order; what a failure drops
         self.held_by_value: list[tuple[int, int, HeldSubmission]] = []  # a heap; what a signal releases
-        self.awaited_by: tuple[Queue, ...] = ()  # queues with a submission that waited for it
+        self.awaited_by: tuple[DeviceQueue, ...] = ()  # queues with a submission that waited for it
         self.notifications: list[Notification] = []
         self.sweep_at = _SWEEP_AT_LEAST
-        if name:
-            device.set_name("VK_OBJECT_TYPE_SEMAPHORE", self.handle, name)
-        device.register_semaphore(self)
+        context.register(self)
 
     # -- state ---------------------------------------------------------------------------------------
 
@@ -139,7 +130,7 @@ class TimelineSemaphore:
         if value > self._reached:
             self._reached = value
         if self.notifications:
-            self.device.notifier.collect(self)
+            self.context.notifier.collect(self)
 
     # -- host operations -----------------------------------------------------------------------------
 
@@ -154,7 +145,7 @@ class TimelineSemaphore:
             FailedPreconditionError: submitted work is to signal a payload at or below it.
         """
         # Vulkan has no "signal if it goes up": two threads that signal must look and signal one after the other.
-        with self.device.signal_lock:
+        with self.context.signal_lock:
             self._check_usable()
             now = self._query()
             if not now < value <= MAX_PAYLOAD:
@@ -175,7 +166,7 @@ class TimelineSemaphore:
             self.scheduled = max(self.scheduled, value)
         self.after_schedule()
         if self.notifications:
-            self.device.notifier.collect(self)
+            self.context.notifier.collect(self)
 
     def check_difference(self, value: int) -> None:
         """Raises for a payload further ahead than the device allows (maxTimelineSemaphoreValueDifference)."""
@@ -209,15 +200,19 @@ class TimelineSemaphore:
 
         Work already on a queue is not recalled. A second failure is ignored: the first is the cause.
         """
-        with self.device.signal_lock:
+        with self.context.signal_lock:
             if self._failure is not None or self._closed:
                 return
             self._failure = error
+        self.drop_held(error)
+        if self.notifications:
+            self.context.notifier.collect(self)
+        self._release_blocked()
+
+    def drop_held(self, error: PumiceError) -> None:
+        """Fails the submissions held back for a payload. For ``fail`` and ``Device.close``."""
         for submission in list(self.held):
             submission.fail(error)
-        if self.notifications:
-            self.device.notifier.collect(self)
-        self._release_blocked()
 
     def _release_blocked(self) -> None:
         """Wakes threads that block in vkWaitSemaphores on a failed semaphore, by raising the native payload.
@@ -228,7 +223,7 @@ class TimelineSemaphore:
         if self.device.lost is not None:
             return  # the driver wakes them with VK_ERROR_DEVICE_LOST
         try:
-            with self.device.signal_lock:
+            with self.context.signal_lock:
                 now = self._query()
                 pending = now < self.scheduled
                 if not pending:
@@ -237,7 +232,7 @@ class TimelineSemaphore:
                     if target > now:
                         self._signal_native(target)
             if pending:
-                self.device.notifier.arm(self, self.scheduled, lambda _: self._release_blocked(), despite_failure=True)
+                self.context.notifier.arm(self, self.scheduled, lambda _: self._release_blocked(), despite_failure=True)
         except PumiceError:
             pass  # the device went meanwhile, and with it the waits
 
@@ -256,23 +251,23 @@ class TimelineSemaphore:
             self._check_usable()
         if self._reached >= value:
             return
-        device = self.device
-        pool = device.wait_infos
+        device, context = self.device, self.context
+        pool = context.wait_infos
         try:
             wait = pool.pop()
         except IndexError:
-            wait = _WaitInfo()
+            wait = WaitInfo()
         if wait.handle is not self.handle:
             wait.handle = wait.semaphores[0] = self.handle
         wait.values[0] = value
         # Whoever closes the semaphore or the device waits until nobody is in here: the handle must outlive the call.
-        device.waiting[wait] = self
+        context.waiting[wait] = self
         try:
             if self._failure is not None:
                 raise self._failure.again()
-            remaining = -1 if timeout is None else _nanoseconds(timeout)
+            remaining = -1 if timeout is None else timeout_nanoseconds(timeout)
             while True:
-                step = _SLICE_NS if remaining < 0 or remaining > _SLICE_NS else remaining
+                step = SLICE_NS if remaining < 0 or remaining > SLICE_NS else remaining
                 result = device.fn.vkWaitSemaphores(device.handle, wait.info, step)
                 if not result:
                     break
@@ -288,7 +283,7 @@ class TimelineSemaphore:
                             "it can be waited for again"
                         )
         finally:
-            del device.waiting[wait]
+            del context.waiting[wait]
             pool.append(wait)
         if self._failure is not None:
             raise self._failure.again()
@@ -309,7 +304,7 @@ class TimelineSemaphore:
         """
         if self._closed:
             self._check_usable()
-        return self.device.notifier.arm(self, value, callback)
+        return self.context.notifier.arm(self, value, callback)
 
     def push_notification(self, notification: Notification) -> None:
         """For the notifier, under its lock."""
@@ -348,19 +343,19 @@ class TimelineSemaphore:
             raise FailedPreconditionError(
                 f"{self.name}: {len(self.held)} submission(s) wait for a payload nobody has scheduled; signal or fail it first"
             )
-        handle, device = self.handle, self.device
-        with device.signal_lock:
+        handle, context = self.handle, self.context
+        with context.signal_lock:
             if self._failure is None:
                 self._failure = CancelledError(f"{self.name} was closed")
         if self.notifications:
-            device.notifier.collect(self)
-        if device.is_waited_for(self):
+            context.notifier.collect(self)
+        if context.is_waited_for(self):
             self._release_blocked()
-            device.wait_for_waiters(self)
+            context.wait_for_waiters(self)
         self._closed = True
-        device.unregister_semaphore(self)
+        context.unregister(self)
         queues = self.awaited_by
-        device.defer(lambda: device.destroy_semaphore(handle, queues))
+        self.device.defer(lambda: context.destroy(handle, queues))
 
     def __enter__(self) -> TimelineSemaphore:
         return self
@@ -408,18 +403,6 @@ class Timepoint:
         return f"<Timepoint {self.semaphore.name} >= {self.value}>"
 
 
-class _WaitInfo:
-    """A VkSemaphoreWaitInfo for one semaphore, made once and used again."""
-
-    __slots__ = ("handle", "info", "semaphores", "values")
-
-    def __init__(self) -> None:
-        self.handle: CData | None = None
-        self.semaphores = ffi.new("VkSemaphore[1]")
-        self.values = ffi.new("uint64_t[1]")
-        self.info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=self.values)
-
-
 def wait_all(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | None = None) -> None:
     """Blocks until every semaphore has reached its payload.
 
@@ -448,7 +431,7 @@ def wait_any(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | N
         if semaphore.has_reached(value):
             return index
     # Checked here because threading.Event takes no infinity.
-    limit = None if timeout is None or _nanoseconds(timeout) < 0 else max(0.0, timeout)
+    limit = None if timeout is None or timeout_nanoseconds(timeout) < 0 else max(0.0, timeout)
     done = threading.Event()
     results: list[tuple[int, PumiceError | None]] = []
 
@@ -470,21 +453,3 @@ def wait_any(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | N
     if error is not None:
         raise error.again()
     return index
-
-
-def deadline_after(timeout: float | None) -> float | None:
-    """``time.monotonic()`` after so many seconds; ``None`` for one without end.
-
-    Raises:
-        InvalidArgumentError: it is not a number.
-    """
-    return None if timeout is None or _nanoseconds(timeout) < 0 else time.monotonic() + timeout
-
-
-def _nanoseconds(timeout: float) -> int:
-    """A timeout for a native call, or -1 for one without end."""
-    if math.isnan(timeout):
-        raise InvalidArgumentError("timeout must be a number of seconds or None, got nan")
-    if timeout <= 0:
-        return 0
-    return -1 if timeout == math.inf else int(timeout * 1e9)

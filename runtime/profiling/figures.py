@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ...hal_vulkan import ClockCalibration
-from ...hal_vulkan.commands.timestamps import calibrate_monotonic
+from ...hal_vulkan.submit.calibration import calibrate_monotonic
 from ...status import FailedPreconditionError
 from ..modules.hal.queue import DeviceLane
 from ..modules.hal.timed_recordings import TimedSubmission
@@ -25,7 +25,7 @@ class ProfiledDevice:
     def __init__(self, lane: DeviceLane, most_slowdown: float | None) -> None:
         self.lane = lane
         self.name = lane.device.profile.name
-        self.readings: list[ClockCalibration] = [calibrate_monotonic(lane.device)]
+        self.readings: list[ClockCalibration] = [calibrate_monotonic(lane.device.compute_queue)]
         self.timed = lane.begin_profile(None if most_slowdown is None else most_slowdown / 2)
         # A reading that is bracketed by a submission would wait for the device.
         if self.readings[0].calibrated:
@@ -33,7 +33,7 @@ class ProfiledDevice:
 
     def read(self) -> None:
         """Reads the clock once more."""
-        self.readings.append(calibrate_monotonic(self.lane.device))
+        self.readings.append(calibrate_monotonic(self.lane.device.compute_queue))
 
 
 class ProfileFigures:

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from ... import hal_vulkan as hal
 from ...hal_vulkan import BufferView, EncodingType, Fence
+from ...hal_vulkan.instance.logical_device import LogicalDevice
 from ...hal_vulkan.memory.allocator import Allocator
 from ...status import ClosedError, FailedPreconditionError, IncompatibleError, InvalidArgumentError, UnavailableError
 from ...vm.execution.bytecode_module import BytecodeModule
@@ -101,7 +101,7 @@ class Session:
         self._opening = threading.Lock()
         self._devices: tuple[Device, ...] = ()
         self._array_devices: set[Device] = set()
-        self._by_hal: dict[hal.Device, Device] = {}
+        self._by_hal: dict[LogicalDevice, Device] = {}
         self._functions: dict[str, SessionFunction] = {}
         self._observer: CallObserver | None = None
         self._context = Context(

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from ...hal_vulkan.commands.timestamps import ClockCalibration
+from ...hal_vulkan.submit.calibration import ClockCalibration
 from ..results.analysis import StudyAnalysis
 from ..results.flags import DISTURBED, SampleFlag
 from ..results.point_status import PointStatus

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from ...hal_vulkan import ClockCalibration
-from ...hal_vulkan.commands.timestamps import calibrate_monotonic
+from ...hal_vulkan.submit.calibration import calibrate_monotonic
 from ...status import InvalidArgumentError, UnimplementedError
 from ..definition.point import Point
 from ..definition.sample import MEASURES, Sample
@@ -208,7 +208,7 @@ class PointRun:
             return None
         hal = workload.device.hal
         try:
-            return calibrate_monotonic(hal, samples=_READINGS if hal.plan.calibrated_timestamps else 1)
+            return calibrate_monotonic(hal.compute_queue, samples=_READINGS if hal.plan.calibrated_timestamps else 1)
         except UnimplementedError:
             self._timestamps = False
             return None

@@ -62,7 +62,7 @@ class KernelWorkload:
         self.device: Device = around.pool.open(around.uri, _plan(settings))
         self._clock = around.clock
         self._addresses = settings["descriptors"] == "address"
-        if self._addresses and not self.device.hal.allocator.device_addresses:
+        if self._addresses and not self.device.hal.device_addresses:
             raise UnavailableError(
                 f'{self.device.name} has no device addresses (bufferDeviceAddress); use descriptors "sets" or "push"'
             )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...hal_vulkan import Executable
 from ...runtime.device import Device
 from .clock import RawSample
 from .kernel import kernel_code
@@ -57,7 +56,7 @@ class PipelineWorkload:
         before = self._around.count_preemptions()
         values = {int(name) if name.isdecimal() else name: v for name, v in self._settings["specialization"].items()}
         begin = clock()
-        executable = Executable.from_spirv(hal, self._code, validate=False)
+        executable = hal.create_executable(self._code, validate=False)
         try:
             numbers = {
                 c.constant_id: values[k]

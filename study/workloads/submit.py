@@ -33,7 +33,7 @@ class SubmitWorkload:
             self._signals = [hal.create_semaphore(0, f"signal {i}") for i in range(settings["signals"])]
             # Reached before anybody waits: the host's share, not a wait, is the question.
             self._waits = [hal.create_semaphore(1, f"wait {i}") for i in range(settings["waits"])]
-            pipeline = hal.builtins.empty()
+            pipeline = hal.command_context.builtins.empty()
             for index in range(settings["command_buffers"]):
                 commands = hal.create_command_buffer(name=f"commands {index}").begin()
                 self._commands.append(commands)

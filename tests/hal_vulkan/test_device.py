@@ -225,7 +225,7 @@ def test_close_releases_threads_that_wait(driver: Driver) -> None:
         threads = [threading.Thread(target=wait, args=(s,)) for s in semaphores]
         for thread in threads:
             thread.start()
-        while len(device.waiting) < 8:
+        while len(device.semaphore_context.waiting) < 8:
             time.sleep(0.001)
         start = time.monotonic()
         device.close()

@@ -199,7 +199,7 @@ def test_every_waiter_is_told_however_the_loss_is_found(victim: Device, way: str
     gate, out = device.create_semaphore(), device.create_semaphore()
     device.compute_queue.barrier(waits=((gate, 1),), signals=((out, 1),))
     out.notify(1, told.append)
-    until(lambda: len(device.waiting) == 3 and device.notifier.armed == 13)
+    until(lambda: len(device.semaphore_context.waiting) == 3 and device.notifier.armed == 13)
     start = time.monotonic()
     with failing(device, name, once=True) as calls:
         with pytest.raises(DeviceLostError):
@@ -324,7 +324,7 @@ def test_out_of_memory_is_no_loss(victim: Device) -> None:
     commands.close()
     with failing(device, "vkWaitSemaphores", -1), pytest.raises(ResourceExhaustedError):
         semaphore.wait(2)
-    assert device.lost is None and not device.waiting
+    assert device.lost is None and not device.semaphore_context.waiting
     # A held submission that cannot be submitted later tells those who wait for it.
     gate, out = device.create_semaphore(), device.create_semaphore()
     device.compute_queue.fill(buffer, b"\7", waits=((gate, 1),), signals=((out, 1),))

@@ -24,6 +24,7 @@ from typing import Final
 
 from ....formats.element_type import format_shape
 from ....hal_vulkan import BufferView, Device
+from ....hal_vulkan.instance.logical_device import LogicalDevice
 from ....status import InvalidArgumentError
 from ....vm.execution.bytecode_module import translated_function
 from ....vm.native.module import NativeModule, export
@@ -52,7 +53,7 @@ class CheckState:
 
     def __init__(self, recorder: CheckRecorder) -> None:
         self._recorder = recorder
-        self._lanes: dict[Device, DeviceLane] = {}
+        self._lanes: dict[LogicalDevice, DeviceLane] = {}
 
     # -- scalars -------------------------------------------------------------------------------------
 
@@ -176,7 +177,9 @@ class CheckState:
             return HostView(view, buffer.read(0, view.byte_length))
         lane = self._lanes.get(buffer.device)
         if lane is None:
-            lane = self._lanes[buffer.device] = DeviceLane(buffer.device)
+            device = buffer.device
+            assert isinstance(device, Device)
+            lane = self._lanes[device] = DeviceLane(device)
             # Nothing is allocated through it.
             lane.allocator.close()
         return HostView(view, read_bytes(lane, buffer, 0, view.byte_length))

@@ -211,7 +211,7 @@ class HalAllocator:
         flags = MemoryTypeFlags(memory_type)
         if memory_type & _DEVICE_LOCAL and not self.device.plan.staging:
             flags |= _MAPPED
-        allocation = self.device.allocate(size, flags)
+        allocation = self.device.allocator.allocate(size, flags)
         return HalBuffer(self, allocation, size, flags, BufferUsage(usage), kind=kind)
 
     def adopt(self, buffer: Buffer) -> HalBuffer:
@@ -271,7 +271,7 @@ class HalAllocator:
     def _release(self, buffer: HalBuffer) -> None:
         if not self.device.abandoned:
             buffer._closed = True
-            self.device.retire_allocation(buffer._allocation)
+            self.device.allocator.retire(buffer._allocation)
 
     def trim(self, keep: int = 0) -> None:
         """Frees memory that is kept for next uses, until no more than ``keep`` bytes are left."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ....hal_vulkan import BindingSlot, Buffer, CommandBuffer, CommandBufferState, ComputePipeline, Device
 from ....hal_vulkan.commands.recording import Recording
+from ....hal_vulkan.instance.logical_device import LogicalDevice
 from ....status import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from .buffer import check_buffer, root_of, subspan
 from .executable import HalExecutable
@@ -60,14 +61,16 @@ class HalCommandBuffer(CommandBuffer):
         one_shot: bool = False,
         binding_capacity: int = 0,
         name: str = "commands",
-        peers: Container[Device] = (),
+        peers: Container[LogicalDevice] = (),
         timing: bool = False,
         muted: bool = False,
     ) -> None:
         """Args: ``peers`` are the other devices whose buffers it takes (hal_mirror.py), ``muted`` has it note its dispatches where ``timing``
         would time them; the others are ``CommandBuffer``'s."""
         device.check_usable()
-        super().__init__(device, one_shot=one_shot, binding_capacity=binding_capacity, timing=timing, name=name)
+        super().__init__(
+            device.command_context, one_shot=one_shot, binding_capacity=binding_capacity, timing=timing, name=name
+        )
         self._peers = peers
         self._mirrors: dict[Buffer, Mirror] = {}
         self._uses: dict[int, set[Use]] = {}
@@ -106,7 +109,7 @@ class HalCommandBuffer(CommandBuffer):
             root = root_of(buffer)
             mirror = self._mirrors.get(root)
             if mirror is None:
-                mirror = self._mirrors[root] = Mirror(self.device, root, 0, root.size)
+                mirror = self._mirrors[root] = Mirror(self.context.allocator, root, 0, root.size)
             found = mirror.part(found.offset - root.offset, found.size, written)
         self._static.append(found)
         return found
@@ -247,7 +250,7 @@ class HalCommandBuffer(CommandBuffer):
     def _record_for(self, key: bytes, table: Sequence[Any]) -> Recording:
         recording = self._record(table)
         while len(self._by_range) >= _MOST_RECORDINGS:
-            self.device.release_recording(self._by_range.pop(next(iter(self._by_range))))
+            self.context.release(self._by_range.pop(next(iter(self._by_range))))
         self._by_range[key] = recording
         return recording
 
@@ -340,7 +343,7 @@ class HalCommandBuffer(CommandBuffer):
 
     def _drop(self) -> None:
         for recording in self._by_range.values():
-            self.device.release_recording(recording)
+            self.context.release(recording)
         self._by_range.clear()
         self.drop_timed()
         self._static = []

@@ -160,7 +160,7 @@ class HalExecutable:
 
 def supported_formats(device: Device) -> tuple[str, ...]:
     """Executable formats that the device runs."""
-    return DESCRIPTOR_FORMATS + (ADDRESS_FORMATS if device.allocator.device_addresses else ())
+    return DESCRIPTOR_FORMATS + (ADDRESS_FORMATS if device.device_addresses else ())
 
 
 def create_executable(device: Device, name: str, data: memoryview, constants: bytes) -> HalExecutable:

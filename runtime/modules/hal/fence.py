@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 
 from ....awaiting import await_source
 from ....hal_vulkan import Device, Fence, TimelineSemaphore
+from ....hal_vulkan.sync.context import SemaphoreContext
 from ....notification import Callback, Cancellable, JointNotification, Notification
 from ....status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError
 from .semaphore import HalSemaphore
@@ -37,16 +38,16 @@ class HalFence:
     """A fence of the VM; a wait source (vm/wait/source.py).
 
     Attributes:
-        device: where its semaphore is made, if it ever needs one.
+        context: where its semaphore is made, if it ever needs one.
         bound: its timepoints, or ``None`` while it is unbound. Read it, never write it.
         failure: what it failed with by itself, apart from its semaphores; or ``None``.
     """
 
     quick_query = True  # loops ask once more before they have themselves told (vm/wait/deferred.py)
-    __slots__ = ("__weakref__", "bound", "device", "failure")
+    __slots__ = ("__weakref__", "bound", "context", "failure")
 
     def __init__(self, device: Device) -> None:
-        self.device = device
+        self.context = device.semaphore_context
         self.bound: Points | None = None
         self.failure: PumiceError | None = None
 
@@ -65,7 +66,7 @@ class HalFence:
         points = self.bound
         if points is None:
             # Not under the lock: whoever comes second drops what it made.
-            own = HalSemaphore(self.device, "fence")
+            own = HalSemaphore(self.context, "fence")
             if not self.bind(((own, 1),)):
                 own.close()
             points = self.bound
@@ -167,8 +168,10 @@ class _JoinedFence(HalFence):
 
     __slots__ = ("_parts",)
 
-    def __init__(self, device: Device, parts: Sequence[AnyFence]) -> None:
-        super().__init__(device)
+    def __init__(self, context: SemaphoreContext, parts: Sequence[AnyFence]) -> None:
+        self.context = context
+        self.bound = None
+        self.failure = None
         self._parts = tuple(parts)
 
     def bind(self, points: Points) -> bool:
@@ -267,29 +270,26 @@ def fail(fence: AnyFence | None, error: PumiceError) -> None:
         fence.fail(error)
 
 
-def join(fences: Iterable[AnyFence | None], device: Device | None = None) -> HalFence:
+def join(fences: Iterable[AnyFence | None]) -> HalFence:
     """A fence that is ready when all of ``fences`` are; ``None`` entries are ready.
 
     Args:
         fences: of either kind, bound or not, of any device.
-        device: for a join of nothing but hal_vulkan fences; taken from the fences otherwise.
     """
     parts = [check_fence(fence) for fence in fences if fence is not None]
     if len(parts) == 1 and isinstance(parts[0], HalFence):
         return parts[0]
-    if device is None:
-        owners = [part.device for part in parts if isinstance(part, HalFence)]
-        owners += [s.device for part in parts if isinstance(part, Fence) for s, _ in part.points]
-        if not owners:
-            done = HalFence.__new__(HalFence)
-            done.bound, done.failure = (), None
-            return done
-        device = owners[0]
-    joined = HalFence(device)
+    contexts = [part.context for part in parts if isinstance(part, HalFence)]
+    contexts += [s.context for part in parts if isinstance(part, Fence) for s, _ in part.points]
+    joined = HalFence.__new__(HalFence)
+    joined.bound, joined.failure = (), None
+    if not contexts:
+        return joined
+    joined.context = contexts[0]
     merged: dict[TimelineSemaphore, int] = {}
     for part in parts:
         if isinstance(part, HalFence) and (part.bound is None or isinstance(part, _JoinedFence)):
-            return _JoinedFence(device, parts)
+            return _JoinedFence(joined.context, parts)
         if isinstance(part, HalFence) and joined.failure is None:
             joined.failure = part.failure
         for semaphore, value in (part.bound or ()) if isinstance(part, HalFence) else part.points:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ....hal_vulkan import Buffer, CommandBuffer, Device, MemoryTypeFlags
+from ....hal_vulkan.memory.allocator import Allocator
 from ....status import InternalError, PumiceError
 from .buffer import check_buffer, root_of
 from .fence import AnyFence, HalFence, fail, join, signal
@@ -43,10 +44,10 @@ class Mirror:
 
     __slots__ = ("foreign", "local", "start", "uses")
 
-    def __init__(self, device: Device, foreign: Buffer, start: int, size: int) -> None:
+    def __init__(self, allocator: Allocator, foreign: Buffer, start: int, size: int) -> None:
         self.foreign = foreign
         self.start = start
-        self.local = device.create_buffer(max(size, 1), memory_type=_HOST)
+        self.local = Buffer.create(allocator, max(size, 1), memory_type=_HOST)
         self.uses: set[Use] = set()
 
     def part(self, offset: int, size: int, written: bool) -> Buffer:
@@ -94,7 +95,7 @@ def mirrored_table(
         low, high = spans.get(root, (start, start))
         spans[root] = min(low, start), max(high, start + found.size)
         places.append((root, start, found.size))
-    mirrors = {root: Mirror(device, root, low, high - low) for root, (low, high) in spans.items()}
+    mirrors = {root: Mirror(device.allocator, root, low, high - low) for root, (low, high) in spans.items()}
     replaced: list[tuple[Buffer | None, int, int]] = []
     for entry, place, used in zip(table, places, uses, strict=True):
         if place is None:

@@ -33,6 +33,7 @@ from ....hal_vulkan import (
     MemoryTypeFlags,
     TimelineSemaphore,
 )
+from ....hal_vulkan.instance.logical_device import LogicalDevice
 from ....status import (
     DeadlineExceededError,
     InvalidArgumentError,
@@ -100,7 +101,7 @@ class HalState:
     def __init__(self, devices: tuple[Device, ...], trace: TextIO | None = None) -> None:
         self._devices = devices
         self._trace = trace
-        self._lanes = {device: DeviceLane(device) for device in devices}
+        self._lanes: dict[LogicalDevice, DeviceLane] = {device: DeviceLane(device) for device in devices}
         if len(self._lanes) > 1:
             for lane in self._lanes.values():
                 lane.peers = self._lanes

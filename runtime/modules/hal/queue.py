@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ....hal_vulkan import Buffer, CommandBuffer, Device, Fence, Queue
+from ....hal_vulkan.instance.logical_device import LogicalDevice
 from ....status import FailedPreconditionError, PumiceError
 from .buffer import HalAllocator
 from .command_buffer import HalCommandBuffer
@@ -47,9 +48,9 @@ class DeviceLane:
         self.device = device
         self.queue: Queue | TimedQueue = device.compute_queue
         self.timed: TimedQueue | None = None
-        self.timeline = HalSemaphore(device, "context timeline")
+        self.timeline = HalSemaphore(device.semaphore_context, "context timeline")
         self.allocator = HalAllocator(device, self.timeline)
-        self.peers: Mapping[Device, DeviceLane] = {}
+        self.peers: Mapping[LogicalDevice, DeviceLane] = {}
         self._lock = threading.Lock()
 
     # -- profiles ------------------------------------------------------------------------------------
@@ -63,7 +64,7 @@ class DeviceLane:
         Raises:
             UnimplementedError: the device writes no timestamps.
         """
-        self.device.check_timestamps(self.device.compute_queue.family)
+        self.device.command_context.check_timestamps(self.device.compute_queue.family)
         self.queue = self.timed = TimedQueue(self.device.compute_queue, most_slowdown)
         return self.timed
 
@@ -250,7 +251,7 @@ class DeviceLane:
     def _renew_timeline(self) -> HalSemaphore:
         """A timeline that failed by a race with its user's semaphores is replaced; a lost device raises."""
         self.device.check_usable()
-        self.timeline = self.allocator.timeline = HalSemaphore(self.device, "context timeline")
+        self.timeline = self.allocator.timeline = HalSemaphore(self.device.semaphore_context, "context timeline")
         self.allocator.number = 0
         return self.timeline
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ....hal_vulkan import Device, TimelineSemaphore
+from ....hal_vulkan import TimelineSemaphore
+from ....hal_vulkan.sync.context import SemaphoreContext
 from ....status import CancelledError
 
 __all__ = ["HalSemaphore"]
@@ -13,9 +14,9 @@ class HalSemaphore(TimelineSemaphore):
 
     __slots__ = ()
 
-    def __init__(self, device: Device, name: str) -> None:
-        device.check_usable()
-        super().__init__(device, 0, name)
+    def __init__(self, context: SemaphoreContext, name: str) -> None:
+        context.device.check_usable()
+        super().__init__(context, 0, name)
 
     def close(self) -> None:
         """Destroys the semaphore; what waits for it on the host is dropped, as nobody is left to signal it. Idempotent."""

@@ -19,9 +19,12 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ....hal_vulkan import CommandBuffer, Device, Queue
+from ....hal_vulkan import CommandBuffer, Queue
+from ....hal_vulkan.commands.context import CommandContext
 from ....hal_vulkan.commands.recording import Recording
 from ....hal_vulkan.commands.timestamps import TimestampRecorder
+from ....hal_vulkan.instance.logical_device import LogicalDevice
+from ....hal_vulkan.sync.timeline import wait_timeline
 from ....status import PumiceError
 from .command_buffer import HalCommandBuffer
 from .timed_recordings import TimedRecordings, TimedSubmission
@@ -40,17 +43,18 @@ _COST_MARGIN: Final = 1.5  # a program's caches are colder than those of a loop 
 _now = time.monotonic_ns
 
 
-_costs: Final[weakref.WeakKeyDictionary[Device, float]] = weakref.WeakKeyDictionary()
+_costs: Final[weakref.WeakKeyDictionary[LogicalDevice, float]] = weakref.WeakKeyDictionary()
 
 
-def timestamps_cost_ns(device: Device) -> float:
+def timestamps_cost_ns(queue: Queue) -> float:
     """By how much two timestamps lengthen a dispatch, measured once a device: from below a microsecond to tens of them."""
-    found = _costs.get(device)
+    found = _costs.get(queue.device)
     if found is not None:
         return found
     times: dict[bool, list[int]] = {False: [], True: []}
-    queue, pipeline = device.compute_queue, device.builtins.empty()
-    with CommandBuffer(device, name="cost") as plain, CommandBuffer(device, timing=True, name="cost") as timed:
+    context = queue.command_context
+    pipeline = context.builtins.empty()
+    with CommandBuffer(context, name="cost") as plain, CommandBuffer(context, timing=True, name="cost") as timed:
         for commands in (plain, timed):
             commands.begin()
             for _ in range(_COST_DISPATCHES):
@@ -66,7 +70,7 @@ def timestamps_cost_ns(device: Device) -> float:
                     commands.timings()
                 times[is_timed].append(_now() - begin)
     difference = statistics.median(times[True]) - statistics.median(times[False])
-    found = _costs[device] = max(_COST_MARGIN * difference / _COST_DISPATCHES, 100.0)
+    found = _costs[queue.device] = max(_COST_MARGIN * difference / _COST_DISPATCHES, 100.0)
     return found
 
 
@@ -111,7 +115,7 @@ class _TimedCommands(_Stand):
     def _new_recordings(self) -> TimedRecordings:
         assert self.commands is not None
         self.owner.timed_commands.add(self.commands)
-        return TimedRecordings(self.device, self.commands.locations)
+        return TimedRecordings(self.owner.queue.command_context, self.commands.locations)
 
     def unprepare(self, recording: Recording) -> None:
         """As ``CommandBuffer.unprepare``."""
@@ -140,7 +144,7 @@ class _TimedCommands(_Stand):
         if commands.binding_capacity and not commands.one_shot and self.timed is not None:
             self.timed.give_back(self.key, recording)
         else:
-            self.device.recycle_recording(recording)
+            self.owner.queue.command_context.recycle(recording)
 
 
 class _Mark(_Stand):
@@ -182,8 +186,8 @@ class _Mark(_Stand):
 class _MarkCommands(CommandBuffer):
     """A command buffer that writes two timestamps one after the other."""
 
-    def __init__(self, device: Device) -> None:
-        super().__init__(device, timing=True, name="profile mark")
+    def __init__(self, context: CommandContext) -> None:
+        super().__init__(context, timing=True, name="profile mark")
         self.begin()
         timestamps = self.recorder()
         timestamps.begin("mark", None)
@@ -213,7 +217,7 @@ class TimedQueue:
     """
 
     def __init__(self, queue: Queue, most_slowdown: float | None = None) -> None:
-        self.device: Device = queue.device
+        self.device = queue.device
         self.queue = queue
         self.family = queue.family
         self.submissions: list[TimedSubmission] = []
@@ -226,7 +230,7 @@ class TimedQueue:
         self._counted: list[tuple[str, int, int, TimestampRecorder | None, tuple[Mapping[str, str], ...]]] = []
         self._last = 0  # the number of the submission made last
         self._most_slowdown = most_slowdown
-        self._cost_ns = 0.0 if most_slowdown is None else timestamps_cost_ns(queue.device)
+        self._cost_ns = 0.0 if most_slowdown is None else timestamps_cost_ns(queue)
         self._credit_ns = _CREDIT_NS
         self._next_reading = time.monotonic() + _SECONDS_A_READING
 
@@ -329,7 +333,8 @@ class TimedQueue:
         with self._lock:
             if self._marks:
                 return self._marks.pop()
-        return _MarkCommands(self.device), _MarkCommands(self.device)
+        context = self.queue.command_context
+        return _MarkCommands(context), _MarkCommands(context)
 
     def give_back_marks(self, marks: tuple[_MarkCommands, _MarkCommands]) -> None:
         """Marks that no submission uses any more."""
@@ -347,7 +352,7 @@ class TimedQueue:
         """
         try:
             if self._last and self.device.lost is None and not self.device.is_closed:
-                self.device.wait_native(self.queue.timeline, self._last, timeout, "what was profiled to end")
+                wait_timeline(self.device, self.queue.timeline, self._last, timeout, "what was profiled to end")
                 self.queue.retire()
         except PumiceError as error:
             self.errors.append(error)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ....hal_vulkan import Device
+from ....hal_vulkan.commands.context import CommandContext
 from ....hal_vulkan.commands.recording import Recording
 from ....hal_vulkan.commands.timestamps import TimestampRecorder
 
@@ -55,10 +55,10 @@ class TimedRecordings:
         timestamps: of the recording that was read last.
     """
 
-    __slots__ = ("_device", "_lock", "_rings", "is_dropped", "key", "locations", "timestamps")
+    __slots__ = ("_context", "_lock", "_rings", "is_dropped", "key", "locations", "timestamps")
 
-    def __init__(self, device: Device, locations: tuple[Mapping[str, str], ...]) -> None:
-        self._device = device
+    def __init__(self, context: CommandContext, locations: tuple[Mapping[str, str], ...]) -> None:
+        self._context = context
         self._rings: dict[bytes, list[Recording]] = {}
         self._lock = threading.Lock()
         self.key = b""
@@ -86,7 +86,7 @@ class TimedRecordings:
                     ring = self._rings[key] = []
                 ring.append(recording)
         for one in surplus:
-            self._device.recycle_recording(one)
+            self._context.recycle(one)
 
     def drop(self) -> None:
         """Gives all back; those in use follow when they are not."""
@@ -95,4 +95,4 @@ class TimedRecordings:
             rings, self._rings = self._rings, {}
         for ring in rings.values():
             for recording in ring:
-                self._device.recycle_recording(recording)
+                self._context.recycle(recording)

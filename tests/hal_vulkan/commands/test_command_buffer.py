@@ -749,7 +749,7 @@ def test_native_failures_while_recording(device: Device) -> None:
         ("vkAllocateCommandBuffers", lambda c: c.begin()),
     ):
         # The free list would serve the pool: empty it.
-        kept, device._free_commands = device._free_commands, {}
+        kept, device.command_context._free = device.command_context._free, {}
         commands = device.create_command_buffer()
         real = getattr(device.fn, name)
         setattr(device.fn, name, lambda *_: -2)
@@ -771,10 +771,10 @@ def test_native_failures_while_recording(device: Device) -> None:
             run(device, commands.end())
         commands.close()
         device.retire()
-        for natives in device._free_commands.values():
+        for natives in device.command_context._free.values():
             for native in natives:
                 device.destroy("command pool", native.pool)
-        device._free_commands = kept
+        device.command_context._free = kept
     assert live_objects() == before
     buffer.close()
 

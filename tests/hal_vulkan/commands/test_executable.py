@@ -23,7 +23,6 @@ from pumice.formats.vke1 import (
 )
 from pumice.formats.vke1_writer import build_executable
 from pumice.hal_vulkan.commands.command_buffer import BindingSlot
-from pumice.hal_vulkan.commands.executable import Executable
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
@@ -226,7 +225,7 @@ def test_use_after_close(device: Device) -> None:
 
 
 def test_pipelines_outlive_their_modules(device: Device) -> None:
-    executable = Executable.from_spirv(device, shaders.spirv("mul"))
+    executable = device.create_executable(shaders.spirv("mul"))
     pipeline = executable.pipeline()
     executable.close_modules()
     executable.close_modules()
@@ -321,7 +320,7 @@ def test_compiled_kernels_against_numpy(
     driver: Driver, compiled: dict[str, Compiled], name: str, abi: str, slots: bool
 ) -> None:
     with Device(driver, options=PlanOptions(push_descriptors=False if abi == "sets" else None)) as device:
-        if abi == "bda" and not device.allocator.device_addresses:
+        if abi == "bda" and not device.device_addresses:
             pytest.skip("the device has no buffer device addresses")
         executable = device.create_executable(compiled[name].blobs["bda" if abi == "bda" else "descriptors"])
         assert executable.source is not None and len(executable.source.pipelines) == 1
@@ -353,7 +352,7 @@ def test_compiled_kernels_against_numpy(
 
 @pytest.mark.peer
 def test_the_address_abi_checks_what_it_is_given(device: Device, compiled: dict[str, Compiled]) -> None:
-    if not device.allocator.device_addresses:
+    if not device.device_addresses:
         pytest.skip("the device has no buffer device addresses")
     executable = device.create_executable(compiled["multiply"].blobs["bda"])
     pipeline = executable.pipeline_at(0)
@@ -382,7 +381,7 @@ def test_the_address_abi_checks_what_it_is_given(device: Device, compiled: dict[
 
 @pytest.mark.peer
 def test_the_address_abi_in_many_threads_tables_and_subspans(device: Device, compiled: dict[str, Compiled]) -> None:
-    if not device.allocator.device_addresses:
+    if not device.device_addresses:
         pytest.skip("the device has no buffer device addresses")
     executable = device.create_executable(compiled["multiply"].blobs["bda"])
     pipeline = executable.pipeline_at(0)
@@ -407,7 +406,7 @@ def test_the_address_abi_in_many_threads_tables_and_subspans(device: Device, com
 @pytest.mark.peer
 def test_a_device_without_addresses_says_so(driver: Driver, compiled: dict[str, Compiled]) -> None:
     with Device(driver) as device:
-        device.allocator.device_addresses = False
+        device.device_addresses = False
         before = live_objects()
         with pytest.raises(UnimplementedError, match="bufferDeviceAddress.*descriptor ABI"):
             device.create_executable(compiled["multiply"].blobs["bda"])

@@ -14,6 +14,7 @@ from pumice import shaders
 from pumice.files import cache_directory
 from pumice.hal_vulkan.commands.pipeline import ComputePipeline
 from pumice.hal_vulkan.commands.pipeline_cache import PipelineCache
+from pumice.hal_vulkan.commands.pipeline_context import PipelineContext
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.vulkan.functions import DeviceFunctions
@@ -35,9 +36,9 @@ def driver_that_caches(driver: Driver, own_directory: Path, monkeypatch: pytest.
     Mesa's lavapipe gives out a header and nothing else, so there would never be anything to keep.
     """
     with Device(driver, persistent_cache=False) as device:
-        before = device.pipeline_cache._data()
+        before = device.pipeline_context.cache._data()
         device.create_pipeline(shaders.spirv("mul")).close()
-        if device.pipeline_cache._data() != before:
+        if device.pipeline_context.cache._data() != before:
             return
     header = len(before)
     grown: dict[int, bytes] = {}
@@ -50,11 +51,13 @@ def driver_that_caches(driver: Driver, own_directory: Path, monkeypatch: pytest.
     def data(self: PipelineCache) -> bytes:
         return real_data(self) + grown.get(id(self), b"")
 
-    def init(self: ComputePipeline, device: Device, code: object, *arguments: object, **options: object) -> None:
-        real_init(self, device, code, *arguments, **options)  # type: ignore[arg-type]
+    def init(
+        self: ComputePipeline, context: PipelineContext, code: object, *arguments: object, **options: object
+    ) -> None:
+        real_init(self, context, code, *arguments, **options)  # type: ignore[arg-type]
         entry = hashlib.sha256(repr((self.interface, self.local_size)).encode()).digest()
-        if entry not in grown[id(device.pipeline_cache)]:
-            grown[id(device.pipeline_cache)] += entry
+        if entry not in grown[id(context.cache)]:
+            grown[id(context.cache)] += entry
 
     monkeypatch.setattr(PipelineCache, "_create", create)
     monkeypatch.setattr(PipelineCache, "_data", data)
@@ -66,7 +69,7 @@ def make(driver: Driver, *names: str) -> Path:
     with Device(driver) as device:
         for name in names or ("mul", "examples/saxpy"):
             device.create_pipeline(shaders.spirv(name)).close()
-        path = device.pipeline_cache.path
+        path = device.pipeline_context.cache.path
         assert path is not None
     return path
 
@@ -181,12 +184,12 @@ def test_switched_off(driver: Driver, own_directory: Path, monkeypatch: pytest.M
     assert cache_directory() is None
     with Device(driver) as device:
         device.create_pipeline(shaders.spirv("mul")).close()
-        assert device.pipeline_cache.path is None and not device.pipeline_cache.save()
+        assert device.pipeline_context.cache.path is None and not device.pipeline_context.cache.save()
     assert not own_directory.exists()
     monkeypatch.delenv("PUMICE_CACHE")
     with Device(driver, persistent_cache=False) as device:
         device.create_pipeline(shaders.spirv("mul")).close()
-        assert device.pipeline_cache.path is None
+        assert device.pipeline_context.cache.path is None
     assert not (own_directory / "pipelines").exists()
 
 
@@ -196,7 +199,7 @@ def test_places_that_cannot_be_written(driver: Driver, own_directory: Path, monk
     monkeypatch.setenv("PUMICE_CACHE_DIR", str(own_directory))
     with Device(driver) as device:
         device.create_pipeline(shaders.spirv("mul"), None).close()
-        assert not device.pipeline_cache.save()
+        assert not device.pipeline_context.cache.save()
 
 
 def test_a_disk_that_is_full(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,18 +213,18 @@ def test_a_disk_that_is_full(driver: Driver, monkeypatch: pytest.MonkeyPatch) ->
 
         real = Path.replace
         monkeypatch.setattr(Path, "replace", full)
-        assert not device.pipeline_cache.save()
+        assert not device.pipeline_context.cache.save()
         assert path.read_bytes() == before
         assert [p.name for p in path.parent.iterdir()] == [path.name]
         monkeypatch.setattr(Path, "replace", real)
-        assert device.pipeline_cache.save() and path.read_bytes() != before
+        assert device.pipeline_context.cache.save() and path.read_bytes() != before
 
 
 def test_save_in_between(driver: Driver) -> None:
     with Device(driver) as device:
-        assert not device.pipeline_cache.save()
+        assert not device.pipeline_context.cache.save()
         device.create_pipeline(shaders.spirv("mul")).close()
-        cache = device.pipeline_cache
+        cache = device.pipeline_context.cache
         assert cache.save() and cache.path is not None and cache.path.exists()
         assert not cache.save()
 

@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice import shaders
-from pumice.hal_vulkan.commands import timestamps
 from pumice.hal_vulkan.commands.command_buffer import BindingSlot
 from pumice.hal_vulkan.commands.pipeline import ComputePipeline
-from pumice.hal_vulkan.commands.timestamps import ClockCalibration, elapsed_ticks, signed_ticks
+from pumice.hal_vulkan.commands.timestamps import elapsed_ticks, signed_ticks
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.memory.buffer import Buffer
 from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
+from pumice.hal_vulkan.submit import calibration
+from pumice.hal_vulkan.submit.calibration import ClockCalibration
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import ClosedError, FailedPreconditionError, InvalidArgumentError, UnimplementedError
 
@@ -380,10 +381,10 @@ def test_timing_is_one_of_three(device: Device) -> None:
 def test_other_host_clocks_are_put_on_the_monotonic_one(monkeypatch: pytest.MonkeyPatch, domain: str) -> None:
     """A driver that reads another clock, which is a second ahead here: the reading is moved, and is as much less sure."""
     ahead = 1_000_000_000
-    monkeypatch.setitem(timestamps._OTHER_CLOCKS, domain, lambda: time.monotonic_ns() + ahead)
+    monkeypatch.setitem(calibration._OTHER_CLOCKS, domain, lambda: time.monotonic_ns() + ahead)
     reading = ClockCalibration(7, time.monotonic_ns() + ahead, 5, 1.0, 64, domain, True)
-    monkeypatch.setattr(timestamps, "calibrate", lambda device, *, samples: reading)
-    found = timestamps.calibrate_monotonic(None)  # type: ignore[arg-type]  # no device is asked
+    monkeypatch.setattr(calibration, "calibrate", lambda device, *, samples: reading)
+    found = calibration.calibrate_monotonic(None)  # type: ignore[arg-type]  # no device is asked
     assert found.host_clock == "clock_monotonic"
     assert found.device_ticks == 7
     assert found.max_deviation_ns >= 5

@@ -63,7 +63,9 @@ def test_the_type_chosen_is_the_best_ranked(device: Device, flags: MemoryTypeFla
     with device.create_buffer(100, memory_type=flags) as buffer:
         (block,) = device.allocator.statistics().blocks
         profile = device.profile
-        best = rank_memory_types(profile.memory_types, profile.memory_heaps, device.allocator._type_bits, flags)[0]
+        best = rank_memory_types(
+            profile.memory_types, profile.memory_heaps, device.allocator._factory.type_bits, flags
+        )[0]
         assert block.memory_type_index == best
         properties = profile.memory_types[best].property_flags
         if flags & (MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.HOST_COHERENT):

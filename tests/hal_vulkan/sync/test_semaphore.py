@@ -191,7 +191,7 @@ def test_a_wait_is_interrupted_and_leaves_everything_usable(device: Device) -> N
         with pytest.raises(KeyboardInterrupt):
             semaphore.wait(1, 5)
         timer.join()
-        assert not device.waiting
+        assert not device.semaphore_context.waiting
         semaphore.signal(1)
         semaphore.wait(1)
 
@@ -200,7 +200,7 @@ def test_signals_wake_every_waiter_at_its_payload(device: Device) -> None:
     with device.create_semaphore() as semaphore:
         count = waiters(device, 4)
         blocked = [Blocked(lambda value=value: semaphore.wait(value, 10)) for value in (3, 2, 2, 1)[:count]]
-        until(lambda: len(device.waiting) == count)
+        until(lambda: len(device.semaphore_context.waiting) == count)
         semaphore.signal(2)
         for each in blocked[1:]:
             each.join()
@@ -244,7 +244,7 @@ def test_waiters_in_other_threads_see_a_failure_promptly(device: Device) -> None
     blocked = [Blocked(lambda s=s, v=v: s.wait(v)) for s, v in zip(semaphores[:8], [1, 1 << 40] * 4, strict=True)]
     blocked += [Blocked(lambda s=s: wait_any([(s, 5), (s, 9)])) for s in semaphores[8:12]]
     blocked += [Blocked(lambda s=s: wait_all([(s, 5), (s, 9)], 60)) for s in semaphores[12:]]
-    until(lambda: len(device.waiting) == 12 and device.notifier.armed == 8)
+    until(lambda: len(device.semaphore_context.waiting) == 12 and device.notifier.armed == 8)
     start = time.monotonic()
     for semaphore in semaphores:
         semaphore.fail(DataLossError(semaphore.name))
@@ -259,7 +259,7 @@ def test_waiters_for_pending_work_see_a_failure(device: Device) -> None:
     semaphore = device.create_semaphore()
     semaphore.scheduled = 5
     blocked = Blocked(lambda: semaphore.wait(5))
-    until(lambda: bool(device.waiting))
+    until(lambda: bool(device.semaphore_context.waiting))
     semaphore.fail(DataLossError("x"))
     blocked.join(2)
     assert isinstance(blocked.error, DataLossError)
@@ -421,7 +421,7 @@ def test_close_releases_threads_that_wait(device: Device) -> None:
         blocked = [Blocked(lambda s=semaphore, v=v: s.wait(v)) for v in (1, 2, 1 << 60)[:count]]
         told: list[PumiceError | None] = []
         semaphore.notify(7, told.append)
-        until(lambda count=count: len(device.waiting) == count)
+        until(lambda count=count: len(device.semaphore_context.waiting) == count)
         start = time.monotonic()
         semaphore.close()
         for each in blocked:

@@ -14,7 +14,7 @@ import pytest
 from support.sessions import function, module
 
 import pumice
-from pumice.hal_vulkan.commands.timestamps import ClockCalibration
+from pumice.hal_vulkan.submit.calibration import ClockCalibration
 from pumice.runtime.profiling.clock import ClockRelation
 from pumice.runtime.profiling.entry import ProfiledCall, ProfiledDispatch
 from pumice.runtime.profiling.profile import Profile

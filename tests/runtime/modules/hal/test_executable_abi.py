@@ -148,7 +148,7 @@ def test_a_table_of_addresses_in_set_3(state: HalState, memory: int, slots: bool
 
 def test_addresses_need_a_device_that_has_them(driver: Driver) -> None:
     with Device(driver) as device:
-        device.allocator.device_addresses = False
+        device.device_addresses = False
         state = HalState((device,))
         with pytest.raises(NotFoundError, match="does not run executables of format 'vulkan-spirv-fb-ptr'"):
             create(state, POINTERS, 3, 4, name="vulkan-spirv-fb-ptr", defines={"SET": 3})

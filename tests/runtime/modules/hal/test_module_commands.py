@@ -453,7 +453,7 @@ def test_abandoned_recordings_go(state: HalState, device: Device) -> None:
         gc.collect()
         device.retire()
     assert live_objects().get("command pool", 0) <= before + 1
-    assert not device.recording
+    assert not device.command_context.recording
 
 
 @pytest.mark.vulkan

@@ -1,29 +1,26 @@
 """What a fork leaves of Vulkan in the child: nothing that may be used.
 
-A forked child has the parent's handles but none of its threads: a call on them waits for ever or corrupts the driver.
-So in the child every device of the parent refuses work with an error that says so, waits fail at once, closing lets go
-without a native call, and a new driver and devices can be opened.
+A forked child has the parent's handles but none of its threads: a call on them blocks forever or corrupts the driver.
+In the child every device of the parent therefore refuses work with an error that says so, waits fail at once, closing
+makes no native call, and a new driver and devices can be opened.
 """
 
 from __future__ import annotations
 
 import os
 import weakref
-from typing import TYPE_CHECKING
 
 from ...status import FailedPreconditionError
-from ..instance.driver import reset_after_fork as reset_drivers
-from .live_objects import reset_after_fork as reset_counts
-
-if TYPE_CHECKING:
-    from ..device import Device
+from ..vulkan.live_objects import reset_after_fork as reset_counts
+from .driver import reset_after_fork as reset_drivers
+from .logical_device import LogicalDevice
 
 __all__ = ["watch"]
 
-_devices: weakref.WeakSet[Device] = weakref.WeakSet()
+_devices: weakref.WeakSet[LogicalDevice] = weakref.WeakSet()
 
 
-def watch(device: Device) -> None:
+def watch(device: LogicalDevice) -> None:
     """Has a device abandoned in children forked from now on."""
     _devices.add(device)
 

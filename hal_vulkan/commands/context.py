@@ -1,0 +1,119 @@
+"""What the command buffers of one device share: pools of native objects, barriers and the built-in kernels.
+
+Thread rule: it may be used from any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from typing import Protocol
+
+from ...status import UnimplementedError
+from ..instance.logical_device import LogicalDevice
+from ..memory.allocator import Allocator
+from ..vulkan.functions import ffi, new
+from .builtins import Builtins
+from .pipeline_context import PipelineContext
+from .recording import Barriers, NativeCommands, Recording
+from .timestamps import QueryPools
+
+__all__ = ["CommandContext"]
+
+
+class _Recorder(Protocol):
+    """A command buffer that is being recorded."""
+
+    def device_closed(self) -> None:
+        """Refuses further commands: the native ones are gone."""
+        ...
+
+
+class CommandContext:
+    """The shared state of a device's command buffers.
+
+    Attributes:
+        device, allocator: the device and its memory.
+        builtins: the HAL's own kernels.
+        query_pools: recycled query pools.
+        recording: command buffers being recorded, by id; weakly, as one that nobody holds is not recorded any further.
+        begin_once, begin_again: the VkCommandBufferBeginInfo of one-shot and of reusable commands.
+    """
+
+    def __init__(self, device: LogicalDevice, allocator: Allocator, pipelines: PipelineContext) -> None:
+        self.device = device
+        self.allocator = allocator
+        self.builtins = Builtins(pipelines)
+        self.query_pools = QueryPools(device)
+        self.recording: dict[int, weakref.ref[_Recorder]] = {}
+        self.begin_once = new("VkCommandBufferBeginInfo", flags=0x1)  # ONE_TIME_SUBMIT
+        self.begin_again = new("VkCommandBufferBeginInfo", flags=0x4)  # SIMULTANEOUS_USE
+        self._barriers: dict[int, Barriers] = {}
+        self._free: dict[int, list[NativeCommands]] = {}
+
+    def barriers(self, family: int) -> Barriers:
+        """The barriers of a queue family."""
+        found = self._barriers.get(family)
+        if found is None:
+            found = self._barriers[family] = Barriers(self.device, family)
+        return found
+
+    def check_timestamps(self, family: int) -> None:
+        """Raises if queues of the family write no timestamps."""
+        profile = self.device.profile
+        if not profile.queue_families[family].timestamp_valid_bits:
+            raise UnimplementedError(f"{profile.name} writes no timestamps on queue family {family}")
+
+    def take(self, family: int) -> NativeCommands:
+        """A command pool with its command buffer, reset."""
+        try:
+            return self._free[family].pop()
+        except (KeyError, IndexError):
+            pass
+        device = self.device
+        pool = ffi.new("VkCommandPool *")
+        info = new("VkCommandPoolCreateInfo", flags=0x3, queueFamilyIndex=family)  # TRANSIENT, RESET_COMMAND_BUFFER
+        device.check(device.fn.vkCreateCommandPool(device.handle, info, ffi.NULL, pool), "creating a command pool")
+        device.own("command pool", pool[0])
+        handle = ffi.new("VkCommandBuffer *")
+        allocate = new("VkCommandBufferAllocateInfo", commandPool=pool[0], commandBufferCount=1)
+        result = device.fn.vkAllocateCommandBuffers(device.handle, allocate, handle)
+        if result:
+            device.destroy("command pool", pool[0])
+            device.check(result, "allocating a command buffer")
+        return NativeCommands(pool[0], handle[0], family)
+
+    def give_back(self, native: NativeCommands) -> None:
+        """Resets native commands that no queue runs any more and keeps them for the next recording."""
+        device = self.device
+        if device._closed:
+            return
+        if device.fn.vkResetCommandPool(device.handle, native.pool, 0):
+            device.destroy("command pool", native.pool)
+            return
+        self._free.setdefault(native.family, []).append(native)
+
+    def recycle(self, recording: Recording) -> None:
+        """Gives back a recording that no queue runs any more."""
+        if recording.take():
+            recording.clear()
+            self.give_back(recording.native)
+
+    def release(self, recording: Recording) -> None:
+        """``recycle`` once nothing submitted uses it."""
+        self.device.defer(lambda: self.recycle(recording))
+
+    def trim(self) -> None:
+        """Destroys the free command pools."""
+        for free in list(self._free.values()):
+            with contextlib.suppress(IndexError):  # until it is empty
+                while True:
+                    self.device.destroy("command pool", free.pop().pool)
+
+    def stop_recording(self) -> None:
+        """The device is being closed: what is being recorded takes no more commands."""
+        for reference in list(self.recording.values()):
+            commands = reference()
+            if commands is not None:
+                commands.device_closed()
+        self.recording.clear()

@@ -1,0 +1,395 @@
+"""The VkDevice: what everything that is made from a device knows of it.
+
+It has the handle and the functions, the plan and the limits, refuses work once the device is closed or lost, destroys
+native objects, and keeps what is closed until the queues are past it. ``Device`` (device.py) is a logical device with
+memory, semaphores, command buffers and queues; files below it import this one.
+
+Thread rule: every method may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, Protocol
+
+from ...status import ClosedError, DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
+from ..vulkan import live_objects
+from ..vulkan.functions import (
+    VK_ERROR_DEVICE_LOST,
+    CData,
+    DeviceFunctions,
+    _pending_validation,
+    chain,
+    check,
+    enum_value,
+    error_from_result,
+    ffi,
+    handle_value,
+    new,
+    raise_pending_validation,
+    string_array,
+)
+from .driver import Driver, shared_driver
+from .physical_device import feature_structures
+from .plan import DevicePlan, PlanOptions, plan_device
+from .profile import DeviceProfile
+
+__all__ = ["Closable", "DeviceQueue", "LogicalDevice", "Trimmable"]
+
+_DESTROY: Final = {
+    "semaphore": "vkDestroySemaphore",
+    "shader module": "vkDestroyShaderModule",
+    "pipeline": "vkDestroyPipeline",
+    "pipeline layout": "vkDestroyPipelineLayout",
+    "query pool": "vkDestroyQueryPool",
+    "command pool": "vkDestroyCommandPool",
+    "descriptor update template": "vkDestroyDescriptorUpdateTemplate",
+}
+
+
+class Closable(Protocol):
+    """Something that owns native objects."""
+
+    def close(self) -> None:
+        """Gives them back."""
+        ...
+
+
+class Trimmable(Protocol):
+    """Something that keeps memory it does not use."""
+
+    def trim(self) -> None:
+        """Gives it back."""
+        ...
+
+
+class DeviceQueue(Protocol):
+    """What the rooms below ``submit`` know of a queue.
+
+    Attributes:
+        timeline: its VkSemaphore, which counts retired submissions.
+        completed: the count, as last read.
+    """
+
+    timeline: CData
+    completed: int
+
+    @property
+    def in_flight(self) -> tuple[str, ...]:
+        """Names of the command buffers submitted and not yet retired."""
+        ...
+
+    @property
+    def is_preparing(self) -> bool:
+        """Whether a submission is being made, which may use what is open now."""
+        ...
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything submitted has retired."""
+        ...
+
+    def next_completion(self) -> int | None:
+        """The payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
+        ...
+
+    def pending_signals(self, semaphore: object) -> list[int]:
+        """Payloads of a semaphore that submitted work is still to signal."""
+        ...
+
+    def retire(self) -> None:
+        """Lets go of what finished submissions used."""
+        ...
+
+    def defer(self, action: Callable[[], None]) -> None:
+        """Runs ``action`` when everything submitted now has retired."""
+        ...
+
+    def after_next(self, action: Callable[[], None]) -> None:
+        """Runs ``action`` when a submission later than all of now has retired."""
+        ...
+
+    def wait_idle(self, timeout: float | None = None) -> None:
+        """Blocks until everything submitted has retired."""
+        ...
+
+
+class LogicalDevice:
+    """A VkDevice.
+
+    Attributes:
+        driver: the driver it was made from.
+        profile: what the physical device is and can do.
+        plan: which queues, features and extensions of it are in use, and why.
+        uri: how to ask for this very device again.
+        handle, fn: the VkDevice and its functions.
+        bind_limits: alignment (as a mask) and size that any binding takes.
+        device_addresses: whether buffers have GPU addresses.
+        groups_max: workgroups of one dispatch (x, y, z).
+        queues: all queues.
+        lost: the error of a lost device, or ``None``.
+        on_lost: told the error once, when the device is lost.
+        abandoned: whether this is a forked child, where the device may not be touched.
+        close_epoch: goes up with everything that is closed: caches that name buffers look again when it has changed.
+        caches: what keeps memory for its next use, and is asked for it when there is none left.
+        dropped: objects that were garbage-collected without a close. Finalisers only put them here.
+    """
+
+    queues: Sequence[DeviceQueue]
+
+    def __init__(self, driver: Driver | None, index: int | str | None, options: PlanOptions | None) -> None:
+        """Makes a VkDevice; see ``Device`` for the arguments and errors."""
+        self.driver = shared_driver() if driver is None else driver
+        if not isinstance(index, int):
+            index = self.driver.select(index)
+        if not 0 <= index < len(self.driver.profiles):
+            raise InvalidArgumentError(f"device index {index} is outside 0..{len(self.driver.profiles) - 1}")
+        self.profile: DeviceProfile = self.driver.profiles[index]
+        problems = self.profile.problems()
+        if problems:
+            raise UnavailableError(f"{self.profile.name} cannot be used: {'; '.join(problems)}")
+        self.index = index
+        self.uri = f"vulkan://GPU-{self.profile.device_uuid}"
+        self.plan: DevicePlan = plan_device(self.profile, _with_environment(options or PlanOptions()))
+        self.device_addresses = "bufferDeviceAddress" in self.plan.features
+        self.validation = self.driver.validation
+        self.debug_utils = self.driver.debug_utils
+        self.physical_device: CData = self.driver.physical_devices[index]
+        self.queues = ()
+        self.lost: PumiceError | None = None
+        self.on_lost: Callable[[PumiceError], None] | None = None
+        self.abandoned = False
+        self.close_epoch = 0
+        self.caches: weakref.WeakSet[Trimmable] = weakref.WeakSet()
+        self.dropped: deque[Closable] = deque()
+        limits = self.profile.limits
+        self.bind_limits = (
+            max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment) - 1,
+            min(limits.max_storage_buffer_range, limits.max_uniform_buffer_range),
+        )
+        x, y, z = limits.max_compute_work_group_count
+        self.groups_max = (x, y, z)
+        self.schedule_lock = threading.RLock()
+        self._lock = threading.RLock()
+        self._closed = False
+        self._owned: dict[tuple[str, int], CData] = {}
+        self._held: OrderedDict[int, None] = OrderedDict()
+        self._last_held = 0
+        self._parked: deque[tuple[int, Callable[[], None]]] = deque()
+        self.driver.retain()
+        try:
+            self.handle: CData = self._create()
+        except BaseException:
+            self.driver.release()
+            raise
+        self.fn = DeviceFunctions(self.driver.functions, self.handle)
+
+    def _create(self) -> CData:
+        plan = self.plan
+        families = {plan.compute_family: plan.compute_queue_count}
+        if plan.transfer_family is not None:
+            families[plan.transfer_family] = plan.transfer_queue_count
+        infos = [
+            new(
+                "VkDeviceQueueCreateInfo",
+                queueFamilyIndex=family,
+                queueCount=count,
+                pQueuePriorities=ffi.new("float[]", [1.0] * count),
+            )
+            for family, count in families.items()
+        ]
+        names = string_array(plan.extensions)
+        features = feature_structures(
+            plan.features, minor=self.profile.api_version[1], extensions=frozenset(plan.extensions)
+        )
+        info = new(
+            "VkDeviceCreateInfo",
+            queueCreateInfoCount=len(infos),
+            pQueueCreateInfos=infos,
+            enabledExtensionCount=len(names),
+            ppEnabledExtensionNames=names or None,
+        )
+        handle = ffi.new("VkDevice *")
+        check(
+            self.driver.functions.vkCreateDevice(self.physical_device, chain(info, features), ffi.NULL, handle),
+            f"creating a device on {self.profile.name}",
+        )
+        live_objects.created("device")
+        return handle[0]
+
+    # -- errors --------------------------------------------------------------------------------------
+
+    def check(self, result: int, what: str) -> None:
+        """``functions.check`` that also makes device loss sticky."""
+        if _pending_validation:
+            raise_pending_validation()
+        if result == VK_ERROR_DEVICE_LOST:
+            raise self.lose(error_from_result(result, what))
+        if result < 0:
+            raise error_from_result(result, what)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
+
+    def check_usable(self) -> None:
+        """Raises if the device was closed or lost."""
+        if self._closed:
+            raise ClosedError(f"this device ({self.profile.name}) was closed")
+        if self.lost is not None:
+            raise self.lost.again()
+
+    def check_open(self) -> None:
+        """``check_usable`` that costs little while the device is usable."""
+        if self.lost is not None or self._closed:
+            self.check_usable()
+
+    def lose(self, cause: PumiceError) -> PumiceError:
+        """Marks the device as lost, tells every waiter, and returns the sticky error."""
+        with self._lock:
+            if self.lost is not None:
+                return self.lost
+            flying = [name for queue in self.queues for name in queue.in_flight]
+            shown = ", ".join(flying[:8]) + (f" and {len(flying) - 8} more" if len(flying) > 8 else "")
+            lost = self.lost = DeviceLostError(
+                f"{self.profile.name} was lost ({cause.message}). In flight: {shown or 'nothing'}. Close the device "
+                "and open it again; a kernel that runs too long for the driver's watchdog or reads outside its "
+                "buffers is the usual cause",
+                vk_result=cause.vk_result,
+            )
+        if self.on_lost is not None:
+            self.on_lost(lost)
+        return lost
+
+    # -- native objects ------------------------------------------------------------------------------
+
+    def own(self, kind: str, handle: CData) -> None:
+        """Notes a native object for ``close`` to destroy, and counts it."""
+        live_objects.created(kind)
+        self._owned[kind, handle_value(handle)] = handle
+
+    def destroy(self, kind: str, handle: CData) -> None:
+        """Destroys a native object made by this device, unless ``close`` has done so."""
+        if self._owned.pop((kind, handle_value(handle)), None) is not None:
+            getattr(self.fn, _DESTROY[kind])(self.handle, handle, ffi.NULL)
+            live_objects.destroyed(kind)
+
+    def set_name(self, object_type: str, handle: CData, name: str) -> None:
+        """Names a native object for validation messages and tools; does nothing without VK_EXT_debug_utils."""
+        if self.debug_utils and handle != ffi.NULL:
+            info = new(
+                "VkDebugUtilsObjectNameInfoEXT",
+                objectType=enum_value("VkObjectType", object_type),
+                objectHandle=handle_value(handle),
+                pObjectName=name,
+            )
+            self.fn.vkSetDebugUtilsObjectNameEXT(self.handle, info)
+
+    def destroy_native(self) -> None:
+        """Destroys what is left of the objects noted by ``own``, and the VkDevice."""
+        for (kind, _), handle in list(self._owned.items()):
+            self.destroy(kind, handle)
+        self.fn.vkDestroyDevice(self.handle, ffi.NULL)
+        live_objects.destroyed("device")
+        self.driver.release()
+
+    # -- retirement ----------------------------------------------------------------------------------
+
+    def defer(self, action: Callable[[], None]) -> None:
+        """Runs ``action`` once everything submitted or held back now has retired; at once when nothing is."""
+        if self.abandoned:
+            return
+        with self.schedule_lock:
+            if self._held:
+                self._parked.append((self._last_held, action))
+                return
+        self._defer_submitted(action)
+
+    def _defer_submitted(self, action: Callable[[], None]) -> None:
+        busy = [queue for queue in self.queues if queue.is_preparing or not queue.is_idle]
+        if not busy:
+            action()
+            return
+        left = len(busy)
+        lock = threading.Lock()
+
+        def one() -> None:
+            nonlocal left
+            with lock:
+                left -= 1
+                last = left == 0
+            if last:
+                action()
+
+        for queue in busy:
+            queue.defer(one)
+
+    @property
+    def held(self) -> int:
+        """Submissions held back on the host."""
+        return len(self._held)
+
+    def register_held(self) -> int:
+        """A submission is to be held back: what is closed from now on is kept for it. For ``HeldSubmission``."""
+        with self.schedule_lock:
+            self._last_held += 1
+            self._held[self._last_held] = None
+            return self._last_held
+
+    def released_held(self, serial: int) -> None:
+        """A held submission was submitted or dropped. For ``HeldSubmission``."""
+        ready: list[Callable[[], None]] = []
+        with self.schedule_lock:
+            del self._held[serial]
+            # What was closed before the oldest one still held was registered is none of its business.
+            oldest = next(iter(self._held), None)
+            while self._parked and (oldest is None or self._parked[0][0] < oldest):
+                ready.append(self._parked.popleft()[1])
+        for action in ready:
+            self._defer_submitted(action)
+
+    def close_dropped(self) -> None:
+        """Closes what was garbage-collected without a close. Call it with no lock held."""
+        while self.dropped:
+            with contextlib.suppress(IndexError):  # another thread took the last
+                self.dropped.popleft().close()
+
+    def retire(self) -> None:
+        """Lets go of what finished work used."""
+        self.close_dropped()
+        for queue in self.queues:
+            queue.retire()
+
+    def reclaim(self) -> None:
+        """Empties caches and waits for the queues: what was closed while in use is given back at retirement."""
+        for cache in list(self.caches):
+            cache.trim()
+        for queue in self.queues:
+            queue.wait_idle()
+
+    # -- end -----------------------------------------------------------------------------------------
+
+    def abandon(self, error: PumiceError) -> None:
+        """In a forked child: refuses every use from now on, without a native call. For ``fork.py``."""
+        self.abandoned = True
+        self.lost = error
+        self._lock = threading.RLock()
+        self.schedule_lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        state = "closed " if self._closed else "lost " if self.lost is not None else ""
+        return f"<{state}Device {self.index}: {self.profile.name} ({self.profile.device_type.name.lower()})>"
+
+
+def _with_environment(options: PlanOptions) -> PlanOptions:
+    """``PUMICE_STAGING=1`` takes the discrete GPU's path (staging copies) on any device."""
+    if options.staging is None and os.environ.get("PUMICE_STAGING"):
+        return replace(options, staging=os.environ["PUMICE_STAGING"] != "0")
+    return options

@@ -1,0 +1,215 @@
+"""Blocks: one VkDeviceMemory each, with **one VkBuffer over all of it** that carries every usage compute needs.
+
+A block is mapped once for good where the host can see it. A ``Buffer`` is then an offset and a size in a block: making
+one costs no native call. ``docs/design/hal.md`` argues the choice.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import Final
+
+from ...status import PumiceError, ResourceExhaustedError
+from ..instance.logical_device import LogicalDevice
+from ..vulkan.functions import WHOLE_SIZE, CData, chain, ffi, handle_value, new
+from ..vulkan.live_objects import created, destroyed
+from .suballocator import Suballocator
+
+__all__ = ["Block", "BlockFactory"]
+
+_TRANSFER_SRC: Final = 0x1
+_TRANSFER_DST: Final = 0x2
+_UNIFORM: Final = 0x10
+_STORAGE: Final = 0x20
+_INDIRECT: Final = 0x100
+_DEVICE_ADDRESS: Final = 0x20000
+
+_PROPERTY_HOST_VISIBLE: Final = 0x2
+_PROPERTY_HOST_COHERENT: Final = 0x4
+_HANDLE_HOST_ALLOCATION: Final = 0x80
+_ALLOCATE_DEVICE_ADDRESS: Final = 0x2
+_SHARING_CONCURRENT: Final = 1
+_FEATURE_DEDICATED_ONLY: Final = 0x1
+_FEATURE_IMPORTABLE: Final = 0x4
+
+
+class Block:
+    """One VkDeviceMemory with one VkBuffer over it."""
+
+    __slots__ = (
+        "address",
+        "buffer",
+        "coherent",
+        "device_address",
+        "handle_value",
+        "kind",
+        "mapped",
+        "memory",
+        "owner",
+        "serial",
+        "size",
+        "suballocator",
+        "type_index",
+    )
+
+    def __init__(self, kind: str, size: int, type_index: int, serial: int) -> None:
+        self.kind = kind  # "shared", "dedicated" or "imported"
+        self.size = size
+        self.type_index = type_index
+        self.serial = serial
+        self.buffer: CData = ffi.NULL
+        self.handle_value = 0
+        self.memory: CData = ffi.NULL
+        self.mapped: CData | None = None  # char *, or None where the host cannot see it
+        self.address = 0  # of mapped
+        self.coherent = True
+        self.device_address = 0
+        self.suballocator = Suballocator(size)
+        self.owner: object = None  # what keeps imported host memory alive
+
+
+class BlockFactory:
+    """Makes and destroys blocks. Caller must have exclusive access.
+
+    Attributes:
+        type_bits: memory types that a block can live in.
+    """
+
+    def __init__(self, device: LogicalDevice) -> None:
+        self._device = device
+        self._serial = 0
+        usage = _TRANSFER_SRC | _TRANSFER_DST | _UNIFORM | _STORAGE | _INDIRECT
+        self._device_addresses = device.device_addresses
+        if self._device_addresses:
+            usage |= _DEVICE_ADDRESS
+        self._usage = usage
+        plan = device.plan
+        # Both families may use every buffer, without ownership transfers: buffers, unlike images, lose nothing by it.
+        self._sharing: dict[str, object] = {}
+        if plan.transfer_family is not None:
+            self._sharing = {
+                "sharingMode": _SHARING_CONCURRENT,
+                "queueFamilyIndexCount": 2,
+                "pQueueFamilyIndices": [plan.compute_family, plan.transfer_family],
+            }
+        self.type_bits = self._probe_type_bits()
+        self._import_bits = self._probe_import_bits()
+
+    def make(self, kind: str, size: int, type_index: int) -> Block:
+        """A block of new memory: ``"shared"`` or ``"dedicated"``.
+
+        Raises:
+            ResourceExhaustedError: the heap has no room.
+        """
+        block = self._new(kind, size, type_index)
+        self._bind(block)
+        return block
+
+    def import_host(self, start: int, size: int, owner: object) -> Block | None:
+        """A block over whole pages of host memory in place, or ``None`` where the device does not allow it."""
+        device = self._device
+        if not self._import_bits:
+            return None
+        pointer = ffi.cast("void *", start)
+        properties = new("VkMemoryHostPointerPropertiesEXT")
+        query = device.fn.vkGetMemoryHostPointerPropertiesEXT
+        if query(device.handle, _HANDLE_HOST_ALLOCATION, pointer, properties):
+            return None
+        candidates = [
+            index
+            for index, kind in enumerate(device.profile.memory_types)
+            if properties.memoryTypeBits & self._import_bits & 1 << index
+            and kind.property_flags & _PROPERTY_HOST_COHERENT
+        ]
+        if not candidates:
+            return None
+        block = self._new("imported", size, candidates[0])
+        external = new("VkExternalMemoryBufferCreateInfo", handleTypes=_HANDLE_HOST_ALLOCATION)
+        imported = new("VkImportMemoryHostPointerInfoEXT", handleType=_HANDLE_HOST_ALLOCATION, pHostPointer=pointer)
+        try:
+            self._bind(block, buffer_next=external, memory_next=imported)
+        except PumiceError:
+            return None
+        block.mapped = ffi.cast("char *", start)
+        block.address = start
+        block.owner = owner
+        return block
+
+    def destroy(self, block: Block) -> None:
+        """Frees the memory; nothing may use it any more."""
+        device, fn = self._device, self._device.fn
+        fn.vkDestroyBuffer(device.handle, block.buffer, ffi.NULL)
+        fn.vkFreeMemory(device.handle, block.memory, ffi.NULL)  # unmaps
+        block.owner = None
+        destroyed("memory block")
+
+    def _new(self, kind: str, size: int, type_index: int) -> Block:
+        self._serial += 1
+        return Block(kind, size, type_index, self._serial)
+
+    def _bind(self, block: Block, *, buffer_next: CData | None = None, memory_next: CData | None = None) -> None:
+        """Makes the native objects of a block; on failure destroys those made and raises."""
+        device, fn = self._device, self._device.fn
+        what = f"allocating {block.size:,} bytes of memory type {block.type_index} ({block.kind})"
+        buffer = ffi.new("VkBuffer *")
+        memory = ffi.new("VkDeviceMemory *")
+        try:
+            info = new("VkBufferCreateInfo", size=block.size, usage=self._usage, **self._sharing)
+            device.check(fn.vkCreateBuffer(device.handle, chain(info, buffer_next), ffi.NULL, buffer), what)
+            block.buffer = buffer[0]
+            block.handle_value = handle_value(block.buffer)
+            requirements = ffi.new("VkMemoryRequirements *")
+            fn.vkGetBufferMemoryRequirements(device.handle, block.buffer, requirements)
+            imported = block.kind == "imported"
+            if imported and requirements.size > block.size:
+                raise ResourceExhaustedError(f"{what}: the import would need {requirements.size:,} bytes")
+            flags = new("VkMemoryAllocateFlagsInfo", flags=_ALLOCATE_DEVICE_ADDRESS) if self._device_addresses else None
+            only = new("VkMemoryDedicatedAllocateInfo", buffer=block.buffer) if block.kind == "dedicated" else None
+            size = block.size if imported else max(requirements.size, block.size)
+            allocate = new("VkMemoryAllocateInfo", allocationSize=size, memoryTypeIndex=block.type_index)
+            allocate = chain(allocate, flags, only, memory_next)
+            device.check(fn.vkAllocateMemory(device.handle, allocate, ffi.NULL, memory), what)
+            block.memory = memory[0]
+            device.check(fn.vkBindBufferMemory(device.handle, block.buffer, block.memory, 0), what)
+            properties = device.profile.memory_types[block.type_index].property_flags
+            block.coherent = bool(properties & _PROPERTY_HOST_COHERENT)
+            if not imported and properties & _PROPERTY_HOST_VISIBLE:
+                pointer = ffi.new("void **")
+                device.check(fn.vkMapMemory(device.handle, block.memory, 0, WHOLE_SIZE, 0, pointer), what)
+                block.mapped = ffi.cast("char *", pointer[0])
+                block.address = int(ffi.cast("uintptr_t", pointer[0]))
+            if self._device_addresses:
+                address_info = new("VkBufferDeviceAddressInfo", buffer=block.buffer)
+                block.device_address = fn.vkGetBufferDeviceAddress(device.handle, address_info)
+        except PumiceError:
+            if block.buffer != ffi.NULL:
+                fn.vkDestroyBuffer(device.handle, block.buffer, ffi.NULL)
+            if block.memory != ffi.NULL:
+                fn.vkFreeMemory(device.handle, block.memory, ffi.NULL)
+            raise
+        device.set_name("VK_OBJECT_TYPE_BUFFER", block.buffer, f"memory block {block.serial} ({block.kind})")
+        created("memory block")
+
+    def _probe_import_bits(self) -> int:
+        """Memory types that a buffer over imported host memory can live in; 0 where nothing can be imported."""
+        device = self._device
+        if not device.plan.host_import_alignment or device.plan.host_import_alignment > mmap.PAGESIZE:
+            return 0  # rounding to more than a page could reach memory that is not there
+        info = new("VkPhysicalDeviceExternalBufferInfo", usage=self._usage, handleType=_HANDLE_HOST_ALLOCATION)
+        answer = new("VkExternalBufferProperties")
+        device.driver.functions.vkGetPhysicalDeviceExternalBufferProperties(device.physical_device, info, answer)
+        features = answer.externalMemoryProperties.externalMemoryFeatures
+        if features & (_FEATURE_IMPORTABLE | _FEATURE_DEDICATED_ONLY) != _FEATURE_IMPORTABLE:
+            return 0
+        return self._probe_type_bits(new("VkExternalMemoryBufferCreateInfo", handleTypes=_HANDLE_HOST_ALLOCATION))
+
+    def _probe_type_bits(self, buffer_next: CData | None = None) -> int:
+        """Memory types that a buffer with our usage can live in: the same for every size (specification, 12.7)."""
+        device, fn = self._device, self._device.fn
+        buffer = ffi.new("VkBuffer *")
+        info = chain(new("VkBufferCreateInfo", size=256, usage=self._usage, **self._sharing), buffer_next)
+        device.check(fn.vkCreateBuffer(device.handle, info, ffi.NULL, buffer), "probing memory types")
+        requirements = ffi.new("VkMemoryRequirements *")
+        fn.vkGetBufferMemoryRequirements(device.handle, buffer[0], requirements)
+        fn.vkDestroyBuffer(device.handle, buffer[0], ffi.NULL)
+        return int(requirements.memoryTypeBits)

@@ -1,0 +1,162 @@
+"""How device time relates to the host's clock: read by the driver, or bracketed by a submission.
+
+A reading is taken several times, and the one with the least deviation counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ...status import UnimplementedError
+from ..commands.command_buffer import CommandBuffer
+from ..commands.timestamps import signed_ticks
+from ..vulkan.functions import check, ffi, new
+from .queue import Queue
+
+__all__ = ["ClockCalibration", "calibrate", "calibrate_monotonic"]
+
+_DOMAIN_DEVICE: Final = 0
+_DOMAINS: Final = {"clock_monotonic": 1, "clock_monotonic_raw": 2, "query_performance_counter": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class ClockCalibration:
+    """One simultaneous reading of the device's and the host's clock.
+
+    Attributes:
+        device_ticks: the device's timestamp counter.
+        host_ns: nanoseconds of the host clock named by ``host_clock``.
+        max_deviation_ns: the two readings lie within this of each other.
+        ns_per_tick: nanoseconds a device tick (timestampPeriod).
+        valid_bits: bits of a device timestamp.
+        host_clock: ``"clock_monotonic"`` (``time.monotonic_ns``), ``"clock_monotonic_raw"`` or
+            ``"query_performance_counter"``.
+        calibrated: read by VK_*_calibrated_timestamps. Without that extension the reading is bracketed by a submission
+            and ``max_deviation_ns`` is the width of the bracket.
+    """
+
+    device_ticks: int
+    host_ns: int
+    max_deviation_ns: int
+    ns_per_tick: float
+    valid_bits: int
+    host_clock: str
+    calibrated: bool
+
+    def host_time_ns(self, ticks: int) -> float:
+        """Host time of a device timestamp taken within half a wrap of this reading."""
+        return self.host_ns + signed_ticks(self.device_ticks, ticks, self.valid_bits) * self.ns_per_tick
+
+
+def calibrate(queue: Queue, *, samples: int = 8) -> ClockCalibration:
+    """Relates the device's clock to the host's: the reading with the least deviation of several.
+
+    Raises:
+        UnimplementedError: the device has no timestamps.
+    """
+    device = queue.device
+    family = device.profile.queue_families[queue.family]
+    if not family.timestamp_valid_bits:
+        raise UnimplementedError(
+            f"{device.profile.name} writes no timestamps on its compute queue (timestampValidBits 0)"
+        )
+    readings = [
+        _read_calibrated(queue) if device.plan.calibrated_timestamps else _read_bracketed(queue) for _ in range(samples)
+    ]
+    return min(readings, key=lambda reading: reading.max_deviation_ns)
+
+
+def calibrate_monotonic(queue: Queue, *, samples: int = 8) -> ClockCalibration:
+    """``calibrate`` with ``time.monotonic_ns`` as the host's clock, whatever clock the driver reads.
+
+    Where that is another one, its offset is read between two readings of the monotonic clock, and the deviation is larger by their distance.
+
+    Raises:
+        UnimplementedError: the device has no timestamps.
+    """
+    reading = calibrate(queue, samples=samples)
+    read_other = _OTHER_CLOCKS.get(reading.host_clock)
+    if read_other is None:
+        return reading
+    best: tuple[int, int] | None = None
+    for _ in range(samples):
+        before = time.monotonic_ns()
+        other = read_other()
+        after = time.monotonic_ns()
+        found = (after - before, (before + after) // 2 - other)
+        best = found if best is None or found < best else best
+    assert best is not None
+    return replace(
+        reading,
+        host_ns=reading.host_ns + best[1],
+        max_deviation_ns=reading.max_deviation_ns + best[0],
+        host_clock="clock_monotonic",
+    )
+
+
+_OTHER_CLOCKS: Final[dict[str, Callable[[], int]]] = {
+    "clock_monotonic_raw": lambda: time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW),
+    "query_performance_counter": time.perf_counter_ns,
+}
+
+
+def _read_calibrated(queue: Queue) -> ClockCalibration:
+    device = queue.device
+    name = device.plan.host_time_domain or "clock_monotonic"
+    extension = device.plan.calibrated_timestamps or ""
+    infos = ffi.new("VkCalibratedTimestampInfoEXT[]", 2)
+    for info, domain in zip(infos, (_DOMAIN_DEVICE, _DOMAINS[name]), strict=True):
+        info.sType = new("VkCalibratedTimestampInfoEXT").sType
+        info.timeDomain = domain
+    ticks, deviation = ffi.new("uint64_t[]", 2), ffi.new("uint64_t *")
+    call = (
+        device.fn.vkGetCalibratedTimestampsKHR
+        if extension.startswith("VK_KHR")
+        else device.fn.vkGetCalibratedTimestampsEXT
+    )
+    check(call(device.handle, 2, infos, ticks, deviation), "reading calibrated timestamps")
+    valid_bits = device.profile.queue_families[queue.family].timestamp_valid_bits
+    host = ticks[1]
+    if name == "query_performance_counter":
+        # QueryPerformanceCounter ticks; Python's monotonic clock has counted the same ones in nanoseconds since 3.13
+        # and perf_counter always has.
+        host = int(host * 1e9 / _performance_frequency())
+    return ClockCalibration(
+        device_ticks=ticks[0] & ((1 << valid_bits) - 1),
+        host_ns=host,
+        max_deviation_ns=deviation[0],
+        ns_per_tick=device.profile.limits.timestamp_period,
+        valid_bits=valid_bits,
+        host_clock=name,
+        calibrated=True,
+    )
+
+
+def _performance_frequency() -> float:
+    return 1.0 / time.get_clock_info("perf_counter").resolution
+
+
+def _read_bracketed(queue: Queue) -> ClockCalibration:
+    """Without the extension: a timestamp written between two readings of the host's clock."""
+    device, context = queue.device, queue.command_context
+    with CommandBuffer(context, timing=True, name="clock bracket", family=queue.family) as commands:
+        commands.begin().dispatch(context.builtins.empty(), (), (1, 1, 1))
+        commands.end()
+        before = time.monotonic_ns()
+        queue.submit((commands,))
+        queue.wait_idle()
+        after = time.monotonic_ns()
+        timing = commands.timings()[0]
+    valid_bits = device.profile.queue_families[queue.family].timestamp_valid_bits
+    return ClockCalibration(
+        device_ticks=timing.end_ticks,
+        host_ns=(before + after) // 2,
+        max_deviation_ns=(after - before + 1) // 2,
+        ns_per_tick=device.profile.limits.timestamp_period,
+        valid_bits=valid_bits,
+        host_clock="clock_monotonic",
+        calibrated=False,
+    )

@@ -1,0 +1,120 @@
+"""What the timeline semaphores of one device share: the notifier, the signal lock, and who waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from ...status import PumiceError
+from ..instance.logical_device import DeviceQueue, LogicalDevice
+from ..vulkan.functions import CData, ffi, new
+from .notifier import Notifier
+
+__all__ = ["SemaphoreContext", "WaitInfo"]
+
+_WAITERS_LEAVE_S: Final = 2.0
+
+
+class _Semaphore(Protocol):
+    """What the context knows of a ``TimelineSemaphore``."""
+
+    def fail(self, error: PumiceError) -> None: ...
+
+    def drop_held(self, error: PumiceError) -> None: ...
+
+    def abandon(self, error: PumiceError) -> None: ...
+
+
+class WaitInfo:
+    """A VkSemaphoreWaitInfo for one semaphore, made once and used again."""
+
+    __slots__ = ("handle", "info", "semaphores", "values")
+
+    def __init__(self) -> None:
+        self.handle: CData | None = None
+        self.semaphores = ffi.new("VkSemaphore[1]")
+        self.values = ffi.new("uint64_t[1]")
+        self.info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=self.values)
+
+
+class SemaphoreContext:
+    """The shared state of a device's timeline semaphores.
+
+    Attributes:
+        device: the device.
+        notifier: the thread that calls back.
+        signal_lock: held while a payload is checked and signalled.
+        wait_infos: structures of finished waits, for the next ones.
+        waiting: the blocked waits, each with its semaphore.
+    """
+
+    def __init__(self, device: LogicalDevice) -> None:
+        self.device = device
+        self.notifier = Notifier(device)
+        self.signal_lock = threading.RLock()
+        self.wait_infos: list[WaitInfo] = []
+        self.waiting: dict[WaitInfo, _Semaphore] = {}
+        self._lock = threading.RLock()
+        self._semaphores: weakref.WeakSet[_Semaphore] = weakref.WeakSet()
+        device.on_lost = self.fail_all
+
+    def register(self, semaphore: _Semaphore) -> None:
+        """For ``TimelineSemaphore``."""
+        with self._lock:
+            self._semaphores.add(semaphore)
+        # One that was made while the device was being lost is not among those that were told.
+        if self.device.lost is not None:
+            semaphore.fail(self.device.lost)
+
+    def unregister(self, semaphore: _Semaphore) -> None:
+        """For ``TimelineSemaphore``."""
+        with self._lock:
+            self._semaphores.discard(semaphore)
+
+    def _open_semaphores(self) -> list[_Semaphore]:
+        with self._lock:
+            return list(self._semaphores)
+
+    def drop_held(self, error: PumiceError) -> None:
+        """Fails every submission that is held back: the device is closed."""
+        for semaphore in self._open_semaphores():
+            semaphore.drop_held(error)
+
+    def fail_all(self, error: PumiceError) -> None:
+        """Fails every semaphore: the device is lost or closed."""
+        for semaphore in self._open_semaphores():
+            semaphore.fail(error)
+
+    def destroy(self, handle: CData, queues: Sequence[DeviceQueue]) -> None:
+        """Destroys a semaphore once ``queues``, which have waited for it, are a submission further.
+
+        Mesa's queue thread lets go of what a submission waited for only after it has signalled (22.3, lavapipe: a mutex
+        in freed memory), so that a signal alone does not say that the semaphore is out of use.
+        """
+        if queues:
+            queues[0].after_next(lambda: self.destroy(handle, queues[1:]))
+        else:
+            self.device.destroy("semaphore", handle)
+
+    def is_waited_for(self, semaphore: _Semaphore | None = None) -> bool:
+        """Whether a thread blocks on the semaphore, or on any."""
+        waiting = list(self.waiting.values())
+        return bool(waiting) if semaphore is None else any(one is semaphore for one in waiting)
+
+    def wait_for_waiters(self, semaphore: _Semaphore | None = None) -> None:
+        """Returns when no thread blocks on the (failed) semaphore any more, or on any of the device."""
+        # A waiter wakes at once or at the end of its slice; the limit is for one stopped in a debugger.
+        deadline = time.monotonic() + _WAITERS_LEAVE_S
+        while self.is_waited_for(semaphore) and time.monotonic() < deadline:
+            time.sleep(0.0002)
+
+    def abandon(self, error: PumiceError) -> None:
+        """In a forked child: every wait raises. For ``Device.abandon``."""
+        self.signal_lock = threading.RLock()
+        self._lock = threading.RLock()
+        self.notifier.abandon()
+        for semaphore in list(self._semaphores):
+            semaphore.abandon(error)

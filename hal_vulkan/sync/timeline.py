@@ -1,0 +1,77 @@
+"""Bare timeline semaphores, as queues and the notifier use them, and timeouts for native waits."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Final
+
+from ...status import DeadlineExceededError, InvalidArgumentError
+from ..instance.logical_device import LogicalDevice
+from ..vulkan.functions import VK_SUCCESS, VK_TIMEOUT, CData, chain, ffi, new
+
+__all__ = ["SLICE_NS", "create_timeline", "deadline_after", "timeout_nanoseconds", "wait_timeline"]
+
+# A native wait cannot be interrupted by Ctrl-C, so long waits are made of slices this long; short ones
+# never see it.
+SLICE_NS: Final = 250_000_000
+
+
+def create_timeline(device: LogicalDevice, name: str | None, initial_value: int = 0) -> CData:
+    """A VkSemaphore of timeline type; ``device.destroy("semaphore", …)`` destroys it."""
+    handle = ffi.new("VkSemaphore *")
+    kind = new("VkSemaphoreTypeCreateInfo", semaphoreType=1, initialValue=initial_value)  # TIMELINE
+    info = chain(new("VkSemaphoreCreateInfo"), kind)
+    device.check(
+        device.fn.vkCreateSemaphore(device.handle, info, ffi.NULL, handle), f"creating {name or 'a semaphore'}"
+    )
+    device.own("semaphore", handle[0])
+    if name:
+        device.set_name("VK_OBJECT_TYPE_SEMAPHORE", handle[0], name)
+    return handle[0]
+
+
+def wait_timeline(device: LogicalDevice, handle: CData, value: int, timeout: float | None, what: str) -> None:
+    """Blocks until a timeline semaphore is at ``value`` or beyond.
+
+    Raises:
+        DeadlineExceededError: the time (in seconds) passed first.
+        DeviceLostError: the device is lost.
+    """
+    semaphores = ffi.new("VkSemaphore[1]", [handle])
+    values = ffi.new("uint64_t[1]", [value])
+    info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=semaphores, pValues=values)
+    remaining = -1 if timeout is None else timeout_nanoseconds(timeout)
+    while True:
+        step = SLICE_NS if remaining < 0 else min(remaining, SLICE_NS)
+        result = device.fn.vkWaitSemaphores(device.handle, info, step)
+        if result == VK_SUCCESS:
+            return
+        if result != VK_TIMEOUT:
+            device.check(result, f"waiting for {what}")
+        if remaining >= 0:
+            remaining -= step
+            if remaining <= 0:
+                raise DeadlineExceededError(f"waited {timeout} s for {what}")
+
+
+def deadline_after(timeout: float | None) -> float | None:
+    """``time.monotonic()`` after so many seconds; ``None`` for one without end.
+
+    Raises:
+        InvalidArgumentError: it is not a number.
+    """
+    return None if timeout is None or timeout_nanoseconds(timeout) < 0 else time.monotonic() + timeout
+
+
+def timeout_nanoseconds(timeout: float) -> int:
+    """A timeout for a native call, or -1 for one without end.
+
+    Raises:
+        InvalidArgumentError: it is not a number.
+    """
+    if math.isnan(timeout):
+        raise InvalidArgumentError("timeout must be a number of seconds or None, got nan")
+    if timeout <= 0:
+        return 0
+    return -1 if timeout == math.inf else int(timeout * 1e9)
