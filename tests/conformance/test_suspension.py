@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from iree_releases import CompileError, Compiler, installed_compiler
 from program_corpus import compile_all, load_corpus
+from support.waiting import until
 
 import pumice
 from pumice.hal_vulkan import ElementType
@@ -61,13 +61,6 @@ def collatz() -> bytes:
 def device() -> Iterator[pumice.Device]:
     with pumice.open_device() as opened:
         yield opened
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "did not happen"
-        time.sleep(0.001)
 
 
 def counts(device: pumice.Device) -> dict[str, int]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from support.waiting import until
 
 from pumice import shaders
 from pumice.hal_vulkan.commands.command_buffer import BindingSlot
@@ -76,13 +77,6 @@ class Blocked:
     def join(self) -> None:
         self.thread.join(5)
         assert not self.thread.is_alive(), "still blocked"
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 5
-    while not condition():
-        assert time.monotonic() < end, "did not happen"
-        time.sleep(0.0005)
 
 
 def lose(device: Device) -> DeviceLostError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.profiles import recorded_profiles
 
 from pumice.hal_vulkan.instance.plan import _FEATURES, DevicePlan, PlanOptions, plan_device
 from pumice.hal_vulkan.instance.profile import (
@@ -23,11 +23,7 @@ from pumice.hal_vulkan.instance.profile import (
 )
 from pumice.status import InvalidArgumentError, UnavailableError
 
-PROFILES = {
-    path.stem: profile
-    for path in sorted((Path(__file__).parents[2] / "data" / "profiles").glob("*.json"))
-    if not (profile := DeviceProfile.from_json(json.loads(path.read_text(encoding="utf-8")))).problems()
-}
+PROFILES = {name: profile for name, profile in recorded_profiles().items() if not profile.problems()}
 LAVAPIPE = PROFILES["lavapipe_mesa_22_3_6"]
 RTX = PROFILES["nvidia_rtx_4060"]
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.profiles import PROFILE_NAMES, profile_record, recorded_profiles
 
 from pumice.hal_vulkan.instance.profile import DeviceLimits, DeviceProfile, DeviceType, MemoryType, QueueFamily
 from pumice.status import InvalidArgumentError, PumiceError
 
-RECORDS = {
-    path.stem: json.loads(path.read_text(encoding="utf-8"))
-    for path in sorted((Path(__file__).parents[2] / "data" / "profiles").glob("*.json"))
-}
-PROFILES = {name: DeviceProfile.from_json(record) for name, record in RECORDS.items()}
+RECORDS = {name: profile_record(name) for name in PROFILE_NAMES}
+PROFILES = recorded_profiles()
 # The one record of a device that is too old on purpose.
 TOO_OLD = "intel_hd_530_windows_vulkan_1_1"
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.profiles import recorded_profiles
 
 from pumice.hal_vulkan.instance.profile import DeviceProfile, DeviceType
 from pumice.hal_vulkan.instance.uri import (
@@ -20,10 +19,7 @@ from pumice.hal_vulkan.instance.uri import (
 )
 from pumice.status import InvalidArgumentError, NotFoundError, UnavailableError
 
-RECORDED = {
-    path.stem: DeviceProfile.from_json(json.loads(path.read_text(encoding="utf-8")))
-    for path in sorted((Path(__file__).parents[2] / "data" / "profiles").glob("*.json"))
-}
+RECORDED = recorded_profiles()
 LAVAPIPE = RECORDED["lavapipe_mesa_22_3_6"]
 APU = RECORDED["amd_renoir_apu_radv"]
 NVIDIA = RECORDED["nvidia_rtx_4060"]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.profiles import recorded_profiles
 
 from pumice.hal_vulkan.instance.profile import DeviceProfile, MemoryHeap, MemoryProperty, MemoryType
 from pumice.hal_vulkan.memory.memory_type import (
@@ -20,10 +19,7 @@ from pumice.hal_vulkan.memory.memory_type import (
 )
 from pumice.status import InvalidArgumentError, PumiceError, ResourceExhaustedError
 
-PROFILES = {
-    path.stem: DeviceProfile.from_json(json.loads(path.read_text(encoding="utf-8")))
-    for path in sorted((Path(__file__).parents[2] / "data" / "profiles").glob("*.json"))
-}
+PROFILES = recorded_profiles()
 EVERY = (1 << 32) - 1
 UPLOAD = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.HOST_COHERENT
 READBACK = UPLOAD | MemoryTypeFlags.HOST_CACHED

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.waiting import until
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
@@ -36,13 +37,6 @@ from pumice.status import (
 pytestmark = pytest.mark.vulkan
 HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 CHAIN = 5000
-
-
-def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not happen"
-        time.sleep(0.0005)
 
 
 def host_buffer(device: Device, data: bytes) -> Buffer:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
+from support.waiting import until
 
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.sync.fence import Fence
@@ -20,13 +20,6 @@ from pumice.status import (
 from pumice.vm import Cancellable, WaitSource
 
 pytestmark = pytest.mark.vulkan
-
-
-def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not happen"
-        time.sleep(0.0005)
 
 
 def test_the_largest_payload_a_semaphore_counts(device: Device) -> None:

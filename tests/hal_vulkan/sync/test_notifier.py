@@ -7,21 +7,14 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
+from support.waiting import until
 
 from pumice.hal_vulkan.device import Device
 from pumice.status import CancelledError, DataLossError, PumiceError
 
 pytestmark = pytest.mark.vulkan
-
-
-def until(condition: Callable[[], bool], seconds: float = 8.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not happen"
-        time.sleep(0.0005)
 
 
 def notifier_threads() -> int:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from support.waiting import until
 
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.sync.semaphore import MAX_PAYLOAD, Timepoint, wait_all, wait_any
@@ -59,13 +60,6 @@ def waiters(device: Device, wanted: int) -> int:
     semaphore: they report pending signals that are not, and hold threads for ten seconds inside the layer.
     """
     return 1 if device.validation else wanted
-
-
-def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not happen"
-        time.sleep(0.0005)
 
 
 @pytest.mark.parametrize("initial", [0, 1, 41, 1 << 40, MAX_PAYLOAD])

@@ -43,18 +43,6 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def device() -> Iterator[pumice.Device]:
-    with pumice.open_device() as opened:
-        yield opened
-
-
-@pytest.fixture
-def session(device: pumice.Device) -> Iterator[pumice.Session]:
-    with pumice.Session(device) as made:
-        yield made
-
-
-@pytest.fixture
 def concurrent(device: pumice.Device) -> Iterator[pumice.Session]:
     with pumice.Session(device, options=pumice.SessionOptions(concurrent=True)) as made:
         yield made

@@ -25,12 +25,6 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def device() -> Iterator[pumice.Device]:
-    with pumice.open_device() as opened:
-        yield opened
-
-
-@pytest.fixture
 def session(device: pumice.Device) -> Iterator[pumice.Session]:
     """A concurrent one: calls of another follow each other, and would come in order by themselves."""
     with pumice.Session(device, options=pumice.SessionOptions(concurrent=True)) as made:

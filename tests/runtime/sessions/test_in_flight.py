@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 
 import pytest
+from support.waiting import until
 
 import pumice
 from pumice.hal_vulkan import TimelineSemaphore
@@ -102,13 +102,6 @@ def run_all(context: Context, fire: Callable[[int], None]) -> float:
     assert len(waiter_threads()) - others <= 1, waiter_threads()
     assert context.turns.in_flight == 0 and not context.invocations
     return each
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "did not happen"
-        time.sleep(0.01)
 
 
 @pytest.fixture

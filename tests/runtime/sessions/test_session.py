@@ -12,7 +12,7 @@ import gc
 import io
 import mmap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -38,18 +38,6 @@ from pumice.vm.native.module import NativeModule
 
 pytestmark = pytest.mark.vulkan
 X = np.arange(4, dtype=np.float32)
-
-
-@pytest.fixture
-def device() -> Iterator[pumice.Device]:
-    with pumice.open_device() as opened:
-        yield opened
-
-
-@pytest.fixture
-def session(device: pumice.Device) -> Iterator[pumice.Session]:
-    with pumice.Session(device) as made:
-        yield made
 
 
 # -- making one --------------------------------------------------------------------------------------

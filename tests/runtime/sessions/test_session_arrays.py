@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 
 import ml_dtypes
 import numpy as np
@@ -20,18 +19,6 @@ from pumice.status import (
 )
 
 pytestmark = pytest.mark.vulkan
-
-
-@pytest.fixture
-def device() -> Iterator[pumice.Device]:
-    with pumice.open_device() as opened:
-        yield opened
-
-
-@pytest.fixture
-def session(device: pumice.Device) -> Iterator[pumice.Session]:
-    with pumice.Session(device) as made:
-        yield made
 
 
 KINDS = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -21,18 +20,6 @@ from pumice.status import (
 from pumice.vm.native.module import NativeModule
 
 pytestmark = pytest.mark.vulkan
-
-
-@pytest.fixture
-def device() -> Iterator[pumice.Device]:
-    with pumice.open_device() as opened:
-        yield opened
-
-
-@pytest.fixture
-def session(device: pumice.Device) -> Iterator[pumice.Session]:
-    with pumice.Session(device) as made:
-        yield made
 
 
 X = np.arange(4, dtype=np.float32)

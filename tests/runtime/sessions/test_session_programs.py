@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import ml_dtypes
 import numpy as np
@@ -17,12 +16,6 @@ from pumice.status import IncompatibleError, InvalidArgumentError, PumiceError
 pytestmark = [pytest.mark.vulkan, pytest.mark.peer]
 
 X = np.arange(4, dtype=np.float32) + 1
-
-
-@pytest.fixture
-def session() -> Iterator[pumice.Session]:
-    with pumice.open_device() as device, pumice.Session(device) as made:
-        yield made
 
 
 NAMED = """

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from support.profiles import recorded_profile
 
 from pumice.hal_vulkan.instance.profile import DeviceProfile
 from pumice.status import InternalError, InvalidArgumentError, NotFoundError, UnavailableError
@@ -28,12 +28,11 @@ from pumice.study.sampling.point_run import Prior
 from pumice.study.sampling.sampler import SampleRun
 from pumice.study.sampling.sink import SinkLog
 
-PROFILES = Path(__file__).parents[2] / "data" / "profiles"
 POINTS = [Point(index, "saxpy", "lavapipe", {"n": index + 1}) for index in range(4)]
 
 
 def profile(name: str = "lavapipe_mesa_22_3_6") -> DeviceProfile:
-    return DeviceProfile.from_json(json.loads((PROFILES / f"{name}.json").read_text()))
+    return recorded_profile(name)
 
 
 def facts(machine: str = "one", *names: str) -> WorkerFacts:

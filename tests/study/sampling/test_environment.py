@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from support.profiles import PROFILE_PATHS
 
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.plan import plan_device
 from pumice.hal_vulkan.instance.profile import DeviceProfile
 from pumice.study.sampling import environment
 from pumice.study.sampling.environment import device_facts, driver_text, environment_facts
-
-PROFILES = sorted((Path(__file__).parents[2] / "data" / "profiles").glob("*.json"))
 
 
 def test_the_host_is_told_in_json_values() -> None:
@@ -61,7 +60,7 @@ def test_variables_that_choose_drivers_are_told(monkeypatch: pytest.MonkeyPatch)
     assert variables["VK_LOADER_DEBUG"] == "none" and "SECRET_TOKEN" not in variables
 
 
-@pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PROFILE_PATHS, ids=lambda path: path.stem)
 def test_every_recorded_device_is_told_in_json_values(path: Path) -> None:
     profile = DeviceProfile.from_json(json.loads(path.read_text(encoding="utf-8")))
     if profile.problems():

@@ -5,20 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from support.profiles import PROFILE_NAMES, recorded_profile
 
 import pumice.runtime
 from pumice.hal_vulkan.instance.profile import DeviceProfile
 from pumice.tools.cli import main
-
-PROFILES = Path(__file__).parents[2] / "data" / "profiles"
-
-
-def recorded(name: str) -> DeviceProfile:
-    return DeviceProfile.from_json(json.loads((PROFILES / f"{name}.json").read_text(encoding="utf-8")))
 
 
 def listed(monkeypatch: pytest.MonkeyPatch, profiles: Sequence[DeviceProfile], *arguments: str) -> Result:
@@ -26,9 +20,9 @@ def listed(monkeypatch: pytest.MonkeyPatch, profiles: Sequence[DeviceProfile], *
     return CliRunner().invoke(main, ["devices", *arguments])
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in PROFILES.glob("*.json")))
+@pytest.mark.parametrize("name", PROFILE_NAMES)
 def test_every_recorded_device_is_shown_and_round_trips(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    profile = recorded(name)
+    profile = recorded_profile(name)
     shown = listed(monkeypatch, [profile])
     assert (shown.exit_code, shown.stderr) == (0, "")
     assert shown.stdout.startswith(f"0: {profile.name}\n")
@@ -49,14 +43,14 @@ def test_every_recorded_device_is_shown_and_round_trips(monkeypatch: pytest.Monk
 
 
 def test_uris_are_uuids_unless_they_fail_to_tell_devices_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = dataclasses.replace(recorded("nvidia_rtx_4060"), device_uuid="00112233-4455-6677-8899-aabbccddeeff")
+    first = dataclasses.replace(recorded_profile("nvidia_rtx_4060"), device_uuid="00112233-4455-6677-8899-aabbccddeeff")
     unknown = dataclasses.replace(first, device_uuid="")
     items = json.loads(listed(monkeypatch, [first, first, unknown], "--json").stdout)
     assert [item["uri"] for item in items] == [f"vulkan://GPU-{first.device_uuid}", "vulkan://1", "vulkan://2"]
 
 
 def test_timestamps(monkeypatch: pytest.MonkeyPatch) -> None:
-    profile = recorded("lavapipe_mesa_22_3_6")
+    profile = recorded_profile("lavapipe_mesa_22_3_6")
     domains = frozenset({"device", "clock_monotonic"})
     profile = dataclasses.replace(
         profile, extensions=profile.extensions | {"VK_EXT_calibrated_timestamps"}, time_domains=domains
@@ -73,7 +67,7 @@ def test_timestamps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_are_shown_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    odd = dataclasses.replace(recorded("nvidia_rtx_4060"), name="[red]GPU[/red] :smile: \x1b[1m")
+    odd = dataclasses.replace(recorded_profile("nvidia_rtx_4060"), name="[red]GPU[/red] :smile: \x1b[1m")
     assert listed(monkeypatch, [odd]).stdout.startswith("0: [red]GPU[/red] :smile: \\x1b[1m\n")
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from support.waiting import until as wait_for
 
 from pumice.status import (
     AbortedError,
@@ -96,13 +97,6 @@ def context_of(call: Callable[[int], object] | None = None, **options: Any) -> C
 def idle(context: Context) -> bool:
     turns = context.turns
     return turns.in_flight == 0 and turns.holder is None and not turns.waiting and not context.invocations
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.001)
 
 
 class Told:

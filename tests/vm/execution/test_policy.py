@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.waiting import until as wait_for
 
 from pumice.status import (
     AbortedError,
@@ -177,13 +178,6 @@ def test_asynchronous_invocations_run_in_the_order_of_their_policies() -> None:
         assert [one.result(60) for one in invocations] == [(index,) for index in range(5)]
         assert ran == [100, 1, 3, 2, 0, 4]
         assert idle(context)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.001)
 
 
 def test_the_turn_is_held_over_waits_and_between_calls() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from support.waiting import until
 
 from pumice.status import CancelledError, DeadlineExceededError, NotFoundError, PumiceError, StatusCode
 from pumice.vm import AsyncioLoop, Context, Event, Invocation, Loop, NativeModule, ThreadLoop, Wait, async_invoke
@@ -69,7 +70,7 @@ def test_what_is_not_ready_is_armed_once(loop: Loop) -> None:
     source = Quick()
     context = context_of([source])
     call = Invocation.create(context, context.lookup("m.wait"), (0,), loop=loop)
-    _until(lambda: source.notifications == 1)
+    until(lambda: source.notifications == 1)
     assert call.query_status() is StatusCode.DEFERRED and source.queries == 1
     source.set()
     assert call.result(30) == (0,)
@@ -85,7 +86,7 @@ def test_behind_the_first_that_is_not_ready_nothing_is_asked(loop: Loop) -> None
     calls = [Invocation.create(context, context.lookup("m.wait"), (index,), loop=loop) for index in range(4)]
     hold.set()
     assert calls[0].result(30) == (0,) and calls[2].result(30) == (4,)
-    _until(lambda: sources[3].notifications == 1)
+    until(lambda: sources[3].notifications == 1)
     assert [one.queries for one in sources] == [1, 1, 0, 0]
     assert [one.notifications for one in sources] == [0, 1, 1, 1]
     for one in sources:
@@ -119,7 +120,7 @@ def test_a_failure_is_the_programs(loop: Loop, when: str) -> None:
     context = context_of([source])
     call = Invocation.create(context, context.lookup("m.wait"), (0,), loop=loop)
     if when == "after":
-        _until(lambda: source.notifications == 1)
+        until(lambda: source.notifications == 1)
         source.fail(NotFoundError("gone"))
     with pytest.raises(NotFoundError, match="gone"):
         call.result(30)
@@ -160,7 +161,7 @@ def test_cancelling(loop: Loop, armed: bool) -> None:
     context = context_of([source])
     call = Invocation.create(context, context.lookup("m.wait"), (0,), loop=loop)
     if armed:
-        _until(lambda: source.notifications == 1)
+        until(lambda: source.notifications == 1)
     call.cancel()
     with pytest.raises(CancelledError):
         call.result(30)
@@ -211,13 +212,6 @@ def test_in_asyncios_loop() -> None:
         context.close()
 
     asyncio.run(main())
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end, "did not happen"
-        time.sleep(0.001)
 
 
 def _discard(_: object) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from support.waiting import until
 
 from pumice.status import (
     CancelledError,
@@ -45,13 +46,6 @@ from pumice.vm import (
 from pumice.vm.wait.reactor import Reactor
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="descriptors other than sockets are waited for on POSIX")
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end, "did not happen"
-        time.sleep(0.001)
 
 
 class Told:

@@ -1,0 +1,16 @@
+"""Waiting in a test for what another thread brings about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+__all__ = ["until"]
+
+
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Returns as soon as a condition holds; the test fails when it does not within ``seconds``."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "did not happen"
+        time.sleep(0.0005)
