@@ -1,101 +1,142 @@
-"""How a device's clock relates to the host's over the time of a profile: several readings, and the line between them."""
+"""How a device's clock relates to the host's: readings of both, and the lines between them."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from ...hal_vulkan import ClockCalibration
+from ...hal_vulkan.commands.timestamps import signed_ticks
 
 __all__ = ["ClockRelation"]
 
+Times = npt.NDArray[np.float64]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class ClockRelation:
     """A device's clock in terms of the host's.
 
     Attributes:
         device: name of the device.
-        calibrated: whether a calibrated-timestamps extension read both clocks at once. Otherwise each reading is bracketed by a submission, and
-            the deviation is half the width of the bracket: the bound that is certain.
-        readings: simultaneous readings of both clocks, in order of time: at begin and end of the profile, and in between.
-        deviation_ns: the largest deviation of a reading: device times given in host time are right within this.
-        drift_ppm: by how much device time, at the device's stated rate, gains on the host's clock, in parts per million: the slope of a
-            line fitted to the readings. ``None`` with one reading.
-        drift_uncertainty_ppm: the drift is known within this, from the deviations and the time between first and last reading.
+        readings: at least one reading of both clocks, in order of time.
     """
 
     device: str
-    calibrated: bool
     readings: tuple[ClockCalibration, ...]
-    deviation_ns: int
-    drift_ppm: float | None
-    drift_uncertainty_ppm: float | None
 
-    @classmethod
-    def of(cls, device: str, readings: list[ClockCalibration]) -> ClockRelation:
-        """The relation that one or more readings give."""
-        ticks, host = _unwrapped(readings)
-        drift = uncertainty = None
-        deviation = max(reading.max_deviation_ns for reading in readings)
-        span = host[-1] - host[0]
-        if len(readings) > 1 and span > 0:
-            slope = float(np.polyfit((ticks - ticks[0]) * readings[0].ns_per_tick, host - host[0], 1)[0])
-            drift = (1 / slope - 1) * 1e6
-            uncertainty = (readings[0].max_deviation_ns + readings[-1].max_deviation_ns) / float(span) * 1e6
-        return cls(device, all(one.calibrated for one in readings), tuple(readings), deviation, drift, uncertainty)
-
-    def host_ns(self, ticks: np.ndarray, near_ns: np.ndarray) -> np.ndarray:
-        """Host times of device timestamps, in nanoseconds as float64 relative to ``base_ns``.
-
-        Args:
-            ticks: uint64.
-            near_ns: for each, a host time within half a wrap of the counter.
+    @property
+    def calibrated(self) -> bool:
+        """Whether a calibrated-timestamps extension read both clocks at once; otherwise submissions bracket the
+        readings, and the deviation is half the width of the bracket: a certain bound.
         """
-        first = self.readings[0]
-        unwrapped, host = _unwrapped(list(self.readings))
-        nearest = np.abs(host[None, :] - near_ns[:, None]).argmin(axis=1)
-        mask = np.uint64((1 << first.valid_bits) - 1)
-        references = np.array([reading.device_ticks for reading in self.readings], np.uint64)[nearest]
-        offsets = ((ticks - references) & mask).astype(np.int64)
-        if first.valid_bits < 64:
-            offsets = np.where(offsets >> (first.valid_bits - 1), offsets - (1 << first.valid_bits), offsets)
-        position = (unwrapped[nearest] + offsets - unwrapped[0]).astype(np.float64)
-        known = (unwrapped - unwrapped[0]).astype(np.float64)
-        inside = np.interp(position, known, (host - host[0]).astype(np.float64))
-        before, behind = np.minimum(position, 0.0), np.maximum(position - known[-1], 0.0)
-        result: np.ndarray = inside + (before + behind) * first.ns_per_tick
-        return result
+        return all(one.calibrated for one in self.readings)
+
+    @property
+    def deviation_ns(self) -> int:
+        """The largest deviation of a reading: host times of the device's timestamps are right within this."""
+        return max(one.max_deviation_ns for one in self.readings)
 
     @property
     def base_ns(self) -> int:
-        """What ``host_ns`` is relative to: the host's time of the first reading."""
+        """The host's time of the first reading."""
         return self.readings[0].host_ns
+
+    @property
+    def drift_ppm(self) -> float | None:
+        """By how much device time, at the device's stated rate, gains on the host's clock, in parts per million: the
+        slope of a line fitted to the readings. ``None`` if all are of one time.
+        """
+        return None if self._line is None else (1 / self._line[0] - 1) * 1e6
+
+    @property
+    def drift_uncertainty_ppm(self) -> float | None:
+        """The drift is known within this, from the deviations and the time between first and last reading."""
+        if self._line is None:
+            return None
+        first, last = self.readings[0], self.readings[-1]
+        return (first.max_deviation_ns + last.max_deviation_ns) / float(last.host_ns - first.host_ns) * 1e6
+
+    @property
+    def residual_ns(self) -> float | None:
+        """The largest distance of a reading from the fitted line; ``None`` for fewer than three readings."""
+        if self._line is None or len(self.readings) < 3:
+            return None
+        slope, intercept = self._line
+        return float(np.abs(self._host - (slope * self._ticks * self.readings[0].ns_per_tick + intercept)).max())
+
+    @cached_property
+    def _ticks(self) -> Times:
+        """Ticks of each reading since the first; the host's clock tells how often the counter wrapped in between."""
+        ticks = [0]
+        for before, after in itertools.pairwise(self.readings):
+            part = signed_ticks(before.device_ticks, after.device_ticks, before.valid_bits)
+            nominal = (after.host_ns - before.host_ns) / before.ns_per_tick
+            ticks.append(
+                ticks[-1] + part + round((nominal - part) / (1 << before.valid_bits)) * (1 << before.valid_bits)
+            )
+        return np.array(ticks, np.float64)
+
+    @cached_property
+    def _host(self) -> Times:
+        return np.array([one.host_ns - self.base_ns for one in self.readings], np.float64)
+
+    @cached_property
+    def _line(self) -> tuple[float, float] | None:
+        """Slope and intercept of host time over device time, both in nanoseconds since the first reading."""
+        if self._host[-1] <= 0 or self._ticks[-1] <= 0:
+            return None
+        slope, intercept = np.polyfit(self._ticks * self.readings[0].ns_per_tick, self._host, 1)
+        return float(slope), float(intercept)
+
+    @cached_property
+    def _rates(self) -> Times:
+        """Nanoseconds a tick between each reading and the next; the stated rate where they do not tell it."""
+        rates = []
+        for (before, after), ticks in zip(itertools.pairwise(self.readings), np.diff(self._ticks), strict=True):
+            nominal = ticks * before.ns_per_tick
+            # Readings too close together or too inexact tell less about the rate than the device itself.
+            told = nominal >= 1e6 and before.max_deviation_ns + after.max_deviation_ns <= nominal / 1000
+            rates.append((after.host_ns - before.host_ns) / ticks if told else before.ns_per_tick)
+        return np.array(rates or [self.readings[0].ns_per_tick])
+
+    def host_ns(self, ticks: Sequence[int] | npt.NDArray[np.uint64], near_ns: npt.ArrayLike) -> Times:
+        """Host times of device timestamps, in nanoseconds relative to ``base_ns``.
+
+        Args:
+            ticks: the timestamps.
+            near_ns: for each a host time within half a wrap of the counter.
+        """
+        bits = self.readings[0].valid_bits
+        near = np.asarray(near_ns, np.float64) - self.base_ns
+        nearest = np.abs(self._host[None, :] - near[:, None]).argmin(axis=1)
+        references = np.array([one.device_ticks for one in self.readings], np.uint64)[nearest]
+        offsets = ((np.asarray(ticks, np.uint64) - references) & np.uint64((1 << bits) - 1)).astype(np.int64)
+        if bits < 64:
+            offsets = np.where(offsets >> (bits - 1), offsets - (1 << bits), offsets)
+        between = np.clip(np.where(offsets < 0, nearest - 1, nearest), 0, len(self._rates) - 1)
+        times: Times = self._host[nearest] + offsets * self._rates[between]
+        return times
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
+        first = self.readings[0]
         return {
             "device": self.device,
             "calibrated": self.calibrated,
             "deviation_ns": self.deviation_ns,
             "drift_ppm": self.drift_ppm,
             "drift_uncertainty_ppm": self.drift_uncertainty_ppm,
-            "ns_per_tick": self.readings[0].ns_per_tick,
-            "valid_bits": self.readings[0].valid_bits,
-            "host_clock": self.readings[0].host_clock,
+            "ns_per_tick": first.ns_per_tick,
+            "valid_bits": first.valid_bits,
+            "host_clock": first.host_clock,
             "readings": [
                 {"device_ticks": one.device_ticks, "host_ns": one.host_ns, "max_deviation_ns": one.max_deviation_ns}
                 for one in self.readings
             ],
         }
-
-
-def _unwrapped(readings: list[ClockCalibration]) -> tuple[np.ndarray, np.ndarray]:
-    """Ticks that do not wrap, and host nanoseconds, of readings in order of time."""
-    mask = (1 << readings[0].valid_bits) - 1
-    ticks = [0]
-    for before, after in itertools.pairwise(readings):
-        ticks.append(ticks[-1] + ((after.device_ticks - before.device_ticks) & mask))
-    return np.array(ticks, np.int64), np.array([reading.host_ns for reading in readings], np.int64)

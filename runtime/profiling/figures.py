@@ -78,7 +78,7 @@ class ProfileFigures:
     def clocks(self) -> tuple[ClockRelation, ...]:
         """How each device's clock relates to the host's: deviation and drift."""
         self._check_stopped()
-        return tuple(ClockRelation.of(one.name, one.readings) for one in self._devices)
+        return tuple(ClockRelation(one.name, tuple(one.readings)) for one in self._devices)
 
     @cached_property
     def dispatches(self) -> tuple[ProfiledDispatch, ...]:

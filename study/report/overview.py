@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ from typing import Final
 import numpy as np
 
 from ...hal_vulkan.submit.calibration import ClockCalibration
+from ...runtime.profiling.clock import ClockRelation
 from ..results.analysis import StudyAnalysis
 from ..results.flags import DISTURBED, SampleFlag
 from ..results.point_status import PointStatus
-from ..workloads.clock import ClockFit, fit_clock
 from .units import bound_text, number_text, percent_text, plain_text
 
 __all__ = ["ClockQuality", "Problem", "clock_qualities", "facts", "problems", "verdict", "warnings"]
@@ -35,25 +34,24 @@ class ClockQuality:
     Attributes:
         run: its number.
         device: the device's URI.
-        fit: of all readings; ``None`` where there are none: no device time can be told.
+        relation: of all readings; ``None`` without readings, so without device times.
     """
 
     run: int
     device: str
-    fit: ClockFit | None
+    relation: ClockRelation | None
 
     @property
     def text(self) -> str:
         """For people."""
-        if self.fit is None:
+        clock = self.relation
+        if clock is None:
             return "no device timestamps"
-        how = "calibrated by the driver" if self.fit.calibrated else "bracketed by submissions, not calibrated"
-        parts = [how, f"{self.fit.readings} readings", f"deviation ≤ {bound_text(self.fit.deviation_ns)}"]
-        if math.isfinite(self.fit.drift_ppm):
-            parts += [
-                f"drift {number_text(self.fit.drift_ppm, 2)} ppm",
-                f"residuals ≤ {bound_text(self.fit.residual_ns)}",
-            ]
+        how = "calibrated by the driver" if clock.calibrated else "bracketed by submissions, not calibrated"
+        parts = [how, f"{len(clock.readings)} readings", f"deviation ≤ {bound_text(clock.deviation_ns)}"]
+        if clock.residual_ns is not None:
+            drift = number_text(clock.drift_ppm, 2)
+            parts += [f"drift {drift} ppm", f"residuals ≤ {bound_text(clock.residual_ns)}"]
         return ", ".join(parts)
 
 
@@ -79,7 +77,10 @@ def clock_qualities(analysis: StudyAnalysis) -> list[ClockQuality]:
                 calibrated=bool(one.calibrated),
             )
         )
-    return [ClockQuality(run, device, fit_clock(each)) for (run, device), each in readings.items()]
+    return [
+        ClockQuality(run, device, ClockRelation(device, tuple(each)) if each else None)
+        for (run, device), each in readings.items()
+    ]
 
 
 def disturbances(analysis: StudyAnalysis) -> tuple[int, Mapping[SampleFlag, int]]:
@@ -102,10 +103,10 @@ def verdict(analysis: StudyAnalysis) -> str:
             if preempted or throttled
             else f"none of {total:,} samples disturbed"
         )
-    fits = [one.fit for one in clock_qualities(analysis) if one.fit is not None]
-    if fits:
-        drifts = [abs(fit.drift_ppm) for fit in fits if math.isfinite(fit.drift_ppm)]
-        clock = f"clock deviation ≤ {bound_text(max(fit.deviation_ns for fit in fits))}"
+    clocks = [one.relation for one in clock_qualities(analysis) if one.relation is not None]
+    if clocks:
+        drifts = [abs(one.drift_ppm or 0) for one in clocks if one.residual_ns is not None]
+        clock = f"clock deviation ≤ {bound_text(max(one.deviation_ns for one in clocks))}"
         said.append(clock + (f", drift {number_text(max(drifts), 2)} ppm" if drifts else ""))
     elif total:
         said.append("no device timestamps")
@@ -121,12 +122,12 @@ def warnings(analysis: StudyAnalysis) -> list[str]:
             found.append(
                 f"{record.name} is the CPU itself: device times are CPU times, and measuring competes with what is measured for cores."
             )
-    loose = [one for one in clock_qualities(analysis) if one.fit is not None and not one.fit.calibrated]
+    loose = [one for one in clock_qualities(analysis) if one.relation is not None and not one.relation.calibrated]
     for device in dict.fromkeys(one.device for one in loose):
         found.append(
             f"The clocks of {device} and of the host are not calibrated: queue and wake are known within bounds only, which deviation says."
         )
-    for device in dict.fromkeys(one.device for one in clock_qualities(analysis) if one.fit is None):
+    for device in dict.fromkeys(one.device for one in clock_qualities(analysis) if one.relation is None):
         found.append(f"{device} has no timestamps: between submit and awake nothing is told apart.")
     if not any(one.ended for one in analysis.results.runs) and analysis.results.runs:
         found.append("No run of this study has ended yet: what follows is what there was when the report was made.")

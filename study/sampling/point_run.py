@@ -15,12 +15,13 @@ import numpy as np
 
 from ...hal_vulkan import ClockCalibration
 from ...hal_vulkan.submit.calibration import calibrate_monotonic
+from ...runtime.profiling.clock import ClockRelation
 from ...status import InvalidArgumentError, UnimplementedError
 from ..definition.point import Point
 from ..definition.sample import MEASURES, Sample
 from ..definition.settings import Sampling
 from ..results.flags import DISTURBED, SampleFlag, kept
-from ..workloads.clock import ClockRelation, RawSample, resolve
+from ..workloads.clock import RawSample, resolve
 from ..workloads.openers import open_workload
 from ..workloads.workload import Surroundings, Workload
 from .sink import Sink
@@ -215,7 +216,9 @@ class PointRun:
 
     def _resolve(self, raws: Sequence[RawSample], before: ClockCalibration | None) -> list[Sample]:
         after = self._reading() if before is not None else None
-        relation = None if before is None or after is None else ClockRelation(before, after)
+        relation = (
+            ClockRelation(self.point.device, (before, after)) if before is not None and after is not None else None
+        )
         if after is not None:
             self._sink.add_clock(
                 self.point.device,
@@ -225,7 +228,7 @@ class PointRun:
                 ns_per_tick=after.ns_per_tick,
                 calibrated=after.calibrated,
             )
-        return [resolve(raw, relation) for raw in raws]
+        return resolve(raws, relation)
 
     def close(self) -> None:
         """Gives everything back; idempotent."""

@@ -383,8 +383,8 @@ def reading(ticks: int, host: int, deviation: int = 10, bits: int = 64) -> Clock
 
 
 def test_drift_is_the_slope_of_the_readings() -> None:
-    relation = ClockRelation.of(
-        "a device", [reading(0, 0), reading(500_000_050, 500_000_000), reading(1_000_000_100, 10**9)]
+    relation = ClockRelation(
+        "a device", (reading(0, 0), reading(500_000_050, 500_000_000), reading(1_000_000_100, 10**9))
     )
     assert relation.drift_ppm == pytest.approx(0.1, rel=1e-3)
     assert relation.drift_uncertainty_ppm == pytest.approx(0.02)
@@ -393,8 +393,8 @@ def test_drift_is_the_slope_of_the_readings() -> None:
 
 
 def test_times_across_a_wrap_of_the_counter() -> None:
-    relation = ClockRelation.of(
-        "a device", [reading((1 << 36) - 1000, 10_000, bits=36), reading(1000, 12_000, bits=36)]
+    relation = ClockRelation(
+        "a device", (reading((1 << 36) - 1000, 10_000, bits=36), reading(1000, 12_000, bits=36))
     )
     ticks = np.array([(1 << 36) - 500, 500], np.uint64)
     assert relation.host_ns(ticks, np.array([10_500, 11_500])) == pytest.approx([500.0, 1500.0])

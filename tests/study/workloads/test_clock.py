@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.hal_vulkan import ClockCalibration
+from pumice.runtime.profiling.clock import ClockRelation
 from pumice.study.definition.sample import SEGMENTS, Sample
-from pumice.study.workloads.clock import ClockRelation, RawSample, fit_clock, resolve
+from pumice.study.workloads.clock import RawSample, resolve
 
 BITS = st.sampled_from([32, 36, 64])
 PERIODS = st.sampled_from([1.0, 10.0, 52.083, 83.333])
@@ -37,6 +38,14 @@ class PlantedClock:
         return ClockCalibration(ticks, host_ns + off, deviation, self.period, self.bits, "clock_monotonic", calibrated)
 
 
+def relate(*readings: ClockCalibration) -> ClockRelation:
+    return ClockRelation("a device", readings)
+
+
+def host_ns(relation: ClockRelation, ticks: int) -> float:
+    return relation.base_ns + float(relation.host_ns([ticks], [relation.base_ns])[0])
+
+
 # ---- ClockRelation --------------------------------------------------------------------------------------------------
 
 
@@ -46,24 +55,25 @@ def test_a_drift_between_two_readings_costs_nothing(
     bits: int, period: float, drift: float, start: float, length: int, where: float
 ) -> None:
     clock = PlantedClock(bits, period, drift, int(start * 2**bits))
-    relation = ClockRelation(clock.read(HOST), clock.read(HOST + length))
+    relation = relate(clock.read(HOST), clock.read(HOST + length))
     truth = HOST + length * where
     # Two readings and the timestamp itself are each rounded to a tick.
-    assert relation.host_ns(clock.ticks(truth)) == pytest.approx(truth, abs=2 * period + 1)
+    assert host_ns(relation, clock.ticks(truth)) == pytest.approx(truth, abs=2 * period + 1)
 
 
 @pytest.mark.parametrize("bits", [32, 36, 64])
 def test_the_counter_wraps_between_the_readings_and_within_a_dispatch(bits: int) -> None:
     clock = PlantedClock(bits, 1.0, 100.0, 2**bits - 5_000_000)  # wraps after 5 ms
-    relation = ClockRelation(clock.read(HOST), clock.read(HOST + 20_000_000))
-    assert relation.after.device_ticks < relation.before.device_ticks
+    relation = relate(clock.read(HOST), clock.read(HOST + 20_000_000))
+    assert relation.readings[1].device_ticks < relation.readings[0].device_ticks
     begin, end = clock.ticks(HOST + 4_900_000), clock.ticks(HOST + 5_100_000)
     assert end < begin
-    assert relation.host_ns(begin) == pytest.approx(HOST + 4_900_000, abs=2)
-    assert relation.host_ns(end) == pytest.approx(HOST + 5_100_000, abs=2)
-    assert relation.duration_ns(begin, end) == pytest.approx(200_000 * 1.0001, abs=2)
+    assert host_ns(relation, begin) == pytest.approx(HOST + 4_900_000, abs=2)
+    assert host_ns(relation, end) == pytest.approx(HOST + 5_100_000, abs=2)
+    raw = RawSample(HOST, called=HOST, returned=HOST, awake=HOST + 6_000_000, device_begin=begin, device_end=end)
+    assert resolve([raw], relation)[0].execute == pytest.approx(200_000 * 1.0001, abs=2)
     # A timestamp before the first reading, as of a dispatch that was begun while the clocks were read.
-    assert relation.host_ns(clock.ticks(HOST - 1_000_000)) == pytest.approx(HOST - 1_000_000, abs=2)
+    assert host_ns(relation, clock.ticks(HOST - 1_000_000)) == pytest.approx(HOST - 1_000_000, abs=2)
 
 
 def test_readings_that_say_nothing_of_the_rate_are_not_asked_for_it() -> None:
@@ -71,19 +81,19 @@ def test_readings_that_say_nothing_of_the_rate_are_not_asked_for_it() -> None:
     # Brackets of 100 µs around 10 ms would turn a true rate of 1 into one that is 1 % off.
     before = clock.read(HOST, 100_000, calibrated=False)
     after = clock.read(HOST + 10_000_000, 100_000, off=100_000, calibrated=False)
-    relation = ClockRelation(before, after)
-    assert relation.host_ns(clock.ticks(HOST + 9_000_000)) == HOST + 9_000_000
+    relation = relate(before, after)
+    assert host_ns(relation, clock.ticks(HOST + 9_000_000)) == HOST + 9_000_000
     assert relation.deviation_ns == 100_000
     # So would any two readings that are less than a millisecond apart.
-    relation = ClockRelation(clock.read(HOST, 10), clock.read(HOST + 500_000, 10, off=5_000))
-    assert relation.host_ns(clock.ticks(HOST + 400_000)) == HOST + 400_000
+    relation = relate(clock.read(HOST, 10), clock.read(HOST + 500_000, 10, off=5_000))
+    assert host_ns(relation, clock.ticks(HOST + 400_000)) == HOST + 400_000
     # Far enough apart even brackets tell the rate.
     fast = PlantedClock(64, 1.0, 400.0, 0)
-    relation = ClockRelation(fast.read(HOST, 20_000), fast.read(HOST + 400_000_000, 20_000))
-    assert relation.host_ns(fast.ticks(HOST + 200_000_000)) == pytest.approx(HOST + 200_000_000, abs=2)
+    relation = relate(fast.read(HOST, 20_000), fast.read(HOST + 400_000_000, 20_000))
+    assert host_ns(relation, fast.ticks(HOST + 200_000_000)) == pytest.approx(HOST + 200_000_000, abs=2)
 
 
-# ---- fit_clock ------------------------------------------------------------------------------------------------------
+# ---- the fitted line ------------------------------------------------------------------------------------------------------
 
 
 def planted_readings(clock: PlantedClock, host_times: Sequence[int], noise: float = 0.0) -> list[ClockCalibration]:
@@ -96,35 +106,35 @@ def planted_readings(clock: PlantedClock, host_times: Sequence[int], noise: floa
 def test_a_fit_recovers_a_planted_drift(bits: int, period: float, drift: float, start: float) -> None:
     """Over a minute in steps of half a second: 32 bits of nanoseconds wrap fourteen times."""
     clock = PlantedClock(bits, period, drift, int(start * 2**bits))
-    found = fit_clock(planted_readings(clock, range(HOST, HOST + 60_000_000_000, 500_000_000), noise=100))
-    assert found is not None and found.readings == 120 and found.calibrated and found.deviation_ns == 300
+    found = relate(*planted_readings(clock, range(HOST, HOST + 60_000_000_000, 500_000_000), noise=100))
+    assert len(found.readings) == 120 and found.calibrated and found.deviation_ns == 300
     assert found.drift_ppm == pytest.approx(drift, abs=0.01)
-    assert found.residual_ns < 600 + period
+    assert found.residual_ns is not None and found.residual_ns < 600 + period
 
 
 def test_a_fit_over_gaps_of_many_wraps() -> None:
     """A point may be computed for longer than the counter takes to wrap: the host's clock says how often it did."""
     clock = PlantedClock(32, 1.0, 50.0, 7)
-    found = fit_clock(planted_readings(clock, [HOST + 10**9 * s for s in (0, 3, 40, 41, 300)]))
-    assert found is not None and found.drift_ppm == pytest.approx(50, abs=0.001) and found.residual_ns < 2
+    found = relate(*planted_readings(clock, [HOST + 10**9 * s for s in (0, 3, 40, 41, 300)]))
+    assert found.drift_ppm == pytest.approx(50, abs=0.001)
+    assert found.residual_ns is not None and found.residual_ns < 2
 
 
 def test_a_fit_of_few_readings() -> None:
     clock = PlantedClock(64, 1.0, 50.0, 7)
-    assert fit_clock([]) is None
-    two = fit_clock([clock.read(HOST, 5), clock.read(HOST + 10**9, 8, calibrated=False)])
-    assert two is not None and math.isnan(two.drift_ppm) and math.isnan(two.residual_ns)
+    two = relate(clock.read(HOST, 5), clock.read(HOST + 10**9, 8, calibrated=False))
+    assert two.drift_ppm == pytest.approx(50, abs=0.001) and two.residual_ns is None
     assert two.deviation_ns == 8 and not two.calibrated
-    same = fit_clock([clock.read(HOST)] * 4)
-    assert same is not None and math.isnan(same.drift_ppm)
+    same = relate(*[clock.read(HOST)] * 4)
+    assert same.drift_ppm is None and same.drift_uncertainty_ppm is None and same.residual_ns is None
 
 
 def test_a_fit_shows_a_clock_that_jumped() -> None:
     clock = PlantedClock(64, 1.0, 0.0, 0)
     readings = planted_readings(clock, range(HOST, HOST + 10**10, 10**9))
     readings[5] = clock.read(HOST + 5 * 10**9, off=40_000)
-    found = fit_clock(readings)
-    assert found is not None and found.residual_ns > 30_000
+    found = relate(*readings)
+    assert found.residual_ns is not None and found.residual_ns > 30_000
 
 
 # ---- resolve --------------------------------------------------------------------------------------------------------
@@ -152,7 +162,7 @@ def test_segments_sum_to_the_total_for_every_combination_of_events(
     steps: list[int], after_call: int, execute: int, bits: int, drift: float, start: float
 ) -> None:
     clock = PlantedClock(bits, 1.0, drift, int(start * 2**bits))
-    relation = ClockRelation(clock.read(HOST - 10**6, 40), clock.read(HOST + 10**7, 60))
+    relation = relate(clock.read(HOST - 10**6, 40), clock.read(HOST + 10**7, 60))
     for made, submitted, timed, read in itertools.product(
         itertools.product((False, True), repeat=3), (False, True), (False, True), (False, True)
     ):
@@ -176,7 +186,8 @@ def test_segments_sum_to_the_total_for_every_combination_of_events(
             events["awake"] = now = now + next(step)
         if read:
             events["done"] = now = now + next(step)
-        sample = resolve(RawSample(**events, device_begin=device_begin, device_end=device_end), relation)
+        raw = RawSample(**events, device_begin=device_begin, device_end=device_end)
+        (sample,) = resolve([raw], relation)
         assert sample.started == HOST and sample.total == now - HOST
         known = {name for name in SEGMENTS if not math.isnan(getattr(sample, name))}
         expected = {name for name, there in zip(("create", "update", "record"), made, strict=True) if there}
@@ -202,7 +213,7 @@ def test_segments_sum_to_the_total_for_every_combination_of_events(
 
 def test_the_device_began_before_the_submit_call_had_returned() -> None:
     clock = PlantedClock(64, 1.0, 0.0, 10**6)
-    relation = ClockRelation(clock.read(HOST - 10**7), clock.read(HOST + 10**7))
+    relation = relate(clock.read(HOST - 10**7), clock.read(HOST + 10**7))
     raw = RawSample(
         HOST,
         called=HOST,
@@ -211,7 +222,7 @@ def test_the_device_began_before_the_submit_call_had_returned() -> None:
         device_begin=clock.ticks(HOST + 2_000),
         device_end=clock.ticks(HOST + 4_000),
     )
-    sample = resolve(raw, relation)
+    sample = resolve([raw], relation)[0]
     # The whole of the kernel was over when the call returned: all of that overlaps, and waking counts from its end.
     assert (sample.submit, sample.queue, sample.execute, sample.wake) == (5_000, 0, 2_000, 5_000)
     assert sample.overlap == 3_000 and sample.device == 4_000 and sample.total == 9_000 == segment_sum(sample)
@@ -219,18 +230,18 @@ def test_the_device_began_before_the_submit_call_had_returned() -> None:
 
 def test_without_a_relation_the_device_is_bounded() -> None:
     raw = RawSample(HOST, called=HOST, returned=HOST + 10, awake=HOST + 50, device_begin=5, device_end=9)
-    sample = resolve(raw, None)
+    sample = resolve([raw], None)[0]
     assert sample.device == 40 and sample.submit == 10 and sample.total == 50
     assert all(math.isnan(value) for value in (sample.queue, sample.execute, sample.wake, sample.deviation))
     assert (sample.device_begin, sample.device_end) == (5, 9)
 
 
 def test_a_signal_of_the_host_is_all_waking() -> None:
-    sample = resolve(RawSample(HOST, awake=HOST + 700), None)
+    (sample,) = resolve([RawSample(HOST, awake=HOST + 700)], None)
     assert sample.wake == sample.total == 700 and math.isnan(sample.submit)
 
 
 def test_what_the_host_does_before_the_call_belongs_to_what_it_did_last() -> None:
     raw = RawSample(HOST, created=HOST + 5, recorded=HOST + 9, called=HOST + 11, returned=HOST + 12, awake=HOST + 20)
-    sample = resolve(raw, None)
+    sample = resolve([raw], None)[0]
     assert (sample.create, sample.record, sample.submit, sample.device, sample.total) == (5, 6, 1, 8, 20)
