@@ -43,7 +43,7 @@ from pumice.study.sampling.sink import SinkLog
 from pumice.study.statistics.bootstrap import Interval, bootstrap
 from pumice.study.workloads.device_pool import DevicePool
 from pumice.study.workloads.kernel import KernelWorkload
-from pumice.study.workloads.workload import Surroundings
+from pumice.study.workloads.workload import WorkloadContext
 
 Times = npt.NDArray[np.float64]
 Side = Callable[[], Times]
@@ -114,7 +114,7 @@ class Bench(SinkLog):
         self._run = PointRun(
             "kernel",
             Point(0, "mul", uri, settings=settings, measure=measure),
-            Surroundings(pool, uri),
+            WorkloadContext(pool, uri),
             endless,
             self,
         )

@@ -42,7 +42,7 @@ from pumice.study.sampling.stopping import StopRule
 from pumice.study.statistics.bootstrap import bootstrap
 from pumice.study.workloads.device_pool import DevicePool
 from pumice.study.workloads.kernel import KernelWorkload
-from pumice.study.workloads.workload import Surroundings
+from pumice.study.workloads.workload import WorkloadContext
 
 _CONFIDENCE: Final = 0.95
 _PARTS: Final = {
@@ -71,7 +71,7 @@ class Loops:
         self.block = block
         self.store = Store.create(folder, study_as_dict(study), points)
         self.store.begin_run(environment_facts())
-        self.run = PointRun("kernel", points[0], Surroundings(pool, uri), sampling, self.store)
+        self.run = PointRun("kernel", points[0], WorkloadContext(pool, uri), sampling, self.store)
         self.run.start()
         # Looks at the samples each time that there are a quarter more of them, from as few on as a study does.
         self.run._rule._next = Sampling().min_samples

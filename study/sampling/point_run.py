@@ -23,7 +23,7 @@ from ..definition.settings import Sampling
 from ..results.flags import DISTURBED, SampleFlag, kept
 from ..workloads.clock import RawSample, resolve
 from ..workloads.openers import open_workload
-from ..workloads.workload import Surroundings, Workload
+from ..workloads.workload import Workload, WorkloadContext
 from .sink import Sink
 from .stopping import Decision, StopRule
 
@@ -78,12 +78,18 @@ class PointRun:
     """
 
     def __init__(
-        self, kind: str, point: Point, around: Surroundings, sampling: Sampling, sink: Sink, prior: Prior | None = None
+        self,
+        kind: str,
+        point: Point,
+        context: WorkloadContext,
+        sampling: Sampling,
+        sink: Sink,
+        prior: Prior | None = None,
     ) -> None:
         self.point = point
         self.preempted = self.throttled = 0
         self._kind = kind
-        self._around = around
+        self._context = context
         self._sampling = sampling
         self._sink = sink
         self._rule = StopRule(sampling)
@@ -105,7 +111,7 @@ class PointRun:
             PumiceError: what the point asks for cannot be made or run.
         """
         sampling = self._sampling
-        workload = self._workload = open_workload(self._kind, self.point, self._around, sampling)
+        workload = self._workload = open_workload(self._kind, self.point, self._context, sampling)
         before = self._reading()
         first = self._resolve([workload.first()], before)
         if math.isnan(self._headline(first[0])) and self.point.measure == "execute":

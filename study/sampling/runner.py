@@ -22,7 +22,7 @@ from ..results.results import Results
 from ..results.store import Store
 from ..workloads.device_pool import DevicePool
 from ..workloads.peaks import measure_peaks
-from ..workloads.workload import Surroundings
+from ..workloads.workload import WorkloadContext
 from .environment import device_facts, environment_facts
 from .point_run import Prior
 from .sampler import Progress, Sampler, SampleRun
@@ -103,10 +103,10 @@ def sample_points(
     kinds = {target.name: target.kind for target in study.targets}
     kinds |= {point.target: "kernel" for point in points if point.is_baseline}
 
-    def around(point: Point) -> Surroundings:
-        return Surroundings(pool, point.device, study.folder, study.sampling.seed)
+    def context(point: Point) -> WorkloadContext:
+        return WorkloadContext(pool, point.device, study.folder, study.sampling.seed)
 
-    return Sampler(kinds, study.sampling, pool, around, sink, progress).run(points, priors)
+    return Sampler(kinds, study.sampling, pool, context, sink, progress).run(points, priors)
 
 
 def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:

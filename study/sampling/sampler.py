@@ -23,7 +23,7 @@ from ..definition.settings import Sampling
 from ..results.point_status import PointStatus
 from ..workloads.device_pool import DevicePool
 from ..workloads.reference_kernel import ReferenceKernel
-from ..workloads.workload import Surroundings
+from ..workloads.workload import WorkloadContext
 from .device_clocks import clock_reader
 from .point_run import PointRun, Prior
 from .sink import Sink, WatchedSink
@@ -91,7 +91,7 @@ class Sampler:
         kinds: kind of each target, by its name.
         sampling: how.
         pool: opens devices.
-        around: makes the surroundings of a point's workload.
+        context: creates the context of a point's workload.
         sink: takes the samples.
         progress: is told; ``None`` for nobody.
     """
@@ -101,14 +101,14 @@ class Sampler:
         kinds: Mapping[str, str],
         sampling: Sampling,
         pool: DevicePool,
-        around: Callable[[Point], Surroundings],
+        context: Callable[[Point], WorkloadContext],
         sink: Sink,
         progress: Progress | None = None,
     ) -> None:
         self._kinds = kinds
         self._sampling = sampling
         self._pool = pool
-        self._around = around
+        self._context = context
         self._sink, self._watched = WatchedSink.around(sink)
         self._progress = progress
         self._random = random.Random(sampling.seed)
@@ -185,7 +185,7 @@ class Sampler:
 
     def _start(self, point: Point, priors: Mapping[int, Prior], result: SampleRun) -> PointRun | None:
         run = PointRun(
-            self._kinds[point.target], point, self._around(point), self._sampling, self._sink, priors.get(point.index)
+            self._kinds[point.target], point, self._context(point), self._sampling, self._sink, priors.get(point.index)
         )
         self._sink.set_status(point.index, PointStatus.SAMPLING)
         try:

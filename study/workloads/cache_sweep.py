@@ -7,26 +7,26 @@ from typing import Final
 
 from ... import shaders
 from ...hal_vulkan import DeviceType
-from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
+from .timed_commands import TimedCommands
 
 __all__ = ["CacheSweep", "sweep_bytes"]
 
-_LEAST: Final = 64 << 20
+_MIN_BYTES: Final = 64 << 20
 
 
 def sweep_bytes(device: Device) -> int:
-    """How much a sweep touches where nobody says: at least 64 MiB, and on a CPU four times its largest cache, of what can be bound at once."""
+    """The default size of a sweep: at least 64 MiB, on a CPU four times its largest cache, and no more than one
+    binding holds.
+    """
     most = device.profile.limits.max_storage_buffer_range // 256 * 256
-    wanted = _LEAST
-    if device.profile.device_type is DeviceType.CPU:
-        wanted = max(wanted, 4 * _host_cache())
-    return min(wanted, most)
+    on_host = device.profile.device_type is DeviceType.CPU
+    return min(max(_MIN_BYTES, 4 * _host_cache() if on_host else 0), most)
 
 
 def _host_cache() -> int:
-    """Bytes of the host's largest cache; 0 where the system does not tell (Linux does, in sysfs)."""
+    """Bytes of the host's largest cache; 0 if the system does not tell (Linux does, in sysfs)."""
     largest = 0
     for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         try:
@@ -38,25 +38,26 @@ def _host_cache() -> int:
 
 
 class CacheSweep:
-    """Sweeps the caches of a device each time it is asked to; it waits until that is done."""
+    """Sweeps the caches of a device on request.
+
+    Args:
+        device: whose caches.
+        nbytes: how much is touched; ``None`` for ``sweep_bytes``.
+    """
 
     def __init__(self, device: Device, nbytes: int | None = None) -> None:
-        """Args: ``nbytes`` is how much is touched; ``None`` takes ``sweep_bytes``."""
         self._array = device.zeros(-(-(nbytes or sweep_bytes(device)) // 16) * 4, "uint32")
         self._kernel = Kernel(device, shaders.spirv("timing/sweep"), name="sweep")
         count = min(65535, device.hal.groups_max[0], -(-self._array.nbytes // (16 * 64)))
-        pipeline, buffers, groups, push = self._kernel.prepare(self._array, groups=count)
-        self._commands = device.hal.create_command_buffer(name="sweep").begin()
-        self._commands.dispatch(pipeline, buffers, groups, push)
-        self._submission = PreparedSubmission(device.hal.compute_queue, (self._commands.end(),))
+        dispatch = self._kernel.prepare(self._array, groups=count)
+        self._commands = TimedCommands.dispatch(device, "sweep", dispatch)
 
     def run(self) -> None:
-        """Sweeps, and waits for it."""
-        number, _, _ = self._submission.submit()
-        self._submission.wait(number)
+        """Sweeps, and waits for the end."""
+        self._commands.run()
 
     def close(self) -> None:
-        """Gives the memory back; idempotent."""
+        """Releases the memory; idempotent."""
         self._commands.close()
         self._kernel.close()
         self._array.close()

@@ -1,4 +1,4 @@
-"""Copies of memory: on the device by its copy commands, or by the host into and out of mapped memory."""
+"""Copies of memory: by copy commands on the device, or by the host into and out of mapped memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 
 from ...hal_vulkan import Buffer, CommandBuffer, MemoryTypeFlags
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
-from ...runtime.device import Device
 from ...status import InvalidArgumentError
 from .clock import RawSample
-from .workload import Surroundings
+from .workload import Workload, WorkloadContext
 
 __all__ = ["MEMORY", "CopyWorkload"]
 
@@ -22,16 +21,14 @@ MEMORY: Final[Mapping[str, MemoryTypeFlags]] = {
     "host_local": MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE,
     "host_cached": MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE | MemoryTypeFlags.HOST_CACHED,
 }
-"""Memory by name: on the device, on the device and mapped, on the host (write-combined, perhaps), on the host and cached."""
+"""Memory by name; ``host_local`` may be write-combined."""
 
 
-class CopyWorkload:
+class CopyWorkload(Workload):
     """One copy; ``settings`` are those of kind ``copy`` in ``target_settings``."""
 
-    def __init__(self, settings: Mapping[str, Any], around: Surroundings) -> None:
-        self.device: Device = around.pool.open(around.uri)
-        self._around = around
-        self._clock = around.clock
+    def __init__(self, settings: Mapping[str, Any], context: WorkloadContext) -> None:
+        super().__init__(context)
         self._direction: str = settings["direction"]
         self._commands: CommandBuffer | None = None
         self._buffers: list[Buffer] = []
@@ -48,7 +45,8 @@ class CopyWorkload:
             if self._direction in ("host_write", "host_read"):
                 if not other & MemoryTypeFlags.HOST_VISIBLE and other is MEMORY["device_local"]:
                     raise InvalidArgumentError(
-                        f'direction {self._direction!r} needs memory that the host sees: "mapped", "host_local" or "host_cached"'
+                        f"direction {self._direction!r} needs memory that the host sees: "
+                        '"mapped", "host_local" or "host_cached"'
                     )
                 self._buffers = [hal.create_buffer(nbytes + offset, memory_type=other)]
                 self._buffers[0].write(self._data, offset)
@@ -63,8 +61,7 @@ class CopyWorkload:
             source, target = self._buffers
             hal.compute_queue.fill(source, b"\x5a", 0, nbytes + offset // 4 * 4)
             hal.compute_queue.wait_idle()
-            family = self.device.profile.queue_families[hal.plan.compute_family]
-            self._timed = family.timestamp_valid_bits > 0
+            self._timed = hal.plan.timestamp_bits > 0
             commands = self._commands = hal.create_command_buffer(
                 timing="span" if self._timed else False, name="copy"
             ).begin()
@@ -77,18 +74,14 @@ class CopyWorkload:
             self.close()
             raise
 
-    def first(self) -> RawSample:
-        """As any other: what the driver does at a first touch is in it."""
-        return self.sample()
-
     def sample(self) -> RawSample:
         """One copy, or a batch of them."""
-        before = self._around.count_preemptions()
+        before = self._context.count_preemptions()
         if self._commands is None:
             raw = self._host_copy()
         else:
             number, called, returned = self._submission.submit()
-            awake = self._submission.wait(number, self._around.timeout)
+            awake = self._submission.wait(number, self._context.timeout)
             raw = RawSample(
                 called,
                 called=called,
@@ -100,8 +93,7 @@ class CopyWorkload:
             if self._timed:
                 timing = self._commands.timings()[0]
                 raw = raw._replace(device_begin=timing.begin_ticks, device_end=timing.end_ticks, stage=timing.stage)
-        after = -1 if before < 0 else self._around.count_preemptions() - before
-        return raw._replace(preemptions=after)
+        return raw._replace(preemptions=self._context.preemptions_since(before))
 
     def _host_copy(self) -> RawSample:
         buffer, offset, data, clock = self._buffers[0], self._offset, self._data, self._clock
@@ -116,7 +108,7 @@ class CopyWorkload:
         return RawSample(begin, done=clock(), dispatches=self._batch, barrier="between")
 
     def close(self) -> None:
-        """Gives the memory back; idempotent."""
+        """Releases the memory; idempotent."""
         if self._commands is not None:
             self._commands.close()
         for buffer in self._buffers:

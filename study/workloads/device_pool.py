@@ -1,4 +1,4 @@
-"""The devices of a run: each opened once for each way of opening it that its points ask for."""
+"""The devices of a run, each opened once for each combination of options."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ __all__ = ["DevicePool"]
 class DevicePool:
     """Opens devices and closes them together.
 
-    Pipelines are not kept on disk, so that the first call of a kernel costs what it costs. Thread rule: one thread at a time.
+    Pipelines are not cached on disk, so that the first call of a kernel shows its whole cost.
+
+    Thread rule: one thread at a time.
 
     Args:
-        validation: turn the validation layers on; ``None`` asks ``PUMICE_VALIDATION``.
+        validation: enable the validation layers; ``None`` asks ``PUMICE_VALIDATION``.
     """
 
     def __init__(self, *, validation: bool | None = None) -> None:
@@ -25,11 +27,11 @@ class DevicePool:
         self._devices: dict[tuple[str, PlanOptions], Device] = {}
 
     def open(self, uri: str, options: PlanOptions | None = None) -> Device:
-        """The device of a URI, made with these options; the one opened before, where there is one.
+        """The device of a URI and options; the one opened before if it is usable.
 
         Raises:
             NotFoundError: no such device; the message lists those that exist.
-            UnavailableError: no Vulkan, or the device cannot be opened so.
+            UnavailableError: no Vulkan, or the device cannot be opened with these options.
         """
         wanted = options or PlanOptions()
         key = (uri, wanted)
@@ -41,7 +43,7 @@ class DevicePool:
         return found
 
     def open_new(self, uri: str, options: PlanOptions | None = None, *, persistent_cache: bool = False) -> Device:
-        """A device of its own, which the caller closes."""
+        """A separate device, which the caller closes."""
         driver = shared_driver(validation=self._validation)
         index = driver.select(uri or None)
         return Device(HalDevice(driver, index, options=options or PlanOptions(), persistent_cache=persistent_cache))

@@ -1,22 +1,19 @@
-"""How the host learns that a submission is done: by sleeping in the driver, by asking again and again, or through another thread."""
+"""Waiting for a submission through another thread, as event loops and notifiers do."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Literal, TypeAlias
 
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...status import DeadlineExceededError
 
-__all__ = ["HostWait", "ThreadWait"]
-
-HostWait: TypeAlias = Literal["host", "thread", "poll"]
+__all__ = ["ThreadWait"]
 
 
 class ThreadWait:
-    """A thread that sleeps in vkWaitSemaphores for others and wakes them: what an event loop or a notifier costs.
+    """A thread that sleeps in vkWaitSemaphores for another and wakes it.
 
     Thread rule: one waiter at a time.
     """
@@ -30,7 +27,7 @@ class ThreadWait:
         self._thread.start()
 
     def wait(self, submission: PreparedSubmission, number: int, timeout: float, clock: Callable[[], int]) -> int:
-        """Sleeps until the thread has seen the submission done; the host's time right after."""
+        """Sleeps until the thread has seen the submission complete; the host's time right after."""
         self._wanted.append((submission, number, timeout))
         self._asked.release()
         done = self._answered.acquire(timeout=timeout + 10)

@@ -1,7 +1,7 @@
-"""A kernel, dispatched in command buffers: how many, how deep, with what between them, and how the host waits.
+"""Dispatches of a kernel in command buffers.
 
-What is timed is Vulkan: between two readings of the clock there is one native call (``PreparedSubmission``). With ``calls = "hal"`` it is
-pumice's own queue and semaphore instead, with ``"kernel"`` a call of the kernel with arrays on the device.
+By default Vulkan is timed: between two readings of the clock there is one native call (``PreparedSubmission``). With
+``calls = "hal"`` it is pumice's queue and semaphore, with ``"kernel"`` a call of the kernel with device arrays.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ...hal_vulkan.commands.pipeline import BoundSets
 from ...hal_vulkan.commands.timestamps import elapsed_ticks
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.arrays.array import DeviceArray
-from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel, PreparedDispatch
 from ...runtime.kernels.shader_source import load_shader
 from ...runtime.values.parse import parse_value
@@ -29,9 +28,9 @@ from .cache_sweep import CacheSweep
 from .clock import RawSample
 from .host_wait import ThreadWait
 from .planted_sleep import PlantedSleep
-from .workload import Surroundings
+from .workload import Workload, WorkloadContext
 
-__all__ = ["KernelWorkload", "kernel_code"]
+__all__ = ["KernelWorkload", "kernel_code", "specialization_values"]
 
 _BUILTIN: Final = "builtin:"
 _ADDRESS: Final = struct.Struct("<Q")
@@ -39,7 +38,7 @@ _WORD: Final = struct.Struct("<I")
 _MAX_QUEUES: Final = 64
 
 
-def kernel_code(settings: Mapping[str, Any], around: Surroundings, minor: int) -> tuple[bytes, str]:
+def kernel_code(settings: Mapping[str, Any], context: WorkloadContext, minor: int) -> tuple[bytes, str]:
     """SPIR-V and a name for the ``source`` of a target.
 
     Raises:
@@ -50,23 +49,23 @@ def kernel_code(settings: Mapping[str, Any], around: Surroundings, minor: int) -
     if source.startswith(_BUILTIN):
         name = source.removeprefix(_BUILTIN)
         return shaders.spirv(name), name.rpartition("/")[2]
-    return load_shader(around.folder / source, defines=settings.get("defines") or {}, include_dirs=(), minor=minor)
+    return load_shader(context.folder / source, defines=settings.get("defines") or {}, include_dirs=(), minor=minor)
 
 
-class KernelWorkload:
+class KernelWorkload(Workload):
     """One kernel in one setting; ``settings`` are those of kind ``kernel`` in ``target_settings``."""
 
-    def __init__(self, settings: Mapping[str, Any], around: Surroundings, *, flush_bytes: int | None = None) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], context: WorkloadContext, *, flush_bytes: int | None = None
+    ) -> None:
+        super().__init__(context, _plan(settings))
         self._settings = settings
-        self._around = around
-        self.device: Device = around.pool.open(around.uri, _plan(settings))
-        self._clock = around.clock
         self._addresses = settings["descriptors"] == "address"
         if self._addresses and not self.device.hal.device_addresses:
             raise UnavailableError(
                 f'{self.device.name} has no device addresses (bufferDeviceAddress); use descriptors "sets" or "push"'
             )
-        self._code, self._name = kernel_code(settings, around, self.device.profile.api_version[1])
+        self._code, self._name = kernel_code(settings, context, self.device.profile.api_version[1])
         self._queues = self.device.hal.queues[: settings["queues"]]
         if len(self._queues) < settings["queues"] or any(q.family != self._queues[0].family for q in self._queues):
             count = sum(q.family == self._queues[0].family for q in self.device.hal.queues)
@@ -86,21 +85,21 @@ class KernelWorkload:
         self._outputs: list[np.ndarray] = []
         self._ranges: list[tuple[Buffer, ...]] = []
         self._wholes: list[Buffer] = []
-        self._turns: list[tuple[tuple[Buffer, ...], bytes]] = []
-        self._turn = 0
+        self._rotation: list[tuple[tuple[Buffer, ...], bytes]] = []
+        self._next_range = 0
         self._commands: list[CommandBuffer] = []
         self._submissions: list[PreparedSubmission] = []
         self._indirect: Buffer | None = None
         self._stage = ""
         self._number = 0
-        # One a queue: payloads of a semaphore only go up, and queues end in any order.
+        # One a queue: payloads of a semaphore only increase, and queues finish in any order.
         self._done = [self.device.hal.create_semaphore(0, "study") for _ in self._queues]
         self._thread = ThreadWait() if settings["wait"] == "thread" else None
         self._sweep: CacheSweep | None = None
         try:
-            # What is not part of a first call: spirv-val, which checks a module once, and the inputs.
+            # Not part of a first call: spirv-val, which checks a module once, and the inputs.
             self.device.hal.create_executable(self._code).close()
-            self._inputs = make_arrays(settings["bindings"], settings["dtype"], around.folder, around.seed)
+            self._inputs = make_arrays(settings["bindings"], settings["dtype"], context.folder, context.seed)
             self._arrays = [self.device.asarray(array) for array in self._inputs]
             self._make_ranges(settings["ranges"])
             self._outputs = [np.empty_like(array) for array in self._inputs]
@@ -110,10 +109,10 @@ class KernelWorkload:
             self.close()
             raise
 
-    # -- making --------------------------------------------------------------------------------------
+    # -- creation ------------------------------------------------------------------------------------
 
     def _make_ranges(self, count: int) -> None:
-        """``count`` ranges of one buffer for each binding, each with its inputs; none where the arrays themselves are enough."""
+        """Creates ``count`` ranges of one buffer for each binding, each with its inputs; one range is the array."""
         if count == 1 or not self._inputs:
             return
         hal, limits = self.device.hal, self.device.profile.limits
@@ -130,14 +129,14 @@ class KernelWorkload:
         self._ranges = list(zip(*columns, strict=True))
 
     def _make(self) -> None:
-        """The kernel and its commands."""
+        """Creates the kernel."""
         settings = self._settings
         kernel = self._kernel = Kernel(
             self.device,
             self._code,
             name=self._name,
             entry_point=settings["entry_point"],
-            specialization=_specialization(settings["specialization"]),
+            specialization=specialization_values(settings["specialization"]),
             subgroup_size=settings["subgroup_size"],
         )
         groups = settings["groups"]
@@ -148,7 +147,7 @@ class KernelWorkload:
             push = b"".join(_ADDRESS.pack(array.buffer.device_address) for array in self._arrays)
             rest = b"".join(_WORD.pack(int(word)) for word in settings["push"] or ())
             self._dispatch = kernel.prepare(groups=groups, push=push + rest)
-            self._turns = [
+            self._rotation = [
                 ((), b"".join(_ADDRESS.pack(buffer.device_address) for buffer in buffers) + rest)
                 for buffers in self._ranges
             ]
@@ -159,7 +158,7 @@ class KernelWorkload:
                 groups = 1
             self._arrays = arrays
             self._dispatch = kernel.prepare(*arrays, groups=groups, push=_push(settings["push"]))
-            self._turns = [(buffers, self._dispatch.push) for buffers in self._ranges]
+            self._rotation = [(buffers, self._dispatch.push) for buffers in self._ranges]
 
     def _make_commands(self) -> None:
         settings, hal = self._settings, self.device.hal
@@ -195,18 +194,18 @@ class KernelWorkload:
         dispatch, indirect = self._dispatch, self._indirect
         assert dispatch is not None
         pipeline, buffers, groups, push = dispatch
-        turns = self._turns
+        rotation = self._rotation
         commands.begin()
         barrier = self._settings["barrier"] == "between"
-        # Bound once, as by any program: descriptors bound anew for each dispatch would be part of what a dispatch more costs.
+        # Bound once, as programs do: binding for each dispatch would be part of a dispatch's marginal cost.
         with closing(pipeline.bind(buffers)) as bound:
             bindings: BoundSets | Sequence[Buffer] = bound
             for index in range(self._batch):
                 if index and barrier:
                     commands.execution_barrier()
-                if turns:
-                    self._turn += 1
-                    bindings, push = turns[self._turn % len(turns)]
+                if rotation:
+                    self._next_range += 1
+                    bindings, push = rotation[self._next_range % len(rotation)]
                 if indirect is None:
                     commands.dispatch(pipeline, bindings, groups, push)
                 else:
@@ -216,8 +215,8 @@ class KernelWorkload:
     # -- running -------------------------------------------------------------------------------------
 
     def first(self) -> RawSample:
-        """Makes the pipeline, records, and runs once."""
-        before = self._around.count_preemptions()
+        """Creates the pipeline, records, and runs once."""
+        before = self._context.count_preemptions()
         begin = self._clock()
         self._make()
         created = self._clock()
@@ -231,7 +230,7 @@ class KernelWorkload:
         settings, clock = self._settings, self._clock
         if self._sweep is not None:
             self._sweep.run()
-        before = self._around.count_preemptions()
+        before = self._context.count_preemptions()
         begin = clock()
         updated = recorded = -1
         if settings["update"]:
@@ -261,7 +260,7 @@ class KernelWorkload:
             self._read()
             self._sleep.at_end_of("read")
             done = self._clock()
-        preemptions = -1 if before < 0 else self._around.count_preemptions() - before
+        preemptions = self._context.preemptions_since(before)
         for queue in self._queues:
             queue.retire()
         if created < 0 and updated < 0 and recorded < 0:
@@ -285,7 +284,7 @@ class KernelWorkload:
         )
 
     def _run_native(self) -> tuple[int, int, int]:
-        timeout = self._around.timeout
+        timeout = self._context.timeout
         if len(self._submissions) == 1 and self._settings["wait"] == "host":
             return self._submissions[0].run(timeout)
         called = -1
@@ -317,7 +316,7 @@ class KernelWorkload:
             submission.queue.submit(self._commands[index * per : (index + 1) * per], signals=signals)
         returned = clock()
         for semaphore in done:
-            semaphore.wait(semaphore.scheduled, self._around.timeout)
+            semaphore.wait(semaphore.scheduled, self._context.timeout)
         return called, returned, clock()
 
     def _run_kernel(self) -> tuple[int, int, int]:
@@ -328,11 +327,11 @@ class KernelWorkload:
         for _ in range(self._dispatches):
             kernel(*arrays, groups=groups, push=push)
         returned = clock()
-        self.device.wait(timeout=self._around.timeout)
+        self.device.wait(timeout=self._context.timeout)
         return called, returned, clock()
 
     def _ticks(self) -> tuple[int, int]:
-        """First begin and last end of the device, in ticks; -1 without."""
+        """First begin and last end on the device, in ticks; -1 without timestamps."""
         if not self._timed or self._settings["calls"] == "kernel":
             return -1, -1
         first = last = -1
@@ -358,12 +357,12 @@ class KernelWorkload:
     def _read(self) -> None:
         assert self._kernel is not None
         for index, (array, out) in enumerate(zip(self._arrays, self._outputs, strict=True)):
-            # Nothing says of an address what the kernel does with it.
+            # What a kernel does with an address is not known.
             if self._addresses or self._kernel.parameters[index].written:
                 self.device.download(array.buffer, out)
 
     def results(self) -> tuple[np.ndarray, ...]:
-        """What all bindings hold now: an array each, of shape ``(ranges, *shape)`` where they rotate through ranges."""
+        """The contents of all bindings: an array each, of shape ``(ranges, *shape)`` if they rotate through ranges."""
         if not self._ranges:
             return tuple(array.numpy() for array in self._arrays)
         columns = []
@@ -375,7 +374,7 @@ class KernelWorkload:
         return tuple(columns)
 
     def close(self) -> None:
-        """Gives everything back; idempotent."""
+        """Releases everything; idempotent."""
         if self._thread is not None:
             self._thread.close()
             self._thread = None
@@ -399,12 +398,13 @@ class KernelWorkload:
 
 def _plan(settings: Mapping[str, Any]) -> PlanOptions:
     push = {"auto": None, "sets": False, "push": True, "address": None}[settings["descriptors"]]
-    # More than may be asked for are more than any device has: that is said once the device is known.
+    # Too many queues are an error once the device is known.
     queues = min(settings["queues"], _MAX_QUEUES)
     return PlanOptions(robust_buffer_access=settings["robust"], push_descriptors=push, max_compute_queues=queues)
 
 
-def _specialization(values: Mapping[str, Any]) -> dict[int | str, Any]:
+def specialization_values(values: Mapping[str, Any]) -> dict[int | str, Any]:
+    """Values by number or name, from a setting, whose keys are texts."""
     return {int(name) if name.isdecimal() else name: value for name, value in values.items()}
 
 
@@ -417,7 +417,7 @@ def _push(value: object) -> Mapping[str, Any] | Sequence[Any] | None:
 
 
 def _viewed(array: DeviceArray, declared: np.dtype[np.generic] | None) -> DeviceArray:
-    """A signless integer has the sign that the shader declares, as on the command line."""
+    """A signless integer gets the sign that the shader declares, as on the command line."""
     dtype = array.dtype
     if declared is not None and {dtype.kind, declared.kind} == {"i", "u"} and dtype.itemsize == declared.itemsize:
         return array.view(declared)

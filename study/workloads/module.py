@@ -1,4 +1,4 @@
-"""A function of a compiled module, called: through a session, with the virtual machine's own values, or in a session's thread."""
+"""Calls of a compiled module's function: through a session, with the VM's own values, or asynchronously."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...runtime.arrays.array import DeviceArray
-from ...runtime.device import Device
 from ...runtime.modules.hal.fence import HalFence
 from ...runtime.profiling.profile import Profile
 from ...runtime.sessions.session import Session
@@ -19,51 +18,50 @@ from ...status import InvalidArgumentError
 from ...vm.execution.deadlines import await_source
 from ..definition.inputs import make_array, with_folder
 from .clock import RawSample
-from .workload import Surroundings
+from .workload import Workload, WorkloadContext
 
 __all__ = ["ModuleWorkload"]
 
 
-class ModuleWorkload:
+class ModuleWorkload(Workload):
     """One function; ``settings`` are those of kind ``module`` in ``target_settings``.
 
-    A sample is ``in_flight`` calls; ``submit`` is the time until all of them are done, ``read`` that of copying the results out.
+    A sample is ``in_flight`` calls; ``submit`` is the time until all of them are done, ``read`` that of copying the
+    results to the host.
     """
 
-    def __init__(self, settings: Mapping[str, Any], around: Surroundings) -> None:
+    def __init__(self, settings: Mapping[str, Any], context: WorkloadContext) -> None:
+        super().__init__(context)
         self._settings = settings
-        self._around = around
-        self.device: Device = around.pool.open(around.uri)
-        self._clock = around.clock
         self._depth: int = settings["in_flight"]
         if self._depth > 1 and settings["path"] != "async":
             raise InvalidArgumentError(f'in_flight is {self._depth}: calls overlap with path "async" alone')
-        parameters = {scope: str(around.folder / name) for scope, name in settings["parameters"].items()}
+        parameters = {scope: str(context.folder / name) for scope, name in settings["parameters"].items()}
         options = SessionOptions(parameters=parameters, concurrent=self._depth > 1)
         self._session = Session(self.device, options=options)
         self._function: SessionFunction | None = None
         self._arguments: list[object] = []
         try:
-            folder, texts = around.folder, list(settings["inputs"])
+            folder, texts = context.folder, list(settings["inputs"])
             for index, one in enumerate(texts):
                 if isinstance(one, str):
                     values: list[Any] = parse_values([with_folder(one, folder)])
                 else:
-                    values = [make_array(one, "f32", folder, (around.seed, index), f"inputs[{index}]")]
+                    values = [make_array(one, "f32", folder, (context.seed, index), f"inputs[{index}]")]
                 self._arguments += [self.device.asarray(v) if isinstance(v, np.ndarray) else v for v in values]
         except BaseException:
             self.close()
             raise
 
     def first(self) -> RawSample:
-        """Loads the module, which makes its pipelines and runs its initializers, and calls once."""
-        before = self._around.count_preemptions()
+        """Loads the module, which creates its pipelines and runs its initializers, and calls the function once."""
+        before = self._context.count_preemptions()
         begin = self._clock()
         self._load()
         return self._run(begin, before, created=self._clock())
 
     def _load(self) -> None:
-        self._session.load(self._around.folder / str(self._settings["source"]), timeout=self._around.timeout)
+        self._session.load(self._context.folder / str(self._settings["source"]), timeout=self._context.timeout)
         functions = self._session.functions()
         wanted = self._settings["function"]
         if wanted is not None:
@@ -77,12 +75,12 @@ class ModuleWorkload:
 
     def sample(self) -> RawSample:
         """``in_flight`` calls."""
-        return self._run(-1, self._around.count_preemptions())
+        return self._run(-1, self._context.count_preemptions())
 
     def _run(self, begin: int, before: int, *, created: int = -1) -> RawSample:
         function, arguments, clock = self._function, self._arguments, self._clock
         assert function is not None
-        timeout = self._around.timeout
+        timeout = self._context.timeout
         path = self._settings["path"]
         results: list[Any]
         called = clock()
@@ -101,7 +99,6 @@ class ModuleWorkload:
                     if isinstance(one, DeviceArray):
                         one.numpy()
             done = clock()
-        preemptions = -1 if before < 0 else self._around.count_preemptions() - before
         return RawSample(
             called if begin < 0 else begin,
             created=created,
@@ -109,11 +106,11 @@ class ModuleWorkload:
             returned=returned,
             done=done,
             dispatches=self._depth,
-            preemptions=preemptions,
+            preemptions=self._context.preemptions_since(before),
         )
 
     def _call_direct(self, function: SessionFunction) -> object:
-        values, timeout = function.bind(*self._arguments), self._around.timeout
+        values, timeout = function.bind(*self._arguments), self._context.timeout
         if not function.signature.is_async:
             return function.call_direct(values, timeout=timeout)
         done = HalFence(self.device.hal)
@@ -122,7 +119,7 @@ class ModuleWorkload:
         return results
 
     def profile(self, count: int) -> Profile:
-        """Samples of its own with every dispatch timed, which disturbs them: for where the time goes, not for how much it is."""
+        """Further samples with every dispatch timed: for shares of the time, which the timing itself lengthens."""
         with self._session.profile(most_slowdown=None) as profile:
             for _ in range(count):
                 self.sample()

@@ -9,22 +9,22 @@ from ...status import InvalidArgumentError
 from ..definition.point import Point
 from ..definition.settings import Sampling
 from ..definition.target_settings import KINDS
-from .workload import Surroundings, Workload
+from .workload import Workload, WorkloadContext
 
 __all__ = ["open_workload"]
 
 
-def open_workload(kind: str, point: Point, around: Surroundings, sampling: Sampling) -> Workload:
-    """Makes what a point runs.
+def open_workload(kind: str, point: Point, context: WorkloadContext, sampling: Sampling) -> Workload:
+    """Creates the workload of a point.
 
     Args:
         kind: of the point's target.
         point: with its settings evaluated.
-        around: devices, folder, seed.
-        sampling: for the caches, where the point says nothing about them.
+        context: devices, folder, seed.
+        sampling: for the cache settings that the point leaves open.
 
     Raises:
-        PumiceError: what the settings ask for cannot be made on this device.
+        PumiceError: the settings are not possible on this device.
     """
     settings: Mapping[str, Any] = point.settings
     match kind:
@@ -32,43 +32,43 @@ def open_workload(kind: str, point: Point, around: Surroundings, sampling: Sampl
             from .kernel import KernelWorkload
 
             return KernelWorkload(
-                {**settings, "cache": settings["cache"] or sampling.cache}, around, flush_bytes=sampling.flush_bytes
+                {**settings, "cache": settings["cache"] or sampling.cache}, context, flush_bytes=sampling.flush_bytes
             )
         case "module":
             from .module import ModuleWorkload
 
-            return ModuleWorkload(settings, around)
+            return ModuleWorkload(settings, context)
         case "copy":
             from .copy import CopyWorkload
 
-            return CopyWorkload(settings, around)
+            return CopyWorkload(settings, context)
         case "pipeline":
             from .pipeline import PipelineWorkload
 
-            return PipelineWorkload(settings, around)
+            return PipelineWorkload(settings, context)
         case "semaphore":
             if settings["signal"] == "device":
-                return _device_signal(settings, around)
+                return _device_signal(settings, context)
             from .semaphore import SemaphoreWorkload
 
-            return SemaphoreWorkload(settings, around)
+            return SemaphoreWorkload(settings, context)
         case "submit":
             from .submit import SubmitWorkload
 
-            return SubmitWorkload(settings, around)
-    raise InvalidArgumentError(f"there is no kind {kind!r} of targets; there are {', '.join(KINDS)}")
+            return SubmitWorkload(settings, context)
+    raise InvalidArgumentError(f"there is no kind {kind!r} of targets; the kinds are {', '.join(KINDS)}")
 
 
-def _device_signal(settings: Mapping[str, Any], around: Surroundings) -> Workload:
+def _device_signal(settings: Mapping[str, Any], context: WorkloadContext) -> Workload:
     """The empty kernel, whose end is the signal."""
     from .kernel import KernelWorkload
 
     if settings["wait"] == "asyncio" or settings["waiters"] != 1:
         raise InvalidArgumentError(
-            'a signal of the device is waited for by one waiter with wait "host", "thread" or "poll"; '
+            'a signal by the device has one waiter, with wait "host", "thread" or "poll"; '
             f"got {settings['waiters']} with {settings['wait']!r}"
         )
     defaults = {one.name: one.default for one in KINDS["kernel"].settings}
     return KernelWorkload(
-        {**defaults, "source": "builtin:builtin/empty", "groups": 1, "cache": "hot", "wait": settings["wait"]}, around
+        {**defaults, "source": "builtin:builtin/empty", "groups": 1, "cache": "hot", "wait": settings["wait"]}, context
     )

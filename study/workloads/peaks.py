@@ -1,34 +1,35 @@
-"""What a device can reach: bandwidth of memory and rate of arithmetic, measured by kernels that do nothing else.
+"""The bandwidth of memory and the rate of arithmetic that a device reaches, measured by kernels that do nothing else.
 
-They are not the figures of a data sheet but what a plain kernel gets: the copy kernel and vkCmdCopyBuffer over arrays that no cache holds, and
-fused multiply-adds of 32-bit floats in independent chains. Each is the median of repeated runs in the best of several launches.
+They are not a data sheet's figures but what a plain kernel gets: the copy kernel and vkCmdCopyBuffer over arrays that no
+cache holds, and fused multiply-adds of 32-bit floats in independent chains. Each is the median of repeated runs in the
+best of several launches.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
 from ... import shaders
-from ...hal_vulkan import CommandBuffer
-from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
 from ...status import ResourceExhaustedError
 from .cache_sweep import sweep_bytes
+from .timed_commands import TimedCommands
 
 __all__ = ["Peaks", "measure_peaks"]
 
 _RUNS: Final = 9
-_LEAST_RUNS: Final = 3
+_MIN_RUNS: Final = 3
 _ENOUGH_NS: Final = 5e7
 _LOCAL_SIZES: Final = (64, 128, 256)
 _GROUPS_PER_LAUNCH: Final = (256, 1024, 4096)
 _WANTED_NS: Final = 2e6
 _FLOPS_PER_ITERATION: Final = 64
-_LEAST_BYTES: Final = 1 << 20
+_MIN_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,105 +46,86 @@ class Peaks:
 
 
 def measure_peaks(device: Device) -> Peaks:
-    """Measures the peaks of a device; a second or so on most.
+    """Measures the peaks of a device, in about a second on most.
 
     Raises:
         ResourceExhaustedError: no memory even for arrays of 1 MiB.
     """
-    runner = _Runner(device)
-    copied, copy_details = _bandwidth(device, runner)
-    computed, compute_details = _arithmetic(device, runner)
+    copied, copy_details = _bandwidth(device)
+    computed, compute_details = _arithmetic(device)
+    source = "device timestamps" if device.hal.plan.timestamp_bits else "host clock, submit to awake"
     return Peaks(
         {"GB/s": copied, "GFLOP/s": computed},
-        {"GB/s": copy_details, "GFLOP/s": compute_details, "timed by": runner.source, "runs": _RUNS},
+        {"GB/s": copy_details, "GFLOP/s": compute_details, "timed by": source, "runs": _RUNS},
     )
 
 
-class _Runner:
-    """Times command buffers: on the device, or on the host where it has no timestamps."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        family = device.profile.queue_families[device.hal.plan.compute_family]
-        self._timed = family.timestamp_valid_bits > 0
-        self.source = "device timestamps" if self._timed else "host clock, submit to awake"
-
-    def create(self, name: str) -> CommandBuffer:
-        return self._device.hal.create_command_buffer(timing="span" if self._timed else False, name=name).begin()
-
-    def seconds(self, commands: CommandBuffer, runs: int = _RUNS) -> float:
-        """The median of repeated runs, the first left out."""
-        submission = PreparedSubmission(self._device.hal.compute_queue, (commands,))
-        times: list[float] = []
-        while len(times) < runs + 1:
-            if len(times) == 2:  # slow ones need not be repeated as often
-                runs = min(runs, max(_LEAST_RUNS, int(_ENOUGH_NS / max(times[1], 1.0))))
-            number, called, _ = submission.submit()
-            awake = submission.wait(number)
-            times.append(commands.timings()[0].duration_ns if self._timed else float(awake - called))
-        return max(statistics.median(times[1:]), 1.0) / 1e9
+def _seconds(commands: TimedCommands) -> float:
+    """The median of repeated runs, the first left out."""
+    times: list[float] = []
+    runs = _RUNS
+    while len(times) < runs + 1:
+        if len(times) == 2:  # slow ones need fewer repetitions
+            runs = min(runs, max(_MIN_RUNS, int(_ENOUGH_NS / max(times[1], 1.0))))
+        times.append(commands.run())
+    return max(statistics.median(times[1:]), 1.0) / 1e9
 
 
-def _bandwidth(device: Device, runner: _Runner) -> tuple[float, Mapping[str, object]]:
+def _bandwidth(device: Device) -> tuple[float, Mapping[str, object]]:
     hal = device.hal
     nbytes = sweep_bytes(device)
     while True:
         try:
-            buffers = [device.empty(nbytes // 16 * 4, "float32") for _ in range(2)]
+            source, target = buffers = [device.empty(nbytes // 16 * 4, "float32") for _ in range(2)]
             break
         except ResourceExhaustedError:
-            if nbytes <= _LEAST_BYTES:
+            if nbytes <= _MIN_BYTES:
                 raise
             nbytes //= 2
-    best, how = 0.0, ""
-    source, target = buffers
     for array in buffers:
         hal.compute_queue.fill(array.buffer, b"\0\0\0\0")
     hal.compute_queue.wait_idle()
-    with runner.create("copy command") as commands:
-        commands.copy(source.buffer, target.buffer)
-        commands.end()
-        best, how = 2 * source.nbytes / runner.seconds(commands), "vkCmdCopyBuffer"
+    with TimedCommands(device, "copy", lambda commands: commands.copy(source.buffer, target.buffer)) as copy:
+        best, how = 2 * source.nbytes / _seconds(copy), "vkCmdCopyBuffer"
     for local_size in _local_sizes(device):
-        kernel = Kernel(device, shaders.spirv("timing/copy"), name="copy", specialization={0: local_size})
-        for groups in _GROUPS_PER_LAUNCH:
-            pipeline, bound, counts, push = kernel.prepare(source, target, groups=groups)
-            with runner.create("copy kernel") as commands:
-                commands.dispatch(pipeline, bound, counts, push)
-                commands.end()
-                rate = 2 * source.nbytes / runner.seconds(commands)
-            if rate > best:
-                best, how = rate, f"kernel timing/copy, {groups} groups of {local_size}"
-        kernel.close()
+        code = shaders.spirv("timing/copy")
+        with closing(Kernel(device, code, name="copy", specialization={0: local_size})) as kernel:
+            for groups in _GROUPS_PER_LAUNCH:
+                dispatch = kernel.prepare(source, target, groups=groups)
+                with TimedCommands.dispatch(device, "copy", dispatch) as copy:
+                    rate = 2 * source.nbytes / _seconds(copy)
+                if rate > best:
+                    best, how = rate, f"kernel timing/copy, {groups} groups of {local_size}"
     for array in buffers:
         array.close()
     return best / 1e9, {"bytes": 2 * nbytes, "by": how}
 
 
-def _arithmetic(device: Device, runner: _Runner) -> tuple[float, Mapping[str, object]]:
+def _arithmetic(device: Device) -> tuple[float, Mapping[str, object]]:
     best, how = 0.0, ""
     for local_size in _local_sizes(device):
-        kernel = Kernel(device, shaders.spirv("timing/fma"), name="fma", specialization={0: local_size})
-        for groups in _GROUPS_PER_LAUNCH:
-            with device.empty((groups * local_size, 4), "float32") as array:
-                iterations = 16
-                while True:
-                    pipeline, bound, counts, push = kernel.prepare(
-                        array, groups=groups, iterations=iterations, factor=1.0
-                    )
-                    with runner.create("fma") as commands:
-                        commands.dispatch(pipeline, bound, counts, push)
-                        commands.end()
-                        taken = runner.seconds(commands, 1)
-                        if taken * 1e9 >= _WANTED_NS:
-                            taken = runner.seconds(commands)
-                            break
-                    iterations = min(4 * iterations, max(2 * iterations, int(iterations * _WANTED_NS / (taken * 1e9))))
-                rate = groups * local_size * iterations * _FLOPS_PER_ITERATION / taken
-            if rate > best:
-                best, how = rate, f"kernel timing/fma, {groups} groups of {local_size}, {iterations} iterations"
-        kernel.close()
+        code = shaders.spirv("timing/fma")
+        with closing(Kernel(device, code, name="fma", specialization={0: local_size})) as kernel:
+            for groups in _GROUPS_PER_LAUNCH:
+                iterations, seconds = _multiply_adds(device, kernel, groups, local_size)
+                rate = groups * local_size * iterations * _FLOPS_PER_ITERATION / seconds
+                if rate > best:
+                    best, how = rate, f"kernel timing/fma, {groups} groups of {local_size}, {iterations} iterations"
     return best / 1e9, {"by": how, "type": "float32, fused multiply-add"}
+
+
+def _multiply_adds(device: Device, kernel: Kernel, groups: int, local_size: int) -> tuple[int, float]:
+    """Iterations that take long enough to be timed, and the seconds that they take."""
+    iterations = 16
+    with device.empty((groups * local_size, 4), "float32") as array:
+        while True:
+            dispatch = kernel.prepare(array, groups=groups, iterations=iterations, factor=1.0)
+            with TimedCommands.dispatch(device, "fma", dispatch) as commands:
+                commands.run()
+                taken = commands.run()
+                if taken >= _WANTED_NS:
+                    return iterations, _seconds(commands)
+            iterations = min(4 * iterations, max(2 * iterations, int(iterations * _WANTED_NS / max(taken, 1.0))))
 
 
 def _local_sizes(device: Device) -> list[int]:

@@ -1,63 +1,49 @@
-"""Making a pipeline: cold, from the cache of its device, or from the cache that an earlier device left on disk.
+"""Creating a pipeline: cold, from the device's cache, or from the cache that an earlier device left on disk.
 
-``create`` is the shader module and the pipeline; with ``dispatch`` the sample goes on through the first dispatch, where drivers do what they
-put off. A driver may have caches of its own that nobody can empty from here (Mesa's are turned off by ``MESA_SHADER_CACHE_DISABLE=1``).
+``create`` is the shader module and the pipeline; with ``dispatch`` the sample includes the first dispatch, to which
+drivers defer work. A driver may have caches that cannot be cleared from here (``MESA_SHADER_CACHE_DISABLE=1`` disables
+Mesa's).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 from ...runtime.device import Device
 from .clock import RawSample
-from .kernel import kernel_code
-from .workload import Surroundings
+from .kernel import kernel_code, specialization_values
+from .workload import Workload, WorkloadContext
 
 __all__ = ["PipelineWorkload"]
 
 
-class PipelineWorkload:
-    """One pipeline, made again for each sample; ``settings`` are those of kind ``pipeline`` in ``target_settings``."""
+class PipelineWorkload(Workload):
+    """A pipeline that each sample creates; ``settings`` are those of kind ``pipeline`` in ``target_settings``."""
 
-    def __init__(self, settings: Mapping[str, Any], around: Surroundings) -> None:
+    def __init__(self, settings: Mapping[str, Any], context: WorkloadContext) -> None:
+        super().__init__(context)
         self._settings = settings
-        self._around = around
         self._cache: str = settings["cache"]
-        self.device: Device = around.pool.open(around.uri)
-        self._clock = around.clock
-        self._code, self._name = kernel_code(settings, around, self.device.profile.api_version[1])
-        self.device.hal.create_executable(self._code).close()  # spirv-val, once
+        self._code, self._name = kernel_code(settings, context, self.device.profile.api_version[1])
+        self.device.hal.create_executable(self._code).close()  # spirv-val runs once
         if self._cache == "disk":
-            # What a first program leaves for the next.
-            self._once(self._open())
-
-    def _open(self) -> Device:
-        return self._around.pool.open_new(self._around.uri, persistent_cache=self._cache == "disk")
-
-    def first(self) -> RawSample:
-        """As any other: each of them makes all that there is."""
-        return self.sample()
+            self.sample()  # fills the cache
 
     def sample(self) -> RawSample:
-        """Makes a pipeline; with ``dispatch`` also runs an empty grid of it."""
+        """Creates a pipeline; with ``dispatch`` also runs an empty grid of it."""
         if self._cache == "memory":
             return self._measure(self.device)
-        return self._once(self._open())
-
-    def _once(self, device: Device) -> RawSample:
-        try:
+        with closing(self._context.pool.open_new(self._context.uri, persistent_cache=self._cache == "disk")) as device:
             return self._measure(device)
-        finally:
-            device.close()
 
     def _measure(self, device: Device) -> RawSample:
         clock, hal = self._clock, device.hal
-        before = self._around.count_preemptions()
-        values = {int(name) if name.isdecimal() else name: v for name, v in self._settings["specialization"].items()}
+        before = self._context.count_preemptions()
+        values = specialization_values(self._settings["specialization"])
         begin = clock()
-        executable = hal.create_executable(self._code, validate=False)
-        try:
+        with closing(hal.create_executable(self._code, validate=False)) as executable:
             numbers = {
                 c.constant_id: values[k]
                 for c in executable.reflections[0].specialization_constants
@@ -71,21 +57,18 @@ class PipelineWorkload:
                 buffers = [hal.create_buffer(256) for _ in range(pipeline.interface.binding_count)]
                 push = bytes(pipeline.interface.push_constant_bytes)
                 with hal.create_command_buffer(name=self._name) as commands:
-                    # No workgroups: what is timed is the making, not the kernel's work.
+                    # No workgroups: the kernel's own work is not part of the time.
                     commands.begin().dispatch(pipeline, buffers, (0, 1, 1), push)
                     commands.end()
                     called = clock()
                     hal.compute_queue.submit((commands,))
                     returned = clock()
-                    hal.compute_queue.wait_idle(self._around.timeout)
+                    hal.compute_queue.wait_idle(self._context.timeout)
                     awake = clock()
                 for buffer in buffers:
                     buffer.close()
                 raw = RawSample(begin, created=created, recorded=called, called=called, returned=returned, awake=awake)
-        finally:
-            executable.close()
-        after = -1 if before < 0 else self._around.count_preemptions() - before
-        return raw._replace(preemptions=after)
+        return raw._replace(preemptions=self._context.preemptions_since(before))
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Does nothing: each sample releases what it created."""

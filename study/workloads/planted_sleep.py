@@ -1,4 +1,4 @@
-"""Sleeps of the host that are planted into a segment, for tests of the measurement: it has to find them there and nowhere else."""
+"""Host sleeps planted into a segment, for tests of the measurement: they must show there and nowhere else."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ _NEEDED: Final[Mapping[str, tuple[str, object] | None]] = {
     "wake": None,
     "read": ("read", True),
 }
-"""Where the host can sleep, and the setting that makes samples have the segment."""
+"""The segments that the host can sleep in, and the setting that gives samples the segment."""
 
 
 class PlantedSleep:
-    """What ``host_sleep`` and ``host_sleep_in`` of kind ``kernel`` ask for."""
+    """The settings ``host_sleep`` and ``host_sleep_in`` of kind ``kernel``.
+
+    Raises:
+        InvalidArgumentError: samples have no such segment, or the host cannot sleep in it.
+    """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """Raises:
-        InvalidArgumentError: samples have no such segment, or the host cannot sleep in it.
-        """
         self._seconds = float(settings["host_sleep"])
         self._segment: str = settings["host_sleep_in"]
         if not self._seconds:
@@ -49,6 +50,6 @@ class PlantedSleep:
         return segment == self._segment
 
     def at_end_of(self, segment: str) -> None:
-        """Sleeps, if that is the segment: at its end, so that the sleep comes on top of what the segment takes."""
+        """Sleeps if that is the segment; at its end, so that the sleep adds to it."""
         if segment == self._segment:
             time.sleep(self._seconds)

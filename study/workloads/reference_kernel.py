@@ -1,9 +1,10 @@
-"""The reference kernel: the same arithmetic throughout a run, whose time says whether the device still runs as it did.
+"""The reference kernel: the same arithmetic throughout a run, whose time tells whether the device still runs as before.
 
-Each reading is the fastest of a few runs, so that a disturbance of one is none of the reading. What counts as throttled is judged by the
-median of the last readings against that of the first ones; where those differ among themselves already, it takes a change beyond that.
+A reading is the fastest of a few runs, which leaves out a disturbance of one of them. The device counts as throttled if
+the median of the last readings differs from that of the first by more than a limit and by more than the first readings
+differ among themselves.
 
-It is one workgroup: how many of them share a device is no part of its speed, and on a device that is the CPU no part of the reading.
+It is one workgroup, so that its time does not depend on how many workgroups share the device or, on a CPU, its cores.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from collections import deque
 from typing import Final
 
 from ... import shaders
-from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
+from .timed_commands import TimedCommands
 
 __all__ = ["ReferenceKernel"]
 
@@ -24,12 +25,11 @@ _RUNS: Final = 3
 _FIRST: Final = 15
 _LAST: Final = 5
 _WANTED_NS: Final = 100_000
-_GROUPS: Final = 1
-_MOST_ITERATIONS: Final = 1 << 16
+_MAX_ITERATIONS: Final = 1 << 16
 
 
 class ReferenceKernel:
-    """A kernel of multiply-adds that takes about 100 microseconds, and how it changes.
+    """A kernel of multiply-adds that takes about 100 microseconds, and how its time changes.
 
     Thread rule: one thread at a time.
 
@@ -41,53 +41,38 @@ class ReferenceKernel:
     def __init__(self, device: Device, limit: float) -> None:
         self._device = device
         self._limit = limit
-        self._clock = time.monotonic_ns
         self._kernel = Kernel(device, shaders.spirv("timing/fma"), name="reference")
-        self._array = device.empty((_GROUPS * 64, 4), "float32")
-        family = device.profile.queue_families[device.hal.plan.compute_family]
-        self._commands = device.hal.create_command_buffer(
-            timing="span" if family.timestamp_valid_bits else False, name="reference"
-        )
-        self._first: list[float] = []
+        self._array = device.empty((64, 4), "float32")
         self._last: deque[float] = deque(maxlen=_LAST)
         iterations = 16
-        self._record(iterations)
-        while (taken := min(self._run() for _ in range(_RUNS))) < _WANTED_NS and iterations < _MOST_ITERATIONS:
-            iterations = min(_MOST_ITERATIONS, max(2 * iterations, int(iterations * _WANTED_NS / max(taken, 1.0))))
-            self._record(iterations)
-        for _ in range(_FIRST):
-            self._first.append(min(self._run() for _ in range(_RUNS)))
+        self._commands = self._record(iterations)
+        while (taken := self._fastest()) < _WANTED_NS and iterations < _MAX_ITERATIONS:
+            iterations = min(_MAX_ITERATIONS, max(2 * iterations, int(iterations * _WANTED_NS / max(taken, 1.0))))
+            self._commands.close()
+            self._commands = self._record(iterations)
+        self._first = [self._fastest() for _ in range(_FIRST)]
 
-    def _record(self, iterations: int) -> None:
-        pipeline, buffers, groups, push = self._kernel.prepare(
-            self._array, groups=_GROUPS, iterations=iterations, factor=1.0
-        )
-        self._commands.begin().dispatch(pipeline, buffers, groups, push)
-        self._submission = PreparedSubmission(
-            self._device.hal.compute_queue, (self._commands.end(),), clock=self._clock
-        )
+    def _record(self, iterations: int) -> TimedCommands:
+        dispatch = self._kernel.prepare(self._array, groups=1, iterations=iterations, factor=1.0)
+        return TimedCommands.dispatch(self._device, "reference", dispatch)
 
-    def _run(self) -> float:
-        number, called, _ = self._submission.submit()
-        awake = self._submission.wait(number)
-        timings = self._commands.timings() if self._commands.timestamps is not None else ()
-        return timings[0].duration_ns if timings else float(awake - called)
+    def _fastest(self) -> float:
+        return min(self._commands.run() for _ in range(_RUNS))
 
     def read(self) -> tuple[int, float, bool]:
-        """Runs it.
+        """Takes a reading.
 
         Returns:
-            the host's time, the nanoseconds that it took, and whether the device is throttled: now or lately it took more than
-            ``limit`` longer, or shorter, than at the beginning.
+            the host's time, the nanoseconds that the kernel took, and whether the device is throttled.
         """
-        started = self._clock()
-        taken = min(self._run() for _ in range(_RUNS))
+        started = time.monotonic_ns()
+        taken = self._fastest()
         self._last.append(taken)
         return started, taken, abs(self.change) > max(self._limit, self.spread)
 
     @property
     def spread(self) -> float:
-        """Interquartile range of the first readings over their median: a change within it says nothing."""
+        """Interquartile range of the first readings over their median."""
         first, median, third = statistics.quantiles(self._first, n=4)
         return (third - first) / median
 
@@ -99,7 +84,7 @@ class ReferenceKernel:
         return statistics.median(self._last) / statistics.median(self._first) - 1
 
     def close(self) -> None:
-        """Gives everything back; idempotent."""
+        """Releases everything; idempotent."""
         self._commands.close()
         self._kernel.close()
         self._array.close()

@@ -1,7 +1,7 @@
-"""Waking: from a signal of the host's to a thread that waits for it going on.
+"""The time from a signal by the host until the threads that wait for it run again.
 
-``wake`` (and ``total``) is from before vkSignalSemaphore to the last of the waiters awake. Signals of a device are measured by kind ``kernel``
-with the empty kernel: its ``wake`` begins where the device has ended.
+``wake`` (and ``total``) is from before vkSignalSemaphore until the last waiter is awake. Signals by a device are measured
+with the empty kernel, whose ``wake`` begins when the device has ended.
 """
 
 from __future__ import annotations
@@ -13,21 +13,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...hal_vulkan import TimelineSemaphore
-from ...runtime.device import Device
 from ...status import DeadlineExceededError
 from .clock import RawSample
-from .workload import Surroundings
+from .workload import Workload, WorkloadContext
 
 __all__ = ["SemaphoreWorkload"]
 
 
-class SemaphoreWorkload:
-    """A semaphore and who waits for it; ``settings`` are those of kind ``semaphore`` in ``target_settings``."""
+class SemaphoreWorkload(Workload):
+    """A semaphore and its waiters; ``settings`` are those of kind ``semaphore`` in ``target_settings``."""
 
-    def __init__(self, settings: Mapping[str, Any], around: Surroundings) -> None:
-        self.device: Device = around.pool.open(around.uri)
-        self._around = around
-        self._clock = around.clock
+    def __init__(self, settings: Mapping[str, Any], context: WorkloadContext) -> None:
+        super().__init__(context)
         self._semaphore: TimelineSemaphore = self.device.hal.create_semaphore(0, "study")
         self._value = 0
         self._ready = threading.Semaphore(0)
@@ -58,26 +55,26 @@ class SemaphoreWorkload:
                 self._error = error
             self._ready.release()
 
-    # Each tells that it is about to wait, waits, and returns the host's time after.
+    # Each says that it is about to wait, waits, and returns the host's time afterwards.
 
     def _wait_host(self, value: int) -> int:
         self._ready.release()
-        self._semaphore.wait(value, self._around.timeout)
+        self._semaphore.wait(value, self._context.timeout)
         return self._clock()
 
     def _wait_poll(self, value: int) -> int:
         self._ready.release()
-        semaphore, end = self._semaphore, time.monotonic() + self._around.timeout
+        semaphore, end = self._semaphore, time.monotonic() + self._context.timeout
         while semaphore.query() < value:
             if time.monotonic() > end:
-                raise DeadlineExceededError(f"the signal was not seen within {self._around.timeout:g} s")
+                raise DeadlineExceededError(f"the signal was not seen within {self._context.timeout:g} s")
         return self._clock()
 
     def _wait_thread(self, value: int) -> int:
         done = threading.Event()
         self._semaphore.notify(value, lambda _: done.set())
         self._ready.release()
-        done.wait(self._around.timeout)
+        done.wait(self._context.timeout)
         return self._clock()
 
     def _wait_asyncio(self, value: int) -> int:
@@ -88,29 +85,24 @@ class SemaphoreWorkload:
 
         return asyncio.run(wait())
 
-    def first(self) -> RawSample:
-        """As any other."""
-        return self.sample()
-
     def sample(self) -> RawSample:
         """One signal."""
-        clock, count, limit = self._clock, len(self._threads), self._around.timeout
+        clock, count, limit = self._clock, len(self._threads), self._context.timeout
         self._value += 1
         self._awake.clear()
         for go in self._go:
             go.release()
         self._acquire(count, limit)
-        # Whoever said so is not asleep yet.
+        # They have said so, but are not asleep yet.
         time.sleep(0.0005)
-        before = self._around.count_preemptions()
+        before = self._context.count_preemptions()
         called = clock()
         self._semaphore.signal(self._value)
         self._acquire(count, limit)
         if self._error is not None:
             error, self._error = self._error, None
             raise error
-        after = -1 if before < 0 else self._around.count_preemptions() - before
-        return RawSample(called, awake=max(self._awake), preemptions=after)
+        return RawSample(called, awake=max(self._awake), preemptions=self._context.preemptions_since(before))
 
     def _acquire(self, count: int, limit: float) -> None:
         for _ in range(count):

@@ -1,6 +1,7 @@
-"""Submitting: what a call costs by the number of command buffers, of semaphores waited for, and of semaphores signalled.
+"""The cost of a submission by its number of command buffers, semaphores to wait for, and semaphores to signal.
 
-It goes through pumice's own queue, whose checks and books are part of the time; ``kernel`` has the bare native call.
+Submissions go through pumice's queue, whose checks and bookkeeping are part of the time; kind ``kernel`` times the native
+call alone.
 """
 
 from __future__ import annotations
@@ -9,20 +10,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...hal_vulkan import CommandBuffer, TimelineSemaphore
-from ...runtime.device import Device
 from .clock import RawSample
-from .workload import Surroundings
+from .workload import Workload, WorkloadContext
 
 __all__ = ["SubmitWorkload"]
 
 
-class SubmitWorkload:
+class SubmitWorkload(Workload):
     """Submissions; ``settings`` are those of kind ``submit`` in ``target_settings``."""
 
-    def __init__(self, settings: Mapping[str, Any], around: Surroundings) -> None:
-        self.device: Device = around.pool.open(around.uri)
-        self._around = around
-        self._clock = around.clock
+    def __init__(self, settings: Mapping[str, Any], context: WorkloadContext) -> None:
+        super().__init__(context)
         hal = self.device.hal
         self._commands: list[CommandBuffer] = []
         self._depth: int = settings["in_flight"]
@@ -31,7 +29,7 @@ class SubmitWorkload:
         self._number = 0
         try:
             self._signals = [hal.create_semaphore(0, f"signal {i}") for i in range(settings["signals"])]
-            # Reached before anybody waits: the host's share, not a wait, is the question.
+            # Already reached: what is measured is the host's work, not a wait.
             self._waits = [hal.create_semaphore(1, f"wait {i}") for i in range(settings["waits"])]
             pipeline = hal.command_context.builtins.empty()
             for index in range(settings["command_buffers"]):
@@ -44,30 +42,29 @@ class SubmitWorkload:
             self.close()
             raise
 
-    def first(self) -> RawSample:
-        """As any other."""
-        return self.sample()
-
     def sample(self) -> RawSample:
         """``in_flight`` submissions, and a wait for the last."""
         clock, queue, commands = self._clock, self.device.hal.compute_queue, self._commands
         waits = [(semaphore, 1) for semaphore in self._waits]
         signals = [[(s, self._number + i + 1) for s in self._signals] for i in range(self._depth)]
         self._number += self._depth
-        before = self._around.count_preemptions()
+        before = self._context.count_preemptions()
         called = clock()
         for points in signals:
             queue.submit(commands, waits=waits, signals=points)
         returned = clock()
-        self._signals[0].wait(self._number, self._around.timeout)
-        awake = clock()
-        after = -1 if before < 0 else self._around.count_preemptions() - before
+        self._signals[0].wait(self._number, self._context.timeout)
         return RawSample(
-            called, called=called, returned=returned, awake=awake, dispatches=self._depth, preemptions=after
+            called,
+            called=called,
+            returned=returned,
+            awake=clock(),
+            dispatches=self._depth,
+            preemptions=self._context.preemptions_since(before),
         )
 
     def close(self) -> None:
-        """Gives everything back; idempotent."""
+        """Releases everything; idempotent."""
         for commands in self._commands:
             commands.close()
         for semaphore in (*self._signals, *self._waits):

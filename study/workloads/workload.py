@@ -1,60 +1,52 @@
-"""Workloads: what is run for one sample of a point.
+"""Workloads: what runs for one sample of a point, and the context that they run in.
 
-Calling sequence: made by ``workloads.open_workload`` → ``first`` once → ``sample`` any number of times → ``close``. A sample's host times are of
-``Surroundings.clock``, and everything that it submitted is done when it returns.
+Calling sequence: ``openers.open_workload`` → ``first`` once → ``sample`` any number of times → ``close``. Host times of a
+sample are of ``WorkloadContext.clock``, and all that it submitted is done when it returns.
 
 Thread rule: one thread at a time.
 """
 
 from __future__ import annotations
 
+import abc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
+from ...hal_vulkan import PlanOptions
 from ...runtime.device import Device
 from .clock import RawSample
 from .device_pool import DevicePool
-from .preemption import preemption_counter
 
-__all__ = ["Surroundings", "Workload"]
+__all__ = ["Workload", "WorkloadContext", "preemption_counter"]
 
 
-class Workload(Protocol):
-    """What is run for one sample."""
+def preemption_counter() -> Callable[[], int] | None:
+    """Reads how often the calling thread was preempted so far; ``None`` if the platform does not tell.
 
-    @property
-    def device(self) -> Device:
-        """Where it runs."""
-        ...
-
-    def first(self) -> RawSample:
-        """The first call, with everything that is made then."""
-        ...
-
-    def sample(self) -> RawSample:
-        """One more."""
-        ...
-
-    def close(self) -> None:
-        """Gives everything back; idempotent."""
-        ...
+    Source: getrusage(2), ``RUSAGE_THREAD`` and ``ru_nivcsw``, on Linux.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    who = getattr(resource, "RUSAGE_THREAD", None)
+    return None if who is None else lambda: resource.getrusage(who).ru_nivcsw
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What workloads are made in.
+class WorkloadContext:
+    """What workloads are created in.
 
     Attributes:
         pool: opens devices.
-        uri: the point's device.
-        folder: what relative file names start from.
+        uri: of the point's device.
+        folder: what file names are relative to.
         seed: of random inputs.
-        timeout: seconds after which a sample that is not done is an error.
+        timeout: seconds after which an unfinished sample is an error.
         preemptions: see ``preemption_counter``.
-        clock: the host's time in nanoseconds, which device times are related to.
+        clock: the host's time in nanoseconds.
     """
 
     pool: DevicePool
@@ -68,3 +60,32 @@ class Surroundings:
     def count_preemptions(self) -> int:
         """The count so far, or -1."""
         return -1 if self.preemptions is None else self.preemptions()
+
+    def preemptions_since(self, before: int) -> int:
+        """Preemptions since ``count_preemptions`` returned ``before``, or -1."""
+        return -1 if before < 0 else self.count_preemptions() - before
+
+
+class Workload(abc.ABC):
+    """What runs for one sample.
+
+    Attributes:
+        device: where it runs.
+    """
+
+    def __init__(self, context: WorkloadContext, options: PlanOptions | None = None) -> None:
+        self._context = context
+        self._clock = context.clock
+        self.device: Device = context.pool.open(context.uri, options)
+
+    def first(self) -> RawSample:
+        """The first call, including everything that is created for it."""
+        return self.sample()
+
+    @abc.abstractmethod
+    def sample(self) -> RawSample:
+        """One more sample."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Releases everything; idempotent."""

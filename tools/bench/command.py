@@ -217,11 +217,11 @@ def _profile(described: Study, point: Point, validation: bool | None) -> None:
     """Prints where the time of a program's calls goes."""
     from ...study.workloads.device_pool import DevicePool
     from ...study.workloads.module import ModuleWorkload
-    from ...study.workloads.workload import Surroundings
+    from ...study.workloads.workload import WorkloadContext
 
     with DevicePool(validation=validation) as pool:
-        around = Surroundings(pool, point.device, described.folder, described.sampling.seed)
-        workload = ModuleWorkload(point.settings, around)
+        context = WorkloadContext(pool, point.device, described.folder, described.sampling.seed)
+        workload = ModuleWorkload(point.settings, context)
         try:
             workload.first()
             for _ in range(described.sampling.warmup_count):

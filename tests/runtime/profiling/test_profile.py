@@ -393,8 +393,6 @@ def test_drift_is_the_slope_of_the_readings() -> None:
 
 
 def test_times_across_a_wrap_of_the_counter() -> None:
-    relation = ClockRelation(
-        "a device", (reading((1 << 36) - 1000, 10_000, bits=36), reading(1000, 12_000, bits=36))
-    )
+    relation = ClockRelation("a device", (reading((1 << 36) - 1000, 10_000, bits=36), reading(1000, 12_000, bits=36)))
     ticks = np.array([(1 << 36) - 500, 500], np.uint64)
     assert relation.host_ns(ticks, np.array([10_500, 11_500])) == pytest.approx([500.0, 1500.0])

@@ -32,7 +32,7 @@ from pumice.study.sampling.sink import SinkLog
 from pumice.study.workloads.clock import RawSample
 from pumice.study.workloads.device_pool import DevicePool
 from pumice.study.workloads.reference_kernel import ReferenceKernel
-from pumice.study.workloads.workload import Surroundings
+from pumice.study.workloads.workload import WorkloadContext
 
 pytestmark = pytest.mark.vulkan
 
@@ -52,9 +52,9 @@ class PlantedWorkload:
 
     open_now = 0
 
-    def __init__(self, point: Point, around: Surroundings, take: Take) -> None:
-        self.device: Device = around.pool.open(around.uri)
-        self._around, self._point, self._take = around, point, take
+    def __init__(self, point: Point, context: WorkloadContext, take: Take) -> None:
+        self.device: Device = context.pool.open(context.uri)
+        self._context, self._point, self._take = context, point, take
         self._number = itertools.count()
         self._clock = 10**12
         self._is_open = True
@@ -64,10 +64,10 @@ class PlantedWorkload:
         return self.sample()
 
     def sample(self) -> RawSample:
-        before = self._around.count_preemptions()
+        before = self._context.count_preemptions()
         begin = self._clock
         self._clock += round(self._take(self._point, next(self._number)))
-        after = self._around.count_preemptions()
+        after = self._context.count_preemptions()
         return RawSample(
             begin, called=begin, returned=begin, awake=self._clock, preemptions=-1 if before < 0 else after - before
         )
@@ -138,8 +138,8 @@ def sample(
     priors: Mapping[int, Prior] | None = None,
     measure: str = "total",
 ) -> tuple[Recorder, SampleRun]:
-    def planted(kind: str, point: Point, around: Surroundings, sampling: Sampling) -> PlantedWorkload:
-        return PlantedWorkload(point, around, take)
+    def planted(kind: str, point: Point, context: WorkloadContext, sampling: Sampling) -> PlantedWorkload:
+        return PlantedWorkload(point, context, take)
 
     monkeypatch.setattr(point_run, "open_workload", planted)
     recorder = sink or Recorder()
@@ -147,7 +147,7 @@ def sample(
         {"planted": "kernel"},
         sampling,
         pool,
-        lambda point: Surroundings(pool, point.device, preemptions=preemptions),
+        lambda point: WorkloadContext(pool, point.device, preemptions=preemptions),
         recorder,
     )
     return recorder, sampler.run(points(count, measure), priors)
@@ -281,22 +281,22 @@ def test_throttling_is_marked_when_the_reference_kernel_is_disturbed(
 def test_the_reference_kernel_tells_a_slower_device(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
     device = pool.open("vulkan")
     reference = ReferenceKernel(device, 0.1)
-    real = reference._run
+    real = reference._commands.run
     try:
         started, taken, _ = reference.read()
         assert started > 0 and taken > 0
         # What the machine does meanwhile is not the question: from here on its times are planted.
         reference._first = [50_000.0] * 15
         for speed, throttled in ((1.0, False), (1.05, False), (1.5, True), (1.0, False), (0.7, True)):
-            monkeypatch.setattr(reference, "_run", lambda speed=speed: 50_000.0 * speed)
+            monkeypatch.setattr(reference._commands, "run", lambda speed=speed: 50_000.0 * speed)
             told = [reference.read()[2] for _ in range(5)]
             assert told[-1] is throttled
             assert reference.change == pytest.approx(speed - 1)
         # One reading alone is no throttling.
-        monkeypatch.setattr(reference, "_run", lambda: 50_000.0)
+        monkeypatch.setattr(reference._commands, "run", lambda: 50_000.0)
         for _ in range(5):
             reference.read()
-        monkeypatch.setattr(reference, "_run", lambda: 500_000.0)
+        monkeypatch.setattr(reference._commands, "run", lambda: 500_000.0)
         assert not reference.read()[2]
         assert real() > 0
     finally:
@@ -401,8 +401,8 @@ def test_an_interrupt_keeps_what_was_stored_and_a_second_run_ends_it(
             raise KeyboardInterrupt
         return steady(point, n)
 
-    def planted(kind: str, point: Point, around: Surroundings, sampling: Sampling) -> PlantedWorkload:
-        return PlantedWorkload(point, around, take)
+    def planted(kind: str, point: Point, context: WorkloadContext, sampling: Sampling) -> PlantedWorkload:
+        return PlantedWorkload(point, context, take)
 
     monkeypatch.setattr(point_run, "open_workload", planted)
     study = Study(
@@ -444,18 +444,18 @@ def test_progress_is_told(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> 
 
     told = Told()
 
-    def planted(kind: str, point: Point, around: Surroundings, sampling: Sampling) -> PlantedWorkload:
+    def planted(kind: str, point: Point, context: WorkloadContext, sampling: Sampling) -> PlantedWorkload:
         def take(point: Point, number: int) -> float:
             if point.index == 1:
                 raise PumiceError("planted")
             return steady(point, number)
 
-        return PlantedWorkload(point, around, take)
+        return PlantedWorkload(point, context, take)
 
     monkeypatch.setattr(point_run, "open_workload", planted)
-    Sampler({"planted": "kernel"}, QUIET, pool, lambda point: Surroundings(pool, point.device), Recorder(), told).run(
-        points(3)
-    )
+    Sampler(
+        {"planted": "kernel"}, QUIET, pool, lambda point: WorkloadContext(pool, point.device), Recorder(), told
+    ).run(points(3))
     assert told.ended == {0: PointStatus.DONE, 1: PointStatus.FAILED, 2: PointStatus.DONE}
     for fractions in told.fractions.values():
         assert fractions == sorted(fractions) and 0 < fractions[0] <= fractions[-1] <= 1

@@ -18,6 +18,7 @@ import pytest
 
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
+from pumice.runtime.profiling.clock import ClockRelation
 from pumice.status import (
     DeadlineExceededError,
     InvalidArgumentError,
@@ -29,11 +30,11 @@ from pumice.study.definition.point import Point
 from pumice.study.definition.sample import SEGMENTS, Sample
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.target_settings import KINDS
-from pumice.study.workloads.clock import ClockRelation, RawSample, resolve
+from pumice.study.workloads.clock import RawSample, resolve
 from pumice.study.workloads.device_pool import DevicePool
 from pumice.study.workloads.kernel import KernelWorkload
 from pumice.study.workloads.openers import open_workload
-from pumice.study.workloads.workload import Surroundings, Workload
+from pumice.study.workloads.workload import Workload, WorkloadContext
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.writer import write_module
 
@@ -67,18 +68,18 @@ vm.func @seven() -> (i32) attributes {"iree.abi.declaration" = "sync func @seven
 
 
 @pytest.fixture
-def around(driver: Driver, tmp_path: Path) -> Iterator[Surroundings]:
+def context(driver: Driver, tmp_path: Path) -> Iterator[WorkloadContext]:
     with DevicePool() as pool:
-        yield Surroundings(pool, "vulkan", folder=tmp_path, timeout=20.0)
+        yield WorkloadContext(pool, "vulkan", folder=tmp_path, timeout=20.0)
 
 
-def opened(kind: str, around: Surroundings, **given: object) -> Workload:
+def opened(kind: str, context: WorkloadContext, **given: object) -> Workload:
     settings = {setting.name: setting.default for setting in KINDS[kind].settings} | given
-    return open_workload(kind, Point(0, kind, around.uri, settings=settings), around, Sampling())
+    return open_workload(kind, Point(0, kind, context.uri, settings=settings), context, Sampling())
 
 
-def kernel(around: Surroundings, **given: object) -> KernelWorkload:
-    workload = opened("kernel", around, **given)
+def kernel(context: WorkloadContext, **given: object) -> KernelWorkload:
+    workload = opened("kernel", context, **given)
     assert isinstance(workload, KernelWorkload)
     return workload
 
@@ -89,8 +90,8 @@ def take(workload: Workload, count: int = 3) -> list[Sample]:
     timed = bool(hal.plan.timestamp_bits)
     before = hal.calibrate() if timed else None
     raws = [workload.first(), *(workload.sample() for _ in range(count))]
-    relation = None if before is None else ClockRelation(before, hal.calibrate())
-    samples = [resolve(raw, relation) for raw in raws]
+    relation = None if before is None else ClockRelation(hal.profile.name, (before, hal.calibrate()))
+    samples = resolve(raws, relation)
     for raw, sample in zip(raws, samples, strict=True):
         check(raw, sample, relation)
     assert [sample.started for sample in samples] == sorted(sample.started for sample in samples)
@@ -108,7 +109,7 @@ def check(raw: RawSample, sample: Sample, relation: ClockRelation | None) -> Non
     assert happened == sorted(happened)
     if relation is not None and raw.device_begin >= 0:
         slack = relation.deviation_ns + 1
-        began = relation.host_ns(raw.device_begin)
+        began = relation.base_ns + float(relation.host_ns([raw.device_begin], [raw.awake])[0])
         assert raw.called - slack <= began
         assert began + sample.execute <= raw.awake + slack
         assert sample.wake >= -slack and sample.execute >= 0
@@ -146,9 +147,9 @@ TIMES = np.arange(N, dtype=np.float32)
     ],
     ids=lambda given: " ".join(f"{name}={value}" for name, value in given.items()) or "plain",
 )
-def test_a_kernel_computes_in_every_setting(around: Surroundings, given: dict[str, object]) -> None:
+def test_a_kernel_computes_in_every_setting(context: WorkloadContext, given: dict[str, object]) -> None:
     before = live_objects()
-    workload = kernel(around, **MUL, **given)
+    workload = kernel(context, **MUL, **given)
     try:
         samples = take(workload)
         a, b, product = workload.results()
@@ -172,32 +173,32 @@ def test_a_kernel_computes_in_every_setting(around: Surroundings, given: dict[st
     assert set(live_objects()) >= set(before)
 
 
-def test_a_kernel_by_address(around: Surroundings) -> None:
+def test_a_kernel_by_address(context: WorkloadContext) -> None:
     try:
-        workload = kernel(around, **MUL | ADDRESS, read=True)
+        workload = kernel(context, **MUL | ADDRESS, read=True)
     except UnavailableError as error:
         pytest.skip(error.message)
     take(workload)
     assert np.array_equal(workload.results()[2], 3 * TIMES)
     workload.close()
-    with_ranges = kernel(around, **MUL | ADDRESS, ranges=3, batch=3)
+    with_ranges = kernel(context, **MUL | ADDRESS, ranges=3, batch=3)
     take(with_ranges)
     assert np.array_equal(with_ranges.results()[2], np.tile(3 * TIMES, (3, 1)))
     with_ranges.close()
 
 
 @pytest.mark.parametrize("record", ["once", "each"])
-def test_dispatches_count_and_are_ordered_by_barriers(around: Surroundings, record: str) -> None:
+def test_dispatches_count_and_are_ordered_by_barriers(context: WorkloadContext, record: str) -> None:
     """y += 0.5 x for each dispatch of each sample, so that a lost or an unordered dispatch shows in the sum."""
-    workload = kernel(around, **SAXPY, batch=4, command_buffers=3, in_flight=2, record=record)
+    workload = kernel(context, **SAXPY, batch=4, command_buffers=3, in_flight=2, record=record)
     take(workload, 4)
     _, y = workload.results()
     workload.close()
     assert np.array_equal(y, 100 + 0.5 * TIMES * (4 * 3 * 2) * 5)
 
 
-def test_an_update_writes_the_inputs_anew(around: Surroundings) -> None:
-    workload = kernel(around, **SAXPY, update=True)
+def test_an_update_writes_the_inputs_anew(context: WorkloadContext) -> None:
+    workload = kernel(context, **SAXPY, update=True)
     take(workload, 4)
     _, y = workload.results()
     workload.close()
@@ -205,9 +206,9 @@ def test_an_update_writes_the_inputs_anew(around: Surroundings) -> None:
 
 
 @pytest.mark.parametrize("descriptors", ["sets", "push"])
-def test_bindings_rotate_through_ranges(around: Surroundings, descriptors: str) -> None:
+def test_bindings_rotate_through_ranges(context: WorkloadContext, descriptors: str) -> None:
     """Each range holds the inputs at first; 12 dispatches over 4 ranges are 3 in each."""
-    workload = kernel(around, **SAXPY, batch=12, ranges=4, descriptors=descriptors)
+    workload = kernel(context, **SAXPY, batch=12, ranges=4, descriptors=descriptors)
     workload.first()
     x, y = workload.results()
     workload.close()
@@ -215,8 +216,8 @@ def test_bindings_rotate_through_ranges(around: Surroundings, descriptors: str) 
     assert np.array_equal(x, np.tile(TIMES, (4, 1))) and np.array_equal(y, np.tile(100 + 1.5 * TIMES, (4, 1)))
 
 
-def test_an_indirect_dispatch_runs_the_workgroups_it_reads(around: Surroundings) -> None:
-    workload = kernel(around, **MUL, indirect=True, batch=2, groups=[2, 1, 1])
+def test_an_indirect_dispatch_runs_the_workgroups_it_reads(context: WorkloadContext) -> None:
+    workload = kernel(context, **MUL, indirect=True, batch=2, groups=[2, 1, 1])
     take(workload)
     product = workload.results()[2]
     workload.close()
@@ -224,14 +225,14 @@ def test_an_indirect_dispatch_runs_the_workgroups_it_reads(around: Surroundings)
     assert 0 < local <= N and np.array_equal(product[:local], 3 * TIMES[:local]) and not product[local:].any()
 
 
-def test_a_kernel_from_a_file_with_specialization_and_defines(around: Surroundings) -> None:
-    (around.folder / "scale.comp").write_text(
+def test_a_kernel_from_a_file_with_specialization_and_defines(context: WorkloadContext) -> None:
+    (context.folder / "scale.comp").write_text(
         "#version 450\nlayout(local_size_x = 64) in;\nlayout(constant_id = 3) const int factor = 1;\n"
         "layout(set = 0, binding = 0) buffer B { float b[]; };\n"
         "void main() { b[gl_GlobalInvocationID.x] = float(factor) * SCALE; }\n"
     )
     workload = kernel(
-        around,
+        context,
         source="scale.comp",
         bindings=[{"shape": N, "init": "zeros"}],
         specialization={"factor": 6},
@@ -243,26 +244,26 @@ def test_a_kernel_from_a_file_with_specialization_and_defines(around: Surroundin
     workload.close()
 
 
-def test_the_empty_kernel_takes_no_bindings(around: Surroundings) -> None:
-    workload = kernel(around, source="builtin:builtin/empty")
+def test_the_empty_kernel_takes_no_bindings(context: WorkloadContext) -> None:
+    workload = kernel(context, source="builtin:builtin/empty")
     take(workload)
     assert workload.results() == ()
     workload.close()
 
 
-def test_a_device_without_timestamps_is_bounded_by_the_host(around: Surroundings) -> None:
+def test_a_device_without_timestamps_is_bounded_by_the_host(context: WorkloadContext) -> None:
     """As where timestampValidBits is 0: no device times, and all else as ever."""
-    device = around.pool.open(around.uri)
+    device = context.pool.open(context.uri)
     family = device.profile.queue_families[device.hal.plan.compute_family]
     bits = family.timestamp_valid_bits
     object.__setattr__(family, "timestamp_valid_bits", 0)
     try:
-        workload = kernel(around, **MUL)
+        workload = kernel(context, **MUL)
         raw = (workload.first(), workload.sample())[1]
         workload.close()
     finally:
         object.__setattr__(family, "timestamp_valid_bits", bits)
-    sample = resolve(raw, None)
+    (sample,) = resolve([raw], None)
     assert has(sample) == {"submit"} and sample.device > 0 and sample.stage == "" and sample.device_begin == -1
 
 
@@ -270,12 +271,12 @@ def test_a_device_without_timestamps_is_bounded_by_the_host(around: Surroundings
 
 
 @pytest.mark.parametrize("path", ["session", "direct", "async"])
-def test_modules(around: Surroundings, path: str) -> None:
-    (around.folder / "program.vmfb").write_bytes(write_module(assemble(MODULE)))
+def test_modules(context: WorkloadContext, path: str) -> None:
+    (context.folder / "program.vmfb").write_bytes(write_module(assemble(MODULE)))
     depth = 3 if path == "async" else 1
     workload = opened(
         "module",
-        around,
+        context,
         source="program.vmfb",
         function="identity",
         inputs=["4xf32=1 2 3 4"],
@@ -289,11 +290,11 @@ def test_modules(around: Surroundings, path: str) -> None:
     assert all(has(sample) == {"submit", "read"} and sample.dispatches == depth for sample in samples)
 
 
-def test_modules_take_arrays_and_scalars(around: Surroundings) -> None:
-    (around.folder / "program.vmfb").write_bytes(write_module(assemble(MODULE)))
+def test_modules_take_arrays_and_scalars(context: WorkloadContext) -> None:
+    (context.folder / "program.vmfb").write_bytes(write_module(assemble(MODULE)))
     described = opened(
         "module",
-        around,
+        context,
         source="program.vmfb",
         function="identity",
         inputs=[{"shape": 4, "init": "arange"}],
@@ -301,15 +302,15 @@ def test_modules_take_arrays_and_scalars(around: Surroundings) -> None:
     )
     assert has(take(described)[1]) == {"submit"}
     described.close()
-    scalar = opened("module", around, source="program.vmfb", function="program.seven")
+    scalar = opened("module", context, source="program.vmfb", function="program.seven")
     take(scalar)
     scalar.close()
 
 
 @pytest.mark.parametrize("direction", ["host_to_device", "device_to_host", "device_to_device"])
 @pytest.mark.parametrize(("batch", "offset"), [(1, 0), (3, 64)])
-def test_copies_by_the_device(around: Surroundings, direction: str, batch: int, offset: int) -> None:
-    workload = opened("copy", around, bytes=4096, direction=direction, batch=batch, offset=offset)
+def test_copies_by_the_device(context: WorkloadContext, direction: str, batch: int, offset: int) -> None:
+    workload = opened("copy", context, bytes=4096, direction=direction, batch=batch, offset=offset)
     samples = take(workload)
     source, target = workload._buffers  # type: ignore[attr-defined]
     if target.host_visible and source.host_visible:
@@ -323,25 +324,25 @@ def test_copies_by_the_device(around: Surroundings, direction: str, batch: int, 
 
 @pytest.mark.parametrize("size", [1, 3, 4096])
 @pytest.mark.parametrize(("direction", "segment"), [("host_write", "update"), ("host_read", "read")])
-def test_copies_by_the_host(around: Surroundings, size: int, direction: str, segment: str) -> None:
+def test_copies_by_the_host(context: WorkloadContext, size: int, direction: str, segment: str) -> None:
     for memory in (None, "mapped", "host_cached"):
-        workload = opened("copy", around, bytes=size, direction=direction, memory=memory, offset=4)
+        workload = opened("copy", context, bytes=size, direction=direction, memory=memory, offset=4)
         samples = take(workload)
         workload.close()
         assert all(has(sample) == {segment} for sample in samples)
 
 
-def test_copies_of_odd_sizes_and_offsets(around: Surroundings) -> None:
+def test_copies_of_odd_sizes_and_offsets(context: WorkloadContext) -> None:
     for size, offset in ((1, 0), (5, 3), (1023, 1)):
-        workload = opened("copy", around, bytes=size, direction="host_to_device", offset=offset)
+        workload = opened("copy", context, bytes=size, direction="host_to_device", offset=offset)
         take(workload, 1)
         workload.close()
 
 
 @pytest.mark.parametrize("cache", ["cold", "memory", "disk"])
 @pytest.mark.parametrize("dispatch", [True, False])
-def test_pipelines(around: Surroundings, cache: str, dispatch: bool) -> None:
-    workload = opened("pipeline", around, source="builtin:mul", cache=cache, dispatch=dispatch)
+def test_pipelines(context: WorkloadContext, cache: str, dispatch: bool) -> None:
+    workload = opened("pipeline", context, source="builtin:mul", cache=cache, dispatch=dispatch)
     samples = take(workload, 2)
     workload.close()
     for sample in samples:
@@ -349,16 +350,16 @@ def test_pipelines(around: Surroundings, cache: str, dispatch: bool) -> None:
         assert sample.create > 0
 
 
-def test_pipelines_with_specialization(around: Surroundings) -> None:
-    workload = opened("pipeline", around, source="builtin:timing/copy", specialization={"local_size": 32})
+def test_pipelines_with_specialization(context: WorkloadContext) -> None:
+    workload = opened("pipeline", context, source="builtin:timing/copy", specialization={"local_size": 32})
     take(workload, 1)
     workload.close()
 
 
 @pytest.mark.parametrize("waiters", [1, 3])
 @pytest.mark.parametrize("wait", ["host", "thread", "poll", "asyncio"])
-def test_semaphores(around: Surroundings, wait: str, waiters: int) -> None:
-    workload = opened("semaphore", around, wait=wait, waiters=waiters)
+def test_semaphores(context: WorkloadContext, wait: str, waiters: int) -> None:
+    workload = opened("semaphore", context, wait=wait, waiters=waiters)
     samples = take(workload)
     workload.close()
     workload.close()
@@ -366,8 +367,8 @@ def test_semaphores(around: Surroundings, wait: str, waiters: int) -> None:
 
 
 @pytest.mark.parametrize("wait", ["host", "thread", "poll"])
-def test_semaphores_that_the_device_signals(around: Surroundings, wait: str) -> None:
-    workload = opened("semaphore", around, signal="device", wait=wait)
+def test_semaphores_that_the_device_signals(context: WorkloadContext, wait: str) -> None:
+    workload = opened("semaphore", context, signal="device", wait=wait)
     samples = take(workload)
     workload.close()
     if workload.device.hal.plan.timestamp_bits:
@@ -379,8 +380,8 @@ def test_semaphores_that_the_device_signals(around: Surroundings, wait: str) -> 
     [{}, {"command_buffers": 0}, {"command_buffers": 3, "waits": 2, "signals": 3, "in_flight": 4, "dispatches": 2}],
     ids=["plain", "nothing", "much"],
 )
-def test_submissions(around: Surroundings, given: dict[str, int]) -> None:
-    workload = opened("submit", around, **given)
+def test_submissions(context: WorkloadContext, given: dict[str, int]) -> None:
+    workload = opened("submit", context, **given)
     samples = take(workload)
     workload.close()
     workload.close()
@@ -419,14 +420,14 @@ def test_submissions(around: Surroundings, given: dict[str, int]) -> None:
     ],
 )
 def test_what_cannot_be_run_says_why(
-    around: Surroundings, kind: str, given: dict[str, object], error: type[PumiceError], message: str
+    context: WorkloadContext, kind: str, given: dict[str, object], error: type[PumiceError], message: str
 ) -> None:
-    (around.folder / "program.vmfb").write_bytes(write_module(assemble(MODULE)))
-    around.pool.open(around.uri)
+    (context.folder / "program.vmfb").write_bytes(write_module(assemble(MODULE)))
+    context.pool.open(context.uri)
     with pytest.raises(error, match=message):
         if kind not in KINDS:
-            open_workload(kind, Point(0, kind, around.uri), around, Sampling())
-        workload = opened(kind, around, **given)
+            open_workload(kind, Point(0, kind, context.uri), context, Sampling())
+        workload = opened(kind, context, **given)
         try:
             workload.first()
         finally:
@@ -434,18 +435,18 @@ def test_what_cannot_be_run_says_why(
 
 
 @pytest.mark.parametrize("given", [{}, {"wait": "poll"}, {"wait": "thread"}, {"calls": "hal"}, {"calls": "kernel"}])
-def test_a_kernel_that_runs_too_long_ends_in_time(around: Surroundings, given: dict[str, object]) -> None:
+def test_a_kernel_that_runs_too_long_ends_in_time(context: WorkloadContext, given: dict[str, object]) -> None:
     long: dict[str, Any] = {
         "source": "builtin:timing/fma",
         "bindings": [{"shape": [1024, 4], "init": "zeros"}],
         "groups": 16,
         "push": {"iterations": 50_000, "factor": 1.0},  # llvmpipe ends loops at 65,535
     }
-    workload = kernel(around, **long)
-    seconds = resolve(workload.first(), None).device / 1e9
+    workload = kernel(context, **long)
+    seconds = resolve([workload.first()], None)[0].device / 1e9
     workload.close()
     groups = 16 * max(1, math.ceil(0.3 / max(seconds, 1e-6)))
-    impatient = replace(around, timeout=0.02)
+    impatient = replace(context, timeout=0.02)
     workload = kernel(impatient, **long | {"groups": min(groups, 65535)}, **given)
     began = time.monotonic()
     with pytest.raises(DeadlineExceededError):
@@ -458,19 +459,21 @@ def test_a_kernel_that_runs_too_long_ends_in_time(around: Surroundings, given: d
 @pytest.mark.parametrize(
     "open_one",
     [
-        lambda around: kernel(around, **MUL, batch=3, in_flight=2, wait="thread", ranges=2, update=True, read=True),
-        lambda around: opened("copy", around, bytes=1024),
-        lambda around: opened("pipeline", around, source="builtin:mul"),
-        lambda around: opened("semaphore", around, waiters=2),
-        lambda around: opened("submit", around),
+        lambda context: kernel(context, **MUL, batch=3, in_flight=2, wait="thread", ranges=2, update=True, read=True),
+        lambda context: opened("copy", context, bytes=1024),
+        lambda context: opened("pipeline", context, source="builtin:mul"),
+        lambda context: opened("semaphore", context, waiters=2),
+        lambda context: opened("submit", context),
     ],
     ids=["kernel", "copy", "pipeline", "semaphore", "submit"],
 )
-def test_closing_gives_everything_back(around: Surroundings, open_one: Callable[[Surroundings], Workload]) -> None:
+def test_closing_gives_everything_back(
+    context: WorkloadContext, open_one: Callable[[WorkloadContext], Workload]
+) -> None:
     """The second time round no native object is there that was not after the first."""
 
     def once() -> dict[str, int]:
-        workload = open_one(around)
+        workload = open_one(context)
         for _ in range(3):
             workload.first()
             workload.sample()
