@@ -94,7 +94,7 @@ class HalBuffer(Buffer):
     def __del__(self) -> None:
         if not self._closed:
             allocator = self.allocator
-            if allocator.is_closed or self.size > allocator.budget:
+            if self.kind is None or allocator.is_closed or self.size > allocator.budget:
                 self.device.dropped.append(self)
             else:
                 allocator.returned.append(self)

@@ -5,13 +5,16 @@ Thread rule: immutable, but for the bytes of a writable file; may be used from a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....hal_vulkan import Buffer, MemoryTypeFlags
 from ....status import OutOfRangeError, PermissionDeniedError
 from .buffer import check_buffer
+from .command_buffer import HalCommandBuffer
 from .fence import AnyFence, HalFence, failure_of, is_reached, signal_after
 from .queue import DeviceLane
 
-__all__ = ["HalFile", "read_bytes", "write_bytes"]
+__all__ = ["HalFile", "read_back", "read_bytes", "write_bytes"]
 
 _STAGING = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE
 
@@ -103,32 +106,51 @@ class HalFile:
                 f"queue.write: bytes [{source_offset}, {source_offset + size}) do not lie within the buffer of "
                 f"{source.size} bytes"
             )
-        if failure_of(wait) is not None or not size:
-            signal_after(lane.device, wait, target_fence, None)
-            return
-        if source.host_visible:
-            signal_after(lane.device, wait, target_fence, lambda: source.read_into(data, source_offset))
-            return
-        staged = lane.device.create_buffer(size, memory_type=_STAGING | MemoryTypeFlags.HOST_CACHED)
-        copied = HalFence(lane.device)
-
-        def finish() -> None:
-            try:
-                staged.read_into(data)
-            finally:
-                staged.close()
-
-        try:
-            lane.once(
-                "write", lambda commands: commands.copy(source, staged, size, source_offset=source_offset), wait, copied
-            )
-        except BaseException:
-            staged.close()
-            raise
-        signal_after(lane.device, copied, target_fence, finish)
+        read_back(lane, wait, target_fence, source, ((source_offset, data),))
 
     def __repr__(self) -> str:
         return f"<HalFile of {self.view.nbytes} bytes{', read-only' if self.view.readonly else ''}>"
+
+
+def read_back(
+    lane: DeviceLane,
+    wait: AnyFence | None,
+    target: AnyFence | None,
+    source: Buffer,
+    moves: Sequence[tuple[int, memoryview]],
+) -> None:
+    """Reads ranges of a buffer into host memory once ``wait`` is reached, then signals ``target``.
+
+    Args:
+        moves: for each range its offset in ``source`` and where its bytes go.
+    """
+    size = sum(data.nbytes for _, data in moves)
+    if failure_of(wait) is not None or not size:
+        signal_after(lane.device, wait, target, None)
+        return
+    if source.host_visible:
+        signal_after(lane.device, wait, target, lambda: _read_all(source, moves))
+        return
+    # Freed with its last user: the commands or, once they have run, the reading.
+    staged = lane.allocator.adopt(lane.device.create_buffer(size, memory_type=_STAGING | MemoryTypeFlags.HOST_CACHED))
+    placed = []
+    position = 0
+    for _, data in moves:
+        placed.append((position, data))
+        position += data.nbytes
+
+    def record(commands: HalCommandBuffer) -> None:
+        for (offset, data), (start, _) in zip(moves, placed, strict=True):
+            commands.copy(source, staged, data.nbytes, source_offset=offset, target_offset=start)
+
+    copied = HalFence(lane.device)
+    lane.once("read back", record, wait, copied)
+    signal_after(lane.device, copied, target, lambda: _read_all(staged, placed))
+
+
+def _read_all(buffer: Buffer, moves: Sequence[tuple[int, memoryview]]) -> None:
+    for offset, target in moves:
+        buffer.read_into(target, offset)
 
 
 def read_bytes(lane: DeviceLane, buffer: Buffer, offset: int, size: int) -> bytes:

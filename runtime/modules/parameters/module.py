@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from ....hal_vulkan import Buffer, BufferUsage, Device, MemoryTypeFlags
+from ....hal_vulkan import Buffer, BufferUsage, Device
 from ....status import InvalidArgumentError, OutOfRangeError, PumiceError
 from ....vm.native.module import NativeModule, export
 from ....vm.types.buffer import require_buffer
@@ -28,8 +28,8 @@ from ....vm.types.ref_types import ref_type_class
 from ...parameters.entry import ParameterEntry, decode_name, shown
 from ...parameters.index import ParameterIndex, ParameterScopes, find_scope
 from ..hal.buffer import HalBuffer, check_buffer
-from ..hal.command_buffer import HalCommandBuffer
-from ..hal.fence import AnyFence, HalFence, check_fence, fail, failure_of, signal_after
+from ..hal.fence import AnyFence, check_fence, fail, failure_of
+from ..hal.file import read_back
 from ..hal.queue import DeviceLane
 from .upload import ParameterUpload, repeat_pattern
 
@@ -38,7 +38,6 @@ __all__ = ["io_parameters_module"]
 _KEY: Final = struct.Struct("<II")
 _SPAN: Final = struct.Struct("<QQQ")
 _U32: Final = 0xFFFF_FFFF
-_READBACK: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE | MemoryTypeFlags.HOST_CACHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +197,7 @@ class _Parameters:
             moves = [(span.buffer_offset, span.of(span.entry.writable_view())) for span in wanted]
             for span in wanted:
                 span.check_within(buffer)
-            if buffer.host_visible:
-                signal_after(lane.device, wait_fence, signal_fence, lambda: _read_all(buffer, moves))
-            else:
-                _read_back(lane, wait_fence, signal_fence, buffer, moves)
+            read_back(lane, wait_fence, signal_fence, buffer, moves)
 
     def _lane(self, device: object) -> DeviceLane:
         if not isinstance(device, Device):
@@ -268,31 +264,3 @@ def _abandoning(upload: ParameterUpload) -> Iterator[None]:
     except BaseException:
         upload.abandon()
         raise
-
-
-def _read_all(buffer: Buffer, moves: list[tuple[int, memoryview]]) -> None:
-    for offset, target in moves:
-        buffer.read_into(target, offset)
-
-
-def _read_back(
-    lane: DeviceLane,
-    wait: AnyFence | None,
-    target: AnyFence | None,
-    buffer: Buffer,
-    moves: list[tuple[int, memoryview]],
-) -> None:
-    """Scatters a buffer that the host does not see, by way of one that it does."""
-    staged = lane.allocator.adopt(lane.device.create_buffer(sum(len(data) for _, data in moves), memory_type=_READBACK))
-    copied = HalFence(lane.device)
-    commands = HalCommandBuffer(lane.device, one_shot=True, name="scatter")
-    commands.begin()
-    starts, position = [], 0
-    for offset, data in moves:
-        commands.copy(buffer, staged, len(data), source_offset=offset, target_offset=position)
-        starts.append((position, data))
-        position += len(data)
-    commands.end()
-    lane.submit((commands,), wait, copied)
-    read: Callable[[], None] = functools.partial(_read_all, staged, starts)
-    signal_after(lane.device, copied, target, read)

@@ -35,6 +35,7 @@ from pumice.status import (
     InvalidArgumentError,
     OutOfRangeError,
     PermissionDeniedError,
+    PumiceError,
     UnimplementedError,
 )
 from pumice.vm.native.module import NativeModule
@@ -478,6 +479,22 @@ def test_files(state: HalState, device: Device) -> None:
     ):
         with pytest.raises(OutOfRangeError):
             call()
+
+
+@pytest.mark.vulkan
+def test_writes_that_fail_leave_no_memory(state: HalState, device: Device) -> None:
+    size, store = 1 << 20, HalFile(memoryview(bytearray(1 << 20)))
+    buffer = state.allocator_allocate(state.device_allocator(device), -1, DEVICE_LOCAL, USAGE, size)
+    before = device.allocator.statistics()
+    for _ in range(5):
+        ready, written = state.fence_create(device, 0), state.fence_create(device, 0)
+        state.queue_write(device, -1, ready, written, buffer, 0, store, 0, size, 0)
+        state.fence_fail(ready, 13)
+        with pytest.raises(PumiceError, match="the program failed this fence"):
+            wait_for(state, written)
+    device.retire()
+    after = device.allocator.statistics()
+    assert (after.allocations, after.allocated) == (before.allocations, before.allocated)
 
 
 @pytest.mark.vulkan
