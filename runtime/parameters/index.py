@@ -22,8 +22,6 @@ import numpy.typing as npt
 
 from ...status import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from .entry import ParameterEntry, shown
-from .files import read_parameter_file
-from .irpa import write_parameter_archive
 
 __all__ = ["ParameterIndex", "ParameterScopes", "find_scope"]
 
@@ -64,6 +62,8 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
                 truncated, or has a version or a type that is not known.
             AlreadyExistsError: two parameters have one name.
         """
+        from .files import read_parameter_file  # with the readers of all formats
+
         return cls(entry for path in paths for entry in read_parameter_file(path, writable=writable))
 
     @classmethod
@@ -81,6 +81,8 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an ``.irpa`` archive of all entries; see ``write_parameter_archive`` for errors."""
+        from .irpa import write_parameter_archive
+
         write_parameter_archive(path, self._entries.values())
 
     def __getitem__(self, name: str) -> ParameterEntry:

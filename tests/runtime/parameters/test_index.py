@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import struct
+import subprocess
+import sys
 import warnings
 import zipfile
 from pathlib import Path
@@ -278,3 +280,19 @@ def test_names_in_messages_are_short() -> None:
     with pytest.raises(PermissionDeniedError) as caught:
         entry.writable_view()
     assert len(caught.value.message) < 300
+
+
+def test_readers_of_formats_are_loaded_with_the_first_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones(2))
+    code = (
+        "import sys, pumice, pumice.runtime.modules.parameters.module\n"
+        "formats = ('gguf', 'irpa', 'numpy', 'safetensors')\n"
+        "loaded = lambda: sorted(one for one in formats if f'pumice.runtime.parameters.{one}' in sys.modules)\n"
+        "pumice.SessionOptions(parameters={'': {'x': [1.0]}})\n"
+        "print(loaded())\n"
+        f"pumice.ParameterIndex.from_file({str(tmp_path / 'x.npy')!r})\n"
+        "print(loaded())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, after = done.stdout.splitlines()
+    assert before == "[]" and "numpy" in after
