@@ -10,7 +10,7 @@ Numbers alone are in scalar_binding.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,31 +19,16 @@ from ...status import ClosedError, InvalidArgumentError
 from ...vm.bytecode.declaration import ValueKind
 from ...vm.types.ref_types import ref_type_class
 from ..arrays.array import DeviceArray
-from .scalar_binding import element_type_of, scalar_binder, scalar_unbinder
+from ..device import Device
+from .argument import Argument, Result, element_type_of
+from .scalar_binding import scalar_binder, scalar_unbinder
 
-if TYPE_CHECKING:
-    from ..device import Device
-    from .signature import Argument, Result
-
-__all__ = ["argument_binder", "dtypes_of", "result_unbinder"]
+__all__ = ["argument_binder", "result_unbinder"]
 
 _SCALARS: Final = (np.generic, list, tuple, int, float, complex)
 _DENSE: Final = EncodingType.DENSE_ROW_MAJOR
 _VIEW: Final = "!hal.buffer_view"
 _BUFFER: Final = "!hal.buffer"
-
-
-def dtypes_of(element_type: ElementType | None) -> tuple[np.dtype[np.generic], ...]:
-    """The NumPy dtypes that stand for an element type; empty where there are none, or any may."""
-    if element_type is None or element_type.dtype is None:
-        return ()
-    dtype = element_type.dtype
-    if element_type is ElementType.INT_4:
-        unsigned = ElementType.UINT_4.dtype
-        return (dtype,) if unsigned is None else (dtype, unsigned)
-    if element_type.name.startswith("INT_"):
-        return (dtype, np.dtype(f"u{dtype.itemsize}"))
-    return (dtype,)
 
 
 def argument_binder(

@@ -10,37 +10,18 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
-from ...hal_vulkan import ElementType
-from ...status import InvalidArgumentError
 from ...vm.bytecode.declaration import DeclaredValue
 from ...vm.translation.numerics import round_f32
 from ..arrays.array import DeviceArray
+from .argument import Argument, Result, element_type_of
 
-if TYPE_CHECKING:
-    from .signature import Argument, Result
-
-__all__ = ["element_type_of", "scalar_binder", "scalar_unbinder"]
+__all__ = ["scalar_binder", "scalar_unbinder"]
 
 _REGISTER_BITS: Final = {"i": 32, "I": 64}
-
-
-def element_type_of(declared: DeclaredValue | None) -> ElementType | None:
-    """The element type of a declared tensor or scalar; ``None`` where there is none, or none that buffers know."""
-    if declared is None or declared.element_type is None:
-        return None
-    text = declared.element_type
-    if text == "i1":
-        return ElementType.BOOL_8
-    if text == "index":
-        return ElementType.INT_64
-    try:
-        return ElementType.parse(text)
-    except InvalidArgumentError:
-        return None
 
 
 def scalar_binder(argument: Argument, function: str) -> Callable[[Any], Any]:

@@ -16,6 +16,7 @@ from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.invocation import Invocation
 from ..modules.hal.fence import HalFence
 from ..profiling.call import CallRecord, now
+from .binding import argument_binder, result_unbinder
 from .call_observer import CallObserver
 from .call_stream import stream_calls
 from .signature import Signature, make_signature
@@ -44,9 +45,12 @@ class SessionFunction:
             self.name, function.convention, function.declaration, dict(function.attributes)
         )
         self._binders = tuple(
-            one.binder(self.name, session.default_device, session._array_devices) for one in self.signature.arguments
+            argument_binder(one, self.name, session.default_device, session._array_devices)
+            for one in self.signature.arguments
         )
-        self._unbinders = tuple(one.unbinder(session.wrap_view, session.wrap_known) for one in self.signature.results)
+        self._unbinders = tuple(
+            result_unbinder(one, session.wrap_view, session.wrap_known) for one in self.signature.results
+        )
         self._count = len(self._binders)
         self._single = self._unbinders[0] if len(self._unbinders) == 1 else None
 

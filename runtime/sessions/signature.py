@@ -7,111 +7,15 @@ binding.py.
 
 from __future__ import annotations
 
-import reprlib
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
 
-import numpy as np
-
-from ...formats.element_type import format_shape_and_type
-from ...hal_vulkan import BufferView, ElementType
 from ...status import InvalidArgumentError
 from ...vm.bytecode.calling_convention import CallingConvention
-from ...vm.bytecode.declaration import DeclaredValue, FunctionDeclaration, ValueKind
-from ..arrays.array import DeviceArray
-from ..device import Device
-from .binding import argument_binder, dtypes_of, result_unbinder
-from .scalar_binding import element_type_of
+from ...vm.bytecode.declaration import FunctionDeclaration, ValueKind
+from .argument import Argument, Result, dtypes_of, element_type_of
 
-__all__ = ["Argument", "Result", "Signature", "make_signature"]
-
-_TYPES: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64", "r": "ref"}
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Argument:
-    """One argument of a function.
-
-    Attributes:
-        position: from 0.
-        name: as declared, or ``argument0``.
-        letter: of the calling convention.
-        declared: its declaration, if there is one.
-        element_type: of a tensor, or ``None`` where any will do.
-        dtypes: NumPy dtypes that a tensor's array may have; empty where NumPy has none for its elements.
-        shape: of a tensor, ``None`` for dynamic lengths; or ``None``.
-    """
-
-    position: int
-    name: str
-    letter: str
-    declared: DeclaredValue | None
-    element_type: ElementType | None
-    dtypes: tuple[np.dtype[np.generic], ...]
-    shape: tuple[int | None, ...] | None
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.type_text}"
-
-    def __repr__(self) -> str:
-        return f"<Argument {self}>"
-
-    @property
-    def type_text(self) -> str:
-        """Its type as declared, or that of its register: ``tensor<4xf32>``, ``i64``, ``ref``."""
-        return self.declared.type_text if self.declared is not None else _TYPES[self.letter]
-
-    @property
-    def is_tensor(self) -> bool:
-        """Whether the program declares a tensor."""
-        return self.declared is not None and self.declared.kind is ValueKind.TENSOR
-
-    def error(self, function: str, value: object, detail: str = "") -> InvalidArgumentError:
-        """What says that ``value`` is not what was declared."""
-        return InvalidArgumentError(
-            f"{function}: argument {self.position} ({self}) got {_describe(value)}{'; ' + detail if detail else ''}"
-        )
-
-    def binder(
-        self, function: str, first: Callable[[], Device], devices: Container[Device] | None = None
-    ) -> Callable[[Any], Any]:
-        """What makes the VM's value of the caller's; see ``binding.argument_binder``."""
-        return argument_binder(self, function, first, devices)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Result:
-    """One result of a function.
-
-    Attributes:
-        name: as declared, or ``result0``.
-        letter: of the calling convention.
-        declared: its declaration, if there is one.
-    """
-
-    name: str
-    letter: str
-    declared: DeclaredValue | None
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.type_text}"
-
-    def __repr__(self) -> str:
-        return f"<Result {self}>"
-
-    @property
-    def type_text(self) -> str:
-        """Its type as declared, or that of its register."""
-        return self.declared.type_text if self.declared is not None else _TYPES[self.letter]
-
-    def unbinder(
-        self,
-        wrap: Callable[[BufferView], object],
-        wrap_known: Callable[[BufferView, np.dtype[np.generic]], object],
-    ) -> Callable[[Any], Any]:
-        """What makes the caller's value of the VM's; see ``binding.result_unbinder``."""
-        return result_unbinder(self, wrap, wrap_known)
+__all__ = ["Signature", "make_signature"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -216,12 +120,3 @@ def make_signature(
 
 def _count(count: int) -> str:
     return f"{count} argument{'s' if count != 1 else ''}"
-
-
-def _describe(value: object) -> str:
-    if isinstance(value, (np.ndarray, DeviceArray)):
-        return f"an array of shape {tuple(value.shape)} and dtype {value.dtype}"
-    if isinstance(value, BufferView):
-        return f"a buffer view {format_shape_and_type(value.shape, value.element_type)}"
-    text = reprlib.repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -22,11 +22,13 @@ from ...runtime.device import Device
 from ...runtime.modules.hal.fence import HalFence
 from ...runtime.profiling.profile import Profile
 from ...runtime.profiling.trace import check_perfetto
+from ...runtime.sessions.argument import Argument
+from ...runtime.sessions.binding import argument_binder
 from ...runtime.sessions.instance import Instance
 from ...runtime.sessions.session import Session
 from ...runtime.sessions.session_function import SessionFunction
 from ...runtime.sessions.session_options import SessionOptions
-from ...runtime.sessions.signature import Argument, Signature, make_signature
+from ...runtime.sessions.signature import Signature, make_signature
 from ...status import InvalidArgumentError, PumiceError, UnavailableError
 from ...vm.bytecode.declaration import declaration_of
 from ...vm.execution.bytecode_module import BytecodeModule
@@ -243,7 +245,7 @@ def _bind(function: str, argument: Argument, given: Given, session: Session) -> 
     """The VM's value for an argument."""
     value = given.value
     with usage(given.where):
-        bind = argument.binder(function, session.default_device)
+        bind = argument_binder(argument, function, session.default_device)
         if isinstance(value, np.ndarray):
             assert given.element_type is not None
             view = _view(value, given.element_type, session.device)

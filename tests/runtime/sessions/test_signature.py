@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.runtime.sessions.binding import argument_binder, result_unbinder
 from pumice.runtime.sessions.signature import Signature, make_signature
 from pumice.status import InvalidArgumentError
 from pumice.vm.bytecode.calling_convention import CallingConvention
@@ -35,14 +36,14 @@ def binder(kind: str, letter: str | None = None) -> Callable[[Any], Any]:
     letter = letter or LETTERS.get(kind, "i")
     made = signature(f"sync func @f(%x: {kind}) -> ()", f"0{letter}_v")
     assert made.arguments[0].declared is not None
-    return made.arguments[0].binder("m.f", no_device)
+    return argument_binder(made.arguments[0], "m.f", no_device)
 
 
 def unbinder(kind: str) -> Callable[[Any], Any]:
     letter = LETTERS.get(kind, "i")
     made = signature(f"sync func @f() -> (%y: {kind})", f"0v_{letter}")
     assert made.results[0].declared is not None
-    return made.results[0].unbinder(no_device, no_device)
+    return result_unbinder(made.results[0], no_device, no_device)
 
 
 # -- integers ----------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ def test_what_is_no_float(value: object) -> None:
 
 def test_references_are_held_to_a_known_type() -> None:
     made = signature("sync func @f(%x: !vm.buffer, %y: !vm.list<?>, %z: !custom.thing) -> ()", "0rrr_v")
-    buffer, listed, thing = [one.binder("m.f", no_device) for one in made.arguments]
+    buffer, listed, thing = [argument_binder(one, "m.f", no_device) for one in made.arguments]
     some_buffer, some_list, some_thing = VmBuffer.allocate(4), VmList("i32"), object()
     assert (buffer(some_buffer), buffer(None), listed(some_list), thing(some_thing)) == (
         some_buffer,
@@ -219,7 +220,7 @@ def test_references_are_held_to_a_known_type() -> None:
 def test_a_tensor_is_no_such_thing(value: object) -> None:
     made = signature("sync func @f(%x: tensor<4xf32>) -> ()", "0r_v")
     with pytest.raises(InvalidArgumentError, match=r"m\.f: argument 0 \(x: tensor<4xf32>\) got .*; expected an array"):
-        made.arguments[0].binder("m.f", no_device)(value)
+        argument_binder(made.arguments[0], "m.f", no_device)(value)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +259,7 @@ def test_a_tensor_is_no_such_thing(value: object) -> None:
 def test_arrays_are_exactly_what_is_declared(kind: str, value: object, message: str) -> None:
     made = signature(f"sync func @f(%x: tensor<{kind}>) -> ()", "0r_v")
     with pytest.raises(InvalidArgumentError, match=message) as caught:
-        made.arguments[0].binder("m.f", no_device)(value)
+        argument_binder(made.arguments[0], "m.f", no_device)(value)
     assert f"m.f: argument 0 (x: tensor<{kind}>) got " in caught.value.message
 
 
@@ -296,8 +297,8 @@ def test_without_a_declaration_the_registers_are_shown() -> None:
     assert str(made) == (
         "m.f(argument0: i32, argument1: i64, argument2: f32, argument3: f64, argument4: ref) -> (result0: ref, result1: i32)"
     )
-    assert made.arguments[4].binder("m.f", no_device)("anything") == "anything"
-    assert made.arguments[0].binder("m.f", no_device)((1 << 32) - 1) == -1
+    assert argument_binder(made.arguments[4], "m.f", no_device)("anything") == "anything"
+    assert argument_binder(made.arguments[0], "m.f", no_device)((1 << 32) - 1) == -1
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,127 @@
+"""What a function declares of one argument and one result."""
+
+from __future__ import annotations
+
+import reprlib
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ...formats.element_type import format_shape_and_type
+from ...hal_vulkan import BufferView, ElementType
+from ...status import InvalidArgumentError
+from ...vm.bytecode.declaration import DeclaredValue, ValueKind
+from ..arrays.array import DeviceArray
+
+__all__ = ["Argument", "Result", "dtypes_of", "element_type_of"]
+
+_TYPES: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64", "r": "ref"}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Argument:
+    """One argument of a function.
+
+    Attributes:
+        position: from 0.
+        name: as declared, or ``argument0``.
+        letter: of the calling convention.
+        declared: its declaration, if there is one.
+        element_type: of a tensor, or ``None`` where any will do.
+        dtypes: NumPy dtypes that a tensor's array may have; empty where NumPy has none for its elements.
+        shape: of a tensor, ``None`` for dynamic lengths; or ``None``.
+    """
+
+    position: int
+    name: str
+    letter: str
+    declared: DeclaredValue | None
+    element_type: ElementType | None
+    dtypes: tuple[np.dtype[np.generic], ...]
+    shape: tuple[int | None, ...] | None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type_text}"
+
+    def __repr__(self) -> str:
+        return f"<Argument {self}>"
+
+    @property
+    def type_text(self) -> str:
+        """Its type as declared, or that of its register: ``tensor<4xf32>``, ``i64``, ``ref``."""
+        return self.declared.type_text if self.declared is not None else _TYPES[self.letter]
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether the program declares a tensor."""
+        return self.declared is not None and self.declared.kind is ValueKind.TENSOR
+
+    def error(self, function: str, value: object, detail: str = "") -> InvalidArgumentError:
+        """What says that ``value`` is not what was declared."""
+        return InvalidArgumentError(
+            f"{function}: argument {self.position} ({self}) got {_describe(value)}{'; ' + detail if detail else ''}"
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Result:
+    """One result of a function.
+
+    Attributes:
+        name: as declared, or ``result0``.
+        letter: of the calling convention.
+        declared: its declaration, if there is one.
+    """
+
+    name: str
+    letter: str
+    declared: DeclaredValue | None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type_text}"
+
+    def __repr__(self) -> str:
+        return f"<Result {self}>"
+
+    @property
+    def type_text(self) -> str:
+        """Its type as declared, or that of its register."""
+        return self.declared.type_text if self.declared is not None else _TYPES[self.letter]
+
+
+def element_type_of(declared: DeclaredValue | None) -> ElementType | None:
+    """The element type of a declared tensor or scalar; ``None`` where there is none, or none that buffers know."""
+    if declared is None or declared.element_type is None:
+        return None
+    text = declared.element_type
+    if text == "i1":
+        return ElementType.BOOL_8
+    if text == "index":
+        return ElementType.INT_64
+    try:
+        return ElementType.parse(text)
+    except InvalidArgumentError:
+        return None
+
+
+def dtypes_of(element_type: ElementType | None) -> tuple[np.dtype[np.generic], ...]:
+    """The NumPy dtypes that stand for an element type; empty where there are none, or any may."""
+    if element_type is None or element_type.dtype is None:
+        return ()
+    dtype = element_type.dtype
+    if element_type is ElementType.INT_4:
+        unsigned = ElementType.UINT_4.dtype
+        return (dtype,) if unsigned is None else (dtype, unsigned)
+    if element_type.name.startswith("INT_"):
+        return (dtype, np.dtype(f"u{dtype.itemsize}"))
+    return (dtype,)
+
+
+def _describe(value: object) -> str:
+    if isinstance(value, (np.ndarray, DeviceArray)):
+        return f"an array of shape {tuple(value.shape)} and dtype {value.dtype}"
+    if isinstance(value, BufferView):
+        return f"a buffer view {format_shape_and_type(value.shape, value.element_type)}"
+    text = reprlib.repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
