@@ -5,15 +5,14 @@ With the installed compiler alone that is one release; ``PUMICE_IREE_COMPILERS``
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from iree_peer import run_call
 from iree_releases import LOCAL, CompileError, Compiler, available_compilers, installed_compiler, installed_tool
-from program_corpus import Program, Value, compile_all, difference, load_corpus
+from program_corpus import Program, Value, difference, load_corpus
 
 import pumice
 
@@ -26,17 +25,11 @@ NO_COMPILER = "no iree-compile: install the peer extra, or set PUMICE_IREE_COMPI
 STATEFUL = {"globals_counter", "state_machine"}
 
 
-@functools.cache
-def modules(release: str) -> Mapping[str, Path | CompileError]:
-    """Every program compiled by a release: all at once, as that keeps both of a small machine's cores busy."""
-    return compile_all(list(CORPUS.values()), COMPILERS[release])
-
-
 def module_path(release: str, program: Program) -> Path:
-    outcome = modules(release)[program.name]
-    if isinstance(outcome, CompileError):
-        pytest.fail(str(outcome))
-    return outcome
+    try:
+        return COMPILERS[release].compile(program.source, program.flags)
+    except CompileError as error:
+        pytest.fail(str(error))
 
 
 def results_of(returned: object) -> tuple[Value, ...]:
