@@ -34,7 +34,11 @@ __all__ = [
     "UnimplementedError",
     "UnknownError",
     "error_for",
+    "shorten",
+    "shown",
 ]
+
+_MAX_SHOWN: Final = 200
 
 
 class StatusCode(enum.IntEnum):
@@ -250,3 +254,21 @@ def error_for(code: StatusCode, message: str, *, location: str | None = None) ->
     if code == StatusCode.OK:
         raise InvalidArgumentError("error_for expects a failure code, got OK; return normally instead")
     return _CLASSES.get(code, PumiceError)(message, code=code, location=location)
+
+
+def shorten(text: str, limit: int = _MAX_SHOWN) -> str:
+    """The text for a message, cut to a readable length."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
+
+
+def shown(value: object, limit: int = _MAX_SHOWN) -> str:
+    """The value's ``repr`` for a message, cut to a readable length."""
+    if isinstance(value, str) and len(value) > limit:
+        return f"{value[:limit]!r}… ({len(value)} characters)"
+    try:
+        text = repr(value)
+    except ValueError:  # an int of more digits than Python converts
+        text = f"a number of {int(value).bit_length()} bits" if isinstance(value, int) else type(value).__name__
+    except RecursionError:
+        text = f"a deeply nested {type(value).__name__}"
+    return shorten(text, limit)

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from ..status import InvalidArgumentError, UnimplementedError
+from ..status import InvalidArgumentError, UnimplementedError, shorten, shown
 
 __all__ = [
     "MAX_RANK",
@@ -202,7 +202,7 @@ class ElementType(enum.IntEnum):
         """
         found = _names().get(text)
         if found is None:
-            raise InvalidArgumentError(f"expected an element type, got {text[:40]!r}; known are {_known()}")
+            raise InvalidArgumentError(f"expected an element type, got {shown(text)}; known are {_known()}")
         return found
 
     @classmethod
@@ -215,12 +215,12 @@ class ElementType(enum.IntEnum):
         try:
             wanted = np.dtype(dtype)
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"expected a NumPy dtype, got {dtype!r}: {error}") from None
+            raise InvalidArgumentError(f"expected a NumPy dtype, got {shown(dtype)}: {shorten(str(error))}") from None
         found = _by_dtype().get(wanted)
         if found is None:
             known = ", ".join(str(known) for known in _by_dtype())
             hint = "; convert it to native byte order first" if not wanted.isnative else ""
-            raise InvalidArgumentError(f"expected one of the dtypes {known}, got {wanted}{hint}")
+            raise InvalidArgumentError(f"expected one of the dtypes {known}, got {shorten(str(wanted))}{hint}")
         return found
 
     def pack(self, array: npt.NDArray[np.generic]) -> bytes:
@@ -367,14 +367,14 @@ def parse_shape_and_type(text: str) -> tuple[tuple[int, ...], ElementType]:
     while match := _DIM.match(text, position):
         digits = match[1]
         if len(digits) > 4000 or int(digits) > _MAX_DIM:
-            raise InvalidArgumentError(f"dimension {len(shape)}: expected at most {_MAX_DIM}, got {digits[:40]}")
+            raise InvalidArgumentError(f"dimension {len(shape)}: expected at most {_MAX_DIM}, got {shorten(digits)}")
         if len(shape) == MAX_RANK:
-            raise InvalidArgumentError(f"expected at most {MAX_RANK} dimensions, got more: {text[:40]!r}…")
+            raise InvalidArgumentError(f"expected at most {MAX_RANK} dimensions, got more: {shown(text)}")
         shape.append(int(digits))
         position = match.end()
     name = text[position:]
     if name not in _names() and re.match(r"-|\?|x[0-9x]", name):
         raise InvalidArgumentError(
-            f"dimension {len(shape)}: expected a number of 0 or more, got {name[:40]!r} in {text[:40]!r}"
+            f"dimension {len(shape)}: expected a number of 0 or more, got {shown(name)} in {shown(text)}"
         )
     return tuple(shape), ElementType.parse(name)

@@ -13,13 +13,12 @@ from typing import BinaryIO, Final, NamedTuple
 
 import numpy as np
 
-from ..status import InvalidArgumentError
+from ..status import InvalidArgumentError, shorten
 
 __all__ = ["NPY_MAGIC", "NpyHeader", "read_npy_header"]
 
 NPY_MAGIC: Final = b"\x93NUMPY"
 _MAX_AXES: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
-_SHOWN_CHARACTERS: Final = 200
 
 
 class NpyHeader(NamedTuple):
@@ -62,8 +61,6 @@ def read_npy_header(file: BinaryIO, where: str) -> NpyHeader:
         if math.prod(length for length in shape if length) * max(dtype.itemsize, 1) >= 1 << 63:
             raise ValueError("its shape is larger than memory can be")
     except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
-        reason = str(error)
-        if len(reason) > _SHOWN_CHARACTERS:
-            reason = reason[:_SHOWN_CHARACTERS] + "…"
+        reason = shorten(str(error))
         raise InvalidArgumentError(f"{where}: expected a NumPy array of format 1.0 or 2.0: {reason}") from None
     return NpyHeader(shape, fortran_order, dtype)

@@ -16,7 +16,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from ..status import IncompatibleError, InvalidArgumentError
+from ..status import IncompatibleError, InvalidArgumentError, shown
 
 __all__ = [
     "BDA_ROOT_BYTES",
@@ -296,7 +296,7 @@ def _check_pipeline(pipeline: PipelineDef, executable: ExecutableDef, path: str)
     _check_ordinal(pipeline.shader_module, len(modules), f"{path}.shader_module", "shader modules")
     _check_ordinal(pipeline.pipeline_layout, len(layouts), f"{path}.pipeline_layout", "pipeline layouts")
     _require(bool(pipeline.entry_point), f"{path}.entry_point", "a name", "an empty string")
-    _require("\0" not in pipeline.entry_point, f"{path}.entry_point", "no NUL", repr(pipeline.entry_point))
+    _require("\0" not in pipeline.entry_point, f"{path}.entry_point", "no NUL", shown(pipeline.entry_point))
     size = pipeline.subgroup_size
     power_of_two = size & (size - 1) == 0
     _require(0 <= size <= _MAX_COUNT and power_of_two, f"{path}.subgroup_size", "0 or a power of two", size)

@@ -28,7 +28,7 @@ from typing import Final
 import platformdirs
 
 from ..install_hints import remedy
-from ..status import InvalidArgumentError, NotFoundError, UnavailableError
+from ..status import InvalidArgumentError, NotFoundError, UnavailableError, shorten, shown
 from . import tools as spirv_tools
 
 __all__ = ["GlslCompiler", "compile_glsl", "find_compiler", "included_files"]
@@ -81,7 +81,7 @@ def find_compiler() -> GlslCompiler:
     if override:
         found = shutil.which(override)
         if found is None:
-            raise UnavailableError(f"PUMICE_GLSLC is {override!r}, which is not an executable. {_remedy()}")
+            raise UnavailableError(f"PUMICE_GLSLC is {shown(override)}, which is not an executable. {_remedy()}")
     else:
         found = next((path for path in map(shutil.which, _COMMANDS) if path), None)
         if found is None:
@@ -94,7 +94,7 @@ def find_compiler() -> GlslCompiler:
     if lines and lines[0].startswith("shaderc"):
         return GlslCompiler(path, True, "; ".join(line.strip() for line in lines if line.strip()))
     raise UnavailableError(
-        f"{path} is neither glslang nor glslc, its --version says {(lines or [''])[0][:200]!r}. {_remedy()}"
+        f"{path} is neither glslang nor glslc, its --version says {shown((lines or [''])[0])}. {_remedy()}"
     )
 
 
@@ -156,9 +156,11 @@ def compile_glsl(
         DeadlineExceededError: the compiler did not end within a minute.
     """
     if stage not in _STAGES:
-        raise InvalidArgumentError(f"expected a stage of {', '.join(_STAGES)}, got {stage!r}")
+        raise InvalidArgumentError(f"expected a stage of {', '.join(_STAGES)}, got {shown(stage)}")
     if target_env not in _TARGET_ENVIRONMENTS:
-        raise InvalidArgumentError(f"expected a target_env of {', '.join(_TARGET_ENVIRONMENTS)}, got {target_env!r}")
+        raise InvalidArgumentError(
+            f"expected a target_env of {', '.join(_TARGET_ENVIRONMENTS)}, got {shown(target_env)}"
+        )
     macros = _macros(defines)
     folders = [_absolute(folder) for folder in include_dirs]
     compiler = find_compiler()
@@ -207,9 +209,11 @@ def _read_source(source: str | Path) -> bytes:
     try:
         return source.read_bytes()
     except FileNotFoundError:
-        raise NotFoundError(f"there is no GLSL file {str(source)!r}; to compile a text pass it as a str") from None
+        raise NotFoundError(f"there is no GLSL file {shown(str(source))}; to compile a text pass it as a str") from None
     except (OSError, ValueError) as error:
-        raise InvalidArgumentError(f"expected a readable GLSL file, got {str(source)!r}: {error}") from error
+        raise InvalidArgumentError(
+            f"expected a readable GLSL file, got {shown(str(source))}: {shorten(str(error))}"
+        ) from error
 
 
 def _macros(defines: Mapping[str, str | int]) -> list[str]:
@@ -217,9 +221,9 @@ def _macros(defines: Mapping[str, str | int]) -> list[str]:
     for name, value in sorted(defines.items()):
         text = str(int(value)) if isinstance(value, int) else value
         if not _IDENTIFIER.fullmatch(name):
-            raise InvalidArgumentError(f"expected an identifier as the name of a define, got {name!r}")
+            raise InvalidArgumentError(f"expected an identifier as the name of a define, got {shown(name)}")
         if any(character in text for character in "\n\r\0"):
-            raise InvalidArgumentError(f"expected one line as the value of the define {name}, got {text!r}")
+            raise InvalidArgumentError(f"expected one line as the value of the define {name}, got {shown(text)}")
         macros.append(f"{name}={text}")
     return macros
 
@@ -245,7 +249,9 @@ def _included_files(text: bytes, root: Path | None, include_dirs: Sequence[Path]
                     continue
                 content = path.read_bytes()
             except (OSError, ValueError) as error:
-                raise InvalidArgumentError(f"the included file {str(path)!r} cannot be read: {error}") from error
+                raise InvalidArgumentError(
+                    f"the included file {shown(str(path))} cannot be read: {shorten(str(error))}"
+                ) from error
             files[path] = content
             wanted[path] = [] if _is_guarded(content) else _include_names(content)
             names.update(dict.fromkeys(_include_names(content)))

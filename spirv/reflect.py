@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..status import InvalidArgumentError, UnimplementedError
+from ..status import InvalidArgumentError, UnimplementedError, shown
 from .access import Access, AccessAnalysis
 from .constants import ConstantValue
 from .grammar import ENUMERATIONS, BuiltIn, Decoration, Dim, ExecutionModel, StorageClass
@@ -165,7 +165,7 @@ class _Reflector:
                 self._check_built_in(variable, name)
         if len(push_constants) > 1:
             raise InvalidArgumentError(
-                f"entry point {name!r} uses {len(push_constants)} push constant blocks; Vulkan allows one "
+                f"entry point {shown(name)} uses {len(push_constants)} push constant blocks; Vulkan allows one "
                 "(VUID-StandaloneSpirv-OpEntryPoint-06674)"
             )
         local_size, spec_ids = self._local_size(model, function, workgroup_size)
@@ -187,7 +187,7 @@ class _Reflector:
         ):
             what = "an output" if variable.storage_class == StorageClass.Output else "an input that is no built-in"
             raise InvalidArgumentError(
-                f"entry point {name!r} has {what}, SPIR-V variable {variable.id}; compute shaders have built-in inputs only"
+                f"entry point {shown(name)} has {what}, SPIR-V variable {variable.id}; compute shaders have built-in inputs only"
             )
 
     def _workgroup_memory(self, variables: list[Variable]) -> int | None:
@@ -278,7 +278,7 @@ class _Reflector:
         number = module.decoration(variable.id, Decoration.Binding)
         if number is None:
             raise InvalidArgumentError(
-                f"SPIR-V variable {variable.id} ({module.names.get(variable.id, '')!r}) has no Binding decoration; "
+                f"SPIR-V variable {variable.id} ({shown(module.names.get(variable.id, ''))}) has no Binding decoration; "
                 "give it one: layout(set = …, binding = …)"
             )
         count, of = self._descriptor(variable)

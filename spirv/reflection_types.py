@@ -10,7 +10,7 @@ from typing import Final, Literal
 import ml_dtypes
 import numpy as np
 
-from ..status import InvalidArgumentError, NotFoundError
+from ..status import InvalidArgumentError, NotFoundError, shown
 
 __all__ = [
     "Binding",
@@ -303,12 +303,12 @@ class ShaderModuleReflection:
             InvalidArgumentError: ``name`` is ``None`` and there are several.
         """
         compute = [entry for entry in self.entry_points if entry.execution_model == "GLCompute"]
-        existing = ", ".join(f"{entry.name!r} ({entry.execution_model})" for entry in self.entry_points) or "none"
+        existing = ", ".join(f"{shown(entry.name)} ({entry.execution_model})" for entry in self.entry_points) or "none"
         if name is not None:
             for entry in (*compute, *self.entry_points):
                 if entry.name == name:
                     return entry
-            raise NotFoundError(f"the SPIR-V module has no entry point {name!r}; it has: {existing}")
+            raise NotFoundError(f"the SPIR-V module has no entry point {shown(name)}; it has: {existing}")
         if not compute:
             raise NotFoundError(f"expected a GLCompute entry point in the SPIR-V module; it has: {existing}")
         if len(compute) > 1:

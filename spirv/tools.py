@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from ..install_hints import remedy
-from ..status import DeadlineExceededError, InvalidArgumentError, UnavailableError, UnknownError
+from ..status import DeadlineExceededError, InvalidArgumentError, UnavailableError, UnknownError, shorten, shown
 
 __all__ = [
     "SPIRV_TOOLS",
@@ -40,7 +40,9 @@ SPIRV_TOOLS: Final = ("spirv-val", "spirv-dis", "spirv-as", "spirv-opt")
 
 _ENVIRONMENT_VARIABLE: Final = "PUMICE_SPIRV_TOOLS"
 _TIMEOUT_SECONDS: Final = 60.0
-_MESSAGE_LIMIT: Final = 4000
+# Checking a module takes milliseconds, and a program waits for it.
+_CHECK_SECONDS: Final = 10.0
+_MAX_MESSAGE: Final = 1000
 
 _versions: dict[tuple[str, int], str] = {}
 
@@ -56,11 +58,11 @@ def find_tool(name: str) -> Path:
         UnavailableError: it is not installed; the message says how to get it.
     """
     if name not in SPIRV_TOOLS:
-        raise InvalidArgumentError(f"expected one of {', '.join(SPIRV_TOOLS)}, got {name!r}")
+        raise InvalidArgumentError(f"expected one of {', '.join(SPIRV_TOOLS)}, got {shown(name)}")
     folder = os.environ.get(_ENVIRONMENT_VARIABLE)
     found = shutil.which(name, path=folder or None)
     if found is None:
-        where = f"in the folder {folder!r} of {_ENVIRONMENT_VARIABLE}" if folder else "on PATH"
+        where = f"in the folder {shown(folder)} of {_ENVIRONMENT_VARIABLE}" if folder else "on PATH"
         raise UnavailableError(
             f"{name} was not found {where}. {remedy('spirv-tools')} "
             f"Or set {_ENVIRONMENT_VARIABLE} to the folder that holds it."
@@ -99,7 +101,8 @@ def run_tool(
         result = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout, cwd=cwd, check=False)
     except subprocess.TimeoutExpired:
         raise DeadlineExceededError(
-            f"{executable.name} did not end within {timeout:g} s and was stopped; make its input smaller"
+            f"{executable.name} did not end within {timeout:g} s on {len(stdin)} bytes of input and was stopped; "
+            "the input may be damaged, or too large for it"
         ) from None
     except OSError as error:
         raise UnavailableError(f"{executable} could not be started: {error}; check that it is executable") from error
@@ -117,7 +120,7 @@ def tool_message(result: subprocess.CompletedProcess[bytes]) -> str:
     """What a tool said, as one text of bounded length, whatever its encoding."""
     parts = [stream.decode("utf-8", "replace").strip() for stream in (result.stderr, result.stdout)]
     text = "\n".join(part for part in parts if part) or f"no message, exit status {result.returncode}"
-    return text if len(text) <= _MESSAGE_LIMIT else f"{text[:_MESSAGE_LIMIT]}... ({len(text)} characters)"
+    return shorten(text, _MAX_MESSAGE)
 
 
 def executable_version(executable: Path, arguments: Sequence[str] = ("--version",)) -> str:
@@ -128,7 +131,7 @@ def executable_version(executable: Path, arguments: Sequence[str] = ("--version"
         raise UnavailableError(f"{executable} cannot be read: {error}; check that it is still installed") from error
     known = _versions.get(key)
     if known is None:
-        result = run_tool(executable, arguments)
+        result = run_tool(executable, arguments, timeout=_CHECK_SECONDS)
         known = _versions[key] = (result.stdout or result.stderr).decode("utf-8", "replace").strip()
     return known
 
@@ -144,8 +147,10 @@ def validate(code: bytes, *, target_env: str = "vulkan1.2") -> None:
         InvalidArgumentError: the module breaks a rule (the message is the tool's own), or the installed
             tool does not know ``target_env``.
         UnavailableError: ``spirv-val`` is not installed.
+        DeadlineExceededError: it did not end in time, so the module may be invalid.
     """
-    _filter("spirv-val", ["--target-env", _environment(target_env), "-"], _module(code))
+    arguments = ["--target-env", _environment(target_env), "-"]
+    _filter("spirv-val", arguments, _module(code), timeout=_CHECK_SECONDS)
 
 
 def disassemble(code: bytes) -> str:
@@ -189,7 +194,7 @@ def optimize(code: bytes, flags: Sequence[str] = ("-O",)) -> bytes:
     """
     for flag in flags:
         if not flag.startswith("-") or flag in ("-", "-o"):
-            raise InvalidArgumentError(f"expected a spirv-opt pass flag such as '-O', got {flag!r}")
+            raise InvalidArgumentError(f"expected a spirv-opt pass flag such as '-O', got {shown(flag)}")
     return _filter("spirv-opt", [*flags, "-o", "-", "-"], _module(code))
 
 
@@ -212,12 +217,12 @@ def _module(code: bytes) -> bytes:
 
 def _environment(target_env: str) -> str:
     if not target_env or target_env.startswith("-"):
-        raise InvalidArgumentError(f"expected a target environment such as 'vulkan1.2', got {target_env!r}")
+        raise InvalidArgumentError(f"expected a target environment such as 'vulkan1.2', got {shown(target_env)}")
     return target_env
 
 
-def _filter(name: str, arguments: Sequence[str], stdin: bytes) -> bytes:
-    result = run_tool(find_tool(name), arguments, stdin=stdin)
+def _filter(name: str, arguments: Sequence[str], stdin: bytes, *, timeout: float = _TIMEOUT_SECONDS) -> bytes:
+    result = run_tool(find_tool(name), arguments, stdin=stdin, timeout=timeout)
     if result.returncode != 0:
         raise InvalidArgumentError(f"{name}: {tool_message(result)}")
     return result.stdout

@@ -28,7 +28,7 @@ from typing import Final, NoReturn
 
 import click
 
-from ..status import PumiceError
+from ..status import PumiceError, shorten
 from .errors import ExpectationError, describe, printable
 from .streams import finish_notes, note, open_closed_streams, writing_results
 
@@ -37,6 +37,9 @@ __all__ = ["main"]
 _FAILED: Final = 1
 _WRONG_USAGE: Final = 2
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells have it
+# Messages are short where they are made; these bound the others, which repeat arguments or damaged input.
+_MAX_USAGE_MESSAGE: Final = 1000
+_MAX_MESSAGE: Final = 4000
 _COLLECTION_THRESHOLD: Final = 50_000
 
 
@@ -117,7 +120,7 @@ class _Program(click.Group):
             _say_traceback()
             return _INTERRUPTED
         except click.ClickException as error:
-            _say(error.format_message())
+            _say(shorten(error.format_message(), _MAX_USAGE_MESSAGE))
             if isinstance(error, click.UsageError):
                 command = error.ctx.command_path if error.ctx else "pumice"
                 note(f"see `{command} --help`")
@@ -159,14 +162,16 @@ def _start_quickly() -> None:
 
 def _message(error: Exception) -> str:
     if isinstance(error, PumiceError):
-        return describe(error)
+        return shorten(describe(error), _MAX_MESSAGE)
     if isinstance(error, ExpectationError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return f"{shorten(str(error.filename))}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
         return f"out of memory: {error}" if str(error) else "out of memory"
-    return f"internal error, please report it: {type(error).__name__}: {error} (PUMICE_DEBUG=1 shows where)"
+    return (
+        f"internal error, please report it: {type(error).__name__}: {shorten(str(error))} (PUMICE_DEBUG=1 shows where)"
+    )
 
 
 def _say(message: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from ..status import NotFoundError, PermissionDeniedError, UnavailableError
+from ..status import NotFoundError, PermissionDeniedError, UnavailableError, shorten
 
 __all__ = ["store"]
 
@@ -27,9 +27,9 @@ def store(path: Path, write: Callable[[BinaryIO], object], *, where: str, append
         with path.open("ab" if append else "wb") as file:
             write(file)
     except FileNotFoundError as error:
-        raise NotFoundError(f"{where}: {path}: {error.strerror}") from None
+        raise NotFoundError(f"{where}: {shorten(str(path))}: {error.strerror}") from None
     except PermissionError as error:
-        raise PermissionDeniedError(f"{where}: {path} cannot be written: {error.strerror}") from None
+        raise PermissionDeniedError(f"{where}: {shorten(str(path))} cannot be written: {error.strerror}") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise UnavailableError(f"{where}: {path} cannot be written: {why}") from error
+        raise UnavailableError(f"{where}: {shorten(str(path))} cannot be written: {why}") from error

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...status import DataLossError, FailedPreconditionError, InvalidArgumentError, PermissionDeniedError
+from ...status import DataLossError, FailedPreconditionError, InvalidArgumentError, PermissionDeniedError, shown
 
-__all__ = ["ParameterEntry", "check_splat", "checked_slice", "decode_name", "element_count", "shown"]
+__all__ = ["ParameterEntry", "check_splat", "checked_slice", "decode_name", "element_count"]
 
 _SPLAT_LENGTHS = (1, 2, 4, 8, 16)
-_SHOWN_CHARACTERS = 120
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,8 +151,3 @@ def element_count(shape: Sequence[int], limit: int) -> int:
 def decode_name(name: bytes | memoryview) -> str:
     """The text of a name in a file or module; bytes that are no UTF-8 survive the way there and back."""
     return bytes(name).decode("utf-8", "surrogateescape")
-
-
-def shown(name: str) -> str:
-    """A name for a message, quoted, and not longer than anyone reads."""
-    return repr(name if len(name) <= _SHOWN_CHARACTERS else name[:_SHOWN_CHARACTERS] + "…")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...formats.npy import NPY_MAGIC
-from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
+from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError, shown
 from .entry import ParameterEntry
 from .gguf import GGUF_MAGIC, read_gguf
 from .irpa import ARCHIVE_MAGIC, read_parameter_archive
@@ -44,21 +44,21 @@ def read_parameter_file(path: str | os.PathLike[str], *, writable: bool = False)
     """
     source = os.fspath(path)
     if "\0" in source:
-        raise InvalidArgumentError(f"expected the path of a file, got {source!r}")
+        raise InvalidArgumentError(f"expected the path of a file, got {shown(source)}")
     try:
         with Path(source).open("r+b" if writable else "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise InvalidArgumentError(f"expected a regular file, which can be mapped, at {source!r}")
+                raise InvalidArgumentError(f"expected a regular file, which can be mapped, at {shown(source)}")
             return _read(file, _map(file, status.st_size, writable=writable), Path(source))
     except FileNotFoundError:
-        raise NotFoundError(f"expected a parameter file at {source!r}, there is none") from None
+        raise NotFoundError(f"expected a parameter file at {shown(source)}, there is none") from None
     except PermissionError as error:
-        raise PermissionDeniedError(f"expected to open {source!r}: {error.strerror}") from None
+        raise PermissionDeniedError(f"expected to open {shown(source)}: {error.strerror}") from None
     except IsADirectoryError:
-        raise InvalidArgumentError(f"expected a parameter file at {source!r}, it is a directory") from None
+        raise InvalidArgumentError(f"expected a parameter file at {shown(source)}, it is a directory") from None
     except OSError as error:
-        raise UnavailableError(f"expected to read {source!r}: {error.strerror or error}") from None
+        raise UnavailableError(f"expected to read {shown(source)}: {error.strerror or error}") from None
 
 
 def _map(file: BinaryIO, size: int, *, writable: bool) -> memoryview:
@@ -80,5 +80,5 @@ def _read(file: BinaryIO, data: memoryview, path: Path) -> list[ParameterEntry]:
     if is_safetensors(data) or path.suffix.lower() == ".safetensors":
         return read_safetensors(data)
     raise InvalidArgumentError(
-        f"expected {str(path)!r} to be an .irpa, .safetensors, .gguf, .npy or .npz file; its first bytes are {start!r}"
+        f"expected {shown(str(path))} to be an .irpa, .safetensors, .gguf, .npy or .npz file; its first bytes are {start!r}"
     )

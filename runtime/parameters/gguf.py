@@ -16,8 +16,8 @@ from typing import Final
 import ml_dtypes
 import numpy as np
 
-from ...status import DataLossError, IncompatibleError, InvalidArgumentError, UnimplementedError
-from .entry import ParameterEntry, checked_slice, decode_name, element_count, shown
+from ...status import DataLossError, IncompatibleError, InvalidArgumentError, UnimplementedError, shown
+from .entry import ParameterEntry, checked_slice, decode_name, element_count
 
 __all__ = ["GGML_TYPES", "GGUF_MAGIC", "read_gguf"]
 

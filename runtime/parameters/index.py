@@ -20,8 +20,8 @@ from typing import TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from ...status import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from .entry import ParameterEntry, shown
+from ...status import AlreadyExistsError, InvalidArgumentError, NotFoundError, shorten, shown
+from .entry import ParameterEntry
 
 __all__ = ["ParameterIndex", "ParameterScopes", "find_scope"]
 
@@ -147,7 +147,9 @@ def _entry_of(name: str, value: npt.ArrayLike, *, writable: bool) -> ParameterEn
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
-        raise InvalidArgumentError(f"{where}: expected something that NumPy makes an array of: {error}") from None
+        raise InvalidArgumentError(
+            f"{where}: expected something that NumPy makes an array of: {shorten(str(error))}"
+        ) from None
     if array.dtype.hasobject:
         raise InvalidArgumentError(f"{where}: its elements are Python objects, not bytes; convert it to a plain dtype")
     if not array.dtype.isnative:

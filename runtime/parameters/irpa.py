@@ -23,8 +23,10 @@ from ...status import (
     PermissionDeniedError,
     UnavailableError,
     UnimplementedError,
+    shorten,
+    shown,
 )
-from .entry import ParameterEntry, checked_slice, decode_name, shown
+from .entry import ParameterEntry, checked_slice, decode_name
 
 __all__ = ["ARCHIVE_MAGIC", "read_parameter_archive", "write_parameter_archive"]
 
@@ -182,13 +184,13 @@ def write_parameter_archive(
                 raise
         partial.replace(target)
     except PermissionError as error:
-        raise PermissionDeniedError(f"expected to write {str(target)!r}: {error.strerror}") from None
+        raise PermissionDeniedError(f"expected to write {shown(str(target))}: {error.strerror}") from None
     except ValueError as error:
         if isinstance(error, InvalidArgumentError):
             raise
-        raise InvalidArgumentError(f"expected to write {str(target)!r}: {error}") from None
+        raise InvalidArgumentError(f"expected to write {shown(str(target))}: {shorten(str(error))}") from None
     except OSError as error:
-        raise UnavailableError(f"expected to write {str(target)!r}: {error.strerror}") from None
+        raise UnavailableError(f"expected to write {shown(str(target))}: {error.strerror}") from None
 
 
 def _write(file: BinaryIO, entries: list[ParameterEntry], alignment: int) -> None:

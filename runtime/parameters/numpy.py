@@ -14,8 +14,8 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from ...formats.npy import read_npy_header
-from ...status import InvalidArgumentError, UnimplementedError
-from .entry import ParameterEntry, checked_slice, element_count, shown
+from ...status import InvalidArgumentError, UnimplementedError, shorten, shown
+from .entry import ParameterEntry, checked_slice, element_count
 
 __all__ = ["ZIP_MAGIC", "read_npy", "read_npz"]
 
@@ -62,7 +62,7 @@ def read_npz(file: BinaryIO, data: memoryview) -> list[ParameterEntry]:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, EOFError, struct.error) as error:
-        raise InvalidArgumentError(f"expected a .npz file, a zip archive: {error}") from None
+        raise InvalidArgumentError(f"expected a .npz file, a zip archive: {shorten(str(error))}") from None
     return [_read_member(member, data) for member in members if not member.filename.endswith("/")]
 
 

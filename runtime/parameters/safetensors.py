@@ -17,8 +17,8 @@ from typing import Final, NoReturn
 import ml_dtypes
 import numpy as np
 
-from ...status import DataLossError, InvalidArgumentError, UnimplementedError
-from .entry import ParameterEntry, checked_slice, element_count, shown
+from ...status import DataLossError, InvalidArgumentError, UnimplementedError, shorten, shown
+from .entry import ParameterEntry, checked_slice, element_count
 
 __all__ = ["is_safetensors", "read_safetensors"]
 
@@ -119,7 +119,7 @@ def _parse(text: bytes) -> dict[str, object]:
         if isinstance(error, InvalidArgumentError):
             raise
         raise InvalidArgumentError(
-            f"safetensors header: expected a JSON object, got text that is none: {error}"
+            f"safetensors header: expected a JSON object, got text that is none: {shorten(str(error))}"
         ) from None
     if not isinstance(header, dict):
         raise InvalidArgumentError(f"safetensors header: expected a JSON object, got a {type(header).__name__}")

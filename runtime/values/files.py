@@ -20,6 +20,8 @@ from ...status import (
     PermissionDeniedError,
     ResourceExhaustedError,
     UnavailableError,
+    shorten,
+    shown,
 )
 
 __all__ = ["ValueFiles"]
@@ -81,7 +83,7 @@ class ValueFiles:
                 sizes = (
                     f"{file.tell()}, got {status.st_size}" if stat.S_ISREG(status.st_mode) else "what is read, got more"
                 )
-                raise InvalidArgumentError(f"expected the bytes in {path} to be {sizes}; check shape and type")
+                raise InvalidArgumentError(f"expected the bytes in {shown(path)} to be {sizes}; check shape and type")
 
     def _file(self, path: str, *, restart: bool) -> BufferedReader:
         try:
@@ -90,13 +92,15 @@ class ValueFiles:
             elif restart:
                 self._open[path].seek(0)
         except FileNotFoundError:
-            raise NotFoundError(f"expected a file at {path!r}, there is none") from None
+            raise NotFoundError(f"expected a file at {shown(path)}, there is none") from None
         except PermissionError as error:
-            raise PermissionDeniedError(f"expected to read {path!r}: {error.strerror}") from None
+            raise PermissionDeniedError(f"expected to read {shown(path)}: {error.strerror}") from None
         except (IsADirectoryError, ValueError) as error:
-            raise InvalidArgumentError(f"expected the path of a file, got {path!r}: {error}") from None
+            raise InvalidArgumentError(
+                f"expected the path of a file, got {shown(path)}: {shorten(str(error))}"
+            ) from None
         except OSError as error:
-            raise UnavailableError(f"expected to read {path!r}: {error.strerror}") from None
+            raise UnavailableError(f"expected to read {shown(path)}: {error.strerror}") from None
         return self._open[path]
 
     def _read(self, path: str, file: BufferedReader, size: int, what: str) -> bytes:
@@ -106,21 +110,21 @@ class ValueFiles:
             left = status.st_size - file.tell() if stat.S_ISREG(status.st_mode) else size
             data = file.read(size) if left >= size else b""
         except OSError as error:
-            raise UnavailableError(f"expected to read {path!r}: {error.strerror}") from None
+            raise UnavailableError(f"expected to read {shown(path)}: {error.strerror}") from None
         except (MemoryError, OverflowError):
             raise ResourceExhaustedError(f"expected {what} to fit memory, it takes {size} bytes") from None
         if len(data) != size:
             got = left if left < size else len(data)
-            raise InvalidArgumentError(f"expected {size} bytes in {path} for {what}, got {got}")
+            raise InvalidArgumentError(f"expected {size} bytes in {shown(path)} for {what}, got {got}")
         return data
 
     def _read_npy(self, path: str, file: BufferedReader) -> Array:
         try:
-            shape, fortran_order, stored = read_npy_header(file, path)
+            shape, fortran_order, stored = read_npy_header(file, shorten(path))
         except OSError as error:
-            raise UnavailableError(f"expected to read {path!r}: {error.strerror}") from None
+            raise UnavailableError(f"expected to read {shown(path)}: {error.strerror}") from None
         if len(shape) > MAX_RANK:
-            raise InvalidArgumentError(f"{path}: expected at most {MAX_RANK} axes, got {len(shape)}")
+            raise InvalidArgumentError(f"{shorten(path)}: expected at most {MAX_RANK} axes, got {len(shape)}")
         element_type = ElementType.from_dtype(stored.newbyteorder("="))
         what = format_shape_and_type(shape, element_type)
         data = self._read(path, file, math.prod(shape) * stored.itemsize, what)
@@ -132,5 +136,5 @@ class ValueFiles:
     def _require_npy(path: str) -> None:
         if not path.endswith(".npy"):
             raise InvalidArgumentError(
-                f"expected a .npy file where no shape and type are given, got {path!r}; write 4xf32=@{path} instead"
+                f"expected a .npy file where no shape and type are given, got {shown(path)}; write 4xf32=@{shorten(path)} instead"
             )

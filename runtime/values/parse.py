@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...formats.element_type import ElementType, NumericalType, format_shape_and_type, parse_shape_and_type
-from ...status import InvalidArgumentError, ResourceExhaustedError
+from ...status import InvalidArgumentError, ResourceExhaustedError, shown
 from .files import ValueFiles
 
 __all__ = ["BufferSpec", "Value", "parse_buffer_spec", "parse_scalar", "parse_value", "parse_values"]
@@ -69,7 +69,9 @@ def parse_value(text: str) -> Value:
     """
     values = parse_values([text])
     if len(values) != 1:
-        raise InvalidArgumentError(f"expected one value in {text!r}, got {len(values)}; parse_values takes several")
+        raise InvalidArgumentError(
+            f"expected one value in {shown(text)}, got {len(values)}; parse_values takes several"
+        )
     return values[0]
 
 
@@ -168,7 +170,7 @@ def _bare_number(body: str) -> int | float | None:
         try:
             return _integer(body, -(2**63), 2**64 - 1)
         except ValueError as error:
-            raise _malformed(body, 0, f"expected {error}, got {body[:_MAX_DIGITS]!r}") from None
+            raise _malformed(body, 0, f"expected {error}, got {shown(body)}") from None
     try:
         return _real(body)
     except ValueError:
@@ -222,7 +224,9 @@ def _parse_elements(text: str, start: int, element_type: ElementType, shape: tup
     except _BadElement as error:
         at = _token_start(text, start, error.index)
         got = tokens[error.index][:_MAX_DIGITS]
-        raise _malformed(text, at, f"element {error.index} of {name}: expected {error.expected}, got {got!r}") from None
+        raise _malformed(
+            text, at, f"element {error.index} of {name}: expected {error.expected}, got {shown(got)}"
+        ) from None
     if not splat:
         return values.reshape(shape)
     filled = _allocate(shape, element_type)

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ...status import InvalidArgumentError
-from .messages import did_you_mean, shown
+from ...status import InvalidArgumentError, shown
+from .messages import did_you_mean
 from .point import AxisValue
 
 __all__ = ["FUNCTIONS", "Expression", "UndefinedResultError"]

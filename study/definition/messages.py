@@ -9,9 +9,9 @@ from typing import Final
 
 from ...status import PumiceError
 
-__all__ = ["did_you_mean", "located", "shown"]
+__all__ = ["did_you_mean", "located"]
 
-_MAX_SHOWN: Final = 80
+_MAX_COMPARED: Final = 80
 
 
 @contextmanager
@@ -35,16 +35,5 @@ def located(where: str) -> Iterator[None]:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``" (did you mean 'batch'?)"``, to end a clause with; empty if no known name is close."""
     # Comparing takes time quadratic in the length.
-    close = difflib.get_close_matches(name, list(known), n=1) if len(name) <= _MAX_SHOWN else []
+    close = difflib.get_close_matches(name, list(known), n=1) if len(name) <= _MAX_COMPARED else []
     return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def shown(value: object) -> str:
-    """The value's ``repr``, cut to a readable length."""
-    try:
-        text = repr(value)
-    except ValueError:  # an int of more digits than Python converts
-        text = f"a number of {int(value).bit_length()} bits" if isinstance(value, int) else type(value).__name__
-    except RecursionError:
-        text = f"a deeply nested {type(value).__name__}"
-    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."

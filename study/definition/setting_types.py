@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...formats.element_type import ElementType, parse_shape_and_type
-from ...status import InvalidArgumentError
+from ...status import InvalidArgumentError, shown
 from .messages import did_you_mean, located
 
 __all__ = [
@@ -73,19 +73,14 @@ def choice(*choices: str) -> SettingType:
     def check(value: object) -> object:
         if value not in choices:
             hint = did_you_mean(value, choices) if isinstance(value, str) else ""
-            raise InvalidArgumentError(f"expected {text}; got {_shown(value)}{hint}")
+            raise InvalidArgumentError(f"expected {text}; got {shown(value)}{hint}")
         return value
 
     return SettingType(text, check, choices)
 
 
 def _unexpected(text: str, value: object) -> InvalidArgumentError:
-    return InvalidArgumentError(f"expected {text}, got {_shown(value)}")
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:77] + "..."
+    return InvalidArgumentError(f"expected {text}, got {shown(value)}")
 
 
 def _integer(value: object, least: int, text: str) -> int:

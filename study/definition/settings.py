@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Final, Literal, TypeVar
 
-from ...status import InvalidArgumentError
-from .messages import shown
+from ...status import InvalidArgumentError, shown
 
 __all__ = ["Sampling"]
 

@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from ...status import InvalidArgumentError
+from ...status import InvalidArgumentError, shown
 from .expression import Expression
-from .messages import located, shown
+from .messages import located
 
 __all__ = ["Template", "as_json_value"]
 

@@ -142,6 +142,74 @@ def test_messages_do_not_steer_the_terminal(broken: Callable[[BaseException], No
     assert printable("plain äöü") == "plain äöü"
 
 
+LONG = "9" * 5000
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--device", LONG],
+        ["--groups", LONG],
+        ["--binding", f"0={LONG}xf32"],
+        ["--binding", f"0={LONG}"],
+        ["--binding", f"0=4x{LONG}=1"],
+        ["--binding", f"0=4xf32={LONG}x"],
+        ["--binding", f"0=4xf32=@{LONG}"],
+        ["--binding", f"0=@{LONG}"],
+        ["--binding", f"0=@{LONG}.npy"],
+        ["--binding", f"{LONG}=4xf32"],
+        ["--binding", LONG],
+        ["--push", LONG],
+        ["--push", f"{LONG}=1"],
+        ["--push", f"i32={LONG}"],
+        ["--push", f"@{LONG}"],
+        ["--spec", LONG],
+        ["--spec", f"{LONG}=1"],
+        ["--define", f"1{LONG}"],
+        ["--output", LONG],
+        ["--output", f"0=@{LONG}"],
+        ["--output", f"0=@x/{LONG}"],
+        ["--entry", LONG],
+        ["--expect", f"0={LONG}"],
+        ["--parameters", LONG],
+        ["--parameters", f"a={LONG}"],
+        ["--profile-trace", LONG],
+        ["--repeat", LONG],
+        ["--timeout", LONG],
+        ["--input", LONG],
+        ["--function", LONG],
+        [f"--{LONG}"],
+        [LONG],
+    ],
+    ids=lambda arguments: " ".join(arguments).replace(LONG, "LONG"),
+)
+def test_messages_repeat_no_long_argument(arguments: list[str], shader_path: Path) -> None:
+    kernel = shader_path / "mul.spv"
+    for command in ("run", "bench", "info", "dump"):
+        for file in ([kernel], []):
+            result = CliRunner().invoke(cli.main, [command, *map(str, file), *arguments])
+            assert result.exit_code in (1, 2)
+            assert len(result.stderr) < 1500, (command, result.stderr[:300])
+
+
+def test_messages_repeat_no_long_header_of_a_file(tmp_path: Path, shader_path: Path) -> None:
+    for index, header in enumerate(
+        (
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (" + LONG + ",)}",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (" + "-1, " * 3000 + ")}",
+            "{'descr': '" + LONG + "', 'fortran_order': False, 'shape': (1,)}",
+            "{'" + LONG + "': 1}",
+        )
+    ):
+        path = tmp_path / f"{index}.npy"
+        data = header.encode() + b"\n"
+        path.write_bytes(b"\x93NUMPY\x02\x00" + len(data).to_bytes(4, "little") + data)
+        result = CliRunner().invoke(cli.main, ["run", str(shader_path / "mul.spv"), "--binding", f"0=@{path}"])
+        assert result.exit_code in (1, 2)
+        assert len(result.stderr) < 1500, result.stderr[:300]
+
+
 def test_help_and_version_load_neither_vulkan_nor_rich() -> None:
     # The root package decides about NumPy; the commands themselves import nothing of weight.
     script = (

@@ -12,7 +12,7 @@ from ...formats.element_type import ElementType
 from ...hal_vulkan import Binding, BlockMember, EntryPoint, PushConstantBlock, ShaderModuleReflection, reflect
 from ...runtime.kernels.push import describe_push
 from ...runtime.kernels.shader_source import load_shader
-from ...status import NotFoundError
+from ...status import NotFoundError, shorten
 from ..errors import usage, usage_error
 from ..run.arguments import BindingKey, parse_buffers, parse_defines, parse_groups
 from ..run.kernel_arguments import Slots, push_bytes, specialization_values
@@ -126,7 +126,7 @@ def _push(texts: Sequence[str], block: PushConstantBlock | None, name: str) -> d
         if value.startswith("$"):
             if block is None or key not in [member.name for member in block.members]:
                 known = describe_push(block) if block is not None else "none"
-                raise usage_error(f"--push {text}: expressions are given by name, and {name} has: {known}")
+                raise usage_error(f"--push {shorten(text)}: expressions are given by name, and {name} has: {known}")
             expressions[key] = value
             text = f"{key}=0"
         checked.append(text)
@@ -184,7 +184,7 @@ def _by_address(
     for text in pushes:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or key not in known or key in values:
-            raise usage_error(f"--push {text}: expected NAME=VALUE, once, of {', '.join(known) or 'nothing'}")
+            raise usage_error(f"--push {shorten(text)}: expected NAME=VALUE, once, of {', '.join(known) or 'nothing'}")
         values[key] = value
     missing = [key for key in known if key not in values]
     if missing:
@@ -194,7 +194,7 @@ def _by_address(
         )
     words = []
     for key in known:
-        with usage(f"--push {key}"):
+        with usage(f"--push {shorten(key)}"):
             words.append(values[key] if values[key].startswith("$") else _word(key, values[key]))
     return {"bindings": [text.partition("=")[2].strip() for text in texts], "push": words}
 
@@ -205,5 +205,7 @@ def _number(key: BindingKey) -> int | None:
 
 def _word(key: str, text: str) -> int:
     if not text.isdecimal() or int(text) >= 1 << 32:
-        raise usage_error(f"--push {key}={text}: expected an unsigned 32-bit number behind the addresses")
+        raise usage_error(
+            f"--push {shorten(key)}={shorten(text)}: expected an unsigned 32-bit number behind the addresses"
+        )
     return int(text)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ...runtime.values.parse import parse_values
+from ...status import shown
 from ...study.definition.axis import Axis
 from ...study.definition.expression import Expression
 from ...study.definition.settings import Sampling
@@ -86,7 +87,7 @@ def bench_study(options: BenchOptions) -> Study:
 def _figure(text: str) -> tuple[str, str]:
     name, equals, expression = (part.strip() for part in text.partition("="))
     if not equals or not name or not expression:
-        raise usage_error(f"--figure {text!r}: expected NAME=EXPRESSION, such as bytes=12*size")
+        raise usage_error(f"--figure {shown(text)}: expected NAME=EXPRESSION, such as bytes=12*size")
     return name, expression
 
 

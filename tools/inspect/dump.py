@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...status import shorten
 from ..streams import put
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ def _ordinals(definition: ModuleDef, function: str | None) -> list[int]:
             f"--function {function}: expected a number below {len(definition.functions)}, which is how many there are"
         )
     names = ", ".join(printable(export.name) for export in definition.exports) or "none"
-    raise usage_error(f"--function {function}: no such function; exported are: {names}; others go by number, as @3")
+    raise usage_error(
+        f"--function {shorten(function)}: no such function; exported are: {shorten(names)}; others go by number, as @3"
+    )
 
 
 def _disassemble(definition: ModuleDef, function: str | None) -> None:

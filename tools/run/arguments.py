@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ...formats.element_type import ElementType
 from ...runtime.values.parse import parse_buffer_spec, parse_values
-from ...status import InvalidArgumentError
+from ...status import InvalidArgumentError, shown
 from ..errors import describe, usage, usage_error
 
 __all__ = [
@@ -116,7 +116,7 @@ def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
             continue
         data = next(values)
         if not isinstance(data, np.ndarray):
-            raise usage_error(f"{where}: expected a buffer such as 4xf32=1,2,3,4, got {value.strip()!r}")
+            raise usage_error(f"{where}: expected a buffer such as 4xf32=1,2,3,4, got {shown(value.strip())}")
         element_type = ElementType.from_dtype(data.dtype)
         if not value.lstrip().startswith(("@", "+")):
             # The text, other than the array, tells i32 from si32.
@@ -135,7 +135,7 @@ def parse_outputs(option: str, texts: Sequence[str]) -> list[OutputArgument]:
     for text in texts:
         key, value = _split(option, text, "2=@c.npy")
         if value != "-" and not (value.startswith("@") and len(value) > 1):
-            raise usage_error(f"{option} {key.text}: expected @PATH for a file or - for stdout, got {value!r}")
+            raise usage_error(f"{option} {key.text}: expected @PATH for a file or - for stdout, got {shown(value)}")
         arguments.append(OutputArgument(key, None if value == "-" else Path(value[1:])))
     return arguments
 
@@ -148,10 +148,10 @@ def parse_groups(text: str) -> tuple[int, ...]:
     """
     parts = [part.strip() for part in text.split(",")]
     if not 1 <= len(parts) <= 3 or not all(re.fullmatch("[0-9]{1,10}", part, re.ASCII) for part in parts):
-        raise usage_error(f"--groups: expected X, X,Y or X,Y,Z with counts of 0 or more, got {text!r}")
+        raise usage_error(f"--groups: expected X, X,Y or X,Y,Z with counts of 0 or more, got {shown(text)}")
     counts = tuple(int(part) for part in parts)
     if max(counts) > _MAX_GROUPS:
-        raise usage_error(f"--groups: expected counts up to {_MAX_GROUPS}, got {text!r}")
+        raise usage_error(f"--groups: expected counts up to {_MAX_GROUPS}, got {shown(text)}")
     return counts
 
 
@@ -165,7 +165,7 @@ def parse_defines(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, _, value = text.partition("=")
         if not _IDENTIFIER.fullmatch(name):
-            raise usage_error(f"--define: expected NAME or NAME=VALUE, got {text!r}")
+            raise usage_error(f"--define: expected NAME or NAME=VALUE, got {shown(text)}")
         if name in defines:
             raise usage_error(f"--define: {name} is given twice")
         defines[name] = value
@@ -177,7 +177,7 @@ def _split(option: str, text: str, example: str) -> tuple[BindingKey, str]:
     match = _KEY.fullmatch(name.strip())
     if match is None or not equals:
         raise usage_error(
-            f"{option} {text[:80]!r}: expected BINDING=VALUE such as {example}; a binding is its number, SET.NUMBER or "
+            f"{option} {shown(text)}: expected BINDING=VALUE such as {example}; a binding is its number, SET.NUMBER or "
             "its name"
         )
     set_index, binding, binding_name, element = match.groups()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...status import shorten, shown
 from ..errors import printable, usage, usage_error
 from ..streams import note, put
 
@@ -24,7 +25,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 < number < math.inf:
-        raise click.BadParameter(f"expected a finite number of more than 0, got {text[:80]!r}")
+        raise click.BadParameter(f"expected a finite number of more than 0, got {shown(text)}")
     return number
 
 
@@ -144,4 +145,4 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise UnavailableError(f"the report cannot be written to {path}: {why}") from error
+        raise UnavailableError(f"the report cannot be written to {shorten(str(path))}: {why}") from error

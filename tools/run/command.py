@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from ...status import shown
 from ..errors import usage_error
 from .iree_flags import advice
 
@@ -35,7 +36,7 @@ def _tolerance(text: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 <= number < math.inf:
-        raise click.BadParameter(f"expected a finite number of 0 or more, got {text[:80]!r}")
+        raise click.BadParameter(f"expected a finite number of 0 or more, got {shown(text)}")
     return number
 
 
@@ -46,7 +47,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 < number < math.inf:
-        raise click.BadParameter(f"expected a finite number of seconds above 0, got {text[:80]!r}")
+        raise click.BadParameter(f"expected a finite number of seconds above 0, got {shown(text)}")
     return number
 
 

@@ -23,7 +23,7 @@ from ...runtime import ArraySpec, empty
 from ...runtime.kernels.push import describe_push, pack_push
 from ...runtime.values.parse import parse_scalar, parse_value
 from ...spirv.reflection_types import ScalarType, SpecializationConstant
-from ...status import InvalidArgumentError, NotFoundError
+from ...status import InvalidArgumentError, NotFoundError, shorten, shown
 from ..errors import usage, usage_error
 from .arguments import Array, BindingKey, BufferArgument
 from .kernel_files import read_file
@@ -182,14 +182,14 @@ def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: st
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key:
-            raise usage_error(f"--push {text[:80]!r}: expected TYPE=VALUE such as i32=4, NAME=VALUE or @FILE")
+            raise usage_error(f"--push {shown(text)}: expected TYPE=VALUE such as i32=4, NAME=VALUE or @FILE")
         if (element_type := _type_of(key)) is not None:
-            with usage(f"--push {text}"):
+            with usage(f"--push {shorten(text)}"):
                 array = parse_value(text)
             assert isinstance(array, np.ndarray)
             ordered.append((text, element_type, array))
         elif key in named:
-            raise usage_error(f"--push {key} is given twice")
+            raise usage_error(f"--push {shorten(key)} is given twice")
         else:
             named[key] = value
     if ordered and named:
@@ -202,7 +202,7 @@ def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: st
                 f"--push: {kernel} has {len(members)} push constant(s) ({describe_push(block)}), got {len(ordered)}"
             )
         for (name, member), (text, element_type, array) in zip(members.items(), ordered, strict=True):
-            values[name] = _as_member(array, element_type, member, f"--push {text}: {name}")
+            values[name] = _as_member(array, element_type, member, f"--push {shorten(text)}: {name}")
     for name, value in named.items():
         if name not in members:
             known = describe_push(block) if block else "none"
@@ -293,12 +293,12 @@ def specialization_values(
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not key:
-            raise usage_error(f"--spec {text[:80]!r}: expected ID=VALUE or NAME=VALUE, such as 0=64")
-        with usage(f"--spec {key}", NotFoundError):
+            raise usage_error(f"--spec {shown(text)}: expected ID=VALUE or NAME=VALUE, such as 0=64")
+        with usage(f"--spec {shorten(key)}", NotFoundError):
             constant = _find_constant(key, reflection.specialization_constants)
         if constant.constant_id in values:
-            raise usage_error(f"--spec {key}: constant {constant.constant_id} is given twice")
-        values[constant.constant_id] = _constant_value(value, constant, f"--spec {key}")
+            raise usage_error(f"--spec {shorten(key)}: constant {constant.constant_id} is given twice")
+        values[constant.constant_id] = _constant_value(value, constant, f"--spec {shorten(key)}")
     return values
 
 
@@ -313,7 +313,7 @@ def _find_constant(key: str, constants: Sequence[SpecializationConstant]) -> Spe
 def _constant_value(text: str, constant: SpecializationConstant, where: str) -> SpecializationValue:
     if constant.scalar.kind == "bool":
         if text.lower() not in _BOOLEANS:
-            raise usage_error(f"{where}: expected true or false, got {text!r}")
+            raise usage_error(f"{where}: expected true or false, got {shown(text)}")
         return _BOOLEANS[text.lower()]
     with usage(where):
         return parse_scalar(text, _element_type(constant.scalar, where))

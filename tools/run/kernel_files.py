@@ -6,7 +6,7 @@ import enum
 from pathlib import Path
 from typing import Final
 
-from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
+from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError, shorten
 
 __all__ = ["FileKind", "file_kind", "read_file"]
 
@@ -43,7 +43,7 @@ def file_kind(path: Path) -> FileKind:
     if path.suffix in (".comp", ".glsl"):
         return FileKind.GLSL
     raise InvalidArgumentError(
-        f"{path}: expected SPIR-V (.spv), GLSL (.comp, .glsl) or an executable; its content is none of these"
+        f"{shorten(str(path))}: expected SPIR-V (.spv), GLSL (.comp, .glsl) or an executable; its content is none of these"
         + ("" if head else ", it is empty")
     )
 
@@ -58,8 +58,10 @@ def read_file(path: Path, size: int = -1) -> bytes:
         with path.open("rb") as file:
             return file.read(size)
     except FileNotFoundError:
-        raise NotFoundError(f"no such file: {path}") from None
+        raise NotFoundError(f"no such file: {shorten(str(path))}") from None
     except PermissionError as error:
-        raise PermissionDeniedError(f"{path} cannot be read: {error.strerror}") from None
+        raise PermissionDeniedError(f"{shorten(str(path))} cannot be read: {error.strerror}") from None
     except (OSError, ValueError) as error:
-        raise UnavailableError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise UnavailableError(
+            f"{shorten(str(path))} cannot be read: {getattr(error, 'strerror', None) or shorten(str(error))}"
+        ) from None

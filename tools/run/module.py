@@ -29,7 +29,7 @@ from ...runtime.sessions.session import Session
 from ...runtime.sessions.session_function import SessionFunction
 from ...runtime.sessions.session_options import SessionOptions
 from ...runtime.sessions.signature import Signature, make_signature
-from ...status import InvalidArgumentError, PumiceError, UnavailableError
+from ...status import InvalidArgumentError, PumiceError, UnavailableError, shown
 from ...vm.bytecode.declaration import declaration_of
 from ...vm.execution.bytecode_module import BytecodeModule
 from ..errors import ExpectationError, printable, usage, usage_error
@@ -206,7 +206,7 @@ def _listing(module: BytecodeModule, names: Sequence[str]) -> str:
             lines.append(f"  {module.name}.{name} {convention.text}")
     if len(names) > _LISTED:
         lines.append(f"  and {len(names) - _LISTED} more, which `pumice dump` lists")
-    return "\n".join([f"module {module.name!r} exports {'these:' if names else 'none'}", *lines])
+    return "\n".join([f"module {shown(module.name)} exports {'these:' if names else 'none'}", *lines])
 
 
 # -- the call ----------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from ...runtime.sessions.argument import Argument, Result
 from ...runtime.sessions.signature import Signature
 from ...runtime.values.files import ValueFiles
 from ...runtime.values.parse import parse_buffer_spec, parse_scalar, parse_value
-from ...status import InvalidArgumentError
+from ...status import InvalidArgumentError, shorten, shown
 from ...vm.bytecode.declaration import ValueKind
 from ..errors import usage, usage_error
 from .arguments import Array
@@ -50,7 +50,6 @@ _LETTER_TYPES: Final = {
 _ELEMENTS: Final = re.compile(r"[\s\[,]*(?:[-+.0-9]|inf|nan|true|false)", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[1-9][0-9]*x")
 _BOOLEANS: Final = {"true": "1", "false": "0"}
-_SHOWN: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ def parse_targets(texts: Sequence[str], signature: Signature) -> list[Target]:
             targets.append(Target(text, Path(text[1:]), append=text[0] == "+"))
         else:
             raise usage_error(
-                f"--output {text[:_SHOWN]!r}: expected @FILE to store a result, +FILE to append it to a file, - to print it, or nothing "
+                f"--output {shown(text)}: expected @FILE to store a result, +FILE to append it to a file, - to print it, or nothing "
                 "to ignore it; a result of a compiled program has no name"
             )
     count = len(signature.results)
@@ -174,7 +173,7 @@ def load_parameters(texts: Sequence[str]) -> dict[str, ParameterIndex]:
         if not equals:
             scope, path = "", text
         if not path:
-            raise usage_error(f"--parameters {text!r}: expected FILE or SCOPE=FILE")
+            raise usage_error(f"--parameters {shown(text)}: expected FILE or SCOPE=FILE")
         paths.setdefault(scope, []).append(path)
     return {scope: ParameterIndex.from_file(*several) for scope, several in paths.items()}
 
@@ -188,7 +187,7 @@ def _parse(option: str, texts: Sequence[str], places: Sequence[Argument | Result
     with ValueFiles() as files:
         for number, text in enumerate(texts):
             body = text.strip()
-            where = f"{option} {number} ({body if len(body) <= _SHOWN else body[: _SHOWN - 3] + '...'})"
+            where = f"{option} {number} ({shorten(body)})"
             place = places[len(given)] if len(given) < len(places) else None
             with usage(where):
                 given += _values(where, body, place, files)

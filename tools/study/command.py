@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ...status import shorten
 from ..errors import printable, usage, usage_error
 from ..streams import note, put
 from .extra import needs_study_extra
@@ -157,11 +158,11 @@ def sampling_settings(texts: tuple[str, ...]) -> dict[str, object]:
         if not equals or name not in Sampling.names():
             known = ", ".join(Sampling.names())
             raise usage_error(
-                f"--set {text}: expected NAME=VALUE with one of {known}{did_you_mean(name, Sampling.names())}"
+                f"--set {shorten(text)}: expected NAME=VALUE with one of {known}{did_you_mean(name, Sampling.names())}"
             )
         values[name] = _value(value)
         if isinstance(values[name], float) and not math.isfinite(values[name]):  # type: ignore[arg-type]  # a float
-            raise usage_error(f"--set {text}: expected a finite number")
+            raise usage_error(f"--set {shorten(text)}: expected a finite number")
     return values
 
 

@@ -31,6 +31,7 @@ from ...status import (
     PermissionDeniedError,
     ResourceExhaustedError,
     UnavailableError,
+    shorten,
 )
 
 __all__ = ["FLATBUFFER_IDENTIFIER", "SEGMENT_ALIGNMENT", "ModuleArchive"]
@@ -74,7 +75,7 @@ class ModuleArchive:
         """
         mapping = _map_file(Path(path))
         try:
-            return ModuleArchive(memoryview(mapping), str(path), mapping)
+            return ModuleArchive(memoryview(mapping), shorten(str(path)), mapping)
         except BaseException:
             _close_map(mapping)
             raise
@@ -160,28 +161,29 @@ def _close_map(mapping: mmap.mmap) -> None:
 
 
 def _map_file(path: Path) -> mmap.mmap:
+    where = shorten(str(path))
     try:
         # Asked before opening: to open a pipe would wait for its writer.
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             kind = "a directory" if stat.S_ISDIR(mode) else "neither a file nor a link to one"
-            raise InvalidArgumentError(f"{path}: expected a module file, got {kind}; name a .vmfb file")
+            raise InvalidArgumentError(f"{where}: expected a module file, got {kind}; name a .vmfb file")
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
-                raise InvalidArgumentError(f"{path}: expected a module file, got an empty file; compile it again")
+                raise InvalidArgumentError(f"{where}: expected a module file, got an empty file; compile it again")
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (FileNotFoundError, NotADirectoryError):
-        raise NotFoundError(f"{path}: expected a module file, there is none; check the path") from None
+        raise NotFoundError(f"{where}: expected a module file, there is none; check the path") from None
     except PermissionError as error:
-        raise PermissionDeniedError(f"{path}: expected a readable file, got {error.strerror}") from None
+        raise PermissionDeniedError(f"{where}: expected a readable file, got {error.strerror}") from None
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidArgumentError):
             raise
         if isinstance(error, ValueError):  # a NUL in the path, or a file that shrank to nothing
-            raise InvalidArgumentError(f"{str(path)!r}: expected a path to a module file: {error}") from None
+            raise InvalidArgumentError(f"{where!r}: expected a path to a module file: {error}") from None
         if error.errno in (errno.ENOMEM, errno.EMFILE, errno.ENFILE):
-            raise ResourceExhaustedError(f"{path}: cannot map the file: {error.strerror}; close others") from None
-        raise UnavailableError(f"{path}: cannot map the file: {error.strerror}") from None
+            raise ResourceExhaustedError(f"{where}: cannot map the file: {error.strerror}; close others") from None
+        raise UnavailableError(f"{where}: cannot map the file: {error.strerror}") from None
 
 
 def _find_flatbuffer(data: memoryview, name: str) -> tuple[int, int]:

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....hal_vulkan import Buffer, BufferUsage, Device
-from ....status import InvalidArgumentError, OutOfRangeError, PumiceError
+from ....status import InvalidArgumentError, OutOfRangeError, PumiceError, shown
 from ....vm.native.module import NativeModule, export
 from ....vm.types.buffer import require_buffer
 from ....vm.types.list import VmList
 from ....vm.types.ref_types import ref_type_class
-from ...parameters.entry import ParameterEntry, decode_name, shown
+from ...parameters.entry import ParameterEntry, decode_name
 from ...parameters.index import ParameterIndex, ParameterScopes, find_scope
 from ..hal.buffer import HalBuffer, check_buffer
 from ..hal.fence import AnyFence, check_fence, fail, failure_of

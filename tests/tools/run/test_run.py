@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from click.testing import CliRunner, Result
 from pumice import shaders
 from pumice.runtime.values.format import format_value
 from pumice.runtime.values.parse import parse_value
+from pumice.spirv import tools as spirv_tools
 from pumice.spirv.glsl import find_compiler
 from pumice.status import UnavailableError
 from pumice.tools.cli import main
@@ -505,3 +508,20 @@ def test_results_parse_back() -> None:
     value = parse_value(printed.partition(": ")[2])
     assert isinstance(value, np.ndarray)
     np.testing.assert_allclose(value, np.float32([0.1, np.nan, -np.inf]), rtol=1e-5)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes an executable out of a shell script")
+def test_a_validator_that_never_ends_is_stopped_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    validator = tmp_path / "spirv-val"
+    validator.write_text("#!/bin/sh\nsleep 60\n")
+    validator.chmod(0o755)
+    monkeypatch.setenv("PUMICE_SPIRV_TOOLS", str(tmp_path))
+    monkeypatch.setenv("PUMICE_CACHE", "0")
+    monkeypatch.setattr("pumice.spirv.validation._passed", set())
+    assert spirv_tools._CHECK_SECONDS <= 10
+    monkeypatch.setattr(spirv_tools, "_CHECK_SECONDS", 0.3)
+    started = time.monotonic()
+    result = run(MUL, "--binding", "0=4xf32=1", "--binding", "1=4xf32=2", "--binding", "2=4xf32", "--groups", 1)
+    assert time.monotonic() - started < 20
+    assert result.exit_code == 1
+    assert "spirv-val did not end within 0.3 s" in result.stderr
