@@ -21,11 +21,11 @@ from ...status import CancelledError, PumiceError
 from ..definition.point import Point
 from ..definition.study_file import study_from_dict
 from ..results.point_status import PointStatus
+from ..results.sink import SinkLog
 from ..sampling.environment import environment_facts
 from ..sampling.point_run import Prior
 from ..sampling.runner import record_device, sample_points
 from ..sampling.sampler import SampleRun
-from ..sampling.sink import SinkLog
 from ..workloads.device_pool import DevicePool
 from ..workloads.peaks import measure_peaks
 from .study_files import unpack_files

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from ...status import ClosedError, DataLossError, NotFoundError
+from ..definition.expansion import derive
+from ..definition.figures import MEASURED
+from ..definition.study import Study
+from ..definition.study_file import study_from_dict
 from .database import Reader, database_errors, results_path
 from .flags import SampleFlag
 from .point_result import SAMPLE_FIELDS, PointResult
@@ -20,12 +25,10 @@ from .point_status import PointStatus
 from .records import ClockRecord, DeviceRecord, NoteRecord, PeakRecord, ReferenceRecord, RunRecord
 from .rows import POINT_COLUMNS, point_from_row, unsigned_ticks
 
-if TYPE_CHECKING:
-    from ..definition.study import Study
-
 __all__ = ["Results"]
 
 Row = Sequence[str | int | float | None]
+_Record = TypeVar("_Record", RunRecord, DeviceRecord, ClockRecord, ReferenceRecord, PeakRecord, NoteRecord)
 
 
 class Results:
@@ -69,7 +72,7 @@ class Results:
             ((name, created, study, text),) = self._rows("SELECT name, created, study, toml FROM study")
             self.name: Final = str(name)
             self.created: Final = str(created)
-            self.study: Final[Mapping[str, object]] = _json(study)
+            self.study: Final[Mapping[str, object]] = json.loads(str(study))
             self.text: Final = None if text is None else str(text)
             self.points: Final = self._points()
         except ValueError as error:  # of JSON, or of a status that is none
@@ -112,8 +115,6 @@ class Results:
         Raises:
             IncompatibleError: it is of a newer version of the format.
         """
-        from ..definition.study_file import study_from_dict
-
         return study_from_dict(self.study, text=self.text, source=str(self.path))
 
     def figures(self, result: PointResult, *, keep: SampleFlag | None = None) -> dict[str, float]:
@@ -123,9 +124,6 @@ class Results:
             result: of this study.
             keep: which samples: as in ``PointResult.values``.
         """
-        from ..definition.expansion import derive
-        from ..definition.figures import MEASURED
-
         measured = {name: 1e-9 * ns for name, ns in result.medians(keep=keep).items() if name in MEASURED}
         if not measured:
             return {}
@@ -139,86 +137,43 @@ class Results:
     @property
     def runs(self) -> tuple[RunRecord, ...]:
         """The starts of the study and the times that it was resumed, in order."""
-        rows = self._rows(
-            "SELECT run, started, pumice, python, host, pid, command, environment, ended, outcome "
-            "FROM runs LEFT JOIN run_ends USING (run) ORDER BY run"
-        )
-        return tuple(
-            RunRecord(
-                number=_int(run),
-                started=str(started),
-                pumice=str(pumice),
-                python=str(python),
-                host=str(host),
-                pid=_int(pid),
-                command=str(command),
-                environment=_json(environment),
-                ended=None if ended is None else str(ended),
-                outcome=None if outcome is None else str(outcome),
-            )
-            for run, started, pumice, python, host, pid, command, environment, ended, outcome in rows
-        )
+        return self._records(RunRecord, "runs LEFT JOIN run_ends USING (run) ORDER BY run", number="run")
 
     @property
     def devices(self) -> tuple[DeviceRecord, ...]:
         """The devices that each run found, by run."""
-        rows = self._rows("SELECT run, device, name, driver, facts FROM devices ORDER BY run, device")
-        return tuple(
-            DeviceRecord(_int(run), str(uri), str(name), str(by), _json(facts)) for run, uri, name, by, facts in rows
-        )
+        return self._records(DeviceRecord, "devices ORDER BY run, device")
 
     @property
     def clocks(self) -> tuple[ClockRecord, ...]:
         """The readings of clocks, in the order in which they were added."""
-        rows = self._rows(
-            "SELECT run, device, host_ns, device_ticks, calibrated, throttle, deviation_ns, ns_per_tick, "
-            "frequency_mhz, memory_mhz, cpu_mhz, temperature_c, power_w FROM clocks ORDER BY id"
-        )
-        return tuple(
-            ClockRecord(
-                run=_int(run),
-                device=str(device),
-                host_ns=_int(host_ns),
-                device_ticks=None if ticks is None else unsigned_ticks(_int(ticks)),
-                calibrated=None if calibrated is None else bool(calibrated),
-                throttle=None if throttle is None else str(throttle),
-                deviation_ns=_float(rest[0]),
-                ns_per_tick=_float(rest[1]),
-                frequency_mhz=_float(rest[2]),
-                memory_mhz=_float(rest[3]),
-                cpu_mhz=_float(rest[4]),
-                temperature_c=_float(rest[5]),
-                power_w=_float(rest[6]),
-            )
-            for run, device, host_ns, ticks, calibrated, throttle, *rest in rows
-        )
+        return self._records(ClockRecord, "clocks ORDER BY id")
 
     @property
     def references(self) -> tuple[ReferenceRecord, ...]:
         """The runs of the reference kernel, in the order in which they were added."""
-        rows = self._rows("SELECT run, device, started_ns, duration_ns FROM reference_samples ORDER BY id")
-        return tuple(
-            ReferenceRecord(_int(run), str(device), _int(started), float(duration or 0))
-            for run, device, started, duration in rows
-        )
+        return self._records(ReferenceRecord, "reference_samples ORDER BY id")
 
     @property
     def peaks(self) -> tuple[PeakRecord, ...]:
         """The measured peaks, by run and device."""
-        rows = self._rows("SELECT run, device, name, value, details FROM peaks ORDER BY run, device, name")
-        return tuple(
-            PeakRecord(_int(run), str(device), str(name), float(value or 0), _json(details))
-            for run, device, name, value, details in rows
-        )
+        return self._records(PeakRecord, "peaks ORDER BY run, device, name")
 
     @property
     def notes(self) -> tuple[NoteRecord, ...]:
         """The notes, in the order in which they were added."""
-        rows = self._rows("SELECT run, point, created, kind, text FROM notes ORDER BY id")
-        return tuple(
-            NoteRecord(_int(run), None if point is None else _int(point), str(created), str(kind), str(text))
-            for run, point, created, kind, text in rows
-        )
+        return self._records(NoteRecord, "notes ORDER BY id")
+
+    def _records(self, kind: type[_Record], tables: str, **columns: str) -> tuple[_Record, ...]:
+        """The rows of tables as records; a field has the name of its column, or the one in ``columns``."""
+        names = [field.name for field in dataclasses.fields(kind)]
+        rows = self._rows(f"SELECT {', '.join(columns.get(name, name) for name in names)} FROM {tables}")
+        try:
+            return tuple(
+                kind(**{name: _stored(name, value) for name, value in zip(names, row, strict=True)}) for row in rows
+            )
+        except (TypeError, ValueError) as error:
+            raise DataLossError(f"{self.path} is damaged: {error}") from error
 
     def close(self) -> None:
         """Closes the file; idempotent. Arrays that were given out stay."""
@@ -246,14 +201,15 @@ class Results:
         return f"<Results of {self.name!r} with {len(self.points)} points in {self.path}>"
 
 
-def _json(text: str | int | float | None) -> Mapping[str, object]:
-    value: Mapping[str, object] = json.loads(str(text))
-    return value
+_STORED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "environment": json.loads,
+    "facts": json.loads,
+    "details": json.loads,
+    "calibrated": bool,
+    "device_ticks": unsigned_ticks,
+}
+"""What the value of a column was before it was stored."""
 
 
-def _int(value: str | int | float | None) -> int:
-    return int(value or 0)
-
-
-def _float(value: str | int | float | None) -> float | None:
-    return None if value is None else float(value)
+def _stored(name: str, value: str | int | float | None) -> Any:
+    return value if value is None or name not in _STORED else _STORED[name](value)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,68 +30,59 @@ from .writer_lock import WriterLock
 __all__ = ["create_results", "insert_rows", "reopen_results", "utc_now"]
 
 _JSON_COLUMNS: Final = ("axes", "settings", "derived")
-_MOST_SHOWN: Final = 5
+_MAX_SHOWN: Final = 5
 
 
 def create_results(
     path: Path, study: Mapping[str, object], points: Sequence[Point], text: str | None
 ) -> tuple[sqlite3.Connection, WriterLock]:
-    """Makes a results file in one transaction; see ``Store.create``. The caller closes both that it returns."""
+    """Creates a results file in one transaction; see ``Store.create``. The caller closes both that it returns."""
     _check_points(points)
-    # Before the file is made: a study that cannot be kept leaves no file behind.
+    # Before the file is created: a study that cannot be stored leaves no file behind.
     row = (1, utc_now(), FORMAT_VERSION, str(study.get("name", "")), to_json(study, "study"), text)
     rows = [point_row(point) for point in points]
     _make_folder(path.parent)
-    lock = WriterLock(path.parent, lambda: _holder(path))
-    try:
-        with database_errors(path, "creating results"):
-            connection = connect_writer(path, create=True)
-            try:
-                if not is_blank(connection):
-                    check_results(connection, path)
-                    raise AlreadyExistsError(
-                        f"{path} has the results of a study already; resume that study, or take another folder"
-                    )
-                _use_log(connection)
-                connection.execute("BEGIN IMMEDIATE")
-                for statement in schema_statements():
-                    connection.execute(statement)
-                insert_rows(connection, "study", ("id", "created", "format", "name", "study", "toml"), [row])
-                # A point may name a baseline that comes after it.
-                connection.execute("PRAGMA defer_foreign_keys = ON")
-                insert_rows(connection, "points", POINT_COLUMNS, rows)
-                connection.execute("COMMIT")
-            except BaseException:
-                connection.close()
-                raise
-    except BaseException:
-        lock.close()
-        raise
+    with _writer(path, "creating results", create=True) as (connection, lock):
+        if not is_blank(connection):
+            check_results(connection, path)
+            raise AlreadyExistsError(
+                f"{path} has the results of a study already; resume that study, or take another folder"
+            )
+        _use_log(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in schema_statements():
+            connection.execute(statement)
+        insert_rows(connection, "study", ("id", "created", "format", "name", "study", "toml"), [row])
+        # A point may name a baseline that comes after it.
+        connection.execute("PRAGMA defer_foreign_keys = ON")
+        insert_rows(connection, "points", POINT_COLUMNS, rows)
+        connection.execute("COMMIT")
     return connection, lock
 
 
 def reopen_results(
     path: Path, study: Mapping[str, object] | None, points: Sequence[Point] | None
 ) -> tuple[sqlite3.Connection, WriterLock]:
-    """Opens a results file to go on with it; see ``Store.open``. The caller closes both that it returns."""
+    """Opens a results file to resume its study; see ``Store.open``. The caller closes both that it returns."""
     if not path.is_file():
-        raise NotFoundError(f"{path.parent} holds no results to go on with: there is no {path.name} in it")
-    lock = WriterLock(path.parent, lambda: _holder(path))
-    try:
-        with database_errors(path, "opening results to write"):
-            connection = connect_writer(path, create=False)
-            try:
-                check_results(connection, path)
-                check_whole(connection, path)
-                _check_same(connection, path, study, points)
-                _use_log(connection)
-            except BaseException:
-                connection.close()
-                raise
-    except BaseException:
-        lock.close()
-        raise
+        raise NotFoundError(f"{path.parent} holds no results to resume: there is no {path.name} in it")
+    with _writer(path, "opening results to write", create=False) as (connection, lock):
+        check_results(connection, path)
+        check_whole(connection, path)
+        _check_same(connection, path, study, points)
+        _use_log(connection)
     return connection, lock
+
+
+@contextlib.contextmanager
+def _writer(path: Path, doing: str, *, create: bool) -> Iterator[tuple[sqlite3.Connection, WriterLock]]:
+    """The writer's lock and a connection; an error within closes both."""
+    with contextlib.ExitStack() as stack:
+        lock = stack.enter_context(contextlib.closing(WriterLock(path.parent, lambda: _holder(path))))
+        with database_errors(path, doing):
+            connection = stack.enter_context(contextlib.closing(connect_writer(path, create=create)))
+            yield connection, lock
+        stack.pop_all()
 
 
 def insert_rows(
@@ -162,8 +154,8 @@ def _readable(row: Sequence[str | int | float | None]) -> dict[str, object]:
 
 
 def _not_the_same(path: Path, what: str, different: Sequence[str]) -> str:
-    shown = "; ".join(different[:_MOST_SHOWN]) + (
-        f"; and {len(different) - _MOST_SHOWN} more" if len(different) > _MOST_SHOWN else ""
+    shown = "; ".join(different[:_MAX_SHOWN]) + (
+        f"; and {len(different) - _MAX_SHOWN} more" if len(different) > _MAX_SHOWN else ""
     )
     return (
         f"{path} has the results of {what}, so this study cannot go on there: {shown}. "

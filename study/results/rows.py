@@ -19,6 +19,7 @@ __all__ = [
     "DURATIONS",
     "POINT_COLUMNS",
     "SAMPLE_COLUMNS",
+    "Value",
     "number_or_null",
     "point_from_row",
     "point_row",

@@ -21,10 +21,10 @@ from ..definition.point import Point
 from ..definition.sample import MEASURES, Sample
 from ..definition.settings import Sampling
 from ..results.flags import DISTURBED, SampleFlag, kept
+from ..results.sink import Sink
 from ..workloads.clock import RawSample, resolve
 from ..workloads.openers import open_workload
 from ..workloads.workload import Workload, WorkloadContext
-from .sink import Sink
 from .stopping import Decision, StopRule
 
 __all__ = ["PointRun", "Prior"]

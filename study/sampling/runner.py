@@ -19,6 +19,7 @@ from ..definition.study_file import study_as_dict
 from ..results.flags import DISTURBED
 from ..results.point_status import PointStatus
 from ..results.results import Results
+from ..results.sink import Sink
 from ..results.store import Store
 from ..workloads.device_pool import DevicePool
 from ..workloads.peaks import measure_peaks
@@ -26,7 +27,6 @@ from ..workloads.workload import WorkloadContext
 from .environment import device_facts, environment_facts
 from .point_run import Prior
 from .sampler import Progress, Sampler, SampleRun
-from .sink import Sink
 
 __all__ = ["default_devices", "pending_points", "prior_samples", "record_device", "run_study", "sample_points"]
 

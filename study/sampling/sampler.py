@@ -15,18 +15,18 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from ...status import DeviceLostError, PumiceError, ResourceExhaustedError, UnavailableError, UnimplementedError
 from ..definition.point import Point
 from ..definition.settings import Sampling
 from ..results.point_status import PointStatus
+from ..results.sink import Sink
 from ..workloads.device_pool import DevicePool
 from ..workloads.reference_kernel import ReferenceKernel
 from ..workloads.workload import WorkloadContext
 from .device_clocks import clock_reader
 from .point_run import PointRun, Prior
-from .sink import Sink, WatchedSink
 from .stopping import Decision
 
 __all__ = ["Progress", "SampleRun", "Sampler"]
@@ -109,7 +109,8 @@ class Sampler:
         self._sampling = sampling
         self._pool = pool
         self._context = context
-        self._sink, self._watched = WatchedSink.around(sink)
+        self._watched = _WatchedSink(sink)
+        self._sink = cast(Sink, self._watched)
         self._progress = progress
         self._random = random.Random(sampling.seed)
         # How far the run was when the device was last lost: samples, and points that failed.
@@ -258,3 +259,23 @@ def _memory_errors() -> Iterator[None]:
         yield
     except MemoryError as error:
         raise ResourceExhaustedError(f"the host is out of memory: {error}; make the point smaller") from error
+
+
+class _WatchedSink:
+    """Forwards to a sink and keeps its first error: what a sink cannot take is not the fault of the measured point."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.failure: BaseException | None = None
+
+    def __getattr__(self, name: str) -> object:
+        method = getattr(self._sink, name)
+
+        def call(*arguments: Any, **named: Any) -> object:
+            try:
+                return method(*arguments, **named)
+            except BaseException as error:
+                self.failure = self.failure or error
+                raise
+
+        return call

@@ -24,8 +24,8 @@ from pumice.study.definition.sample import SEGMENTS, Sample
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
 from pumice.study.results.flags import SampleFlag
+from pumice.study.results.sink import SinkLog
 from pumice.study.sampling.runner import sample_points
-from pumice.study.sampling.sink import SinkLog
 from pumice.study.statistics.bootstrap import bootstrap
 from pumice.study.statistics.comparison import Comparison, compare
 from pumice.study.statistics.fit import fit_line

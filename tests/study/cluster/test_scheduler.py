@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from support.profiles import recorded_profile
+from support.stored_results import sample_count
 
 from pumice.hal_vulkan.instance.profile import DeviceProfile
 from pumice.status import InternalError, InvalidArgumentError, NotFoundError, UnavailableError
@@ -23,10 +24,10 @@ from pumice.study.definition.sample import Sample
 from pumice.study.results.flags import SampleFlag
 from pumice.study.results.point_status import PointStatus
 from pumice.study.results.results import Results
+from pumice.study.results.sink import SinkLog
 from pumice.study.results.store import Store
 from pumice.study.sampling.point_run import Prior
 from pumice.study.sampling.sampler import SampleRun
-from pumice.study.sampling.sink import SinkLog
 
 POINTS = [Point(index, "saxpy", "lavapipe", {"n": index + 1}) for index in range(4)]
 
@@ -144,7 +145,7 @@ def gathering(client: FakeClient, store: Store, **changes: Any) -> Gathering:
 
 
 def counts(store: Store) -> list[int]:
-    return [store.sample_count(point.index) for point in POINTS]
+    return [sample_count(store.path.parent, point.index) for point in POINTS]
 
 
 def notes(folder: Path) -> str:

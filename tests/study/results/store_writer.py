@@ -10,6 +10,11 @@ from __future__ import annotations
 
 import random
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from support.stored_results import next_block, sample_count
 
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
@@ -26,8 +31,8 @@ def main(folder: str) -> None:
     while True:
         point, count = chance.randrange(len(POINTS)), chance.randrange(1, 40)
         samples = [Sample(started=tag + place, total=float(tag + place)) for place in range(count)]
-        before = sum(store.sample_count(point, phase) for phase in ("first", "warmup", "sample"))
-        store.add_samples(point, store.next_block(point), chance.choice(("warmup", "sample")), samples)
+        before = sample_count(store.path.parent, point, "%")
+        store.add_samples(point, next_block(store.path.parent, point), chance.choice(("warmup", "sample")), samples)
         print(point, before, count, tag, flush=True)
         store.set_status(point, chance.choice(("sampling", "done")))
         tag += count

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.stored_results import next_block, query, sample_count
 
 from pumice.status import (
     AlreadyExistsError,
@@ -60,11 +61,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield fresh
 
 
-def query(folder: Path, text: str) -> list[tuple[object, ...]]:
-    with contextlib.closing(sqlite3.connect(folder / RESULTS_FILE)) as connection:
-        return connection.execute(text).fetchall()
-
-
 # -- what is kept --------------------------------------------------------------------------------
 
 
@@ -91,16 +87,20 @@ def test_numbers_go_on_across_phases_blocks_and_runs(tmp_path: Path, store: Stor
     store.add_samples(0, 0, "first", samples(1))
     store.add_samples(0, 0, "warmup", samples(2))
     store.add_samples(1, 0, "sample", samples(1))
-    store.add_samples(0, store.next_block(0), "sample", samples(3))
+    store.add_samples(0, next_block(store.path.parent, 0), "sample", samples(3))
     store.end_run()
     assert store.begin_run({}) == 2
-    store.add_samples(0, store.next_block(0), "sample", samples(2))
+    store.add_samples(0, next_block(store.path.parent, 0), "sample", samples(2))
     assert query(tmp_path, "SELECT number, run, block FROM samples WHERE point = 0 ORDER BY number") == [
         *((number, 1, 0) for number in range(3)),
         *((number, 1, 1) for number in range(3, 6)),
         *((number, 2, 2) for number in range(6, 8)),
     ]
-    assert (store.sample_count(0), store.sample_count(0, "warmup"), store.sample_count(2)) == (5, 2, 0)
+    assert (
+        sample_count(store.path.parent, 0),
+        sample_count(store.path.parent, 0, "warmup"),
+        sample_count(store.path.parent, 2),
+    ) == (5, 2, 0)
 
 
 def test_the_latest_status_counts_and_all_are_kept(tmp_path: Path, store: Store) -> None:
@@ -158,7 +158,7 @@ def test_several_threads_may_add(store: Store) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [store.sample_count(point) for point in range(4)] == [120, 60, 60, 0]
+    assert [sample_count(store.path.parent, point) for point in range(4)] == [120, 60, 60, 0]
 
 
 # -- a kill at any moment ------------------------------------------------------------------------
@@ -317,7 +317,7 @@ def test_wrong_arguments_are_refused_and_nothing_is_added(tmp_path: Path, store:
         store.add_samples(0, 0, "sample", samples(1))
     store.close()
     with pytest.raises(ClosedError):
-        store.sample_count(0)
+        store.statuses()
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,8 @@ def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
 
 FILL = """
 import resource, signal, sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {tests!r}
+from support.stored_results import sample_count
 from test_store import POINTS, STUDY, samples
 from pumice.status import ResourceExhaustedError
 from pumice.study.results.store import Store
@@ -360,7 +361,7 @@ try:
         kept += 50
 except ResourceExhaustedError as error:
     print(error)
-assert store.sample_count(0) == kept, "what was refused is not there"
+assert sample_count(store.path.parent, 0) == kept, "what was refused is not there"
 print(kept)
 sys.stdout.flush()
 store.close()
@@ -368,7 +369,7 @@ store.close()
 
 
 def fill(folder: Path, limit: int) -> int:
-    code = FILL.format(tests=str(Path(__file__).parent), folder=str(folder), limit=limit)
+    code = FILL.format(tests=[str(WRITER.parent), str(WRITER.parents[2])], folder=str(folder), limit=limit)
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     message, kept = answer.stdout.splitlines()
@@ -389,7 +390,7 @@ def test_a_limit_on_file_sizes_keeps_what_was_committed(tmp_path: Path) -> None:
     hold_kept(tmp_path, kept)
     with Store.open(tmp_path, STUDY, POINTS) as store:
         store.begin_run({})
-        store.add_samples(0, store.next_block(0), "sample", samples(50, start=kept))
+        store.add_samples(0, next_block(store.path.parent, 0), "sample", samples(50, start=kept))
     hold_kept(tmp_path, kept + 50)
 
 
@@ -410,7 +411,7 @@ def test_a_full_disk_keeps_what_was_committed(tmp_path: Path) -> None:
         subprocess.run(["umount", disk], check=True)
     with Store.open(tmp_path / "roomier", STUDY, POINTS) as store:
         store.begin_run({})
-        store.add_samples(0, store.next_block(0), "sample", samples(50, start=kept))
+        store.add_samples(0, next_block(store.path.parent, 0), "sample", samples(50, start=kept))
     hold_kept(tmp_path / "roomier", kept + 50)
 
 
@@ -423,7 +424,7 @@ def test_a_store_goes_on_when_there_is_room_again(tmp_path: Path, store: Store) 
         store.add_samples(0, 1, "sample", samples(1000))
     connection.execute("PRAGMA max_page_count = 1000000")
     store.add_samples(0, 1, "sample", samples(1000, start=5))
-    assert store.sample_count(0) == 1005
+    assert sample_count(store.path.parent, 0) == 1005
     numbers = query(tmp_path, "SELECT number FROM samples WHERE point = 0 ORDER BY number")
     assert numbers == [(number,) for number in range(1005)]
 

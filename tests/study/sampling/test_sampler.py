@@ -24,11 +24,11 @@ from pumice.study.definition.study import Study, Target
 from pumice.study.results.flags import SampleFlag
 from pumice.study.results.point_status import PointStatus
 from pumice.study.results.results import Results
+from pumice.study.results.sink import SinkLog
 from pumice.study.sampling import point_run
 from pumice.study.sampling.point_run import Prior
 from pumice.study.sampling.runner import run_study
 from pumice.study.sampling.sampler import Sampler, SampleRun
-from pumice.study.sampling.sink import SinkLog
 from pumice.study.workloads.clock import RawSample
 from pumice.study.workloads.device_pool import DevicePool
 from pumice.study.workloads.reference_kernel import ReferenceKernel

@@ -1,0 +1,151 @@
+"""Where measurements go: rows for tables of a results file, written at once (``Store``) or kept to be replayed."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ...status import InvalidArgumentError
+from ..definition.sample import Sample
+from .flags import SampleFlag
+from .point_status import PointStatus
+from .rows import SAMPLE_COLUMNS, Value, number_or_null, sample_row, signed_ticks
+from .stored_json import to_json
+
+__all__ = ["PHASES", "Sink", "SinkLog"]
+
+PHASES: Final = ("first", "warmup", "sample")
+"""What a sample is: the first run of a point in a process, warm-up, or measured."""
+
+_ALL_FLAGS: Final = sum(SampleFlag)
+
+
+class Sink(abc.ABC):
+    """Takes measurements. What a table needs besides, the run and times of day, is added when rows are stored."""
+
+    @abc.abstractmethod
+    def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        """Takes rows of one table, values by column: all of them or, if it raises, none.
+
+        Args:
+            table: its name.
+            doing: for messages, such as ``"adding samples"``.
+            rows: with the same columns each.
+        """
+
+    def add_samples(
+        self, point: int, block: int, phase: str, samples: Sequence[Sample], flags: Sequence[int] | None = None
+    ) -> None:
+        """Adds samples of a point.
+
+        Args:
+            point: index of the point.
+            block: the block that they were taken in; blocks of different runs are told apart by the run.
+            phase: one of ``PHASES``.
+            samples: in the order in which they were taken.
+            flags: ``SampleFlag`` bits of each; ``None`` for no flags.
+
+        Raises:
+            InvalidArgumentError: no such point or phase, unknown flags, or not one flag a sample.
+            ResourceExhaustedError: the disk is full; what was added before is kept, and the sink can still be used.
+        """
+        if phase not in PHASES:
+            raise InvalidArgumentError(f"phase is one of {', '.join(PHASES)}; got {phase!r}")
+        flags = (0,) * len(samples) if flags is None else flags
+        if len(flags) != len(samples):
+            raise InvalidArgumentError(f"one flag a sample: got {len(flags)} flags and {len(samples)} samples")
+        if any(flag & ~_ALL_FLAGS for flag in flags):
+            raise InvalidArgumentError(f"flags are of the bits {_ALL_FLAGS:#x} of SampleFlag, got {list(flags)}")
+        names = ("point", "block", "phase", "flags", *SAMPLE_COLUMNS)
+        rows = (
+            (point, int(block), phase, int(flag), *sample_row(one)) for one, flag in zip(samples, flags, strict=True)
+        )
+        self.write("samples", "adding samples", [dict(zip(names, row, strict=True)) for row in rows])
+
+    def set_status(self, point: int, status: str, reason: str = "") -> None:
+        """Adds a status of a point, which becomes its status.
+
+        Args:
+            point: index of the point.
+            status: a ``PointStatus`` or its text.
+            reason: the text of the error, or another reason.
+        """
+        if status not in list(PointStatus):
+            raise InvalidArgumentError(f"status is one of {', '.join(PointStatus)}; got {status!r}")
+        self.write("statuses", "setting a status", [{"point": point, "status": str(status), "reason": reason}])
+
+    def add_device(self, device: str, *, name: str, driver: str, facts: Mapping[str, object]) -> None:
+        """Adds a device of this run, once a run.
+
+        Args:
+            device: its URI as points have it.
+            name, driver: for people, such as ``"NVIDIA H200"`` and ``"NVIDIA 570.86"``.
+            facts: JSON values, such as ``device_facts()`` returns.
+        """
+        row = {"device": device, "name": name, "driver": driver, "facts": to_json(facts, "facts")}
+        self.write("devices", f"adding the device {device}", [row])
+
+    def add_clock(
+        self,
+        device: str,
+        *,
+        host_ns: int,
+        device_ticks: int | None = None,
+        calibrated: bool | None = None,
+        throttle: str | None = None,
+        **figures: float | None,
+    ) -> None:
+        """Adds one reading of clocks; ``None`` for what is not known.
+
+        Args:
+            device: its URI.
+            host_ns: when, in nanoseconds of ``time.monotonic_ns``.
+            device_ticks, calibrated: the device's counter at that time, as ``hal_vulkan.ClockCalibration`` has them.
+            throttle: why the device says that it slowed down; an empty text if it says that it did not.
+            figures: ``deviation_ns`` and ``ns_per_tick`` of ``ClockCalibration``; ``frequency_mhz`` and ``memory_mhz``,
+                clock rates of the device's cores and memory; ``cpu_mhz``, mean clock rate of the host's cores;
+                ``temperature_c`` and ``power_w`` of the device.
+        """
+        row: dict[str, Value] = {
+            "device": device,
+            "host_ns": int(host_ns),
+            "device_ticks": None if device_ticks is None else signed_ticks(device_ticks),
+            "calibrated": None if calibrated is None else int(calibrated),
+            "throttle": throttle,
+        }
+        row |= {name: number_or_null(value) for name, value in figures.items()}
+        self.write("clocks", "adding a reading of clocks", [row])
+
+    def add_reference(self, device: str, *, started_ns: int, duration_ns: float) -> None:
+        """Adds one run of the reference kernel: when on the clock of ``time.monotonic_ns``, and how long it took."""
+        row: dict[str, Value] = {"device": device, "started_ns": int(started_ns), "duration_ns": float(duration_ns)}
+        self.write("reference_samples", "adding a reference sample", [row])
+
+    def add_peaks(self, device: str, peaks: Mapping[str, float], details: Mapping[str, object] | None = None) -> None:
+        """Adds measured peaks of a device, by name such as ``"GB/s"``; ``details`` say how they were measured."""
+        text = to_json(details or {}, "details")
+        rows: list[dict[str, Value]] = [
+            {"device": device, "name": name, "value": float(value), "details": text} for name, value in peaks.items()
+        ]
+        self.write("peaks", f"adding peaks of {device}", rows)
+
+    def add_note(self, text: str, *, point: int | None = None, kind: str = "warning") -> None:
+        """Adds what a reader of the results has to know, of the whole run or of one point."""
+        self.write("notes", "adding a note", [{"point": point, "kind": kind, "text": text}])
+
+
+class SinkLog(Sink):
+    """Keeps everything in order; it can be pickled, and replayed into another sink."""
+
+    def __init__(self) -> None:
+        self._written: list[tuple[str, str, tuple[Mapping[str, Value], ...]]] = []
+
+    def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        """See ``Sink``."""
+        self._written.append((table, doing, tuple(rows)))
+
+    def replay(self, sink: Sink) -> None:
+        """Writes everything to another sink."""
+        for written in self._written:
+            sink.write(*written)
