@@ -10,9 +10,8 @@ from .bytecode.module_def import ModuleDef
 from .bytecode.reader import read_module
 from .bytecode.writer import write_module
 from .execution.bytecode_module import BytecodeModule
-from .execution.context import Context
+from .execution.context import Context, Function
 from .execution.frame import Frame, NativeFrame
-from .execution.function import Function
 from .execution.loop import InlineLoop, Loop, ThreadLoop
 from .execution.policy import CONCURRENT, FIFO, REFUSE, InvocationPolicy
 from .invocation.background import AsyncInvocation, async_invoke

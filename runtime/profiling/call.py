@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from ...vm.execution.function import Function
+from ...vm.execution.context import Function
 
 __all__ = ["CallRecord", "SynchronousCall", "now"]
 

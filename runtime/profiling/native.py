@@ -13,8 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...status import PumiceError
-from ...vm.execution.bytecode_module import ModuleState
-from ...vm.execution.linker import is_native_import
+from ...vm.execution.module_state import ModuleState
 from ...vm.wait.frame import Wait
 
 __all__ = ["NativeTimes"]
@@ -49,7 +48,7 @@ class NativeTimes:
 
     __slots__ = ("_function", "_made", "_number", "_state", "calls", "name", "pairs", "waits")
 
-    def __init__(self, state: ModuleState, number: int) -> None:
+    def __init__(self, state: ModuleState, number: int, *, concurrent: bool) -> None:
         self.name = state.module.definition.imports[number].name
         self._state = state
         self._number = number
@@ -57,22 +56,17 @@ class NativeTimes:
         self.pairs: list[int] = []
         self.calls: list[tuple[int, int, int]] = []
         self.waits: list[tuple[int, int, int]] = []
-        steady = number in state.module.steady_imports and not state.context.concurrent
         count = len(state.module.verified.imports[number].arguments)
-        if steady:
+        if number in state.non_suspending and not concurrent:
             made = _maker(count)(self._function, self.pairs, self.pairs.append, time.monotonic_ns)
         else:
             made = self._watched(self._function)
         self._made: Callable[..., Any] = made
 
     @classmethod
-    def of(cls, state: ModuleState) -> list[NativeTimes]:
+    def of(cls, state: ModuleState, *, concurrent: bool) -> list[NativeTimes]:
         """All native imports of a module; ``insert`` begins the timing of one, ``restore`` ends it."""
-        return [
-            cls(state, number)
-            for number, function in enumerate(state.imports)
-            if state.resolved[number] and is_native_import(function)
-        ]
+        return [cls(state, number, concurrent=concurrent) for number, link in enumerate(state.links) if link.is_native]
 
     def insert(self) -> None:
         """Programs call what notes the times."""

@@ -23,9 +23,8 @@ from types import TracebackType
 from typing import Final
 
 from ...status import PumiceError, UnavailableError, UnimplementedError
-from ...vm.execution.bytecode_module import ModuleState
-from ...vm.execution.context import Context
-from ...vm.execution.function import Function
+from ...vm.execution.context import Context, Function
+from ...vm.execution.module_state import ModuleState
 from ..modules.hal.module import HalState
 from ..modules.hal.queue import DeviceLane
 from .call import CallRecord, SynchronousCall, now
@@ -76,7 +75,7 @@ class Profile(ProfileFigures):
                         self._time(lane)
             elif isinstance(state, ModuleState) and state not in self._seen:
                 self._seen.add(state)
-                self._sampling.add_module(state)
+                self._sampling.add_module(state, concurrent=self._context.concurrent)
 
     def _time(self, lane: DeviceLane) -> None:
         try:

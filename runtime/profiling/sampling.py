@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from ...vm.execution.bytecode_module import ModuleState
+from ...vm.execution.module_state import ModuleState
 from ..modules.hal.timed_queue import TimedQueue
 from .native import NativeTimes
 
@@ -40,9 +40,9 @@ class NativeSampling:
         self._burst = self._noted = self._earned_to = self._took = 0
         self._credit_ns = _CREDIT_NS
 
-    def add_module(self, state: ModuleState) -> None:
+    def add_module(self, state: ModuleState, *, concurrent: bool) -> None:
         """Times the native imports of a module too."""
-        added = NativeTimes.of(state)
+        added = NativeTimes.of(state, concurrent=concurrent)
         with self._switching:
             self.natives += added
             if not self.phase & 1:

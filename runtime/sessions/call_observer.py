@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ...vm.execution.function import Function
+from ...vm.execution.context import Function
 from ..profiling.call import CallRecord, SynchronousCall
 
 __all__ = ["CallObserver"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...hal_vulkan import Fence
 from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError
+from ...vm.execution.context import Function
 from ...vm.execution.deadlines import await_source, timeout_seconds
-from ...vm.execution.function import Function
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.invocation import Invocation

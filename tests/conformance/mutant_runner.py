@@ -29,8 +29,7 @@ from pumice.runtime.modules.hal.fence import HalFence
 from pumice.runtime.modules.hal.module import hal_module
 from pumice.status import DeadlineExceededError, DeviceLostError, InternalError, PumiceError
 from pumice.vm.execution.bytecode_module import BytecodeModule
-from pumice.vm.execution.context import Context
-from pumice.vm.execution.function import Function
+from pumice.vm.execution.context import Context, Function
 from pumice.vm.types.buffer import VmBuffer
 from pumice.vm.types.list import VmList
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 from support.sessions import ASYNC, COUNTER, function, module
+from support.vm_contexts import is_idle as is_idle_context
 
 import pumice
 from pumice.vm.native.module import NativeModule
@@ -137,9 +138,8 @@ def load(session: pumice.Session) -> Host:
 
 
 def is_idle(session: pumice.Session) -> bool:
-    """Whether nothing of an invocation is left: no turn, and nothing that would be aborted by closing."""
-    turns = session.context.turns
-    return not (turns.in_flight or turns.waiting or turns.holder or session.context.invocations)
+    """Whether no invocation is left in a session's context."""
+    return is_idle_context(session.context)
 
 
 def objects(device: pumice.Device) -> dict[str, int]:

@@ -119,17 +119,20 @@ def _disassemble(definition: ModuleDef, function: str | None) -> None:
 
 
 def _show_python(definition: ModuleDef, archive: ModuleArchive, function: str | None) -> None:
+    from ...runtime.modules.hal.module import hal_declaration
     from ...vm.execution.bytecode_module import BytecodeModule
+    from ...vm.execution.linker import non_suspending_imports
     from ..errors import printable
 
     ordinals = _ordinals(definition, function)
     module: BytecodeModule = BytecodeModule(definition, archive)
+    non_suspending = non_suspending_imports(module, [hal_declaration()])
     for index, ordinal in enumerate(ordinals):
         convention = module.verified.functions[ordinal].signature.text
         if index:
             put()
         put(f"# {printable(definition.name)}.{printable(module.function_name(ordinal))} {convention}")
-        put(printable(module.translation(ordinal).source_text().rstrip("\n"), keep="\n"))
+        put(printable(module.translation(ordinal, non_suspending).source_text().rstrip("\n"), keep="\n"))
 
 
 def _show_spirv(definition: ModuleDef) -> None:

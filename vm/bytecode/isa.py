@@ -26,6 +26,7 @@ from . import isa_tables
 from .module_def import Feature
 
 __all__ = [
+    "CALLS",
     "IMPORT_BIT",
     "MAX_I32_REGISTERS",
     "MAX_REF_REGISTERS",
@@ -50,6 +51,8 @@ MAX_I32_REGISTERS: Final = 0x7FFF
 MAX_REF_REGISTERS: Final = 0x3FFF
 # Bit 31 of a function ordinal: the low bits are an ordinal in the import table.
 IMPORT_BIT: Final = 0x8000_0000
+# Operations that call a function; their first field is its ordinal.
+CALLS: Final = frozenset({"call", "call.variadic", "call.yieldable", "call.variadic.yieldable"})
 # Segment size of an argument that is no repeated tuple.
 SEGMENT_NOT_REPEATED: Final = 0xFFFF
 

@@ -1,64 +1,102 @@
-"""Contexts: modules linked together, with state of their own; and the functions one can call in them.
+"""Contexts: modules linked together, with state of their own; and the functions that can be called in them.
 
-Calling sequence: ``Context()``, ``add`` modules, those that are imported from first; ``lookup`` functions and ``invoke`` them; ``close``.
-``add`` resolves a module's imports against the modules before it, makes its state and runs its ``__init``; ``close`` runs each ``__deinit``,
-the last module's first. ``freeze`` ends adding.
+Calling sequence: ``Context()``; ``add`` modules, those that others import from first; ``lookup`` functions and
+``invoke`` them; ``close``. ``add`` resolves a module's imports against the modules before it, makes its state and runs
+its ``__init``; ``close`` runs each ``__deinit``, the last module's first. ``freeze`` ends adding.
 
-Thread rule: one thread at a time, any thread, unless made ``concurrent``: then functions may be invoked from several threads
-at once (the program's own state is then the program's to guard), but modules are still added by one. A native function may
-invoke functions of the context that it is called in; what it invokes ends by the deadline of what called it, if there is one.
+Thread rule: one thread at a time, any thread, unless made ``concurrent``: then functions may be invoked from several
+threads at once (the program must guard its own state), but modules are still added by one. A native function may
+invoke functions of the context that it is called in; such an invocation ends by the deadline of its caller.
 """
 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from ...status import (
     AbortedError,
     AlreadyExistsError,
-    ClosedError,
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     PumiceError,
 )
-from ..bytecode.declaration import declaration_of
+from ..bytecode.calling_convention import CallingConvention
+from ..bytecode.declaration import FunctionDeclaration, declaration_of
 from ..native.module import NativeModule
-from .admission import Admission, Turn
-from .bytecode_module import BytecodeModule, ModuleState
+from .bytecode_module import BytecodeModule
 from .deadlines import deadlines, run_until_done, wait_for
-from .function import Function
+from .gate import ContextGate
 from .hooks import Hooks
-from .linker import LoadedModule, Module, link, native_function, split_name
+from .linker import LoadedModule, Module, find_function, link, names_of, native_function, unknown_export
+from .module_state import ContextFunction, ModuleState
 from .stack import DEFAULT_MAX_DEPTH, Stack
 
 if TYPE_CHECKING:
     from .loop import Abortable, Loop
 
-__all__ = ["Context"]
+__all__ = ["Context", "Function"]
 
 _log = logging.getLogger("pumice")
 
-_INIT = "__init"
-_DEINIT = "__deinit"
-_making_loops = threading.Lock()
-_LONGEST_STEP = 10.0  # seconds that close waits for a native function
+_INIT: Final = "__init"
+_DEINIT: Final = "__deinit"
+_MAX_STEP_WAIT: Final = 10.0  # seconds that close waits for steps in other threads
+_loop_lock: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Function:
+    """An exported function of a module in a context; ``Context.lookup`` makes it, one for each export.
+
+    Attributes:
+        context: the context.
+        module_name, name: of the module and the export.
+        convention: its calling convention.
+        attributes: reflection attributes; empty for native functions.
+        declaration: types of the source program, if the module has them.
+        bytecode: the function of a bytecode module, bound to the context.
+        native: the Python function of a native module, bound to its state.
+    """
+
+    context: Context
+    module_name: str
+    name: str
+    convention: CallingConvention
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    declaration: FunctionDeclaration | None = None
+    bytecode: ContextFunction | None = None
+    native: Callable[..., Any] | None = None
+
+    @property
+    def full_name(self) -> str:
+        """``module.function``."""
+        return f"{self.module_name}.{self.name}"
+
+    def __repr__(self) -> str:
+        return f"<Function {self.full_name} {self.convention.text}>"
 
 
 class Context:
-    """Modules linked together, with state of their own, and the functions one can call in them.
+    """Modules linked together, with state of their own, and the functions that can be called in them.
 
     Args:
         modules: added at once.
         max_stack_depth: most nested calls of an invocation.
         concurrent: whether invocations may overlap.
-        kind: what messages call it; a session's context goes by the session.
+        kind: what messages call it; a session calls its context a session.
+
+    Attributes:
+        hooks: called at traces and breakpoints of programs.
+        concurrent, kind, max_stack_depth: as given.
+        gate: keeps invocations apart. For the functions that invoke.
+        invocations: asynchronous ones that have not ended. For those.
 
     Raises:
         InvalidArgumentError: a ``max_stack_depth`` below 1; or as ``add``.
@@ -78,17 +116,12 @@ class Context:
         self.hooks = Hooks()
         self.max_stack_depth = max_stack_depth
         self.concurrent = concurrent
-        self._modules: dict[str, LoadedModule] = {}
-        self._frozen = False
-        self._closed = False
-        self._owner: int | None = None
-        self._depth = 0
-        # Held by the thread that uses the context, as often as its invocations are nested; concurrent ones only count.
-        self._use = threading.RLock()
-        self.turns = Admission(self)
-        self._loop: Loop | None = None
+        self.gate = ContextGate(kind, concurrent=concurrent)
         self.invocations: set[Abortable] = set()
-        """Asynchronous invocations that have not ended; for those."""
+        self._modules: dict[str, LoadedModule] = {}
+        self._functions: dict[tuple[LoadedModule, str], Function] = {}
+        self._frozen = False
+        self._loop: Loop | None = None
         try:
             for module in modules:
                 self.add(module)
@@ -125,7 +158,7 @@ class Context:
 
         Args:
             module: not added before.
-            timeout: seconds for its initializers; ``None`` is for ever, which a module from an unknown source may take.
+            timeout: seconds for its initializers; ``None`` is no limit, and a module from an unknown source may never end.
 
         Raises:
             InvalidArgumentError: it is no module.
@@ -138,11 +171,8 @@ class Context:
         """
         if not isinstance(module, (BytecodeModule, NativeModule)):
             raise InvalidArgumentError(f"a module is a BytecodeModule or a NativeModule, got {type(module).__name__}")
-        self._acquire()
-        try:
+        with self.hold():
             self._add(module, timeout)
-        finally:
-            self._release()
 
     def _add(self, module: Module, timeout: float | None) -> None:
         if self._frozen:
@@ -156,8 +186,7 @@ class Context:
         if isinstance(module, NativeModule):
             self._modules[module.name] = LoadedModule(module, module.new_state())
             return
-        imports, resolved = link(module, self._modules)
-        state = ModuleState(module, self, imports, resolved)
+        state = ModuleState(module, self.hooks, link(module, self._modules))
         loaded = LoadedModule(module, state)
         self._modules[module.name] = loaded
         try:
@@ -171,16 +200,14 @@ class Context:
                 self.invoke(initializer, (), timeout=timeout)
         except BaseException:
             del self._modules[module.name]
+            self._functions.pop((loaded, _INIT), None)
             state.release()
             raise
-
-    def _names(self) -> str:
-        return ", ".join(repr(name) for name in self._modules) or "none"
 
     def _loaded(self, name: str) -> LoadedModule:
         loaded = self._modules.get(name)
         if loaded is None:
-            raise NotFoundError(f"no module {name!r} in this context; there are {self._names()}")
+            raise NotFoundError(f"no module {name!r} in this context; there are {names_of(self._modules)}")
         return loaded
 
     # -- functions -----------------------------------------------------------------------------------
@@ -195,38 +222,31 @@ class Context:
         self.check_open()
         if not isinstance(full_name, str):
             raise InvalidArgumentError(f"a function's full name is a str such as 'module.main', got {full_name!r}")
-        loaded, name = split_name(full_name, self._modules)
-        if loaded is None:
-            near = [f"{module}.{full_name}" for module, one in self._modules.items() if full_name in one.module.exports]
-            if not near:
-                every = [f"{module}.{name}" for module, one in self._modules.items() for name in one.module.exports]
-                near = difflib.get_close_matches(full_name, every, 3)
-            raise NotFoundError(
-                f"no function {full_name!r}: full names are module.function, and the modules are {self._names()}"
-                + (f"; did you mean {' or '.join(near[:3])}?" if near else "")
-            )
-        return self._function(loaded, name)
+        return self._function(*find_function(full_name, self._modules))
 
     def functions(self, module_name: str) -> tuple[Function, ...]:
-        """All exported functions of a module, initializers left out."""
+        """All exported functions of a module except its initializers."""
         loaded = self._loaded(module_name)
         return tuple(self._function(loaded, name) for name in loaded.module.exports if name not in (_INIT, _DEINIT))
 
     def _function(self, loaded: LoadedModule, name: str) -> Function:
-        found = loaded.functions.get(name)
-        if found is not None:
-            return found
+        found = self._functions.get((loaded, name))
+        if found is None:
+            found = self._functions[loaded, name] = self._make_function(loaded, name)
+        return found
+
+    def _make_function(self, loaded: LoadedModule, name: str) -> Function:
         module = loaded.module
         if isinstance(module, NativeModule):
             overloads = module.find_export(name)
             if overloads:
-                export = overloads[0]
-                found = Function(self, module.name, name, export.convention, native=native_function(loaded, export))
+                native = native_function(loaded, overloads[0])
+                return Function(self, module.name, name, overloads[0].convention, native=native)
         elif name in module.exports:
             ordinal = module.exports[name]
             assert isinstance(loaded.state, ModuleState)
             signature = module.definition.signatures[ordinal]
-            found = Function(
+            return Function(
                 self,
                 module.name,
                 name,
@@ -235,22 +255,14 @@ class Context:
                 declaration_of(signature),
                 bytecode=loaded.state.function(ordinal),
             )
-        if found is None:
-            names = [one for one in module.exports if not one.startswith("__")]
-            near = difflib.get_close_matches(name, names, 3)
-            shown = near or names[:10]
-            raise NotFoundError(
-                f"module {module.name!r} has no function {name!r}; {'close to it' if near else 'it has'}: {', '.join(shown) or 'none'}"
-            )
-        loaded.functions[name] = found
-        return found
+        raise unknown_export(module, name)
 
     # -- invocation ----------------------------------------------------------------------------------
 
     def stack_for(self, function: Function, arguments: tuple[Any, ...]) -> Stack:
         """A stack with a function entered, to be stepped by the caller.
 
-        The arguments are not checked: they are as many and of the kinds that the calling convention says.
+        The arguments are not checked against the calling convention.
         """
         stack = Stack(self.max_stack_depth)
         if function.bytecode is not None:
@@ -266,8 +278,8 @@ class Context:
         Args:
             function: of this context.
             arguments: one a calling-convention element: ints, floats, references; not checked.
-            timeout: seconds for the whole call, waits included; ``None`` is for ever. One that is not positive has passed already:
-                the call ends where it first loops or waits.
+            timeout: seconds for the whole call, waits included; ``None`` is no limit. One that is not positive has passed
+                already: the call ends where it first loops or waits.
 
         Returns:
             ``None``, the result, or a tuple of several.
@@ -280,7 +292,7 @@ class Context:
         """
         if function.context is not self:
             raise FailedPreconditionError(f"{function.full_name} is a function of another context")
-        self._acquire()
+        self.gate.acquire()
         try:
             stack = self.stack_for(function, arguments)
             if timeout is None and not deadlines:
@@ -296,99 +308,7 @@ class Context:
                 run_until_done(stack, function.full_name, timeout)
             return stack.results
         finally:
-            self._release()
-
-    def _acquire(self) -> None:
-        """Takes the context for this thread; nested invocations of one thread are fine."""
-        if self.concurrent:
-            with self._use:
-                self.check_open()
-                self._owner = threading.get_ident()
-                self._depth += 1
-            return
-        if not self._use.acquire(False):
-            raise FailedPreconditionError(
-                f"this {self.kind} is in use by thread {_thread_name(self._owner)}: use it from one thread at a time (hold a lock, or "
-                f"make one {self.kind} a thread), or make it with {self.concurrent_option}"
-            )
-        if self._closed or (self.turns.holder is not None and not self._depth):
-            self._use.release()
-            if self.turns.waiting:  # the turn may have come meanwhile, and found the context in this thread's hands
-                self.turns.admit()
-            self.check_open()
-            raise FailedPreconditionError(
-                f"an invocation of this {self.kind} is under way, suspended or about to run: end or await it, wait for a turn "
-                f"with an asynchronous call, or make the {self.kind} with {self.concurrent_option}"
-            )
-        self._owner = threading.get_ident()
-        self._depth += 1
-
-    def _release(self) -> None:
-        if self.concurrent:
-            with self._use:
-                self._depth -= 1
-            return
-        self._depth -= 1
-        self._use.release()
-        if self.turns.waiting:
-            self.turns.admit()
-
-    @property
-    def concurrent_option(self) -> str:
-        """How one is made concurrent, for messages."""
-        return "options=SessionOptions(concurrent=True)" if self.kind == "session" else "concurrent=True"
-
-    def begin_step(self) -> None:
-        """Takes the context for a step of an invocation whose turn it is. ``end_step`` follows.
-
-        Raises:
-            ClosedError: it was closed.
-        """
-        # Whoever else has it only looks whether it is free.
-        self._use.acquire()
-        if self._closed:
-            self._use.release()
-            self.check_open()
-        self._owner = threading.get_ident()
-        self._depth += 1
-        if self.concurrent:
-            self._use.release()
-
-    def end_step(self) -> None:
-        """Gives the context back after ``begin_step``."""
-        if self.concurrent:
-            self._use.acquire()
-        self._depth -= 1
-        self._use.release()
-
-    def is_idle(self) -> bool:
-        """Whether no thread is in a function of the context, one call after another."""
-        if not self._use.acquire(False):
-            return False
-        try:
-            return not self._depth
-        finally:
-            self._use.release()
-
-    def give_to(self, turn: Turn) -> bool:
-        """Makes an invocation the holder if nobody uses the context; whether it did. For ``Admission``."""
-        if self.concurrent:
-            self.turns.holder = turn
-            return True
-        # With the context in hand: no synchronous call gets in between.
-        if not self._use.acquire(False):
-            return False
-        try:
-            if self._depth:
-                return False
-            self.turns.holder = turn
-            return True
-        finally:
-            self._use.release()
-
-    def is_running_here(self) -> bool:
-        """Whether this thread is in a function of a context that is not concurrent."""
-        return not self.concurrent and self._depth > 0 and self._owner == threading.get_ident()
+            self.gate.release()
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
@@ -398,19 +318,23 @@ class Context:
             FailedPreconditionError: another thread is using the context.
             ClosedError: it was closed.
         """
-        self._acquire()
+        self.gate.acquire()
         try:
             yield
         finally:
-            self._release()
+            self.gate.release()
+
+    def is_idle(self) -> bool:
+        """Whether no thread is in a function of the context."""
+        return self.gate.is_idle()
 
     @property
     def loop(self) -> Loop:
-        """Where asynchronous invocations of the context run that name no other loop: a thread, started by the first."""
+        """The loop of asynchronous invocations that name no other: a thread, started by the first of them."""
         if self._loop is None or self._loop.is_closed:
             from .loop import ThreadLoop
 
-            with _making_loops:  # not the context's own: another thread may be in a long call
+            with _loop_lock:  # not the gate's: another thread may be in a long call
                 self.check_open()
                 if self._loop is None or self._loop.is_closed:
                     self._loop = ThreadLoop(f"pumice-{self.kind}")
@@ -420,71 +344,53 @@ class Context:
 
     def check_open(self) -> None:
         """Raises ClosedError if it was closed."""
-        if self._closed:
-            raise ClosedError(f"this {self.kind} was closed")
+        self.gate.check_open()
 
     @property
     def is_closed(self) -> bool:
         """Whether ``close`` was called."""
-        return self._closed
+        return self.gate.is_closed
 
     def close(self, *, timeout: float | None = None) -> None:
         """Runs the modules' ``__deinit`` and drops their state, the last module's first; idempotent.
 
-        Asynchronous invocations that have not ended get AbortedError. A ``__deinit`` that fails, or is not done in time, is logged, and
-        the others run all the same.
+        Asynchronous invocations that have not ended get AbortedError. A ``__deinit`` that fails, or is not done in time, is
+        logged, and the others still run.
 
         Args:
-            timeout: seconds for each ``__deinit``; ``None`` is for ever, which a module from an unknown source may take.
+            timeout: seconds for each ``__deinit``; ``None`` is no limit, and a module from an unknown source may never end.
 
         Raises:
-            FailedPreconditionError: a function is being called, in this thread or another, or an invocation that was begun in stages is in flight; close when
-                it has ended.
+            FailedPreconditionError: a function is being called, in this thread or another, or an invocation that was begun
+                in stages is in flight; close when it has ended.
             BaseException: what a native module's state raised in its ``close``, once everything is released.
         """
-        if self._closed:
+        if self.is_closed:
             return
         if self.invocations:
             self._abort_invocations()
-        if not self._use.acquire(False):
-            raise self._in_use()
+        if not self.gate.begin_close():
+            return
         try:
-            if self.is_closed:  # by another thread, meanwhile
-                return
-            if self._depth:
-                raise self._in_use()
-            if self.turns.in_flight:
-                count = self.turns.in_flight
-                raise FailedPreconditionError(
-                    f"{count} invocation{'s' * (count != 1)} of this {self.kind} {'are' if count != 1 else 'is'} in flight: end, await, cancel "
-                    "or abort them before close"
-                )
             try:
                 for loaded in reversed(self._modules.values()):
                     self._deinitialize(loaded, timeout)
             finally:
-                self._closed = True
+                self.gate.is_closed = True
                 self._release_states()
                 if self._loop is not None:
                     self._loop.close()
         finally:
-            self._use.release()
-            if self.turns.waiting:  # as in _acquire
-                self.turns.admit()
+            self.gate.end_close()
 
     def _abort_invocations(self) -> None:
-        """Ends the asynchronous invocations; those in the middle of a step are waited for a little."""
+        """Ends the asynchronous invocations; waits a little for steps in other threads."""
         error = AbortedError(f"this {self.kind} was closed before the invocation was done")
         for one in list(self.invocations):
             one.abort(error)
-        until = time.monotonic() + _LONGEST_STEP
-        while self.turns.in_flight and self._depth and not self.is_running_here() and time.monotonic() < until:
+        until = time.monotonic() + _MAX_STEP_WAIT
+        while self.gate.is_stepping_elsewhere() and time.monotonic() < until:
             time.sleep(0.001)
-
-    def _in_use(self) -> FailedPreconditionError:
-        return FailedPreconditionError(
-            f"this {self.kind} is in use by thread {_thread_name(self._owner)}; close it when its calls have returned"
-        )
 
     def _deinitialize(self, loaded: LoadedModule, timeout: float | None) -> None:
         if isinstance(loaded.module, BytecodeModule) and _DEINIT in loaded.module.exports:
@@ -498,6 +404,7 @@ class Context:
 
     def _release_states(self) -> None:
         failure: BaseException | None = None
+        self._functions.clear()
         while self._modules:
             _, loaded = self._modules.popitem()
             try:
@@ -519,12 +426,5 @@ class Context:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed " if self._closed else "frozen " if self._frozen else ""
-        return f"<{state}Context of {self._names()}>"
-
-
-def _thread_name(ident: int | None) -> str:
-    for thread in threading.enumerate():
-        if thread.ident == ident:
-            return repr(thread.name)
-    return str(ident)
+        state = "closed " if self.is_closed else "frozen " if self._frozen else ""
+        return f"<{state}Context of {names_of(self._modules)}>"

@@ -178,11 +178,13 @@ def wait_for(stack: Stack, frame: WaitFrame, deadline: float | None) -> None:
         callers = [one for one in reversed(stack.frames) if not isinstance(one, WaitFrame)]
         for one in callers[:_SHOWN_FRAMES]:
             error.add_note(
-                f"  while waiting in {one.name}" if isinstance(one, NativeFrame) else f"  called from {_place(one)}"
+                f"  while waiting in {one.name}"
+                if isinstance(one, NativeFrame)
+                else f"  called from {one.function.place(one.pc)}"
             )
         caller = next((one for one in callers if isinstance(one, Frame)), None)
         if isinstance(error, PumiceError) and error.location is None and caller is not None:
-            error.location = _place(caller)
+            error.location = caller.function.place(caller.pc)
         raise
 
 
@@ -206,11 +208,6 @@ def await_source(source: WaitSource, deadline: float | None) -> None:
         if time.monotonic() >= outer:
             raise Interrupted from None
         raise
-
-
-def _place(frame: Frame) -> str:
-    source = frame.source_location
-    return f"{frame.name} pc {frame.pc}{f' ({source})' if source else ''}"
 
 
 def _is_interruptible(code: CodeType) -> bool:

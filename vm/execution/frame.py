@@ -1,45 +1,78 @@
 """Frames: one for each function that an invocation is inside of, on the invocation's own stack.
 
-A suspended frame holds all that its function needs to go on: the entry to come back by and the registers that are live there. Nothing
-of it is on the host's stack. Thread rule: as the invocation's, any thread, one at a time.
+A suspended frame holds all that its function needs to continue: the entry and the registers that are live there. It
+uses nothing of the host's stack. Thread rule: as the invocation's: any thread, one at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from types import CellType
+from typing import Any, Protocol
 
 from ..wait.frame import Wait
 
-if TYPE_CHECKING:
-    from .bytecode_module import ContextFunction
+__all__ = ["CALL", "YIELD", "Frame", "FrameFunction", "NativeFrame"]
 
-__all__ = ["CALL", "YIELD", "Frame", "NativeFrame"]
-
-# What translated functions return when they give way, next to a ``Wait`` of a native function.
+# What translated functions return when they suspend, besides the ``Wait`` of a native function.
 CALL = Wait(resume=lambda error: None)
 YIELD = Wait(resume=lambda error: None)
+
+
+class FrameFunction(Protocol):
+    """A function that a frame can run: bytecode, bound to a context.
+
+    Attributes:
+        start: ``code(0)``, once it was asked for.
+    """
+
+    start: Callable[..., object] | None
+
+    @property
+    def full_name(self) -> str:
+        """``module.function``."""
+
+    def code(self, entry: int) -> Callable[..., object]:
+        """The Python function for an entry."""
+
+    def call_cells(self) -> list[CellType]:
+        """The cells through which its code calls imports."""
+
+    def source_location(self, pc: int) -> str | None:
+        """The place of an instruction in the source program."""
+
+    def place(self, pc: int) -> str:
+        """Function, pc and source line, for messages."""
+
+    def register_names(self, entry: int) -> tuple[str, ...]:
+        """Names of the registers that a frame suspended at ``entry`` holds."""
+
+    def import_name(self, pc: int) -> str:
+        """The full name of the import that the instruction at a pc calls."""
+
+    def is_trusted_import(self, number: int) -> bool:
+        """Whether an import is of a trusted native module."""
 
 
 class Frame:
     """A bytecode function's activation.
 
     Attributes:
-        function: which function, in which context.
-        pc: of the instruction at which it gave way; 0 before it runs, and stale while it runs.
-        entry: where it goes on (see translator.py).
+        function: bound to its context.
+        pc: of the instruction at which it is suspended; 0 before it runs, and stale while it runs.
+        entry: where it continues (see translator.py).
         registers: values that are live there; ``register_values`` names them.
-        callee, arguments: what it calls, between its giving way and the call.
+        callee, arguments: of a call, between the return to the interpreter and the call itself.
     """
 
     __slots__ = ("arguments", "callee", "entry", "function", "pc", "registers")
 
-    def __init__(self, function: ContextFunction) -> None:
+    def __init__(self, function: FrameFunction) -> None:
         self.function = function
         self.pc = 0
         self.entry = 0
         self.registers: tuple[Any, ...] = ()
-        self.callee: ContextFunction | None = None
+        self.callee: FrameFunction | None = None
         self.arguments: tuple[Any, ...] | None = None
 
     @property
@@ -49,31 +82,33 @@ class Frame:
 
     @property
     def register_values(self) -> Mapping[str, object]:
-        """The live registers by name: ``i3`` is slot 3 as i32, ``I4`` slots 4 and 5 as i64, ``f``/``F`` f32/f64, ``r0`` a reference;
-        ``s3`` the bits of slot 3 in functions that mix kinds."""
-        return dict(zip(self.function.translation.spilled(self.entry), self.registers, strict=False))
+        """The live registers by name.
+
+        ``i3`` is slot 3 as i32, ``I4`` slots 4 and 5 as i64, ``f``/``F`` f32/f64, ``r0`` a reference; ``s3`` the bits of
+        slot 3 in functions that mix register types.
+        """
+        return dict(zip(self.function.register_names(self.entry), self.registers, strict=False))
 
     @property
     def source_location(self) -> str | None:
-        """Where in the compiled program the pc is, where the module has debug information."""
+        """The place of the pc in the source program, if the module has debug information for it."""
         return self.function.source_location(self.pc)
 
     def __repr__(self) -> str:
-        where = self.source_location
-        return f"<Frame {self.name} pc {self.pc}{f' ({where})' if where else ''}>"
+        return f"<Frame {self.function.place(self.pc)}>"
 
 
 class NativeFrame:
     """A native function that waits.
 
     Attributes:
-        resume: what turns the wait's outcome into results.
+        resume: makes the function's results of the wait's outcome.
     """
 
     __slots__ = ("_caller", "_name", "resume")
 
     def __init__(self, name: str | Frame, resume: Callable[..., object]) -> None:
-        # Of whoever called it, where that is to be asked: names are looked at when something is wrong, waits are many.
+        # The name is found from the caller only when asked for: waits are frequent, errors are not.
         self._name = name if isinstance(name, str) else None
         self._caller = None if isinstance(name, str) else (name.function, name.pc)
         self.resume = resume
@@ -84,7 +119,7 @@ class NativeFrame:
         if self._name is None:
             assert self._caller is not None
             function, pc = self._caller
-            self._name = function.state.module.mnemonic_at(function.ordinal, pc)[1] or "?"
+            self._name = function.import_name(pc)
         return self._name
 
     def __repr__(self) -> str:

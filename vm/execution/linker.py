@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 from ...status import IncompatibleError, NotFoundError
 from ..bytecode.calling_convention import CallingConvention
@@ -14,13 +14,21 @@ from ..native.checked import checked_native
 from ..native.coroutine import driven
 from ..native.module import NativeExport, NativeModule
 from ..wait.frame import Wait
-from .bytecode_module import BytecodeModule, ContextFunction, ModuleState
-from .function import Function
+from .bytecode_module import BytecodeModule
+from .module_state import ContextFunction, LinkedImport, ModuleState
 
-__all__ = ["LoadedModule", "Module", "is_native_import", "link", "native_function", "split_name"]
+__all__ = [
+    "LoadedModule",
+    "Module",
+    "find_function",
+    "link",
+    "names_of",
+    "native_function",
+    "non_suspending_imports",
+    "unknown_export",
+]
 
 Module: TypeAlias = BytecodeModule | NativeModule
-_BETWEEN_MODULES: Final = "__pumice_between_modules__"
 
 
 class LoadedModule:
@@ -29,18 +37,16 @@ class LoadedModule:
     Attributes:
         module: the module.
         state: what the context has of it: a ``ModuleState``, or what a native module's factory made.
-        functions: those that were looked up, by name.
     """
 
-    __slots__ = ("functions", "module", "state")
+    __slots__ = ("module", "state")
 
     def __init__(self, module: Module, state: object) -> None:
         self.module = module
         self.state = state
-        self.functions: dict[str, Function] = {}
 
 
-def split_name(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[LoadedModule | None, str]:
+def _split_name(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[LoadedModule | None, str]:
     """The module that a full name begins with, and the rest.
 
     Names of modules and functions may have dots: of several modules it is the one that has the function, or the shortest.
@@ -58,16 +64,46 @@ def split_name(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[Loa
     return first or (None, full_name)
 
 
+def find_function(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[LoadedModule, str]:
+    """The module that a function's full name begins with, and the function's own name.
+
+    Raises:
+        NotFoundError: no such module; the message names close functions.
+    """
+    loaded, name = _split_name(full_name, modules)
+    if loaded is not None:
+        return loaded, name
+    near = [f"{module}.{full_name}" for module, one in modules.items() if full_name in one.module.exports]
+    if not near:
+        every = [f"{module}.{name}" for module, one in modules.items() for name in one.module.exports]
+        near = difflib.get_close_matches(full_name, every, 3)
+    raise NotFoundError(
+        f"no function {full_name!r}: full names are module.function, and the modules are {names_of(modules)}"
+        + (f"; did you mean {' or '.join(near[:3])}?" if near else "")
+    )
+
+
+def unknown_export(module: Module, name: str) -> NotFoundError:
+    """The error for a function that a module does not export; it names close ones."""
+    names = [one for one in module.exports if not one.startswith("__")]
+    near = difflib.get_close_matches(name, names, 3)
+    shown = ", ".join(near or names[:10]) or "none"
+    return NotFoundError(
+        f"module {module.name!r} has no function {name!r}; {'close to it' if near else 'it has'}: {shown}"
+    )
+
+
 def native_function(loaded: LoadedModule, export: NativeExport) -> Callable[..., Any]:
     """What to call for an export of a native module, bound to its state; its results are checked unless it is trusted."""
     function = export.bind(loaded.state)
     if not export.trusted:
-        return checked_native(function, f"{loaded.module.name}.{export.name}", export.convention)
+        name = f"{loaded.module.name}.{export.name}"
+        return checked_native(function, name, export.convention, may_wait=export.suspends)
     return driven(function) if inspect.iscoroutinefunction(function) else function
 
 
-def link(module: BytecodeModule, modules: Mapping[str, LoadedModule]) -> tuple[list[Callable[..., object]], list[bool]]:
-    """What each import of a module calls, and whether there is such a function: optional ones may have none.
+def link(module: BytecodeModule, modules: Mapping[str, LoadedModule]) -> list[LinkedImport]:
+    """Links each import of a module; optional ones may stay unresolved.
 
     Raises:
         NotFoundError: a required import, or a module that it depends on, is missing.
@@ -75,13 +111,25 @@ def link(module: BytecodeModule, modules: Mapping[str, LoadedModule]) -> tuple[l
     """
     for dependency in module.definition.dependencies:
         _check_dependency(module, dependency.name, dependency.minimum_version, dependency.required, modules)
-    imports: list[Callable[..., object]] = []
-    resolved: list[bool] = []
-    for ordinal, imported in enumerate(module.definition.imports):
-        function = _resolve(module, imported, module.verified.imports[ordinal], modules)
-        resolved.append(function is not None)
-        imports.append(function if function is not None else _missing(imported.name))
-    return imports, resolved
+    return [
+        _resolve(module, imported, convention, modules) or _missing(imported.name)
+        for imported, convention in zip(module.definition.imports, module.verified.imports, strict=True)
+    ]
+
+
+def non_suspending_imports(module: BytecodeModule, natives: Iterable[NativeModule]) -> frozenset[int]:
+    """The imports that never return a ``Wait`` where these native modules provide them; for looking at translations."""
+    modules = {native.name: LoadedModule(native, None) for native in natives}
+    found = set()
+    for ordinal, (imported, convention) in enumerate(
+        zip(module.definition.imports, module.verified.imports, strict=True)
+    ):
+        loaded, name = _split_name(imported.name, modules)
+        if loaded is not None and isinstance(loaded.module, NativeModule):
+            exports = loaded.module.find_export(name)
+            if any(one.convention == convention and not one.suspends for one in exports):
+                found.add(ordinal)
+    return frozenset(found)
 
 
 def _check_dependency(
@@ -91,7 +139,7 @@ def _check_dependency(
     if loaded is None:
         if required:
             raise NotFoundError(
-                f"module {module.name!r} needs module {name!r}, which was not added; there are {_names(modules)}: add it first"
+                f"module {module.name!r} needs module {name!r}, which was not added; there are {names_of(modules)}: add it first"
             )
     elif loaded.module.version < version:
         raise IncompatibleError(
@@ -102,13 +150,13 @@ def _check_dependency(
 
 def _resolve(
     module: BytecodeModule, imported: ImportDef, convention: CallingConvention, modules: Mapping[str, LoadedModule]
-) -> Callable[..., object] | None:
-    loaded, name = split_name(imported.name, modules)
+) -> LinkedImport | None:
+    loaded, name = _split_name(imported.name, modules)
     if loaded is None:
         if imported.required:
             raise NotFoundError(
                 f"module {module.name!r} imports {imported.name}, but there is no module {imported.name.partition('.')[0]!r}; "
-                f"there are {_names(modules)}: add it first"
+                f"there are {names_of(modules)}: add it first"
             )
         return None
     provider = loaded.module
@@ -116,14 +164,15 @@ def _resolve(
     if isinstance(provider, NativeModule):
         for export in provider.find_export(name):
             if export.convention == convention:
-                return native_function(loaded, export)
+                function = native_function(loaded, export)
+                return LinkedImport(function, is_native=True, suspends=export.suspends, trusted=export.trusted)
             found.append(export.convention.text)
     elif name in provider.exports:
         ordinal = provider.exports[name]
         signature = provider.verified.functions[ordinal].signature
         if signature == convention:
             assert isinstance(loaded.state, ModuleState)
-            return _bytecode_import(loaded.state.function(ordinal))
+            return LinkedImport(_bytecode_import(loaded.state.function(ordinal)))
         found.append(signature.text)
     if found:
         raise IncompatibleError(
@@ -140,34 +189,29 @@ def _resolve(
     return None
 
 
-def _names(modules: Mapping[str, LoadedModule]) -> str:
+def names_of(modules: Mapping[str, LoadedModule]) -> str:
+    """The names of modules, for messages."""
     return ", ".join(map(repr, modules)) or "none"
 
 
-def _missing(name: str) -> Callable[..., object]:
+def _missing(name: str) -> LinkedImport:
     def missing(*arguments: object) -> object:
         raise NotFoundError(
             f"{name} is an optional import that no module provides; the program called it without asking"
         )
 
-    return missing
+    return LinkedImport(missing, is_resolved=False, suspends=False)
 
 
 def _bytecode_import(function: ContextFunction) -> Callable[..., object]:
-    """What calls a function of another bytecode module: a request to the interpreter."""
+    """Calls a function of another bytecode module: returns a request to the interpreter."""
 
     def call(*arguments: object) -> Wait:
         request = Wait(resume=_never)
         request.callee = (function, arguments)
         return request
 
-    setattr(call, _BETWEEN_MODULES, True)
     return call
-
-
-def is_native_import(function: Callable[..., object]) -> bool:
-    """Whether what an import calls is a native function, not a request for one of another bytecode module."""
-    return not hasattr(function, _BETWEEN_MODULES)
 
 
 def _never(error: object) -> object:

@@ -21,9 +21,9 @@ from ..translation import float_numerics, numerics
 from ..types import buffer
 from ..types import list as list_
 from ..wait.frame import Wait, WaitFrame
-from . import bytecode_module
-from .bytecode_module import ContextFunction, translated_function
-from .frame import CALL, YIELD, Frame, NativeFrame
+from . import namespace
+from .frame import CALL, YIELD, Frame, FrameFunction, NativeFrame
+from .translation import Translation, translated_function
 
 __all__ = ["DEFAULT_MAX_DEPTH", "Stack", "is_translated"]
 
@@ -56,7 +56,7 @@ class Stack:
         self.results: Any = None
         self._handed: list[Any] = []  # what the function on top is entered or continued with: never more than one
 
-    def enter(self, function: ContextFunction, arguments: tuple[Any, ...]) -> None:
+    def enter(self, function: FrameFunction, arguments: tuple[Any, ...]) -> None:
         """Puts a bytecode function on an empty stack."""
         self.frames.append(Frame(function))
         self._handed.append(arguments)
@@ -182,7 +182,7 @@ class Stack:
     def _located(self, error: BaseException) -> BaseException:
         """The error to raise: with the place in the program, and of the hierarchy where the program is at fault."""
         places: list[str] = []
-        inner: tuple[Any, int] | None = None
+        inner: tuple[Translation, int] | None = None
         in_native = nested = False
         traceback: TracebackType | None = error.__traceback__
         while traceback is not None:
@@ -194,7 +194,7 @@ class Stack:
             if found is not None:
                 inner = found
                 in_native = False
-                places.append(_place(*found))
+                places.append(found[0].place(found[1]))
             elif inner is not None:
                 in_native = True
             if found is not None or code.co_filename in _OPERATIONS:
@@ -207,7 +207,7 @@ class Stack:
         suspended = [frame for frame in self.frames if isinstance(frame, Frame)]
         if places:
             suspended.pop()
-        places = [_place(frame.function.translation, frame.pc) for frame in suspended] + places
+        places = [frame.function.place(frame.pc) for frame in suspended] + places
         if not places:
             return error
         result: BaseException = error
@@ -226,31 +226,26 @@ class Stack:
             result.add_note(f"  … and {len(callers) - _SHOWN_FRAMES} more frames")
         return result
 
-    def _foreign(self, error: Exception, translation: Any, pc: int, *, in_native: bool) -> BaseException:
-        """What stands for an error that is not of the hierarchy."""
-        mnemonic, imported = translation.module.mnemonic_at(translation.ordinal, pc)
+    def _foreign(self, error: Exception, translation: Translation, pc: int, *, in_native: bool) -> BaseException:
+        """The error of the hierarchy that stands for another one; a user's own exceptions stay as they are."""
+        code, ordinal = translation.code_map, translation.ordinal
+        instruction, number = code.instruction_at(ordinal, pc), code.import_at(ordinal, pc)
+        mnemonic = "?" if instruction is None else instruction.operation.mnemonic
+        name = mnemonic if number is None else code.import_name(number)
         if isinstance(error, RecursionError):
-            return ResourceExhaustedError(f"{imported or mnemonic} ran out of the host's stack: {error}")
+            return ResourceExhaustedError(f"{name} ran out of the host's stack: {error}")
         if isinstance(error, MemoryError):
-            return ResourceExhaustedError(f"{imported or mnemonic} ran out of memory")
-        if imported is None:
+            return ResourceExhaustedError(f"{name} ran out of memory")
+        if number is None:
             if isinstance(error, (AttributeError, TypeError)):
                 return InvalidArgumentError(f"{mnemonic}: an operand is null or of another type ({error})")
             return InternalError(f"{mnemonic} failed with {type(error).__name__}: {error}")
-        if imported.startswith("hal.") or not in_native:
+        caller = next(one for one in reversed(self.frames) if isinstance(one, Frame))
+        if caller.function.is_trusted_import(number) or not in_native:
             return InvalidArgumentError(
-                f"{imported} was called with what it does not take: {type(error).__name__}: {error}"
+                f"{name} was called with what it does not take: {type(error).__name__}: {error}"
             )
         return error
-
-
-def _place(translation: Any, pc: int) -> str:
-    module = translation.module
-    name = f"{module.name}.{module.function_name(translation.ordinal)}"
-    if pc < 0:
-        return name
-    source = module.source_location(translation.ordinal, pc)
-    return f"{name} pc {pc}{f' ({source})' if source else ''}"
 
 
 def _resumed(error: PumiceError | None) -> object:
@@ -259,6 +254,6 @@ def _resumed(error: PumiceError | None) -> object:
 
 # Frames of these are the program's operations.
 _OPERATIONS: Final = frozenset(
-    str(one.__file__) for one in (buffer, bytecode_module, float_numerics, list_, native_call, numerics)
+    str(one.__file__) for one in (buffer, float_numerics, list_, namespace, native_call, numerics)
 )
 _STEP: Final = Stack.step.__code__

@@ -117,11 +117,13 @@ class Guard:
                 _raise_in(self.thread, None)
                 for _ in range(16):
                     pass
+                self._watchdog.post_again(self)
         except Interrupted:
             self._active = False
             self._posted = False
             with self._watchdog.lock:
                 self._untrap()
+            self._watchdog.post_again(self)
 
     def interrupt(self) -> bool:
         """Raises in the thread if it runs translated code; whether there is nothing more to do. For the watchdog, with its lock held."""
@@ -135,6 +137,7 @@ class Guard:
             self._trap()
             return False
         self._posted = True
+        self._watchdog.posted.append(self)
         _raise_in(self.thread, Interrupted)
         return True
 
@@ -183,6 +186,7 @@ class Watchdog:
         self._serial = itertools.count()
         self._thread: threading.Thread | None = None
         self.left = 0  # guards in the heap, at most, that were left; changed with the lock held
+        self.posted: list[Guard] = []  # guards whose exception was raised, until they are left; likewise
 
     @classmethod
     def shared(cls) -> Watchdog:
@@ -221,6 +225,20 @@ class Watchdog:
             heapq.heappush(self._heap, (guard.deadline, next(self._serial), guard))
             if self._heap[0][2] is guard:
                 self._wake.notify()
+
+    def post_again(self, left: Guard) -> None:
+        """Interrupts again for the other guards of a thread that were due when one was left.
+
+        A thread holds one asynchronous exception at a time: the guard that was left took back or swallowed what the guards
+        around it had raised too.
+        """
+        with self._wake:
+            due = [guard for guard in self.posted if guard._posted and guard.thread == left.thread]
+            self.posted = [guard for guard in self.posted if guard._posted and guard not in due]
+            for guard in due:
+                guard._posted = False
+                heapq.heappush(self._heap, (time.monotonic(), next(self._serial), guard))
+            self._wake.notify()
 
     def _run(self) -> None:
         with self._wake:

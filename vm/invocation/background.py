@@ -13,9 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from ...status import CancelledError, DeadlineExceededError, InvalidArgumentError, PumiceError, StatusCode
 from ..execution.admission import checked_policy
-from ..execution.context import Context
+from ..execution.context import Context, Function
 from ..execution.deadlines import timeout_seconds
-from ..execution.function import Function
 from ..execution.loop import Loop
 from ..execution.policy import FIFO, InvocationPolicy
 from ..execution.watchdog import Interrupted
@@ -106,7 +105,7 @@ class AsyncInvocation:
             # Also of None, which a caller may have given and is told about.
             arguments = inputs() if callable(inputs) else checked_call(context, function, inputs)  # type: ignore[arg-type]
             del inputs
-            turn = checked_policy(policy, context, FIFO)
+            turn = checked_policy(policy, FIFO, concurrent=context.concurrent)
             self._advance(begin(self._state, context, function, arguments, turn, self._deadline))
         except BaseException as raised:
             if self._failed(raised):
@@ -216,7 +215,7 @@ class AsyncInvocation:
 
     def needs_this_thread(self) -> bool:
         """Whether it cannot go on while the calling thread blocks."""
-        return self._loop.runs_here() or self._context.turns.runs_here()
+        return self._loop.runs_here() or self._context.gate.admission.runs_here()
 
     # -- the end -------------------------------------------------------------------------------------
 

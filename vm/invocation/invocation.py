@@ -13,9 +13,8 @@ from typing import Any
 from ...awaiting import await_source
 from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
 from ..execution.admission import checked_policy
-from ..execution.context import Context
+from ..execution.context import Context, Function
 from ..execution.deadlines import timeout_seconds
-from ..execution.function import Function
 from ..execution.loop import Loop
 from ..execution.policy import FIFO, InvocationPolicy
 from ..wait.latch import Latch
@@ -96,7 +95,7 @@ class Invocation(Latch):
             raise FailedPreconditionError(f"{function.full_name} is a function of another context")
         if loop is not None and not isinstance(loop, Loop):
             raise InvalidArgumentError(f"loop is a pumice.vm.Loop, got {type(loop).__name__}")
-        checked_policy(policy, context, FIFO)
+        checked_policy(policy, FIFO, concurrent=context.concurrent)
         if timeout is not None:
             timeout_seconds(timeout)
         context.check_open()

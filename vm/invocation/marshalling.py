@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ...status import InvalidArgumentError
 from ..bytecode.calling_convention import Repeated
-from ..execution.function import Function
+from ..execution.context import Function
 from ..translation.numerics import round_f32, wrap32, wrap64
 from ..types.list import VmList
 

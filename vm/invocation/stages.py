@@ -35,9 +35,8 @@ from typing import Any, TypeAlias
 
 from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
 from ..execution.admission import checked_policy
-from ..execution.context import Context
+from ..execution.context import Context, Function
 from ..execution.deadlines import deadlines, timeout_seconds, wait_for
-from ..execution.function import Function
 from ..execution.policy import REFUSE, InvocationPolicy
 from ..execution.watchdog import Interrupted
 from ..types.list import VmList
@@ -94,7 +93,7 @@ def invoke(
         PumiceError: what the program failed with, located.
     """
     values = checked_call(context, function, inputs)
-    if policy is None or context.is_running_here():
+    if policy is None or context.gate.is_running_here():
         results = outputs_of(function, context.invoke(function, values, timeout=timeout))
     else:
         results = _invoke_in_turn(context, function, values, policy, timeout)
@@ -116,7 +115,9 @@ def _invoke_in_turn(
     deadline = None if own == outer == math.inf else min(own, outer)
     state = InvokeState()
     try:
-        status = begin(state, context, function, values, checked_policy(policy, context, REFUSE), deadline)
+        status = begin(
+            state, context, function, values, checked_policy(policy, REFUSE, concurrent=context.concurrent), deadline
+        )
         while status is StatusCode.DEFERRED:
             frame, stack = state.wait_frame, state._stack
             if frame is not None and stack is not None:
@@ -167,7 +168,7 @@ def begin_invoke(
         ClosedError: the context was closed.
     """
     values = checked_call(context, function, inputs)
-    return begin(state, context, function, values, checked_policy(policy, context, REFUSE), None)
+    return begin(state, context, function, values, checked_policy(policy, REFUSE, concurrent=context.concurrent), None)
 
 
 def checked_call(context: Context, function: Function, inputs: Inputs) -> tuple[Any, ...]:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from ...status import FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
-from ..execution.admission import Turn
-from ..execution.context import Context
+from ..execution.admission import Ticket
+from ..execution.context import Context, Function
 from ..execution.deadlines import guard_of, step_until
 from ..execution.frame import Frame, NativeFrame
-from ..execution.function import Function
 from ..execution.policy import InvocationPolicy
 from ..execution.stack import Stack
 from ..execution.watchdog import Guard
@@ -89,7 +88,7 @@ class InvokeState:
         "_phase",
         "_stack",
         "_thread",
-        "_turn",
+        "_ticket",
         "observer",
     )
 
@@ -98,7 +97,7 @@ class InvokeState:
         self._phase = IDLE
         self._stack: Stack | None = None
         self._function: Function | None = None
-        self._turn: Turn | None = None
+        self._ticket: Ticket | None = None
         self._error: Exception | None = None
         self._thread = 0  # that is in a step
         self._guard: Guard | None = None  # that interrupts it
@@ -131,8 +130,12 @@ class InvokeState:
         return () if self._stack is None else tuple(self._stack.frames)
 
     def __del__(self) -> None:
-        if self._phase is not IDLE:
-            self._clear()
+        # The garbage collector may run this at any point, under any lock: ending the ticket would run callbacks.
+        stack, ticket = self._stack, self._ticket
+        if stack is not None:
+            stack.abort()
+        if ticket is not None:
+            ticket.drop()
 
     def take(self) -> tuple[Exception | None, tuple[Any, ...] | None]:
         """The error or the outputs of an invocation that has ended, and its end; for who knows that nobody else is at it."""
@@ -144,13 +147,13 @@ class InvokeState:
         return error, results
 
     def _clear(self) -> None:
-        stack, turn = self._stack, self._turn
-        self._stack = self._function = self._turn = self._error = None
+        stack, ticket = self._stack, self._ticket
+        self._stack = self._function = self._ticket = self._error = None
         self._phase = IDLE
         if stack is not None:
             stack.abort()
-        if turn is not None:
-            turn.release()
+        if ticket is not None:
+            ticket.release()
 
     def __repr__(self) -> str:
         name = "" if self._function is None else f" of {self._function.full_name}"
@@ -222,19 +225,19 @@ def _begin(
     deadline: float | None,
 ) -> StatusCode:
     context.check_open()
-    turn = context.turns.enter(policy)
-    state._turn = turn
+    ticket = context.gate.admission.enter(policy)
+    state._ticket = ticket
     state._function = function
     state._error = None
     try:
         stack = state._stack = Stack(context.max_stack_depth)
-        if turn.is_settled:
+        if ticket.is_settled:
             _enter(stack, function, values)
             return _step(state, deadline)
         if function.bytecode is not None:
             stack.frames.append(Frame(function.bytecode))
         stack.frames.append(NativeFrame(function.full_name, _no_resume))
-        stack.frames.append(WaitFrame(Wait((turn,), resume=_admitted(function, values))))
+        stack.frames.append(WaitFrame(Wait((ticket,), resume=_admitted(function, values))))
         stack.frames[-2].resume = stack.frames[-1].resume  # type: ignore[union-attr]
         state._phase = SUSPENDED
         return StatusCode.DEFERRED
@@ -256,7 +259,7 @@ def _enter(stack: Stack, function: Function, values: tuple[Any, ...]) -> None:
 
 
 def _admitted(function: Function, values: tuple[Any, ...]) -> Callable[[PumiceError | None], object]:
-    """What a function is entered with once it is its turn: a bytecode one gets its arguments, a native one is called."""
+    """What a function is entered with once it is admitted: a bytecode one gets its arguments, a native one is called."""
 
     def resume(error: PumiceError | None) -> object:
         if error is not None:
@@ -275,9 +278,9 @@ def _step(state: InvokeState, deadline: float | None) -> StatusCode:
     """
     stack, function = state._stack, state._function
     assert stack is not None and function is not None
-    context = function.context
+    gate = function.context.gate
     try:
-        context.begin_step()
+        gate.begin_step()
         observer = state.observer
         if observer is not None:
             observer.enter_step()
@@ -286,7 +289,7 @@ def _step(state: InvokeState, deadline: float | None) -> StatusCode:
         finally:
             if observer is not None:
                 observer.leave_step()
-            context.end_step()
+            gate.end_step()
     except Exception as error:
         state._error = error
         done = True
@@ -297,21 +300,21 @@ def _step(state: InvokeState, deadline: float | None) -> StatusCode:
         state._phase = SUSPENDED
         return StatusCode.DEFERRED
     state._phase = DONE
-    # Whoever waits for a turn need not wait until the result was asked for.
-    assert state._turn is not None
-    state._turn.release()
+    # The next one need not wait until the result is asked for.
+    assert state._ticket is not None
+    state._ticket.release()
     return StatusCode.OK
 
 
 def _run(state: InvokeState, stack: Stack, deadline: float | None) -> bool:
-    turn = state._turn
-    assert turn is not None
-    state._thread = turn.thread = threading.get_ident()
+    ticket = state._ticket
+    assert ticket is not None
+    state._thread = ticket.thread = threading.get_ident()
     try:
         try:
             return stack.step() if deadline is None else step_until(stack, deadline)
         finally:
-            turn.thread = 0
+            ticket.thread = 0
             _leave(state)
     except BaseException:
         _leave(state)  # again, for an interrupt that came just before

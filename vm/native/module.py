@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ...status import AlreadyExistsError, InvalidArgumentError
 from ..bytecode.calling_convention import CallingConvention
@@ -43,10 +43,16 @@ __all__ = ["NativeExport", "NativeModule", "export"]
 
 _MARK: Final = "__pumice_exports__"
 _F = TypeVar("_F", bound=Callable[..., Any])
+_Mark: TypeAlias = tuple[str, CallingConvention, bool | None]
 
 
-def export(name: str, *conventions: str) -> Callable[[_F], _F]:
+def export(name: str, *conventions: str, suspends: bool | None = None) -> Callable[[_F], _F]:
     """Marks a method as the export ``name`` with these calling conventions; may be stacked.
+
+    Args:
+        name: without the module's.
+        conventions: calling conventions; an import gets the one it declares.
+        suspends: whether it may return a ``Wait``; ``None`` is as the module says.
 
     Raises:
         InvalidArgumentError: no calling convention, or one that is malformed.
@@ -57,8 +63,8 @@ def export(name: str, *conventions: str) -> Callable[[_F], _F]:
     parsed = [_parse(text, name) for text in conventions]
 
     def mark(function: _F) -> _F:
-        marks: list[tuple[str, CallingConvention]] = getattr(function, _MARK, [])
-        setattr(function, _MARK, [*((name, convention) for convention in parsed), *marks])
+        marks: list[_Mark] = getattr(function, _MARK, [])
+        setattr(function, _MARK, [*((name, convention, suspends) for convention in parsed), *marks])
         return function
 
     return mark
@@ -72,10 +78,11 @@ class NativeExport:
         convention: parsed calling convention.
         attribute: the method's name on the state, or ``None`` for a plain function.
         function: the plain function, or ``None`` for a method.
+        suspends: whether it may return a ``Wait``.
         trusted: whether its results are taken as they are; others are checked against the convention.
     """
 
-    __slots__ = ("attribute", "convention", "function", "name", "trusted")
+    __slots__ = ("attribute", "convention", "function", "name", "suspends", "trusted")
 
     def __init__(
         self,
@@ -84,12 +91,14 @@ class NativeExport:
         *,
         attribute: str | None = None,
         function: Callable[..., Any] | None = None,
+        suspends: bool = True,
         trusted: bool = False,
     ) -> None:
         self.name = name
         self.convention = convention
         self.attribute = attribute
         self.function = function
+        self.suspends = suspends
         self.trusted = trusted
 
     def bind(self, state: object) -> Callable[..., Any]:
@@ -117,19 +126,28 @@ class NativeModule:
         version: what ``minimum_version`` of dependencies is compared with.
         state: makes the state of one context; its class's marked methods are the exports.
         trusted: whether functions and results are taken unchecked, for modules whose tests hold them to their conventions.
+        suspends: whether its functions may return a ``Wait``, unless an export says otherwise. Calls of functions that never do are
+            cheaper.
 
     Raises:
         InvalidArgumentError: no name, or a state that is no class or functools.partial of one; or as ``function``.
     """
 
     def __init__(
-        self, name: str, *, version: int = 0, state: Callable[[], object] | None = None, trusted: bool = False
+        self,
+        name: str,
+        *,
+        version: int = 0,
+        state: Callable[[], object] | None = None,
+        trusted: bool = False,
+        suspends: bool = True,
     ) -> None:
         _check_name(name, "a module")
         self.name = name
         self.version = version
         self._state = state
         self._trusted = trusted
+        self._suspends = suspends
         self._exports: dict[str, list[NativeExport]] = {}
         if isinstance(state, type):
             self._collect(state)
@@ -145,24 +163,45 @@ class NativeModule:
         for attribute in dir(owner):
             # A subclass that overrides a method need not say again what it is exported as.
             for base in owner.__mro__:
-                marks = getattr(base.__dict__.get(attribute), _MARK, None)
+                marks: list[_Mark] | None = getattr(base.__dict__.get(attribute), _MARK, None)
                 if marks is not None:
                     break
             else:
                 continue
-            for name, convention in marks:
+            for name, convention, suspends in marks:
                 if not self._trusted:
                     _check_parameters(getattr(owner, attribute), name, convention, bound=True)
-                self._add(NativeExport(name, convention, attribute=attribute, trusted=self._trusted))
+                self._add(name, convention, suspends, attribute=attribute)
 
-    def _add(self, entry: NativeExport) -> None:
+    def _add(
+        self,
+        name: str,
+        convention: CallingConvention,
+        suspends: bool | None,
+        *,
+        attribute: str | None = None,
+        function: Callable[..., Any] | None = None,
+    ) -> None:
+        entry = NativeExport(
+            name,
+            convention,
+            attribute=attribute,
+            function=function,
+            suspends=self._suspends if suspends is None else suspends,
+            trusted=self._trusted,
+        )
         overloads = self._exports.setdefault(entry.name, [])
         if any(entry.convention == other.convention for other in overloads):
             raise AlreadyExistsError(f"module {self.name!r} already exports {entry.name} with {entry.convention.text}")
         overloads.append(entry)
 
-    def function(self, name: str, convention: str) -> Callable[[_F], _F]:
+    def function(self, name: str, convention: str, *, suspends: bool | None = None) -> Callable[[_F], _F]:
         """Exports the decorated function as ``name``.
+
+        Args:
+            name: without the module's.
+            convention: its calling convention.
+            suspends: whether it may return a ``Wait``; ``None`` is as the module says.
 
         Raises:
             InvalidArgumentError: a malformed calling convention, or a function that cannot be called with that many arguments.
@@ -176,7 +215,7 @@ class NativeModule:
                 raise InvalidArgumentError(f"export {name!r} is a function, got {type(function).__name__}")
             if not self._trusted:
                 _check_parameters(function, name, parsed, bound=False)
-            self._add(NativeExport(name, parsed, function=function, trusted=self._trusted))
+            self._add(name, parsed, suspends, function=function)
             return function
 
         return add

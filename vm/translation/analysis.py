@@ -14,7 +14,7 @@ from typing import Final, cast
 
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.decoder import BranchOperands, Instruction
-from ..bytecode.isa import IMPORT_BIT, MOVE_BIT, REF_BIT, REF_MASK, Access, FieldKind, Move
+from ..bytecode.isa import CALLS, IMPORT_BIT, MOVE_BIT, REF_BIT, REF_MASK, Access, FieldKind, Move
 from ..bytecode.verifier import VerifiedFunction
 from .basic_block import Block, Edge, Operands, Variable, argument_variables, registers_of
 from .register_types import edge_is_whole, edge_kinds, merge_kinds, read_kind, write_kind
@@ -22,7 +22,6 @@ from .register_types import edge_is_whole, edge_kinds, merge_kinds, read_kind, w
 __all__ = ["FunctionAnalysis", "is_import"]
 
 _KINDS: Final = {"i32": "i", "i64": "I", "f32": "f", "f64": "F", "ref": "r"}
-_CALLS: Final = frozenset({"call", "call.variadic", "call.yieldable", "call.variadic.yieldable"})
 
 
 class FunctionAnalysis:
@@ -71,7 +70,7 @@ class FunctionAnalysis:
 
     def _operands_of(self, instruction: Instruction) -> Operands:
         operation = instruction.operation
-        if operation.mnemonic in _CALLS:
+        if operation.mnemonic in CALLS:
             return self._call_operands(instruction)
         reads: list[Variable] = []
         writes: list[Variable] = []

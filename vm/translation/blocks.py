@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 from ..bytecode.decoder import Instruction
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Edge, Variable
-from .call_writer import Callees
 from .control_flow import Graph
 from .flow import Flow
+from .module_analysis import Callees
 from .parallel_copy import CopyWriter
 from .values import Fact, Text
 

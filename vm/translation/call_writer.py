@@ -9,38 +9,15 @@ from ..bytecode.decoder import Instruction
 from ..bytecode.isa import MOVE_BIT, FieldKind
 from .analysis import FunctionAnalysis, is_import
 from .basic_block import Block, Variable, registers_of
+from .module_analysis import Callees
 from .operation_writer import OperationWriter
 
-__all__ = ["CALLS", "CallWriter", "Callees", "entry_after"]
-
-CALLS = frozenset({"call", "call.variadic", "call.yieldable", "call.variadic.yieldable"})
+__all__ = ["CallWriter", "entry_after"]
 
 
 def entry_after(index: int) -> int:
     """The entry that continues behind instruction ``index``; entry 0 is the function's start."""
     return index + 1
-
-
-class Callees:
-    """What is known of the functions that a module's functions call.
-
-    Args:
-        leaves: ordinals of functions that never give way, which are called directly.
-        steady: imports that never answer with a ``Wait``.
-    """
-
-    __slots__ = ("leaves", "steady")
-
-    def __init__(self, leaves: frozenset[int], steady: frozenset[int]) -> None:
-        self.leaves = leaves
-        self.steady = steady
-
-    def give_way(self, instruction: Instruction) -> bool:
-        """Whether an instruction always returns to the interpreter: a call of a bytecode function that is no leaf."""
-        if instruction.operation.mnemonic not in CALLS:
-            return False
-        ordinal = int(instruction.values[0])  # type: ignore[arg-type]
-        return not is_import(ordinal) and ordinal not in self.leaves
 
 
 class CallWriter(OperationWriter):
@@ -100,7 +77,7 @@ class CallWriter(OperationWriter):
         arguments = self._arguments(index, instruction, self.analysis.callee(instruction))
         writes = operands.writes
         self.flush()
-        if self._callees.give_way(instruction):
+        if self._callees.suspends(instruction):
             self.line(f"frame.callee = {self.bound(f'fn{ordinal}')}")
             self.line(f"frame.arguments = {packed(arguments)}")
             self.suspend(block, index, "CALL")
@@ -113,7 +90,7 @@ class CallWriter(OperationWriter):
             self.note_writes(writes)
             return
         call = f"{self.bound(f'im{ordinal & 0x7FFFFFFF}')}({', '.join(arguments)})"
-        if ordinal & 0x7FFFFFFF in self._callees.steady:
+        if ordinal & 0x7FFFFFFF in self._callees.non_suspending:
             self.results(call, writes)
         elif not writes:
             self.line(f"t = {call}")

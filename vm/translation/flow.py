@@ -7,7 +7,7 @@ from typing import Final
 
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Edge, Variable
-from .call_writer import Callees
+from .module_analysis import Callees
 
 __all__ = ["Flow"]
 
@@ -33,7 +33,7 @@ class Flow:
         self.edges: list[Sequence[Edge]] = []
         sizes: dict[int, int] = {}
         for block in analysis.blocks:
-            cuts = [index for index in range(block.start, block.end) if callees.give_way(analysis.instructions[index])]
+            cuts = [index for index in range(block.start, block.end) if callees.suspends(analysis.instructions[index])]
             if cuts:
                 self.cuts[block.index] = cuts
             if analysis.kinds is not None and _fails(analysis, block, constants):

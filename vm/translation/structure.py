@@ -12,9 +12,9 @@ from typing import Final
 from .analysis import FunctionAnalysis
 from .basic_block import Edge, Variable
 from .blocks import Group, LoopNode, NodeWriter
-from .call_writer import Callees
 from .control_flow import Placement, UnstructuredError
 from .flow import Flow
+from .module_analysis import Callees
 from .ranges import FULL, Range
 
 __all__ = ["StructureWriter"]

@@ -20,9 +20,9 @@ from __future__ import annotations
 from typing import Final
 
 from .analysis import FunctionAnalysis
-from .call_writer import Callees
 from .control_flow import UnstructuredError
 from .flow import Flow
+from .module_analysis import Callees
 from .operation_writer import single_constants
 from .source import Source, SourceWriter
 from .structure import StructureWriter
@@ -38,21 +38,19 @@ class Translator:
 
     Args:
         analysis: of the function.
-        leaves: ordinals of functions that never give way, which are called directly.
-        typed_globals: reference globals that only values of their one type are stored to, whose loads need no check.
-        steady: imports that never answer with a ``Wait``.
+        callees: how the functions that it calls behave.
+        typed_globals: reference globals that are only accessed as one type, whose loads need no check.
     """
 
     def __init__(
         self,
         analysis: FunctionAnalysis,
-        leaves: frozenset[int] = frozenset(),
+        callees: Callees | None = None,
         typed_globals: frozenset[int] = frozenset(),
-        steady: frozenset[int] = frozenset(),
     ) -> None:
         self.analysis = analysis
         self._typed_globals = typed_globals
-        self._callees = Callees(leaves, steady)
+        self._callees = callees or Callees()
         self._constants = {} if analysis.kinds is None else single_constants(analysis)
         self._flow = Flow(analysis, self._callees, self._constants)
         self._spilled: dict[int, tuple[str, ...]] = {}

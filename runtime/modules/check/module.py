@@ -26,7 +26,7 @@ from ....formats.element_type import format_shape
 from ....hal_vulkan import BufferView, Device
 from ....hal_vulkan.instance.logical_device import LogicalDevice
 from ....status import InvalidArgumentError
-from ....vm.execution.bytecode_module import translated_function
+from ....vm.execution.translation import translated_function
 from ....vm.native.module import NativeModule, export
 from ..hal.buffer import check_buffer
 from ..hal.file import read_bytes
@@ -233,9 +233,6 @@ def _location() -> str | None:
         found = translated_function(frame.f_code, frame.f_lineno)
         if found is not None:
             translation, pc = found
-            module = translation.module
-            return module.source_location(translation.ordinal, pc) or (
-                f"{module.name}.{module.function_name(translation.ordinal)} pc {pc}"
-            )
+            return translation.code_map.source_location(translation.ordinal, pc) or translation.place(pc)
         frame = frame.f_back
     return None

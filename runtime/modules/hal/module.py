@@ -17,7 +17,7 @@ import functools
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TextIO, TypeAlias
 
 from ....formats.element_type import format_shape
@@ -55,7 +55,7 @@ from .fence import HalFence, alias, check_fence, join
 from .file import HalFile, read_bytes, write_bytes
 from .queue import DeviceLane, query_device
 
-__all__ = ["VERSION", "Channel", "Event", "HalState", "hal_module"]
+__all__ = ["VERSION", "Channel", "Event", "HalState", "hal_declaration", "hal_module"]
 
 VERSION: Final = 7
 
@@ -92,7 +92,16 @@ def hal_module(devices: Sequence[Device], *, trace: TextIO | None = None) -> Nat
     """
     if not devices:
         raise InvalidArgumentError("the hal module needs a device; open one with pumice.open_device()")
-    return NativeModule("hal", version=VERSION, state=functools.partial(HalState, tuple(devices), trace), trusted=True)
+    return _module(functools.partial(HalState, tuple(devices), trace))
+
+
+def hal_declaration() -> NativeModule:
+    """The ``hal`` module without devices, for tools that only look at programs."""
+    return _module(functools.partial(HalState, ()))
+
+
+def _module(state: Callable[[], object]) -> NativeModule:
+    return NativeModule("hal", version=VERSION, state=state, trusted=True, suspends=False)
 
 
 class HalState:
@@ -851,7 +860,7 @@ class HalState:
             )
         )
 
-    @export("fence.await", "0iICrD_i")
+    @export("fence.await", "0iICrD_i", suspends=True)
     def fence_await(self, timeout: int, flags: int, fences: tuple[Ref, ...]) -> int | Wait:
         """0 once all are reached; DEADLINE_EXCEEDED after ``timeout`` ms (-1: never). Raises the failure of one.
 
@@ -878,7 +887,7 @@ class HalState:
         deadline = None if timeout == -1 else time.monotonic() + (timeout & 0xFFFFFFFF) / 1000
         return Wait(pending, deadline=deadline, resume=_awaited)
 
-    @export("fence.await", "0iCrD_i")
+    @export("fence.await", "0iCrD_i", suspends=True)
     def fence_await_v5(self, timeout: int, fences: tuple[Ref, ...]) -> int | Wait:
         """``fence.await`` of version 5, which has no flags."""
         return self.fence_await(timeout, 0, fences)

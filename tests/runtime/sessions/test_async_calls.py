@@ -140,7 +140,7 @@ def test_cancelling_releases_everything(
     host = load(session)
     session.load(CHAIN / "smooth.vmfb")
     hal = session.device.hal
-    turns = session.context.turns
+    admission = session.context.gate.admission
 
     async def scenario() -> None:
         host.close_all()
@@ -148,13 +148,13 @@ def test_cancelling_releases_everything(
             first = asyncio.create_task(session.call_async("host.gated", 1))
             await until(lambda: host.now == 1)
             second = asyncio.create_task(session.call_async("program.both", X, 5))
-            await cancel(second, lambda: len(turns.waiting) == 1)
-            await until(lambda: turns.in_flight == 1 and not turns.waiting)
+            await cancel(second, lambda: len(admission.waiting) == 1)
+            await until(lambda: admission.in_flight == 1 and not admission.waiting)
             host.open(1)
             assert await first == 1
         elif where == "loop":
             forever = asyncio.create_task(session.call_async("program.forever"))
-            await cancel(forever, lambda: turns.holder is not None)
+            await cancel(forever, lambda: admission.holder is not None)
         elif where == "coroutine":
             await cancel(asyncio.create_task(session.call_async("host.gated", 2)), lambda: host.now == 1)
             await until(lambda: host.now == 0)  # its ``finally`` ran
@@ -210,11 +210,11 @@ def test_calls_of_a_concurrent_session_overlap(kind: str, concurrent: pumice.Ses
 
 def test_calls_of_an_ordinary_session_follow_each_other(kind: str, session: pumice.Session) -> None:
     host = load(session)
-    turns = session.context.turns
+    admission = session.context.gate.admission
 
     async def main() -> None:
         calls = asyncio.gather(*(session.call_async("host.gated", i) for i in range(20)))
-        await until(lambda: len(turns.waiting) == 19 and host.now == 1)
+        await until(lambda: len(admission.waiting) == 19 and host.now == 1)
         host.open_all()
         assert await calls == list(range(20))
         assert host.begun == list(range(20)) and host.most == 1
@@ -226,7 +226,7 @@ def test_calls_of_an_ordinary_session_follow_each_other(kind: str, session: pumi
 
 def test_policies_and_priorities(session: pumice.Session, concurrent: pumice.Session) -> None:
     host, other = load(session), load(concurrent)
-    turns = session.context.turns
+    admission = session.context.gate.admission
 
     async def main() -> None:
         first = session.submit("host.gated", 0)
@@ -238,7 +238,7 @@ def test_policies_and_priorities(session: pumice.Session, concurrent: pumice.Ses
         with pytest.raises(FailedPreconditionError):
             session.call("host.gated", 9)  # synchronous calls take no turn
         calls = [session.submit("host.gated", i, policy=pumice.InvocationPolicy(priority=i % 3)) for i in range(1, 7)]
-        await until(lambda: len(turns.waiting) == 6)
+        await until(lambda: len(admission.waiting) == 6)
         host.open_all()
         assert await asyncio.gather(first, *calls) == list(range(7))
         assert host.begun == [0, 2, 5, 1, 4, 3, 6]
@@ -419,7 +419,7 @@ def test_closing_aborts_what_is_in_flight(kind: str, where: str, device: pumice.
             else:
                 name = ("program.forever", ()) if where == "loop" else ("host.gated", (1,))
                 calls = [asyncio.create_task(session.call_async(name[0], *name[1]))]
-                await until(lambda: session.context.turns.holder is not None)
+                await until(lambda: session.context.gate.admission.holder is not None)
                 calls += [asyncio.create_task(session.call_async("program.next")) for _ in range(3)]
                 await until(lambda: len(session.context.invocations) == 4)
             session.close()

@@ -92,7 +92,7 @@ def run_all(context: Context, fire: Callable[[int], None]) -> float:
     each = (tracemalloc.get_traced_memory()[0] - before) / COUNT
     tracemalloc.stop()
     assert all(one.query_status() is StatusCode.DEFERRED for one in flight)
-    assert context.turns.in_flight == COUNT
+    assert context.gate.admission.in_flight == COUNT
     assert len(waiter_threads()) - others <= 1, waiter_threads()
     order = list(range(COUNT))
     random.Random(4).shuffle(order)
@@ -100,7 +100,7 @@ def run_all(context: Context, fire: Callable[[int], None]) -> float:
         fire(index)
     assert [one.result(60) for one in flight] == [(index * 3,) for index in range(COUNT)]
     assert len(waiter_threads()) - others <= 1, waiter_threads()
-    assert context.turns.in_flight == 0 and not context.invocations
+    assert context.gate.admission.in_flight == 0 and not context.invocations
     return each
 
 

@@ -22,8 +22,9 @@ from pumice.status import (
     StatusCode,
 )
 from pumice.vm.assembly.assembler import assemble
-from pumice.vm.execution.bytecode_module import BytecodeModule, ModuleState
+from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
+from pumice.vm.execution.module_state import ModuleState
 from pumice.vm.native.module import NativeModule, export
 from pumice.vm.types.buffer import VmBuffer
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from support.vm_contexts import is_idle
 from support.waiting import until as wait_for
 
 from pumice.status import (
@@ -92,11 +93,6 @@ def context_of(call: Callable[[int], object] | None = None, **options: Any) -> C
     host = NativeModule("host")
     host.function("call", "0i_i")(call or (lambda value: value))
     return Context([host, BytecodeModule(assemble(PROGRAM))], **options)
-
-
-def idle(context: Context) -> bool:
-    turns = context.turns
-    return turns.in_flight == 0 and turns.holder is None and not turns.waiting and not context.invocations
 
 
 class Told:
@@ -244,7 +240,7 @@ def test_success(loop: Loop, name: str) -> None:
     with context_of() as context:
         _, told = start(loop, context, name)
         assert told.outputs == (5,) and told.calls[0][0] is loop
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 def test_success_after_waits(loop: Loop) -> None:
@@ -257,7 +253,7 @@ def test_success_after_waits(loop: Loop) -> None:
     with context_of(call) as context:
         _, told = start(loop, context)
         assert told.outputs == (6,)
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 def test_steps_and_callback_come_on_the_loop(threaded: Loop) -> None:
@@ -317,7 +313,7 @@ def test_failures_come_as_the_callbacks_error(
         for _ in range(2):  # usable afterwards
             _, told = start(loop, context, name, inputs, **options)
             assert type(told.error) is error
-            wait_for(lambda: idle(context))
+            wait_for(lambda: is_idle(context))
         assert not loop.is_closed
 
 
@@ -335,7 +331,7 @@ def test_closed_contexts_and_functions_of_others(loop: Loop) -> None:
         told = Told()
         async_invoke(loop, other, "program.call", (5,), told)  # type: ignore[arg-type]
         assert isinstance(told.error, InvalidArgumentError)
-        wait_for(lambda: idle(context) and idle(other))
+        wait_for(lambda: is_idle(context) and is_idle(other))
 
 
 def test_without_loop_callback_or_timeout_there_is_no_callback() -> None:
@@ -350,7 +346,7 @@ def test_without_loop_callback_or_timeout_there_is_no_callback() -> None:
                 async_invoke(*arguments)  # type: ignore[arg-type]
         with pytest.raises(InvalidArgumentError, match="timeout"):
             async_invoke(loop, context, function, (1,), lambda *_: pytest.fail("called back"), timeout="soon")  # type: ignore[arg-type]
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_the_timeout_counts_the_wait_for_a_turn(loop: Loop) -> None:
@@ -359,9 +355,9 @@ def test_the_timeout_counts_the_wait_for_a_turn(loop: Loop) -> None:
         begin_invoke(state, context, context.lookup("program.call"), (1,))
         _, told = start(loop, context, timeout=0.03)
         assert isinstance(told.error, DeadlineExceededError)
-        wait_for(lambda: context.turns.in_flight == 1)
+        wait_for(lambda: context.gate.admission.in_flight == 1)
         abort_invoke(state)
-        assert idle(context)
+        assert is_idle(context)
 
 
 # -- cancel ------------------------------------------------------------------------------------------
@@ -389,10 +385,10 @@ def test_cancel_while_suspended(threaded: Loop) -> None:
         run.cancel()
         run.cancel()
         # At once, whenever the callback comes.
-        assert not event.has_listeners and alive() is None and context.turns.in_flight == 0
+        assert not event.has_listeners and alive() is None and context.gate.admission.in_flight == 0
         assert isinstance(told.error, CancelledError)
         event.set()
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
         run.cancel()
         assert len(told.calls) == 1
 
@@ -404,13 +400,13 @@ def test_cancel_while_queued_for_a_turn(threaded: Loop) -> None:
         wait_for(lambda: gate.has_listeners)
         run, second = start(threaded, context, inputs=(2,))
         _, third = start(threaded, context, inputs=(3,))
-        wait_for(lambda: len(context.turns.waiting) == 2)
+        wait_for(lambda: len(context.gate.admission.waiting) == 2)
         run.cancel()
         assert isinstance(second.error, CancelledError)
         assert not first.calls and not third.calls
         gate.set()
         assert first.outputs == (1,) and third.outputs == (3,)
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 @pytest.mark.parametrize("name", ["program.loop", "program.yields"])
@@ -422,12 +418,12 @@ def test_cancel_in_an_endless_loop(loop: Loop, name: str) -> None:
             starting = pool.submit(start, loop, context, name)
             if name == "program.loop":
                 assert entered.wait(LONG)
-            wait_for(lambda: context.turns.in_flight == 1)
+            wait_for(lambda: context.gate.admission.in_flight == 1)
             (run,) = context.invocations
             run.abort(CancelledError("by hand"))  # type: ignore[attr-defined]
             _, told = starting.result(LONG)
             assert isinstance(told.error, CancelledError)
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
         assert not loop.is_closed
         _, told = start(loop, context)
         assert told.outputs == (5,)
@@ -448,7 +444,7 @@ def test_cancel_in_a_native_function_comes_behind_it(threaded: Loop) -> None:
         assert not told.calls
         leave.set()
         assert isinstance(told.error, CancelledError)
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 def test_cancel_before_the_first_step() -> None:
@@ -457,7 +453,7 @@ def test_cancel_before_the_first_step() -> None:
         run.cancel()
         assert not told.calls
         loop.run()
-        assert isinstance(told.error, CancelledError) and idle(context)
+        assert isinstance(told.error, CancelledError) and is_idle(context)
 
 
 def test_cancel_against_finish(threaded: Loop) -> None:
@@ -482,7 +478,7 @@ def test_cancel_against_finish(threaded: Loop) -> None:
                     assert isinstance(error, CancelledError)
                     outcomes["cancelled"] += 1
                 assert not event.has_listeners
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
         assert not threaded.is_closed
     assert sum(outcomes.values()) == 200
 
@@ -499,7 +495,7 @@ def test_cancel_against_every_kind_of_step(threaded: Loop) -> None:
                 run.cancel()
         for told in tolds:
             told.wait()
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
         assert all(len(told.calls) == 1 for told in tolds) and not threaded.is_closed
         assert start(threaded, context)[1].outputs == (5,)
 
@@ -512,18 +508,18 @@ def test_a_loop_that_was_closed_before(loop: Loop) -> None:
     with context_of(lambda value: pytest.fail("it ran")) as context:
         _, told = start(loop, context)
         assert told.threads == [threading.get_ident()]  # before it returned
-        assert isinstance(told.error, AbortedError) and idle(context)
+        assert isinstance(told.error, AbortedError) and is_idle(context)
 
 
 def test_a_loop_that_is_closed_during(threaded: Loop) -> None:
     event = Event()
     with context_of(lambda value: Wait([event], resume=lambda _: value)) as context:
         tolds = [start(threaded, context, inputs=(n,))[1] for n in range(4)]
-        wait_for(lambda: event.has_listeners and len(context.turns.waiting) == 3)
+        wait_for(lambda: event.has_listeners and len(context.gate.admission.waiting) == 3)
         threaded.close()
         for told in tolds:
             assert isinstance(told.error, AbortedError) and "closed" in str(told.error)
-        assert idle(context) and not event.has_listeners
+        assert is_idle(context) and not event.has_listeners
         event.set()
         assert [len(told.calls) for told in tolds] == [1] * 4
         assert threaded.is_closed and threaded.failure is None
@@ -536,7 +532,7 @@ def test_a_loop_that_is_closed_in_the_middle_of_a_step(threaded: Loop) -> None:
         assert entered.wait(LONG)
         threaded.close()
         assert isinstance(told.error, AbortedError)
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 def test_a_loop_that_is_closed_after(loop: Loop) -> None:
@@ -545,7 +541,7 @@ def test_a_loop_that_is_closed_after(loop: Loop) -> None:
         told.wait()
         loop.close()
         loop.close()
-        assert told.outputs == (5,) and idle(context)
+        assert told.outputs == (5,) and is_idle(context)
 
 
 def test_a_loop_that_is_closed_by_a_callback(loop: Loop) -> None:
@@ -553,7 +549,7 @@ def test_a_loop_that_is_closed_by_a_callback(loop: Loop) -> None:
         other = Told()
         if not isinstance(loop, InlineLoop):
             _, other = start(loop, context, inputs=(1,))
-            wait_for(lambda: context.turns.in_flight == 1)
+            wait_for(lambda: context.gate.admission.in_flight == 1)
         told = Told()
 
         def callback(loop: Loop, error: Exception | None, outputs: tuple[Any, ...] | None) -> None:
@@ -565,7 +561,7 @@ def test_a_loop_that_is_closed_by_a_callback(loop: Loop) -> None:
             assert told.outputs == (5,)
             if not isinstance(loop, InlineLoop):
                 assert isinstance(other.error, AbortedError)
-            wait_for(lambda: idle(context) and idle(second))
+            wait_for(lambda: is_idle(context) and is_idle(second))
 
 
 def test_a_loop_whose_queue_is_never_run_again() -> None:
@@ -580,9 +576,9 @@ def test_a_loop_whose_queue_is_never_run_again() -> None:
         assert loop.stopped == 1
         for told in (queued, begun, waiting):
             assert isinstance(told.error, AbortedError)
-        assert idle(context)
+        assert is_idle(context)
         loop.run()  # late, and to no effect
-        assert all(len(told.calls) == 1 for told in (queued, begun, waiting)) and idle(context)
+        assert all(len(told.calls) == 1 for told in (queued, begun, waiting)) and is_idle(context)
 
 
 @pytest.mark.parametrize("raised", [ValueError("by hand"), NotFoundError("by hand")])
@@ -605,14 +601,14 @@ def test_a_callback_that_raises_ends_the_loop(
         others = []
         if not isinstance(loop, InlineLoop):
             others = [start(loop, context, inputs=(n,))[1] for n in range(3)]
-            wait_for(lambda: len(context.turns.waiting) == 2 and event.has_listeners)
+            wait_for(lambda: len(context.gate.admission.waiting) == 2 and event.has_listeners)
         async_invoke(loop, second, second.lookup("program.call"), inputs, callback)
         wait_for(lambda: loop.is_closed)
         assert loop.failure is raised and "failed" in repr(loop)
         for told in others:
             assert isinstance(told.error, AbortedError)
             assert "a callback raised" in str(told.error) and "by hand" in str(told.error)
-        wait_for(lambda: idle(context) and idle(second))
+        wait_for(lambda: is_idle(context) and is_idle(second))
         assert isinstance(start(loop, context)[1].error, AbortedError)
         if isinstance(loop, OwnAsyncioLoop):
             wait_for(lambda: len(calls) == 2)
@@ -626,7 +622,7 @@ def test_a_callback_that_raises_after_the_end_is_logged(caplog: pytest.LogCaptur
     with context_of() as context, InlineLoop() as loop:
         loop.close()
         async_invoke(loop, context, context.lookup("program.call"), (5,), lambda *_: 1 // 0)
-        assert "had ended raised" in caplog.text and loop.failure is None and idle(context)
+        assert "had ended raised" in caplog.text and loop.failure is None and is_idle(context)
 
 
 @pytest.mark.parametrize("raised", [SystemExit, KeyboardInterrupt])
@@ -643,14 +639,14 @@ def test_a_program_that_raises_what_is_no_exception(raised: type[BaseException])
             told = Told()
             with pytest.raises(raised):
                 async_invoke(inline, context, context.lookup("program.call"), (1,), told)
-            assert told.error is not None and idle(context)
+            assert told.error is not None and is_idle(context)
         with ThreadLoop() as loop:
             _, waiting = start(loop, second, inputs=(2,))
-            wait_for(lambda: second.turns.in_flight == 1)
+            wait_for(lambda: second.gate.admission.in_flight == 1)
             _, told = start(loop, context, inputs=(1,))
             assert told.error is not None
             assert isinstance(waiting.error, AbortedError) and isinstance(loop.failure, raised)
-            wait_for(lambda: idle(context) and idle(second))
+            wait_for(lambda: is_idle(context) and is_idle(second))
 
 
 def test_asyncios_cancellation_in_a_program_is_an_error(threaded: Loop) -> None:
@@ -660,7 +656,7 @@ def test_asyncios_cancellation_in_a_program_is_an_error(threaded: Loop) -> None:
     with context_of(call) as context:
         _, told = start(threaded, context)
         assert isinstance(told.error, CancelledError) and not threaded.is_closed
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 def test_closing_against_starting() -> None:
@@ -676,7 +672,7 @@ def test_closing_against_starting() -> None:
                 for told in tolds:
                     error, outputs = told.wait()
                     assert outputs == (5,) or isinstance(error, AbortedError)
-                wait_for(lambda context=context: idle(context))  # type: ignore[misc]
+                wait_for(lambda context=context: is_idle(context))  # type: ignore[misc]
 
 
 def test_a_thread_loop_that_is_dropped_ends_its_thread() -> None:
@@ -684,7 +680,7 @@ def test_a_thread_loop_that_is_dropped_ends_its_thread() -> None:
     with context_of() as context:
         told = start(loop, context)[1]
         told.wait()
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
     (thread,) = [one for one in threading.enumerate() if one.name == "dropped"]
     told.calls.clear()
     del loop
@@ -724,7 +720,7 @@ def test_an_inline_loop_does_not_grow_the_hosts_stack() -> None:
                 async_invoke(loop, context, function, (1,), again)
 
         async_invoke(loop, context, function, (1,), again)
-        assert left == [0] and idle(context) and not depth
+        assert left == [0] and is_idle(context) and not depth
 
 
 # -- asyncio -----------------------------------------------------------------------------------------
@@ -751,7 +747,7 @@ def test_asyncio_run() -> None:
 
     with context_of(lambda value: Wait([events[value]], resume=lambda _: value), concurrent=True) as context:
         assert asyncio.run(main(context)) == [(2,), (1,), (0,)]
-        assert idle(context)
+        assert is_idle(context)
 
 
 @pytest.mark.parametrize("state", ["queued", "waiting", "yielding"])
@@ -770,7 +766,7 @@ def test_asyncio_that_shuts_down_aborts_what_is_pending(state: str) -> None:
         asyncio.run(main(context))
         for told in tolds:
             assert isinstance(told.error, AbortedError)
-        assert idle(context) and not event.has_listeners
+        assert is_idle(context) and not event.has_listeners
         event.set()
         assert [len(told.calls) for told in tolds] == [1] * 3
 
@@ -788,7 +784,7 @@ def test_asyncio_that_is_closed_without_a_word() -> None:
         event.set()  # which finds the loop closed
         assert isinstance(waiting.error, AbortedError) and isinstance(queued.error, AbortedError)
         assert isinstance(start(loop, context)[1].error, AbortedError)
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_an_asyncio_loop_needs_a_loop() -> None:
@@ -822,7 +818,7 @@ def test_a_task_of_asyncios_is_awaited_in_a_native_function() -> None:
                 except PumiceError as error:
                     results.append(error.code)
             assert results == [(10,), StatusCode.UNAVAILABLE, StatusCode.CANCELLED]
-            assert idle(context)
+            assert is_idle(context)
 
     asyncio.run(main())
 
@@ -863,7 +859,7 @@ def test_an_invocation_through_its_states(where: Loop | None) -> None:
         assert invocation.outputs == (6,) and invocation.error is None
         assert invocation.result() == invocation.result(0) == (6,)
         assert invocation.wait() is invocation.wait(start_ - 1) is StatusCode.OK
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 @pytest.mark.parametrize(
@@ -891,7 +887,7 @@ def test_an_invocation_that_fails(
         for _ in range(2):
             with pytest.raises(error):
                 invocation.result(LONG)
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 def test_its_own_timeout_is_told_from_the_callers(where: Loop | None) -> None:
@@ -899,7 +895,7 @@ def test_its_own_timeout_is_told_from_the_callers(where: Loop | None) -> None:
         invocation = create(context, loop=where, timeout=0.03)
         assert invocation.wait() is StatusCode.DEADLINE_EXCEEDED and invocation.done()
         assert invocation.query_status() is StatusCode.DEADLINE_EXCEEDED
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 def test_a_cancelled_invocation(where: Loop | None) -> None:
@@ -914,7 +910,7 @@ def test_a_cancelled_invocation(where: Loop | None) -> None:
         event.set()
         invocation.cancel()
         assert invocation.query_status() is StatusCode.CANCELLED
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 def test_cancel_is_nothing_where_it_is_done(where: Loop | None) -> None:
@@ -935,7 +931,7 @@ def test_an_aborted_invocation() -> None:
             invocation.result()
         late = create(context, loop=loop)
         assert late.query_status() is StatusCode.ABORTED
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_create_refuses_what_makes_no_invocation() -> None:
@@ -949,7 +945,7 @@ def test_create_refuses_what_makes_no_invocation() -> None:
         for options in ({"loop": 5}, {"policy": 5}, {"timeout": "soon"}):
             with pytest.raises(InvalidArgumentError):
                 Invocation.create(context, function, (1,), **options)  # type: ignore[arg-type]
-        assert idle(context) and idle(other)
+        assert is_idle(context) and is_idle(other)
 
 
 def test_done_callbacks_before_and_after(where: Loop | None, caplog: pytest.LogCaptureFixture) -> None:
@@ -969,7 +965,7 @@ def test_done_callbacks_before_and_after(where: Loop | None, caplog: pytest.LogC
         assert len(told) == 3  # at once
         with pytest.raises(InvalidArgumentError):
             invocation.add_done_callback(5)  # type: ignore[arg-type]
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
         assert where is None or not where.is_closed
         told.clear()
 
@@ -996,7 +992,7 @@ def test_await_an_invocation() -> None:
 
     with context_of(call) as context:
         asyncio.run(main(context))
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -1031,7 +1027,7 @@ def test_a_cancelled_task_cancels_its_invocation(own: bool, how: str) -> None:
     with context_of(lambda value: Wait([event], resume=lambda _: value)) as context:
         assert asyncio.run(main(context)).query_status() is StatusCode.CANCELLED
         assert not event.has_listeners
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 @pytest.mark.parametrize("style", ["wait", "coroutine"])
@@ -1059,7 +1055,7 @@ def test_an_invocation_is_a_wait_source_of_another_contexts_function(style: str,
             wait_for(lambda: event.has_listeners)
             event.set()
             assert invocation.result(LONG) == ((-1,) if fails else (51,))
-            wait_for(lambda: idle(inner) and idle(outer))
+            wait_for(lambda: is_idle(inner) and is_idle(outer))
 
 
 def test_a_cancelled_coroutine_cancels_the_invocation_that_it_awaits() -> None:
@@ -1077,7 +1073,7 @@ def test_a_cancelled_coroutine_cancels_the_invocation_that_it_awaits() -> None:
             invocation.cancel()
             assert invocation.wait(time.monotonic() + LONG) is StatusCode.CANCELLED
             assert made[0].wait(time.monotonic() + LONG) is StatusCode.CANCELLED
-            wait_for(lambda: idle(inner) and idle(outer))
+            wait_for(lambda: is_idle(inner) and is_idle(outer))
 
 
 def test_an_invocation_outlives_the_references_to_it(where: Loop | None) -> None:
@@ -1089,7 +1085,7 @@ def test_an_invocation_outlives_the_references_to_it(where: Loop | None) -> None
         assert alive() is not None and len(context.invocations) == 1
         event.set()
         assert ran.wait(LONG)
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
         wait_for(lambda: (gc.collect(), alive() is None)[1])
 
 
@@ -1104,7 +1100,7 @@ def test_outputs_live_as_long_as_the_invocation() -> None:
         alive = weakref.ref(invocation.result(LONG)[0])
         gc.collect()
         assert alive() is not None
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
         del invocation
         wait_for(lambda: (gc.collect(), alive() is None)[1])
 
@@ -1116,7 +1112,7 @@ def test_an_invocation_and_a_synchronous_call_in_turn() -> None:
             assert create(context, n, "program.pass").result(LONG) == (n,)
             assert invoke(context, function, (n,)) == (n,)
             assert invoke(context, function, (n,), policy=FIFO) == (n,)
-        wait_for(lambda: idle(context))
+        wait_for(lambda: is_idle(context))
 
 
 def test_many_waiters_of_one_invocation() -> None:
@@ -1139,7 +1135,7 @@ def test_closing_a_context_against_its_invocations() -> None:
         for n, one in enumerate(invocations):
             status = one.wait(time.monotonic() + LONG)
             assert status is StatusCode.ABORTED or one.outputs == (n,)
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_waiting_in_the_thread_that_an_invocation_needs_is_refused() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.vm_contexts import is_idle
 from support.waiting import until as wait_for
 
 from pumice.status import (
@@ -70,11 +71,6 @@ def context_of(call: Callable[[int], object] | None = None, **options: Any) -> C
     host = NativeModule("host")
     host.function("call", "0i_i")(call or (lambda value: value))
     return Context([host, BytecodeModule(assemble(PROGRAM))], **options)
-
-
-def idle(context: Context) -> bool:
-    turns = context.turns
-    return turns.in_flight == 0 and turns.holder is None and not turns.waiting and not context.invocations
 
 
 def begin(
@@ -141,7 +137,7 @@ def test_staged_invocations_run_in_the_order_of_their_policies(
         first = begin(context, 100)
         waiting = [begin(context, index, policy, name) for index, policy in enumerate(policies)]
         assert ran == [100]  # the highest priority does not interrupt
-        assert context.turns.in_flight == 5
+        assert context.gate.admission.in_flight == 5
         for state in waiting:
             frame = state.wait_frame
             assert frame is not None and len(frame.sources) == 1 and not frame.sources[0].query()
@@ -154,7 +150,7 @@ def test_staged_invocations_run_in_the_order_of_their_policies(
             assert finish(waiting[ready[0]]) == (ready[0],)
             done.add(ready[0])
         assert ran == [100, *order]
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_asynchronous_invocations_run_in_the_order_of_their_policies() -> None:
@@ -172,12 +168,12 @@ def test_asynchronous_invocations_run_in_the_order_of_their_policies() -> None:
             Invocation.create(context, function, (index,), policy=InvocationPolicy(priority=priority), loop=loop)
             for index, priority in enumerate(priorities)
         ]
-        wait_for(lambda: len(context.turns.waiting) == len(priorities))
+        wait_for(lambda: len(context.gate.admission.waiting) == len(priorities))
         gate.set()
         finish(first)
         assert [one.result(60) for one in invocations] == [(index,) for index in range(5)]
         assert ran == [100, 1, 3, 2, 0, 4]
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_the_turn_is_held_over_waits_and_between_calls() -> None:
@@ -209,7 +205,7 @@ def test_a_turn_can_be_waited_for_without_a_thread() -> None:
         gate.set()
         finish_first = finish(first)
         assert finish_first == (1,) and told == [None]
-        assert finish(second) == (2,) and idle(context)
+        assert finish(second) == (2,) and is_idle(context)
 
 
 def test_a_turn_comes_to_another_thread() -> None:
@@ -220,11 +216,11 @@ def test_a_turn_comes_to_another_thread() -> None:
     ):
         first = begin(context, 1)
         waiting = [pool.submit(invoke, context, context.lookup("program.call"), (n,), policy=FIFO) for n in (2, 3)]
-        wait_for(lambda: len(context.turns.waiting) == 2)
+        wait_for(lambda: len(context.gate.admission.waiting) == 2)
         gate.set()
         assert finish(first) == (1,)
         assert [one.result(60) for one in waiting] == [(2,), (3,)]
-        assert idle(context)
+        assert is_idle(context)
 
 
 # -- refusal -----------------------------------------------------------------------------------------
@@ -241,12 +237,12 @@ def test_where_another_is_under_way_refusal_begins_nothing(policy: InvocationPol
             invoke(context, context.lookup("program.call"), (2,), policy=policy)
         with pytest.raises(FailedPreconditionError):
             context.invoke(context.lookup("program.call"), (2,))
-        assert context.turns.in_flight == 1
+        assert context.gate.admission.in_flight == 1
         gate.set()
         assert finish(first) == (1,)
         assert invoke(context, context.lookup("program.call"), (2,), policy=policy) == (2,)
         assert finish(begin(context, 3, policy)) == (3,)
-        assert idle(context)
+        assert is_idle(context)
 
 
 @pytest.mark.parametrize("policy", [None, REFUSE, FIFO])
@@ -274,7 +270,7 @@ def test_while_a_synchronous_call_runs_in_another_thread(policy: InvocationPolic
         assert running.result(60) == (1,)
         if policy is FIFO:
             assert finish(state) == (2,)
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_an_asynchronous_invocation_that_is_refused_says_so() -> None:
@@ -283,7 +279,7 @@ def test_an_asynchronous_invocation_that_is_refused_says_so() -> None:
         refused = Invocation.create(context, context.lookup("program.call"), (2,), policy=REFUSE)
         assert refused.wait(time.monotonic() + 60) is StatusCode.FAILED_PRECONDITION
         abort_invoke(first)
-        assert idle(context)
+        assert is_idle(context)
 
 
 # -- concurrency -------------------------------------------------------------------------------------
@@ -297,7 +293,7 @@ def test_concurrent_is_refused_where_the_context_was_not_made_for_it() -> None:
             invoke(context, context.lookup("program.call"), (1,), policy=CONCURRENT)
         invocation = Invocation.create(context, context.lookup("program.call"), (1,), policy=CONCURRENT)
         assert invocation.wait(time.monotonic() + 60) is StatusCode.FAILED_PRECONDITION
-        assert idle(context)
+        assert is_idle(context)
 
 
 @pytest.mark.parametrize("policy", [None, CONCURRENT])
@@ -305,11 +301,11 @@ def test_concurrent_invocations_overlap(policy: InvocationPolicy | None) -> None
     gates = [Event() for _ in range(3)]
     with context_of(lambda value: Wait([gates[value]], resume=lambda _: value), concurrent=True) as context:
         states = [begin(context, n, policy) for n in range(3)]
-        assert context.turns.in_flight == 3 and context.turns.holder is None
+        assert context.gate.admission.in_flight == 3 and context.gate.admission.holder is None
         for n in (2, 0, 1):
             gates[n].set()
             assert finish(states[n]) == (n,)
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_in_a_concurrent_context_ordered_invocations_take_turns_and_others_overlap() -> None:
@@ -331,7 +327,7 @@ def test_in_a_concurrent_context_ordered_invocations_take_turns_and_others_overl
         gate.set()
         assert finish(first) == (0,)
         assert finish(second) == (1,)
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_an_ordered_call_waits_for_its_turn_though_this_thread_was_the_last_in_the_context() -> None:
@@ -357,7 +353,7 @@ def test_an_ordered_call_waits_for_its_turn_though_this_thread_was_the_last_in_t
         assert running.result(60) == (1,)
         gate.set()
         assert finish(first) == (2,)
-        assert idle(context)
+        assert is_idle(context)
 
 
 # -- synchronous calls that wait ---------------------------------------------------------------------
@@ -369,10 +365,10 @@ def test_a_synchronous_call_that_waits_gives_up_its_turn_by_its_timeout() -> Non
         first, third = begin(context, 1), begin(context, 3, InvocationPolicy(priority=-1))
         with pytest.raises(DeadlineExceededError, match=r"not done within its timeout of 0\.03 s"):
             invoke(context, context.lookup("program.call"), (2,), policy=FIFO, timeout=0.03)
-        assert context.turns.in_flight == 2
+        assert context.gate.admission.in_flight == 2
         gate.set()
         assert finish(first) == (1,) and finish(third) == (3,)
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_a_call_inside_a_native_function_ends_by_the_outer_deadline() -> None:
@@ -388,7 +384,7 @@ def test_a_call_inside_a_native_function_ends_by_the_outer_deadline() -> None:
             ):
                 invoke(outer, outer.lookup("program.call"), (1,), timeout=0.05)
             assert time.monotonic() - start < 30
-            assert idle(outer) and idle(inner)
+            assert is_idle(outer) and is_idle(inner)
 
 
 @pytest.mark.parametrize("end", ["abort", "deadline", "drop", "fails", "ends"])
@@ -421,7 +417,7 @@ def test_whoever_ends_lets_the_next_one_in(end: str) -> None:
         assert finish(third) == (3,)
         if end not in ("abort", "drop"):
             end_invoke(first)
-        assert idle(context)
+        assert is_idle(context)
 
 
 @pytest.mark.parametrize("which", [1, 2, 3])
@@ -434,7 +430,7 @@ def test_one_that_waits_for_its_turn_can_be_aborted(which: int) -> None:
         for n, state in enumerate(states):
             if n != which:
                 assert finish(state) == (n,)
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_a_deadline_on_the_wait_for_a_turn_is_the_invocations_result() -> None:
@@ -447,7 +443,7 @@ def test_a_deadline_on_the_wait_for_a_turn_is_the_invocations_result() -> None:
         assert result.status is StatusCode.DEADLINE_EXCEEDED
         gate.set()
         assert finish(first) == (0,) and finish(third) == (2,)
-        assert idle(context)
+        assert is_idle(context)
 
 
 # -- inside native functions -------------------------------------------------------------------------
@@ -466,7 +462,7 @@ def test_native_functions_invoke_functions_of_their_context(policy: InvocationPo
         assert invoke(context, context.lookup("program.call"), (3,)) == (103,)
         assert finish(begin(context, 3)) == (103,)
         assert Invocation.create(context, context.lookup("program.call"), (3,)).result(60) == (103,)
-        assert idle(context)
+        assert is_idle(context)
         contexts.clear()
 
 
@@ -489,11 +485,11 @@ def test_waiting_for_a_turn_inside_ones_own_contexts_function_is_refused(concurr
     with context_of(call, concurrent=concurrent_) as context:
         contexts.append(context)
         assert finish(begin(context, 1, FIFO)) == (1,)
-        assert len(errors) == 1 and idle(context)
+        assert len(errors) == 1 and is_idle(context)
         if not concurrent_:
             assert invoke(context, context.lookup("program.call"), (1,)) == (1,)
             assert len(errors) == 2
-        assert idle(context)
+        assert is_idle(context)
         contexts.clear()
 
 
@@ -514,7 +510,7 @@ def test_on_an_inline_loop_too() -> None:
         contexts.append(context)
         assert finish(begin(context, 1, FIFO)) == (1,)
         assert len(told) == 1 and isinstance(told[0], FailedPreconditionError)
-        assert idle(context)
+        assert is_idle(context)
         contexts.clear()
 
 
@@ -537,7 +533,7 @@ def test_an_invocation_begun_inside_runs_after_what_began_it() -> None:
         ):
             assert begin_it() == (1,)
             assert finish(inner.pop()) == (2,)
-            assert idle(context)
+            assert is_idle(context)
         contexts.clear()
 
 
@@ -577,12 +573,12 @@ def test_close_aborts_asynchronous_invocations_wherever_they_are() -> None:
     context = context_of(lambda value: Wait([Event()], resume=lambda _: value))
     function = context.lookup("program.call")
     invocations = [Invocation.create(context, function, (n,)) for n in range(5)]
-    wait_for(lambda: len(context.turns.waiting) == 4)
+    wait_for(lambda: len(context.gate.admission.waiting) == 4)
     context.close()
     for one in invocations:
         assert one.wait(time.monotonic() + 60) is StatusCode.ABORTED
         assert isinstance(one.error, AbortedError) and one.outputs is None
-    assert idle(context)
+    assert is_idle(context)
     with pytest.raises(ClosedError):
         Invocation.create(context, function, (1,))
 
@@ -627,7 +623,7 @@ def test_no_turn_is_lost_between_synchronous_calls_closes_and_turns() -> None:
             stop.set()
             for thread in threads:
                 thread.join()
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_a_synchronous_call_that_only_looks_hands_the_turn_on() -> None:
@@ -637,7 +633,7 @@ def test_a_synchronous_call_that_only_looks_hands_the_turn_on() -> None:
         first, second = begin(context, 1), begin(context, 2, FIFO)
         assert second.wait_frame is not None
         turn = second.wait_frame.sources[0]
-        real, thread = context._use, threading.Thread(target=abort_invoke, args=(first,))
+        real, thread = context.gate._lock, threading.Thread(target=abort_invoke, args=(first,))
 
         class Looks:
             def acquire(self, blocking: bool = True) -> bool:
@@ -649,15 +645,15 @@ def test_a_synchronous_call_that_only_looks_hands_the_turn_on() -> None:
                     thread.join()
                 real.release()
 
-        context._use = Looks()  # type: ignore[assignment]
+        context.gate._lock = Looks()  # type: ignore[assignment]
         try:
             with pytest.raises(FailedPreconditionError):
                 context.invoke(context.lookup("program.call"), (3,))
         finally:
-            context._use = real
+            context.gate._lock = real
         assert thread.ident is not None and turn.query()
         gate.set()
-        assert finish(second) == (2,) and idle(context)
+        assert finish(second) == (2,) and is_idle(context)
 
 
 def test_many_threads_take_turns() -> None:
@@ -684,4 +680,4 @@ def test_many_threads_take_turns() -> None:
 
         for one in [pool.submit(work, index) for index in range(8)]:
             one.result(60)
-        assert max(most) == 1 and idle(context)
+        assert max(most) == 1 and is_idle(context)

@@ -14,9 +14,8 @@ from support import random_programs
 from pumice.status import FailedPreconditionError, InternalError, PumiceError, ResourceExhaustedError
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.bytecode_module import BytecodeModule
-from pumice.vm.execution.context import Context
+from pumice.vm.execution.context import Context, Function
 from pumice.vm.execution.frame import Frame, NativeFrame
-from pumice.vm.execution.function import Function
 from pumice.vm.execution.stack import Stack
 from pumice.vm.native.module import NativeModule
 from pumice.vm.wait.frame import Wait, WaitFrame
@@ -235,8 +234,10 @@ def test_frames_of_a_suspended_invocation() -> None:
     assert isinstance(wait, WaitFrame) and stack.wait_frame is wait
     assert outer.name == "m.main" and outer.register_values == {"I4": 8, "r0": host.made[0]()}
     assert inner.register_values == {"i0": 3}
-    code = outer.function.translation.module.verified.functions[outer.function.ordinal].instructions
-    assert [one.operation.mnemonic for one in code if one.pc == outer.pc] == ["call"]
+    bytecode = context.lookup("m.main").bytecode
+    assert bytecode is not None and outer.function is bytecode
+    instruction = bytecode.translation.code_map.instruction_at(bytecode.ordinal, outer.pc)
+    assert instruction is not None and instruction.operation.mnemonic == "call"
     with pytest.raises(FailedPreconditionError, match="waits"):
         stack.step()
     wait.complete()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.vm_contexts import is_idle
 from support.wait_sources import Signal
 
 from pumice.status import (
@@ -26,6 +27,7 @@ from pumice.status import (
     UnavailableError,
 )
 from pumice.vm import (
+    FIFO,
     AsyncioSource,
     BytecodeModule,
     Context,
@@ -123,10 +125,6 @@ def outcome(error: PumiceError | None) -> int:
     return 0 if error is None else int(error.code)
 
 
-def idle(context: Context) -> bool:
-    return context.turns.in_flight == 0 and context.turns.holder is None and not context.turns.waiting
-
-
 def begin(context: Context, name: str = "plain", *values: object, state: InvokeState | None = None) -> InvokeState:
     """A suspended invocation."""
     state = state or InvokeState()
@@ -155,7 +153,7 @@ def test_invoke_returns_and_appends_outputs() -> None:
         assert outputs == ["before", 3, thing] and inputs == [3, thing]
         assert invoke(context, context.lookup("program.nothing")) == ()
         assert invoke(context, context.lookup("program.plain"), VmList.of("i32", [9])) == (9,)
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_invoke_blocks_until_the_wait_is_over() -> None:
@@ -169,7 +167,7 @@ def test_invoke_raises_what_the_program_failed_with() -> None:
         outputs: list[object] = []
         with pytest.raises(InvalidArgumentError, match=r"program\.fails pc \d+"):
             invoke(context, context.lookup("program.fails"), (1,), outputs)
-        assert outputs == [] and idle(context)
+        assert outputs == [] and is_idle(context)
 
 
 @pytest.mark.parametrize("timeout", ["soon", float("nan"), True])
@@ -200,7 +198,7 @@ def test_inputs_that_do_not_match_begin_nothing(name: str, inputs: Any, message:
         ):
             with pytest.raises(InvalidArgumentError, match=message):
                 call()
-        assert state.status is None and idle(context)
+        assert state.status is None and is_idle(context)
 
 
 def test_functions_of_other_contexts_and_other_things_are_refused() -> None:
@@ -219,7 +217,7 @@ def test_functions_of_other_contexts_and_other_things_are_refused() -> None:
             begin_invoke(None, other, function, (1,))  # type: ignore[arg-type]
         with pytest.raises(InvalidArgumentError, match="policy is an InvocationPolicy"):
             begin_invoke(state, other, function, (1,), policy="fifo")  # type: ignore[arg-type]
-        assert state.status is None and idle(context) and idle(other)
+        assert state.status is None and is_idle(context) and is_idle(other)
     with pytest.raises(ClosedError):
         begin_invoke(state, other, function, (1,))
     assert state.status is None and state.context is None
@@ -245,7 +243,7 @@ def test_a_function_that_ends_at_once() -> None:
         assert result == InvokeResult(OK, (3, thing), None) and outputs == [3, thing]
         assert result.unwrap() == (3, thing)
         assert (state.status, state.context, state.function, state.frames) == (None, None, None, ())
-        assert idle(context)
+        assert is_idle(context)
 
 
 @pytest.mark.parametrize("name", ["program.fails", "host.call", "program.plain"])
@@ -260,7 +258,7 @@ def test_a_program_that_fails_is_an_invocation_that_ended(name: str) -> None:
         result = end_invoke(state, outputs)
         native = name != "program.fails"
         assert result.status is (StatusCode.UNKNOWN if native else StatusCode.INVALID_ARGUMENT)
-        assert result.outputs is None and outputs == [] and idle(context)
+        assert result.outputs is None and outputs == [] and is_idle(context)
         with pytest.raises(ZeroDivisionError if native else InvalidArgumentError):
             result.unwrap()
 
@@ -303,7 +301,7 @@ def test_the_frames_of_a_suspended_invocation() -> None:
         assert (outer.name, native.name, wait) == ("program.plain", "host.call", state.wait_frame)
         assert repr(state) == "<InvokeState of program.plain, suspended>"
         abort_invoke(state)
-        assert repr(state) == "<InvokeState, no invocation>" and idle(context)
+        assert repr(state) == "<InvokeState, no invocation>" and is_idle(context)
 
 
 # -- inputs and outputs ------------------------------------------------------------------------------
@@ -429,11 +427,17 @@ def test_calls_out_of_order_are_refused_and_change_nothing(phase: str, call: str
         elif phase in ("ended", "failed"):
             function = context.lookup("program.fails" if phase == "failed" else "program.echo")
             assert begin_invoke(state, context, function, (5,) if phase == "failed" else (5, None)) is OK
-        before = (state.status, state.frames, state.wait_frame, state.function, context.turns.in_flight)
+        before = (state.status, state.frames, state.wait_frame, state.function, context.gate.admission.in_flight)
         for _ in range(2):
             with pytest.raises(FailedPreconditionError, match=call.replace("wait_async", "wait") + "_invoke"):
                 CALLS[call](state, context)
-        assert (state.status, state.frames, state.wait_frame, state.function, context.turns.in_flight) == before
+        assert (
+            state.status,
+            state.frames,
+            state.wait_frame,
+            state.function,
+            context.gate.admission.in_flight,
+        ) == before
         ready.set()
         if phase == "idle":
             begin(context, state=state)
@@ -442,7 +446,7 @@ def test_calls_out_of_order_are_refused_and_change_nothing(phase: str, call: str
             assert result.status is StatusCode.INVALID_ARGUMENT
         else:
             assert result.outputs is not None and result.outputs[0] == 5
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_a_wait_frame_of_another_invocation_is_refused() -> None:
@@ -483,7 +487,7 @@ def test_a_second_step_at_the_same_time_is_refused(name: str) -> None:
             thread.join()
         assert statuses == [OK]
         assert end_invoke(state).outputs == (5,)
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_a_second_call_while_one_waits_is_refused() -> None:
@@ -539,7 +543,7 @@ def test_of_two_resumes_at_once_one_wins() -> None:
             for one in [pool.submit(race, 0), pool.submit(race, 1)]:
                 one.result()
         assert all(1 <= sum(pair) <= 2 for pair in won)
-        assert idle(context)
+        assert is_idle(context)
 
 
 def test_a_resume_that_another_one_overtakes_is_refused() -> None:
@@ -559,7 +563,7 @@ def test_a_resume_that_another_one_overtakes_is_refused() -> None:
         state._busy = Overtaken()  # type: ignore[assignment]
         with pytest.raises(FailedPreconditionError, match="another call was under way"):
             resume_invoke(state)
-        assert end_invoke(state).outputs == (7,) and idle(context)
+        assert end_invoke(state).outputs == (7,) and is_idle(context)
 
 
 # -- waits -------------------------------------------------------------------------------------------
@@ -931,7 +935,7 @@ def test_a_state_is_used_again_after_end_and_after_abort() -> None:
             else:
                 assert begin_fails(state, context)
                 assert finish(state).outputs == (value * 2,)
-            assert idle(context)
+            assert is_idle(context)
 
 
 def begin_fails(state: InvokeState, context: Context) -> bool:
@@ -949,10 +953,56 @@ def test_a_dropped_state_releases_its_turn_and_its_objects() -> None:
     with context_of(keep=lambda value: Wait([Event()], resume=lambda _: value)) as context:
         state = begin(context, "long", held)
         del held
-        assert alive() is not None and context.turns.in_flight == 1
+        assert alive() is not None and context.gate.admission.in_flight == 1
         del state
         gc.collect()
-        assert alive() is None and idle(context)
+        assert alive() is None and is_idle(context)
+
+
+def test_a_state_that_the_collector_drops_calls_nobody_back_inside_it() -> None:
+    collecting: list[str] = []
+    called: list[tuple[str, int]] = []
+    done = threading.Event()
+
+    def watch(phase: str, _: dict[str, int]) -> None:
+        collecting[:] = [phase] if phase == "start" else []
+
+    def call(value: int) -> Any:
+        return Wait([Event()], resume=lambda _: value) if value == 1 else value
+
+    def notified(_: PumiceError | None) -> None:
+        called.append((*collecting, threading.get_ident()) if collecting else ("", threading.get_ident()))
+        done.set()
+
+    with context_of(call) as context:
+        first, second = InvokeState(), InvokeState()
+        assert begin_invoke(first, context, context.lookup("program.plain"), (1,)) is DEFERRED
+        assert begin_invoke(second, context, context.lookup("program.plain"), (2,), policy=FIFO) is DEFERRED
+        assert second.wait_frame is not None
+        second.wait_frame.sources[0].notify(notified)
+        cycle: list[object] = [first]
+        cycle.append(cycle)
+        del first
+        gc.callbacks.append(watch)
+        try:
+            del cycle
+            gc.collect()
+        finally:
+            gc.callbacks.remove(watch)
+        assert done.wait(20)
+        assert called == [("", called[0][1])] and called[0][1] != threading.get_ident()
+        assert wait_invoke(second) is OK and resume_invoke(second) is OK and end_invoke(second).outputs == (2,)
+        assert is_idle(context)
+
+
+def test_a_call_finds_that_the_invocation_before_it_was_dropped() -> None:
+    with context_of(lambda value: Wait([Event()], resume=lambda _: value) if value == 1 else value) as context:
+        state = InvokeState()
+        begin_invoke(state, context, context.lookup("program.plain"), (1,))
+        with pytest.raises(FailedPreconditionError, match="under way"):
+            context.invoke(context.lookup("program.plain"), (2,))
+        del state
+        assert context.invoke(context.lookup("program.plain"), (2,)) == 2
 
 
 def test_an_ended_invocation_has_given_up_its_turn_before_the_result_is_asked_for() -> None:
@@ -1012,7 +1062,7 @@ def test_resumed_in_another_thread_each_time() -> None:
         for one in keepers:
             one.join()
         assert end_invoke(state).outputs == (thing,)
-        assert len(set(threads)) == 5 and idle(context)
+        assert len(set(threads)) == 5 and is_idle(context)
 
 
 class Counted:
@@ -1084,7 +1134,7 @@ def test_abort_at_every_suspension_point(keep: Any, trusted: bool, how: str) -> 
                 if state.wait_frame is not None:
                     wait_invoke(state)
                 assert resume_invoke(state) is DEFERRED
-            assert alive() is not None and context.turns.in_flight == 1
+            assert alive() is not None and context.gate.admission.in_flight == 1
             frame = state.wait_frame if how != "drop" else None
             if how == "abort while armed" and frame is not None:
                 frame.sources = (Event(),)
@@ -1095,7 +1145,7 @@ def test_abort_at_every_suspension_point(keep: Any, trusted: bool, how: str) -> 
                 abort_invoke(state)
                 assert state.status is None and state.frames == ()
             assert alive() is None and Counted.alive == 0, f"at point {stop}"
-            assert idle(context)
+            assert is_idle(context)
             if keep is coroutine_keep and frame is not None:
                 assert closed
             if how == "abort while armed" and frame is not None:
@@ -1287,5 +1337,5 @@ def test_ctrl_c_in_a_step_aborts_and_is_raised() -> None:
         state = InvokeState()
         with pytest.raises(KeyboardInterrupt):
             begin_invoke(state, context, context.lookup("program.plain"), (1,))
-        assert state.status is None and idle(context)
+        assert state.status is None and is_idle(context)
         assert invoke(context, context.lookup("program.echo"), (1, None)) == (1, None)

@@ -20,7 +20,7 @@ from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
 from pumice.vm.execution.deadlines import deadlines, timeout_seconds
-from pumice.vm.execution.watchdog import Watchdog
+from pumice.vm.execution.watchdog import Interrupted, Watchdog
 from pumice.vm.native.module import NativeModule
 from pumice.vm.wait.blocking import LONGEST_WAIT
 from pumice.vm.wait.frame import Wait
@@ -316,3 +316,40 @@ def test_a_native_function_that_takes_longer_is_late() -> None:
         with pytest.raises(DeadlineExceededError, match=r"host\.nap was not done within its timeout of 0\.05 s"):
             context.invoke(function, (), timeout=0.05)
         assert context.invoke(function, (), timeout=0) == 5  # what is there without waiting
+
+
+def test_leaving_a_nested_guard_keeps_the_interruption_of_the_outer_one() -> None:
+    def spin() -> None:
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            pass
+
+    watchdog, deadline = Watchdog.shared(), time.monotonic() + 0.05
+    outer = watchdog.guard(deadline, lambda code: code is spin.__code__)
+    inner = watchdog.guard(deadline, lambda code: code is spin.__code__)
+    outer.enter()
+    try:
+        inner.enter()
+        with contextlib.suppress(Interrupted):  # both passed: a thread gets one exception for them
+            spin()
+        inner.leave()
+        assert inner.expired and outer.expired
+        with pytest.raises(Interrupted):
+            spin()
+    finally:
+        outer.leave()
+    assert not watchdog.posted
+
+
+def test_a_native_function_that_swallows_a_nested_interruption_does_not_run_for_ever() -> None:
+    end = time.monotonic() + 20
+    with context_of() as inner:
+
+        def call(value: int) -> int:
+            assert time.monotonic() < end, "never interrupted"
+            with contextlib.suppress(BaseException):
+                inner.invoke(inner.lookup("program.loop"), (1,), timeout=0.1)
+            return value
+
+        with context_of(call) as outer, pytest.raises(DeadlineExceededError, match="calls_host_for_ever"):
+            outer.invoke(outer.lookup("program.calls_host_for_ever"), (1,), timeout=0.1)

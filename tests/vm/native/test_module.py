@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.status import AlreadyExistsError, IncompatibleError, InvalidArgumentError
+from pumice.status import AlreadyExistsError, FailedPreconditionError, IncompatibleError, InvalidArgumentError
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.calling_convention import CallingConvention
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
 from pumice.vm.native.checked import checked_native
 from pumice.vm.native.module import NativeModule, export
+from pumice.vm.wait.frame import Wait
 
 
 class Counter:
@@ -279,3 +280,71 @@ def test_trusted_modules_are_not_checked() -> None:
     module.function("f", "0i_i")(lambda: "text")  # which nobody calls with what it takes
     with Context([module]) as context, pytest.raises(TypeError):
         call(context, "host.f", 1)
+
+
+WAITING = """
+vm.module @program
+vm.import @hal.ready cconv "0i_i"
+vm.import @hal.tell cconv "0i_v"
+vm.export @main
+vm.func @main(%i0: i32) -> (i32) {
+^bb0:
+  %i0 = vm.call @hal.ready(%i0)
+  vm.call @hal.tell(%i0)
+  vm.return %i0
+}
+"""
+
+
+def waiting(module: NativeModule, **options: bool) -> list[int]:
+    """Has a module's functions answer with waits, and notes what they are resumed with."""
+    told: list[int] = []
+    module.function("ready", "0i_i", **options)(lambda value: Wait(resume=lambda _: value + 1))
+    module.function("tell", "0i_v", **options)(lambda value: Wait(resume=lambda _: told.append(value)))
+    return told
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_users_module_may_be_called_hal_and_wait(trusted: bool) -> None:
+    module = NativeModule("hal", trusted=trusted)
+    told = waiting(module)
+    with Context([module, BytecodeModule(assemble(WAITING))]) as context:
+        assert context.invoke(context.lookup("program.main"), (1,), timeout=20) == 2
+    assert told == [2]
+
+
+def test_one_module_of_bytecode_with_providers_that_suspend_and_that_do_not() -> None:
+    program = BytecodeModule(assemble(WAITING))
+    waits, returns, told = NativeModule("hal"), NativeModule("hal", suspends=False), []
+    waiting(waits)
+    returns.function("ready", "0i_i")(lambda value: value + 2)
+    returns.function("tell", "0i_v")(told.append)
+    for _ in range(2):
+        for native, result in ((waits, 2), (returns, 3)):
+            with Context([native, program]) as context:
+                assert call(context, "program.main", 1) == result
+    assert told == [3, 3]
+    ordinal = program.exports["main"]
+    assert "is Wait" in program.translation(ordinal).source_text()
+    assert "is Wait" not in program.translation(ordinal, frozenset((0, 1))).source_text()
+
+
+def test_a_function_that_waits_though_it_is_declared_not_to() -> None:
+    module = NativeModule("hal", suspends=True)
+    waiting(module, suspends=False)
+    with (
+        Context([module, BytecodeModule(assemble(WAITING))]) as context,
+        pytest.raises(FailedPreconditionError, match=r"hal\.ready returned a Wait, but is called where nothing can"),
+    ):
+        call(context, "program.main", 1)
+
+
+def test_the_declaration_of_an_export_counts_before_that_of_its_module() -> None:
+    class State:
+        @export("one", "0v_i")
+        @export("two", "0v_i", suspends=True)
+        def one(self) -> int:
+            return 1
+
+    module = NativeModule("host", state=State, suspends=False)
+    assert [module.exports[name][0].suspends for name in ("one", "two")] == [False, True]

@@ -15,6 +15,7 @@ from pumice.vm.bytecode.writer import write_module
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
 from pumice.vm.translation.analysis import FunctionAnalysis
+from pumice.vm.translation.module_analysis import ModuleAnalysis
 from pumice.vm.translation.translator import Translator
 
 SHAPES = {
@@ -40,7 +41,7 @@ def _as_dispatch_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _calling_all_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BytecodeModule, "leaves", frozenset())
+    monkeypatch.setattr(ModuleAnalysis, "leaves", frozenset())
 
 
 @pytest.mark.parametrize("other", [_as_bits, _as_dispatch_loops, _calling_all_leaves])

@@ -1,0 +1,67 @@
+"""What an instruction is and where it comes from: function names, mnemonics, lines of the source program."""
+
+from __future__ import annotations
+
+from .decoder import Instruction
+from .isa import CALLS, IMPORT_BIT
+from .verifier import VerifiedModule
+
+__all__ = ["CodeMap"]
+
+
+class CodeMap:
+    """Names the functions and instructions of a verified module.
+
+    Attributes:
+        module_name: the module's name.
+        exports: ordinals of the exported functions by name; the first of equal names counts.
+    """
+
+    def __init__(self, verified: VerifiedModule) -> None:
+        self._verified = verified
+        self.module_name = verified.definition.name
+        self.exports: dict[str, int] = {}
+        for export in verified.definition.exports:
+            self.exports.setdefault(export.name, export.ordinal)
+        self._names = {ordinal: name for name, ordinal in reversed(self.exports.items())}
+
+    def function_name(self, ordinal: int) -> str:
+        """The name of an export, or a number for an internal function."""
+        return self._names.get(ordinal, f"@{ordinal}")
+
+    def full_name(self, ordinal: int) -> str:
+        """``module.function``."""
+        return f"{self.module_name}.{self.function_name(ordinal)}"
+
+    def instruction_at(self, ordinal: int, pc: int) -> Instruction | None:
+        """The instruction at a pc; ``None`` where none begins."""
+        return next((one for one in self._verified.functions[ordinal].instructions if one.pc == pc), None)
+
+    def import_at(self, ordinal: int, pc: int) -> int | None:
+        """The ordinal of the import that the instruction at a pc calls; ``None`` if it calls none."""
+        instruction = self.instruction_at(ordinal, pc)
+        if instruction is None or instruction.operation.mnemonic not in CALLS:
+            return None
+        callee = int(instruction.values[0])  # type: ignore[arg-type]
+        return callee & ~IMPORT_BIT if callee & IMPORT_BIT else None
+
+    def import_name(self, number: int) -> str:
+        """The full name of an import."""
+        return self._verified.definition.imports[number].name
+
+    def source_location(self, ordinal: int, pc: int) -> str | None:
+        """The place in the source program, if the module has debug information for it."""
+        debug = self._verified.definition.debug
+        if debug is None:
+            return None
+        name = self._names.get(ordinal)
+        found = debug.location_of(name, pc) if name is not None else None
+        return found or debug.location_of(ordinal, pc)
+
+    def place(self, ordinal: int, pc: int) -> str:
+        """``module.function pc 120 (file.mlir:3:5)``; the name alone for a negative pc."""
+        name = self.full_name(ordinal)
+        if pc < 0:
+            return name
+        source = self.source_location(ordinal, pc)
+        return f"{name} pc {pc}{f' ({source})' if source else ''}"

@@ -1,0 +1,216 @@
+"""A bytecode module's state in one context: globals, linked imports, functions bound to both.
+
+Thread rule: as the context's.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Sequence
+from types import CellType
+from typing import Final, NamedTuple
+
+from ...status import ResourceExhaustedError
+from ..types.ref_types import ref_type_class
+from .bytecode_module import BytecodeModule
+from .hooks import Hooks
+from .watchdog import rebind
+
+__all__ = ["ContextFunction", "LinkedImport", "ModuleState"]
+
+_MAX_HEAP_GLOBALS: Final = 1 << 16  # bytes; more are mapped, so that only pages in use take memory
+_MAX_DENSE_REFS: Final = 1 << 16
+
+
+class LinkedImport(NamedTuple):
+    """What an import calls, and what its provider declares.
+
+    Attributes:
+        function: called for the import.
+        is_resolved: whether a module provides it; otherwise ``function`` raises.
+        is_native: whether a native module provides it.
+        suspends: whether it may return a ``Wait``.
+        trusted: whether it was declared by a trusted module, which leaves checks of operands to Python.
+    """
+
+    function: Callable[..., object]
+    is_resolved: bool = True
+    is_native: bool = False
+    suspends: bool = True
+    trusted: bool = False
+
+
+class ContextFunction:
+    """A bytecode function bound to one context's state.
+
+    Attributes:
+        state: the module's state.
+        ordinal: index into the module's functions.
+        translation: its code, shared with other contexts.
+        start: the Python function for entry 0, once ``code`` made it.
+    """
+
+    __slots__ = ("_entries", "ordinal", "start", "state", "translation")
+
+    def __init__(self, state: ModuleState, ordinal: int) -> None:
+        self.state = state
+        self.ordinal = ordinal
+        self.translation = state.module.translation(ordinal, state.non_suspending)
+        self._entries: dict[int, Callable[..., object]] = {}
+        self.start: Callable[..., object] | None = None
+
+    def code(self, entry: int) -> Callable[..., object]:
+        """The Python function for an entry."""
+        found = self._entries.get(entry)
+        if found is None:
+            source, make = self.translation.variant(entry)
+            bound = [self.state.bind(name) for name in source.names]
+            found = make(*bound)
+            self._entries[entry] = found
+            if not entry:
+                self.start = found
+        return found
+
+    def rebind_import(self, number: int, function: Callable[..., object]) -> None:
+        """Makes the existing code call another function for an import."""
+        name = f"im{number}"
+        for code in list(self._entries.values()):
+            if name in code.__code__.co_freevars:
+                cells = getattr(code, "__closure__", None) or ()
+                rebind(cells[code.__code__.co_freevars.index(name)], function)
+
+    def call_cells(self) -> list[CellType]:
+        """The cells through which its code calls imports. For the watchdog."""
+        return [
+            cell
+            for function in list(self._entries.values())
+            for name, cell in zip(
+                function.__code__.co_freevars, getattr(function, "__closure__", None) or (), strict=False
+            )
+            if name.startswith("im")
+        ]
+
+    @property
+    def full_name(self) -> str:
+        """``module.function``."""
+        return self.translation.code_map.full_name(self.ordinal)
+
+    def source_location(self, pc: int) -> str | None:
+        """The place of an instruction in the source program."""
+        return self.translation.code_map.source_location(self.ordinal, pc)
+
+    def place(self, pc: int) -> str:
+        """Function, pc and source line, for messages."""
+        return self.translation.place(pc)
+
+    def register_names(self, entry: int) -> tuple[str, ...]:
+        """Names of the registers that a frame suspended at ``entry`` holds."""
+        return self.translation.spilled(entry)
+
+    def import_name(self, pc: int) -> str:
+        """The full name of the import that the instruction at a pc calls."""
+        number = self.translation.code_map.import_at(self.ordinal, pc)
+        return "?" if number is None else self.translation.code_map.import_name(number)
+
+    def is_trusted_import(self, number: int) -> bool:
+        """Whether an import is of a trusted native module."""
+        return self.state.links[number].trusted
+
+    def __repr__(self) -> str:
+        return f"<ContextFunction {self.full_name}>"
+
+
+class _SparseRefs(dict[int, object]):
+    """Reference globals of a module that declares very many; only those in use take memory."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+
+    def __missing__(self, index: int) -> object:
+        return None
+
+    def __len__(self) -> int:
+        return self._count
+
+
+class ModuleState:
+    """A bytecode module's state in one context.
+
+    Attributes:
+        module: the module.
+        links: what each import was linked to.
+        imports: what each import calls now; a profile replaces some.
+        non_suspending: ordinals of the imports that never return a ``Wait``.
+        refs: reference globals.
+
+    Raises:
+        ResourceExhaustedError: no memory for the globals.
+    """
+
+    def __init__(self, module: BytecodeModule, hooks: Hooks, links: Sequence[LinkedImport]) -> None:
+        self.module = module
+        self.links = tuple(links)
+        self.imports = [one.function for one in links]
+        self.non_suspending = frozenset(number for number, one in enumerate(links) if not one.suspends)
+        self._hooks = hooks
+        definition = module.definition
+        size = -(-definition.global_bytes // 8) * 8
+        try:
+            memory = memoryview(bytearray(size) if size <= _MAX_HEAP_GLOBALS else mmap.mmap(-1, size))
+        except (OSError, MemoryError) as error:
+            raise ResourceExhaustedError(f"no memory for {size} bytes of globals of module {module.name}") from error
+        self._primitive: dict[str, memoryview[int] | memoryview[float]] = {
+            "i32": memory.cast("i"),
+            "i64": memory.cast("q"),
+            "f32": memory.cast("f"),
+            "f64": memory.cast("d"),
+        }
+        count = definition.global_refs
+        self.refs: list[object] | _SparseRefs = [None] * count if count <= _MAX_DENSE_REFS else _SparseRefs(count)
+        self._functions: dict[int, ContextFunction] = {}
+
+    def function(self, ordinal: int) -> ContextFunction:
+        """A function of the module in this context."""
+        found = self._functions.get(ordinal)
+        if found is None:
+            found = self._functions.setdefault(ordinal, ContextFunction(self, ordinal))
+        return found
+
+    def replace_import(self, number: int, function: Callable[..., object]) -> None:
+        """Makes an import call another function, in invocations under way too. For profiles."""
+        self.imports[number] = function
+        for one in list(self._functions.values()):
+            one.rebind_import(number, function)
+
+    def bind(self, name: str) -> object:
+        """What a name in translated source stands for in this context."""
+        if name.startswith("g_"):
+            return self.refs if name == "g_ref" else self._primitive[name[2:]]
+        if name == "hooks":
+            return self._hooks
+        kind, number = name[:2], int(name[2:])
+        module = self.module
+        if kind == "im":
+            return self.imports[number]
+        if kind == "is":
+            return int(self.links[number].is_resolved)
+        if kind == "fn":
+            return self.function(number)
+        if kind == "lf":
+            return self.function(number).code(0)
+        if kind == "ro":
+            return module.rodata[number]
+        if kind == "ty":
+            text = module.definition.types[number]
+            return ref_type_class(text) if text.startswith("!") else ()
+        if kind == "tn":
+            return module.definition.types[number]
+        raise AssertionError(name)
+
+    def release(self) -> None:
+        """Drops every reference that the state holds."""
+        if isinstance(self.refs, list):
+            self.refs[:] = [None] * len(self.refs)
+        else:
+            self.refs.clear()

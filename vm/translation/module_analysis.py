@@ -1,0 +1,91 @@
+"""What the translation of one function needs to know of its whole module."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Final
+
+from ..bytecode.calling_convention import CallingConvention
+from ..bytecode.decoder import Instruction
+from ..bytecode.isa import CALLS, IMPORT_BIT
+from ..bytecode.verifier import VerifiedModule
+
+__all__ = ["Callees", "ModuleAnalysis"]
+
+_MAX_LEAF_DEPTH: Final = 4
+
+
+class Callees:
+    """How the functions that a module's functions call behave.
+
+    Args:
+        leaves: ordinals of functions that never suspend, which are called directly.
+        non_suspending: imports that never return a ``Wait``.
+    """
+
+    __slots__ = ("leaves", "non_suspending")
+
+    def __init__(self, leaves: frozenset[int] = frozenset(), non_suspending: frozenset[int] = frozenset()) -> None:
+        self.leaves = leaves
+        self.non_suspending = non_suspending
+
+    def suspends(self, instruction: Instruction) -> bool:
+        """Whether an instruction always returns to the interpreter: a call of a bytecode function that is no leaf."""
+        if instruction.operation.mnemonic not in CALLS:
+            return False
+        ordinal = int(instruction.values[0])  # type: ignore[arg-type]
+        return not ordinal & IMPORT_BIT and ordinal not in self.leaves
+
+
+class ModuleAnalysis:
+    """Facts of a verified module, each found when first asked for."""
+
+    def __init__(self, verified: VerifiedModule) -> None:
+        self._verified = verified
+
+    @cached_property
+    def conventions(self) -> dict[int, CallingConvention]:
+        """Calling conventions by function ordinal, of imports with their bit."""
+        conventions = {function.ordinal: function.signature for function in self._verified.functions}
+        conventions |= {IMPORT_BIT | ordinal: convention for ordinal, convention in enumerate(self._verified.imports)}
+        return conventions
+
+    @cached_property
+    def leaves(self) -> frozenset[int]:
+        """Functions that neither yield nor call what could suspend, to a small depth of calls."""
+        leaves: set[int] = set()
+        for _ in range(_MAX_LEAF_DEPTH):
+            leaves |= {
+                ordinal for ordinal, called in enumerate(self._called) if called is not None and called <= leaves
+            }
+        return frozenset(leaves)
+
+    @cached_property
+    def _called(self) -> list[frozenset[int] | None]:
+        """For each function the functions that it calls; ``None`` if it yields or calls an import."""
+        called: list[frozenset[int] | None] = []
+        for function in self._verified.functions:
+            ordinals: set[int] = set()
+            suspends = False
+            for instruction in function.instructions:
+                mnemonic = instruction.operation.mnemonic
+                if mnemonic in CALLS:
+                    ordinals.add(int(instruction.values[0]))  # type: ignore[arg-type]
+                elif mnemonic == "yield":
+                    suspends = True
+            called.append(None if suspends or any(one & IMPORT_BIT for one in ordinals) else frozenset(ordinals))
+        return called
+
+    @cached_property
+    def typed_globals(self) -> frozenset[int]:
+        """Reference globals that are only accessed as one type: stores check it, so loads need not."""
+        types: dict[int, set[int]] = {}
+        for function in self._verified.functions:
+            for instruction in function.instructions:
+                mnemonic = instruction.operation.mnemonic
+                if mnemonic == "global.store.indirect.ref":
+                    return frozenset()
+                if mnemonic in ("global.load.ref", "global.store.ref"):
+                    index, type_index = instruction.values[0], instruction.values[1]
+                    types.setdefault(int(index), set()).add(int(type_index))  # type: ignore[arg-type]
+        return frozenset(index for index, used in types.items() if len(used) == 1)
