@@ -1,4 +1,4 @@
-"""The chunks of a study that is spread over a cluster: cut, waiting for a worker, and begun again when a worker was lost."""
+"""The chunks of a study on a cluster: divided, queued by device, and retried when a worker was lost."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from ..definition.point import Point
 from ..sampling.point_run import Prior
 from .worker import Chunk
 
-__all__ = ["MOST_ATTEMPTS", "ChunkQueue"]
+__all__ = ["MAX_ATTEMPTS", "ChunkQueue"]
 
-MOST_ATTEMPTS: Final = 3
-"""How many workers may be lost over a point before it is taken for what loses them."""
+MAX_ATTEMPTS: Final = 3
+"""How many workers may be lost while measuring a point before the point counts as the cause."""
 
 
 class ChunkQueue:
-    """The chunks that wait, by device.
+    """The waiting chunks, by device.
 
-    Points of a device are dealt out to its chunks at random: what differs between workers falls on all kinds of points alike.
+    Points of a device are distributed over its chunks at random, so that differences between workers are no differences
+    between kinds of points.
 
     Thread rule: one thread at a time.
+
+    Args:
+        seed: of the random order.
     """
 
     def __init__(self, seed: int) -> None:
-        """
-        Args:
-            seed: of the random order.
-        """
         self._random = random.Random(seed)
         self._waiting: dict[str, deque[Chunk]] = {}
         self._count = 0
@@ -39,14 +39,14 @@ class ChunkQueue:
     def add_points(
         self, device: str, points: Sequence[Point], priors: Mapping[int, Prior], *, slots: int, most: int
     ) -> None:
-        """Cuts points of a device into chunks.
+        """Divides points of a device into chunks.
 
         Args:
             device: its URI.
             points: at least one.
             priors: what earlier runs have of them, by index.
             slots: how many chunks can be measured at the same time.
-            most: points of a chunk, at most.
+            most: maximum number of points of a chunk.
         """
         shuffled = list(points)
         self._random.shuffle(shuffled)
@@ -57,30 +57,30 @@ class ChunkQueue:
             self._append(Chunk(self._next(), device, mine, own))
 
     def add_peaks(self, device: str) -> None:
-        """Adds the chunk that measures a device's peaks; it comes before those that are there."""
+        """Adds the chunk that measures a device's peaks, before all others."""
         self._waiting.setdefault(device, deque()).appendleft(Chunk(self._next(), device, peaks=True))
 
     def take(self, device: str) -> Chunk:
-        """The next chunk of a device, which has one."""
+        """Takes the next chunk of a device that has one."""
         chunk = self._waiting[device].popleft()
         if not self._waiting[device]:
             del self._waiting[device]
         return chunk
 
     def put_back(self, chunk: Chunk) -> None:
-        """A chunk that was not begun is the next of its device again."""
+        """Makes a chunk that was not started the next of its device again."""
         self._waiting.setdefault(chunk.device, deque()).appendleft(chunk)
 
-    def again(self, chunk: Chunk) -> bool:
-        """A chunk is to be begun again, as the next of its device; whether it may be.
+    def retry(self, chunk: Chunk) -> bool:
+        """Makes a chunk the next of its device again; false if it has no attempts left.
 
-        What lost two workers is cut into its points, so that one that is to blame does not take the others along.
+        After two lost workers it is divided into its points, so that a faulty point does not fail the others.
         """
-        if chunk.attempt >= MOST_ATTEMPTS:
+        if chunk.attempt >= MAX_ATTEMPTS:
             return False
         attempt = chunk.attempt + 1
         parts = [replace(chunk, attempt=attempt)]
-        if attempt == MOST_ATTEMPTS and len(chunk.points) > 1:
+        if attempt == MAX_ATTEMPTS and len(chunk.points) > 1:
             parts = [
                 Chunk(
                     self._next(),
@@ -96,7 +96,7 @@ class ChunkQueue:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The devices with chunks that wait, the most of them first."""
+        """The devices with waiting chunks, the most chunks first."""
         return tuple(sorted(self._waiting, key=lambda device: -len(self._waiting[device])))
 
     def drain(self, device: str) -> Iterator[Chunk]:

@@ -1,4 +1,4 @@
-"""Dask's client as studies use it: tasks pinned to one worker, and who is there. The one file that calls Dask from outside its workers.
+"""Dask's client as studies use it: tasks pinned to a worker, and the list of workers.
 
 Needs the ``cluster`` extra: ``pip install 'pumice[cluster]'``.
 """
@@ -31,26 +31,26 @@ class ClusterTask(Generic[Result]):
         key: its name in the cluster.
     """
 
-    # Dask has types for some of its methods, and not for the same ones in each version.
+    # Which of its methods Dask types differs between versions.
     def __init__(self, future: Any) -> None:
         self._future = future
         self.key: Final[str] = future.key
 
     @property
     def is_done(self) -> bool:
-        """Whether it ended, one way or another."""
+        """Whether it ended, with or without a result."""
         return bool(self._future.done())
 
     def on_end(self, callback: Callable[[], None]) -> None:
-        """Calls back, in a thread of Dask's, when the task ends."""
+        """Calls back when the task ends, in a thread of Dask's."""
         self._future.add_done_callback(lambda _: callback())
 
     def result(self) -> Result:
-        """What the function returned; the task has ended.
+        """The function's result; the task has ended.
 
         Raises:
-            UnavailableError: its worker was lost, with the result if there was one; or it was cancelled.
-            Exception: what the function raised.
+            UnavailableError: its worker was lost, or it was cancelled.
+            Exception: raised by the function.
         """
         from distributed import KilledWorker
 
@@ -63,7 +63,7 @@ class ClusterTask(Generic[Result]):
         return result
 
     def cancel(self) -> None:
-        """Nobody waits for it any more; whatever Dask answers."""
+        """Cancels it; errors of Dask are ignored."""
         with contextlib.suppress(Exception):
             self._future.cancel()
 
@@ -86,7 +86,7 @@ class ClusterClient:
         return str(self._client.scheduler.address)
 
     def workers(self) -> dict[str, str]:
-        """All workers that are there: addresses, each with what tells it from an earlier one of the same address.
+        """All connected workers: addresses, each with what distinguishes it from an earlier one of the same address.
 
         Raises:
             UnavailableError: the scheduler is gone.
@@ -95,7 +95,7 @@ class ClusterClient:
             found = self._client.scheduler_info(n_workers=-1)["workers"]
         except Exception as error:  # of several types, depending on where the connection broke
             raise UnavailableError(
-                "the Dask scheduler was lost; what was gathered is kept: run the study again to go on"
+                "the Dask scheduler was lost; stored results stay: run the study again to resume"
             ) from error
         return {str(address): str(facts["local_directory"]) for address, facts in found.items()}
 
@@ -108,14 +108,14 @@ class ClusterClient:
 
         Args:
             function: of a module that the worker can import.
-            arguments: they are pickled.
-            key: of the task, another one for each.
+            arguments: pickled.
+            key: of the task, unique.
             worker: its address.
-            sent: what ``send`` gave for this worker: one more argument.
+            sent: what ``send`` returned for this worker: one more argument.
         """
 
-        # Schedulers unpickle tasks, of which they run none. What they get is this function, by value, and bytes: a scheduler need not have
-        # pumice, and where a worker lacks it that is the task's error and not the end of the worker.
+        # Schedulers unpickle tasks. They get this function, by value, and bytes, so that a scheduler does not need
+        # pumice, and a worker without it fails the task instead of ending.
         def call(payload: bytes, *more: Any) -> Any:
             import pickle
 
@@ -131,10 +131,10 @@ class ClusterClient:
         """Sends data to a worker, to be an argument of several tasks there.
 
         Raises:
-            UnavailableError: it does not get there.
+            UnavailableError: they cannot be sent.
         """
         try:
-            # In a list: the values of a mapping would go one by one.
+            # In a list: the values of a mapping would be sent one by one.
             (sent,) = self._client.scatter([data], workers=[worker], hash=False)
         except Exception as error:  # such as KeyError, where the scheduler knows no such worker any more
             raise UnavailableError(f"files cannot be sent there: {type(error).__name__}: {error}") from error
@@ -146,8 +146,8 @@ def connected(scheduler: str | Client) -> Iterator[ClusterClient]:
     """A connection: a new one to an address, closed at the end, or that of a client.
 
     Raises:
-        InvalidArgumentError: no address, or a client that is asynchronous.
-        UnavailableError: Dask is not installed, or no scheduler answers there.
+        InvalidArgumentError: not an address, or an asynchronous client.
+        UnavailableError: Dask is not installed, or no scheduler answers at the address.
     """
     try:
         from distributed import Client

@@ -1,4 +1,4 @@
-"""Which workers of a cluster have which devices of a study."""
+"""Which workers of a cluster have which devices."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ ALL_DEVICES: Final = "all"
 
 
 def distinct_devices(workers: Mapping[str, WorkerFacts]) -> tuple[str, ...]:
-    """URIs of all devices of a cluster that pumice can run on, in order of their workers' addresses.
-
-    Workers of one machine see the same devices; each is there once.
+    """URIs of all usable devices of a cluster, each once, in order of their workers' addresses.
 
     Raises:
-        NotFoundError: there is none; the message lists what there is.
+        NotFoundError: there is none; the message lists all devices.
     """
     found: dict[str, None] = {}
     for address in sorted(workers):
@@ -39,9 +37,8 @@ def match_devices(uris: Iterable[str], workers: Mapping[str, WorkerFacts]) -> di
     """For each device of a study the workers that have it, by address, each with what the device is there.
 
     Raises:
-        NotFoundError: no worker has a device; the message lists the workers and what they have.
-        InvalidArgumentError: a URI fits devices of different models, on one worker or on several: what is measured as one
-            device has to be one.
+        NotFoundError: no worker has a device; the message lists the workers and their devices.
+        InvalidArgumentError: a URI matches devices of different models.
     """
     matched: dict[str, dict[str, DeviceProfile]] = {}
     for uri in uris:
@@ -56,15 +53,15 @@ def match_devices(uris: Iterable[str], workers: Mapping[str, WorkerFacts]) -> di
         if len({_model(profile) for profile in found.values()}) > 1:
             lines = "\n".join(f"  {_titled(address, workers)}: {found[address].name}" for address in sorted(found))
             raise InvalidArgumentError(
-                f"the device {uri!r} is not the same on all workers; name one of these, such as vulkan://PART-OF-THE-NAME, "
-                f"or measure each of them as a device of its own:\n{lines}"
+                f"the device {uri!r} is not the same on all workers; name one of these, such as "
+                f"vulkan://PART-OF-THE-NAME, or measure each as a separate device:\n{lines}"
             )
         matched[uri] = found
     return matched
 
 
 def find_device(uri: str, address: str, facts: WorkerFacts, known: DeviceProfile) -> DeviceProfile | None:
-    """The device of a worker that came later; ``None`` where it has none of the model that is known.
+    """The device of a worker that joined later; ``None`` if it has none of the known model.
 
     Args:
         uri: the study's.

@@ -1,13 +1,13 @@
-"""Runs a study on the workers of a Dask cluster, and gathers what they measure in one folder.
+"""Runs a study on the workers of a Dask cluster, and stores their measurements in one folder.
 
->>> from pumice.study.cluster.run import run_on_cluster
+>>> from pumice.study import run_on_cluster
 >>> outcome = run_on_cluster(study, "results", "tcp://head:8786")
 
-Points of a device are cut into chunks; a chunk is measured by one worker that has the device, which samples its points interleaved. A machine
-measures one chunk at a time, so that no measurement disturbs another. What a worker measured comes back when its chunk is complete, and only
-then goes into the store: a chunk whose worker is lost left nothing there, and is handed to another worker.
+Points of a device are divided into chunks. A worker that has the device measures a chunk, its points interleaved. A
+machine measures one chunk at a time, so that measurements do not disturb each other. Measurements return when their
+chunk is complete and are stored then; a chunk whose worker is lost goes to another worker.
 
-A replay that is cut short (the client is killed) is as a local run that is: the samples that are there count, and resuming goes on from them.
+If the client is killed while it stores a chunk, resuming continues from the stored samples, as after a local run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..sampling.sampler import Progress, SampleRun
 from .chunks import ChunkQueue
 from .client import ClusterClient, connected
 from .devices import ALL_DEVICES, distinct_devices, match_devices
-from .scheduler import Alone, Gathering, Work, place_of
+from .scheduler import Alone, ChunkScheduler, Work, place_of
 from .study_files import StudyFiles
 from .worker import WorkerFacts
 from .workers import ClusterWorkers
@@ -58,35 +58,38 @@ def run_on_cluster(
     alone: Alone = "machine",
     worker_timeout: float = 60.0,
 ) -> SampleRun:
-    """Measures all points of a study that are not done yet, each on a worker that has its device.
+    """Measures the unfinished points of a study, each on a worker that has its device.
 
-    Workers need pumice of the version that is here, with the extra ``cluster``; files that the study names are read here and sent along, GLSL as
-    the SPIR-V that it compiles to. A worker has a device if its own driver finds one by the URI; workers that come later take part.
+    Workers need the same version of pumice with the extra ``cluster``. Files that the study names are read here and
+    sent to them, GLSL as compiled SPIR-V. A worker has a device if its own driver finds one by the URI; workers may
+    join later.
 
     Args:
         study: what is measured.
-        folder: where results are kept, here; made if need be. Results of the same study are gone on with, those of ``run_study`` too, and the other
-            way round: points that are done stay.
+        folder: where results are stored, on this machine; created if necessary. Results of the same study are resumed,
+            those of ``run_study`` too, and vice versa.
         scheduler: address such as ``tcp://head:8786``, or a client, which stays the caller's.
         devices: URIs in place of the study's; ``("all",)`` takes each device of the cluster, as ``vulkan://GPU-UUID``.
-        progress: is told of points when the chunk that they are in has come back; ``advance`` is not called.
-        validation: turn the workers' validation layers on; ``None`` asks ``PUMICE_VALIDATION`` here, and then each worker's.
-        alone: what measures one chunk at a time: ``"machine"``, whatever workers and devices it has; ``"device"``, for several devices of a machine
-            at once, which share its processors; ``"worker"``, for workers that have a device and processors of their own each.
-        worker_timeout: seconds to wait for a worker to come: for the first one, and for one with a device that all workers with it were lost of. Points
-            that none came for fail, and the others go on.
+        progress: told of points when their chunk has returned; ``advance`` is not called.
+        validation: enables the workers' validation layers; ``None`` asks ``PUMICE_VALIDATION`` here, then each
+            worker's.
+        alone: what measures one chunk at a time: ``"machine"``, with all its workers and devices; ``"device"``, for
+            several devices of a machine at once, which share its processors; ``"worker"``, for workers that have a
+            device and processors of their own each.
+        worker_timeout: seconds to wait for the first worker, and for a worker with a device that no worker has any
+            more; then its points fail, and the others continue.
 
     Returns:
-        what came of this run. Statistics are of the results: ``Results.open(folder)``.
+        the outcome of this run. Statistics are of the results: ``Results.open(folder)``.
 
     Raises:
-        InvalidArgumentError: the study does not fit together, a device is another model on some workers, the folder has results of another
-            study, or the scheduler is no address.
-        NotFoundError: no worker has a device; the message lists the workers and what they have.
+        InvalidArgumentError: the study is inconsistent, a device is another model on some workers, the folder has
+            results of another study, or the scheduler is not an address.
+        NotFoundError: no worker has a device; the message lists the workers and their devices.
         IncompatibleError: a worker has another version of pumice.
-        UnavailableError: Dask is not installed, or there is no scheduler, or it was lost; what was gathered is kept.
-        ResourceExhaustedError: the disk is full; what was gathered before is kept.
-        KeyboardInterrupt: by the user: workers stop within a block of samples, what was gathered is kept.
+        UnavailableError: Dask is not installed, or the scheduler cannot be reached or was lost; stored results stay.
+        ResourceExhaustedError: the disk is full; stored results stay.
+        KeyboardInterrupt: by the user: workers stop within a block of samples, stored results stay.
     """
     if alone not in get_args(Alone):
         raise InvalidArgumentError(f"alone is one of {', '.join(get_args(Alone))}; got {alone!r}")
@@ -94,7 +97,7 @@ def run_on_cluster(
     if everywhere and len(devices) > 1:
         raise InvalidArgumentError(f"{ALL_DEVICES!r} is each device of the cluster; got {', '.join(devices)}")
     points = () if everywhere else expand(study, devices or study.devices or default_devices())
-    # The workers' own variable counts where nobody says anything here.
+    # Without a setting here, each worker's own variable decides.
     validation = True if validation is None and validation_requested(None) else validation
     began = time.monotonic_ns()
     token = uuid.uuid4().hex[:12]
@@ -126,10 +129,12 @@ def run_on_cluster(
                         chunks.add_peaks(uri)
                 _note_sharing(workers.usable, having, alone, store)
                 work = Work(described, files.contents, validation, token)
-                gathering = Gathering(
-                    client, workers, work, chunks, having, store, points, progress, alone, worker_timeout
+                total = (
+                    failed
+                    + ChunkScheduler(
+                        client, workers, work, chunks, having, store, points, progress, alone, worker_timeout
+                    ).run()
                 )
-                total = failed + gathering.run()
                 outcome = "complete"
             finally:
                 store.end_run(outcome)
@@ -145,7 +150,7 @@ def _with_files(
     store: Store,
     progress: Progress | None,
 ) -> tuple[list[Point], SampleRun]:
-    """The points with their files taken along, and those that failed over it."""
+    """The points with their files read, and those that failed because of a file."""
     kinds = {target.name: target.kind for target in study.targets}
     taken, failed = [], SampleRun()
     for point in points:
@@ -186,7 +191,7 @@ def _note_sharing(
     alone: Alone,
     store: Store,
 ) -> None:
-    """Says which workers share a machine."""
+    """Notes which workers share a machine."""
     machines: dict[str, list[str]] = {}
     for address in sorted({address for found in having.values() for address in found}):
         machines.setdefault(workers[address].machine, []).append(address)
@@ -198,5 +203,5 @@ def _note_sharing(
             store.add_note(f"{text}: they take turns", kind="info")
         else:
             store.add_note(
-                f"{text}, and measure at the same time, each {alone} for itself: they may disturb each other"
+                f"{text}, and measure at the same time, one chunk for each {alone}: they may disturb each other"
             )

@@ -1,8 +1,8 @@
-"""Hands chunks of a study out to the workers of a cluster, and gathers their results into the store.
+"""Schedules the chunks of a study on the workers of a cluster, and writes their results to the store.
 
-It decides itself which worker measures which chunk, one at a time where they would disturb each other, and pins the task to that worker; Dask
-carries it there and says how it ended. So a chunk has at most one task that counts: when its worker is lost the task is cancelled, whatever
-still comes of it is for nobody, and the chunk goes to another worker under a new key.
+It chooses the worker of each chunk, one chunk at a time where they would disturb each other, and pins the task to that
+worker. So a chunk has at most one valid task: when its worker is lost the task is cancelled, its result is ignored, and
+the chunk goes to another worker under a new key.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..definition.point import Point
 from ..results.point_status import PointStatus
 from ..results.store import Store
 from ..sampling.sampler import Progress, SampleRun
-from .chunks import MOST_ATTEMPTS, ChunkQueue
+from .chunks import MAX_ATTEMPTS, ChunkQueue
 from .client import ClusterClient, ClusterTask
 from .devices import find_device
 from .worker import Chunk, ChunkResult, WorkerFacts, measure_chunk
 from .workers import ClusterWorkers
 
-__all__ = ["Alone", "Gathering", "Work", "place_of"]
+__all__ = ["Alone", "ChunkScheduler", "Work", "place_of"]
 
 Alone = Literal["machine", "device", "worker"]
 """What measures one chunk at a time: a machine, each device of a machine, or each worker."""
@@ -35,7 +35,7 @@ _LOOK_S: Final = 0.5
 
 
 def place_of(alone: Alone, address: str, facts: WorkerFacts, profile: DeviceProfile) -> tuple[str, ...]:
-    """What is busy while a worker measures on a device; nothing else is measured there meanwhile."""
+    """What is busy while a worker measures on a device."""
     match alone:
         case "machine":
             return (facts.machine,)
@@ -52,8 +52,8 @@ class Work:
     Attributes:
         study: as ``study_as_dict`` gives it.
         files: see ``StudyFiles.contents``.
-        validation: whether the workers' validation layers are turned on; ``None`` asks each one's ``PUMICE_VALIDATION``.
-        token: is in the keys of tasks, to tell this study's from others.
+        validation: enables the workers' validation layers; ``None`` asks each worker's ``PUMICE_VALIDATION``.
+        token: part of the keys of tasks, which distinguishes this run from others.
     """
 
     study: Mapping[str, object]
@@ -70,8 +70,8 @@ class _Running(NamedTuple):
 
 
 @dataclass
-class Gathering:
-    """One run; see the module.
+class ChunkScheduler:
+    """One run of a study; see the module.
 
     Thread rule: ``run`` once, in one thread.
 
@@ -82,9 +82,9 @@ class Gathering:
         having: the workers of each device, by its URI and their address.
         store: where results go; a run has begun.
         points: of the study, by index.
-        progress: is told of each point when its chunk came back.
+        progress: told of each point when its chunk has returned.
         alone: what measures one chunk at a time.
-        worker_timeout: seconds that chunks wait for a worker where none is left with their device.
+        worker_timeout: seconds that chunks wait for a worker with their device when none is left.
     """
 
     client: ClusterClient
@@ -104,21 +104,21 @@ class Gathering:
     _refusals: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
     _waits_since: dict[str, float] = field(default_factory=dict, init=False)
     _files: dict[str, object] = field(default_factory=dict, init=False)
-    _gathered: set[int] = field(default_factory=set, init=False)
+    _received: set[int] = field(default_factory=set, init=False)
     _machines: dict[str, set[str]] = field(default_factory=dict, init=False)
     _models: dict[str, DeviceProfile] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        # Kept for those that come when all others are gone: a device stays what it was.
+        # Kept for workers that join when all others are gone: a device's model does not change.
         self._models = {uri: next(iter(having.values())) for uri, having in self.having.items()}
 
     def run(self) -> SampleRun:
         """Measures all chunks.
 
         Raises:
-            UnavailableError: the scheduler is gone; what was gathered is kept.
+            UnavailableError: the Dask scheduler is gone; stored results stay.
             ResourceExhaustedError: the store's disk is full.
-            KeyboardInterrupt: by the user; what was gathered is kept, and what runs is cancelled.
+            KeyboardInterrupt: by the user; stored results stay, and running tasks are cancelled.
         """
         try:
             while self.chunks or self._running:
@@ -141,14 +141,14 @@ class Gathering:
                 having.pop(address, None)
             for key in [key for key, running in self._running.items() if running.address == address]:
                 self._lost(self._running.pop(key), "was lost")
-            # Another one may come with the same address.
+            # Another worker may join with the same address.
             self._hosts.pop(address, None)
             for uri in self.having:
                 self._refusals.pop((uri, address), None)
         for address, error in self.workers.refused.items():
             if address not in self._hosts:
                 self._hosts[address] = ""
-                self.store.add_note(f"a worker that came takes no part: {error.message}")
+                self.store.add_note(f"a worker that joined takes no part: {error.message}")
         for address, facts in self.workers.usable.items():
             if address in self._hosts:
                 continue
@@ -162,7 +162,7 @@ class Gathering:
         return f"worker {address} on {self._hosts[address]}"
 
     def _candidates(self, uri: str) -> list[str]:
-        """The workers that may measure on a device, busy or not."""
+        """The workers that can measure on a device, busy or not."""
         return [address for address in self.having[uri] if (uri, address) not in self._refusals]
 
     # -- out -----------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class Gathering:
     # -- back ----------------------------------------------------------------------------------------
 
     def _collect(self) -> None:
-        """Waits for a task to end, but not for long: workers come and go meanwhile."""
+        """Waits briefly for tasks to end; workers join and leave meanwhile."""
         with contextlib.suppress(queue.Empty):
             self._finish(self._ended_tasks.get(timeout=_LOOK_S))
             while True:
@@ -221,12 +221,12 @@ class Gathering:
 
     def _finish(self, key: str) -> None:
         running = self._running.pop(key, None)
-        if running is None:  # of a worker that was taken for lost
+        if running is None:  # of a worker that counts as lost
             return
         try:
             result = running.task.result()
-        except UnavailableError as error:  # it ended, and its result went with its worker
-            self.client.workers()  # raises where it is the scheduler that was lost
+        except UnavailableError as error:  # its result was lost with its worker
+            self.client.workers()  # raises if the Dask scheduler was lost
             self._lost(running, f"brought no result: {error.message}")
             return
         except Exception as error:
@@ -235,18 +235,18 @@ class Gathering:
         if result.error:
             self._refuse(running, result.error)
         else:
-            self._gather(running, result)
+            self._receive(running, result)
 
-    def _gather(self, running: _Running, result: ChunkResult) -> None:
+    def _receive(self, running: _Running, result: ChunkResult) -> None:
         chunk, uri = running.chunk, running.chunk.device
         if (result.number, result.attempt) != (chunk.number, chunk.attempt):
             raise InternalError(
                 f"expected the result of {chunk.number, chunk.attempt}, got {result.number, result.attempt}"
             )
         indices = {point.index for point in chunk.points}
-        if twice := indices & self._gathered:
-            raise InternalError(f"points {sorted(twice)} were measured twice; the second results are left out")
-        self._gathered |= indices
+        if twice := indices & self._received:
+            raise InternalError(f"points {sorted(twice)} were measured twice; the second results are discarded")
+        self._received |= indices
         if uri not in self._machines:
             self._machines[uri] = set()
             result.device.replay(self.store)
@@ -267,8 +267,8 @@ class Gathering:
         machines.add(facts.machine if facts is not None else address)
         if len(machines) == 2:
             self.store.add_note(
-                f"points of {uri} are measured on several machines: differences between points are also those between the machines, "
-                "and host times of different points are of different clocks; other notes say what was measured where"
+                f"points of {uri} are measured on several machines: points may differ because the machines do, "
+                "and their host times are of different clocks; other notes say what was measured where"
             )
 
     # -- what goes wrong -----------------------------------------------------------------------------
@@ -276,24 +276,24 @@ class Gathering:
     def _lost(self, running: _Running, how: str) -> None:
         chunk = running.chunk
         running.task.cancel()
-        if self.chunks.again(chunk):
+        if self.chunks.retry(chunk):
             self.store.add_note(
                 f"{self._titled(running.address)} {how}: {_listed(chunk.points)} on {chunk.device} are measured again"
             )
         else:
             self._fail(
                 chunk,
-                f"{MOST_ATTEMPTS} workers were lost while they measured it; {self._titled(running.address)} {how}",
+                f"{MAX_ATTEMPTS} workers were lost while they measured it; {self._titled(running.address)} {how}",
             )
 
     def _refuse(self, running: _Running, reason: str) -> None:
-        """A worker that cannot measure on a device is not asked again; others may."""
+        """Excludes a worker from a device that it cannot measure on; other workers may."""
         self._refusals[running.chunk.device, running.address] = reason
         self.store.add_note(f"{self._titled(running.address)} cannot measure on {running.chunk.device}: {reason}")
         self.chunks.put_back(running.chunk)
 
     def _give_up(self) -> None:
-        """Chunks that wait for workers that do not come are no longer waited for."""
+        """Fails the chunks that have waited too long for a worker."""
         for uri in self.chunks.devices:
             if self._candidates(uri):
                 self._waits_since.pop(uri, None)

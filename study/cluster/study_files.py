@@ -1,7 +1,7 @@
-"""The files that points name, read where they are and shipped with the points to where these are measured.
+"""The files that points name, sent with the points to the workers.
 
-What is shipped has relative names below one folder: those of the study's own folder stay, others go below ``outside``. GLSL goes as the SPIR-V
-that it compiles to, below ``compiled``, so that only one machine needs the compiler, and the files that it includes.
+Sent files have relative names in one folder: those in the study's folder keep them, others go to ``outside``. GLSL is
+sent as compiled SPIR-V, in ``compiled``, so that only this machine needs the compiler and the included files.
 """
 
 from __future__ import annotations
@@ -22,26 +22,25 @@ _GLSL_SUFFIXES: Final = (".comp", ".glsl")
 
 
 class StudyFiles:
-    """The files of points, gathered point by point.
+    """The files of points, read point by point.
 
     Thread rule: one thread at a time.
 
+    Args:
+        folder: what file names are relative to.
+
     Attributes:
-        contents: of each file, by the name that it is shipped under.
+        contents: of each file, by the name that it is sent under.
     """
 
     def __init__(self, folder: Path) -> None:
-        """
-        Args:
-            folder: what relative file names start from.
-        """
         self.contents: dict[str, bytes] = {}
         self._folder = folder
-        self._names: dict[str, str] = {}  # shipped names by the study's
+        self._names: dict[str, str] = {}  # names sent, by the study's names
         self._compiled: dict[tuple[str, str, int], str] = {}
 
     def take(self, kind: str, point: Point, minor: int) -> Point:
-        """Reads the files of a point; the point that is returned names them as they are shipped.
+        """Reads the files of a point; the returned point has the names that they are sent under.
 
         Args:
             kind: of the point's target.
@@ -49,8 +48,8 @@ class StudyFiles:
             minor: of the device's Vulkan version, 1.minor, for which GLSL is compiled.
 
         Raises:
-            NotFoundError, PermissionDeniedError, UnavailableError: a file cannot be read, or there is no compiler of GLSL.
-            InvalidArgumentError: GLSL that does not compile, or an input that reads on in a file of another one.
+            NotFoundError, PermissionDeniedError, UnavailableError: a file cannot be read, or there is no GLSL compiler.
+            InvalidArgumentError: GLSL that does not compile, or an input that continues reading a file.
         """
         settings = dict(point.settings)
         source = settings.get("source")
@@ -87,16 +86,16 @@ class StudyFiles:
 
 
 def map_files(kind: str, settings: Mapping[str, object], change: Callable[[str], str]) -> dict[str, object]:
-    """A point's settings with other names for all files in them.
+    """A point's settings with all file names replaced.
 
     Args:
         kind: of the point's target.
         settings: with all expressions evaluated.
-        change: gives the other name.
+        change: returns the new name.
 
     Raises:
-        InvalidArgumentError: an input that reads on in a file (``+name``) or reads all of one (``*name``): these start from the working
-            folder, which is not the same everywhere.
+        InvalidArgumentError: an input that continues reading a file (``+name``) or reads all of one (``*name``): these
+            are relative to the working folder, which differs between machines.
     """
     mapped = dict(settings)
     source = mapped.get("source")
@@ -113,10 +112,10 @@ def map_files(kind: str, settings: Mapping[str, object], change: Callable[[str],
 
 
 def unpack_files(contents: Mapping[str, bytes], folder: Path) -> None:
-    """Writes shipped files into a folder.
+    """Writes sent files to a folder.
 
     Raises:
-        InvalidArgumentError: a name that leads out of the folder.
+        InvalidArgumentError: a name outside the folder.
     """
     for name, data in contents.items():
         path = PurePosixPath(name)
@@ -138,8 +137,8 @@ def _map_text(text: object, change: Callable[[str], str]) -> object:
         return text
     if text.lstrip().startswith(("+", "*")):
         raise InvalidArgumentError(
-            f"expected @ and the name of a file from the study's folder, got {text!r}: files that start from the working folder are "
-            "not shipped to other machines"
+            f"expected @ and the name of a file in the study's folder, got {text!r}: files relative to the working "
+            "folder are not sent to other machines"
         )
     head, at, name = text.partition("@")
     return f"{head}@{change(name)}" if at else text

@@ -1,7 +1,7 @@
-"""What a worker of a Dask cluster does for a study: it says what it has, and measures chunks of points.
+"""What a worker of a Dask cluster does for a study: it describes itself and measures chunks of points.
 
-Functions here are tasks: they run in a worker's thread, their arguments and results travel. A chunk's result is complete or none: all that was
-measured, as logs to be replayed into the store, or the error for which nothing was.
+The functions are tasks: they run in a worker's thread, and their arguments and results are sent. A chunk's result is
+all of its measurements, as logs to be replayed into the store, or an error.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True)
 class WorkerFacts:
-    """What a worker is.
+    """A worker.
 
     Attributes:
-        host: its name for people.
-        machine: the same for all workers of one machine, those in its containers too where the system tells.
+        host: its host name.
+        machine: the same for all workers of one machine, if the system tells also for those in containers.
         profiles: its Vulkan devices, in its driver's order.
         trouble: why it has none.
         environment: see ``environment_facts``.
@@ -61,10 +61,10 @@ class Chunk:
     Attributes:
         number: of the run.
         device: their URI.
-        points: with the files' names as they are shipped; none in a chunk that measures the device's peaks.
-        priors: what earlier runs have of them.
+        points: with the names that files are sent under; none in a chunk that measures the device's peaks.
+        priors: their samples from earlier runs.
         peaks: whether the device's peaks are measured.
-        attempt: how many times it was begun, this one included.
+        attempt: counts from 1.
     """
 
     number: int
@@ -77,12 +77,12 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
-    """What came of a chunk.
+    """The result of a chunk.
 
     Attributes:
         number, attempt: the chunk's.
-        error: why it could not be measured on this worker; empty where it was, and nothing else counts where it is not.
-        device: what the device is, to be replayed once a run.
+        error: why it could not be measured on this worker, in which case the rest is empty.
+        device: the device's description, to be replayed once a run.
         measured: to be replayed into the store.
         run: the points by how they ended.
         ended: index, status and reason of each point.
@@ -98,10 +98,10 @@ class ChunkResult:
 
 
 def describe_worker(validation: bool | None) -> WorkerFacts:
-    """What the worker that runs this is.
+    """Describes the worker that runs this.
 
     Args:
-        validation: whether the validation layers are turned on; ``None`` asks its ``PUMICE_VALIDATION``.
+        validation: enables the validation layers; ``None`` asks its ``PUMICE_VALIDATION``.
     """
     try:
         profiles, trouble = shared_driver(validation=validation).profiles, ""
@@ -117,14 +117,14 @@ def measure_chunk(
     key: str,
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> ChunkResult:
-    """Measures a chunk on the worker that runs this, for as long as somebody waits for the task.
+    """Measures a chunk on the worker that runs this, until the task is cancelled.
 
     Args:
         study: as ``study_as_dict`` gives it.
         chunk: of it.
-        validation: turn the validation layers on; ``None`` asks ``PUMICE_VALIDATION``.
+        validation: enables the validation layers; ``None`` asks ``PUMICE_VALIDATION``.
         key: the task's.
-        files: what the points name; see ``StudyFiles``.
+        files: those that points name; see ``StudyFiles``.
     """
     watch = _Watch(key)
     device, measured = SinkLog(), SinkLog()
@@ -150,16 +150,16 @@ def measure_chunk(
                 if chunk.points
                 else SampleRun()
             )
-    except Exception as error:  # whatever fails here may go well on another worker
+    except Exception as error:  # another worker may succeed
         text = str(error) if isinstance(error, PumiceError) else f"{type(error).__name__}: {error}"
         return ChunkResult(chunk.number, chunk.attempt, error=text)
     return ChunkResult(chunk.number, chunk.attempt, "", device, measured, run, tuple(watch.ended))
 
 
 class _Watch:
-    """Notes how points end, and ends the sampling where nobody waits for it: its client cancelled it, or is gone.
+    """Records how points end, and stops the sampling once the task is cancelled or its client is gone.
 
-    A thread cannot be stopped from without, and points measured for nobody would disturb those of the next client.
+    A thread cannot be stopped from outside, and sampling on would disturb the next client's measurements.
     """
 
     def __init__(self, key: str) -> None:
@@ -172,14 +172,14 @@ class _Watch:
     def advance(self, point: Point, fraction: float) -> None:
         task = self._tasks.get(self._key)
         if task is None or task.state == "cancelled":
-            raise CancelledError("nobody waits for this chunk any more")
+            raise CancelledError("the task of this chunk was cancelled")
 
     def finished(self, point: Point, status: PointStatus, reason: str) -> None:
         self.ended.append((point.index, status, reason))
 
 
 def _machine() -> str:
-    """Containers have host names of their own; what they share is the kernel."""
+    """Identifies the machine by its kernel's boot: containers have host names of their own."""
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""The workers of a cluster as a study sees them: who is there, what each is, who came and who was lost."""
+"""The workers of a cluster: which are connected, what each is, and which joined or were lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANSWER_S: Final = 30.0
 
 
 class _Asked(NamedTuple):
-    """A worker that was asked what it is; the version first, as a worker with another one may not know the rest."""
+    """Questions to a worker; the version is separate, as a worker of another version may fail to answer the rest."""
 
     version: ClusterTask[str]
     facts: ClusterTask[WorkerFacts]
@@ -31,18 +31,17 @@ class ClusterWorkers:
 
     Thread rule: one thread at a time.
 
+    Args:
+        client: of the cluster; stays the caller's.
+        validation: enables their validation layers; ``None`` asks each worker's ``PUMICE_VALIDATION``.
+        token: part of the keys of tasks, which distinguishes this run from others.
+
     Attributes:
         usable: those that can measure, by address.
         refused: those that cannot, with the reason.
     """
 
     def __init__(self, client: ClusterClient, validation: bool | None, token: str) -> None:
-        """
-        Args:
-            client: of the cluster; stays the caller's.
-            validation: whether their validation layers are turned on; ``None`` asks each one's ``PUMICE_VALIDATION``.
-            token: is in the keys of tasks, to tell this study's from others.
-        """
         self.usable: dict[str, WorkerFacts] = {}
         self.refused: dict[str, PumiceError] = {}
         self._client = client
@@ -55,14 +54,14 @@ class ClusterWorkers:
         self._version = installed_version()
 
     def wait(self, timeout: float) -> None:
-        """Waits until there is a worker, and until each that is there has said what it is.
+        """Waits until there is a worker, and until each connected worker has answered.
 
         Args:
-            timeout: seconds for the first one to come. Those that are there have half a minute at least to answer; one that is too busy
-                may come later.
+            timeout: seconds for the first worker to join. Connected ones have at least half a minute to answer; a busy
+                one may take part later.
 
         Raises:
-            UnavailableError: no worker came or answered, or the scheduler is gone.
+            UnavailableError: no worker joined or answered, or the scheduler is gone.
             IncompatibleError: a worker has another version of pumice; the message has both.
         """
         began = time.monotonic()
@@ -84,7 +83,7 @@ class ClusterWorkers:
             )
 
     def look(self) -> set[str]:
-        """Notes who came and who went; returns the addresses of usable ones that were lost since the last time.
+        """Updates the lists; returns the addresses of usable workers that were lost since the last call.
 
         Raises:
             UnavailableError: the scheduler is gone.
@@ -104,7 +103,7 @@ class ClusterWorkers:
         return lost
 
     def close(self) -> None:
-        """Forgets the questions that are open; idempotent."""
+        """Cancels open questions; idempotent."""
         for asked in self._asked.values():
             self._forget(asked)
         self._asked.clear()
@@ -129,12 +128,12 @@ class ClusterWorkers:
                 f"pip install 'pumice[cluster]=={self._version}'"
             )
             return
-        except UnavailableError:  # lost meanwhile: it is asked again if it is still there
+        except UnavailableError:  # lost meanwhile; asked again if it is still connected
             return
         if version != self._version:
             self.refused[address] = IncompatibleError(
-                f"worker {address} has pumice {version}, and here it is {self._version}; all machines of a study have the "
-                f"same version: pip install 'pumice[cluster]=={self._version}'"
+                f"worker {address} has pumice {version}, and here it is {self._version}; all machines of a study need "
+                f"the same version: pip install 'pumice[cluster]=={self._version}'"
             )
             return
         try:
@@ -143,11 +142,12 @@ class ClusterWorkers:
             return
         except ImportError as error:
             self.refused[address] = UnavailableError(
-                f"worker {address} cannot load what studies need ({error}); install it there: pip install 'pumice[cluster]'"
+                f"worker {address} lacks a library that studies need ({error}); install it there: "
+                "pip install 'pumice[cluster]'"
             )
         except Exception as error:
             self.refused[address] = UnavailableError(
-                f"worker {address} cannot say what it is: {type(error).__name__}: {error}"
+                f"worker {address} cannot be described: {type(error).__name__}: {error}"
             )
 
     @staticmethod
@@ -157,5 +157,5 @@ class ClusterWorkers:
 
 
 def installed_version() -> str:
-    """The version of pumice that is installed here."""
+    """The installed version of pumice."""
     return importlib.metadata.version("pumice")

@@ -1,4 +1,4 @@
-"""Gathering, with workers that do as they are told: late results, refusals, points that lose every worker."""
+"""The scheduler of chunks, with workers that do as they are told: late results, refusals, points that lose every worker."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from support.stored_results import sample_count
 
 from pumice.hal_vulkan.instance.profile import DeviceProfile
 from pumice.status import InternalError, InvalidArgumentError, NotFoundError, UnavailableError
-from pumice.study.cluster.chunks import MOST_ATTEMPTS, ChunkQueue
+from pumice.study.cluster.chunks import MAX_ATTEMPTS, ChunkQueue
 from pumice.study.cluster.client import ClusterClient
 from pumice.study.cluster.devices import distinct_devices, find_device, match_devices
-from pumice.study.cluster.scheduler import Gathering, Work, place_of
+from pumice.study.cluster.scheduler import ChunkScheduler, Work, place_of
 from pumice.study.cluster.worker import Chunk, ChunkResult, WorkerFacts
 from pumice.study.cluster.workers import ClusterWorkers, installed_version
 from pumice.study.definition.point import Point
@@ -126,13 +126,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield fresh
 
 
-def gathering(client: FakeClient, store: Store, **changes: Any) -> Gathering:
+def scheduler(client: FakeClient, store: Store, **changes: Any) -> ChunkScheduler:
     workers = ClusterWorkers(cast(ClusterClient, client), None, "t")
     workers.wait(1)
     chunks = ChunkQueue(0)
     chunks.add_points("lavapipe", POINTS, {}, slots=1, most=2)
     values: dict[str, Any] = {"progress": None, "alone": "machine", "worker_timeout": 0.0, **changes}
-    return Gathering(
+    return ChunkScheduler(
         client=cast(ClusterClient, client),
         workers=workers,
         work=Work({}, {"a.npy": b""}, None, "t"),
@@ -166,7 +166,7 @@ def test_what_a_lost_worker_sends_late_is_dropped(store: Store, tmp_path: Path) 
         return measured(chunk)
 
     client = FakeClient({"a": facts("one"), "b": facts("two")}, measure)
-    run = gathering(client, store).run()
+    run = scheduler(client, store).run()
     assert late[0][0].is_done
     assert counts(store) == [3, 3, 3, 3]
     assert sorted(run.done) == [0, 1, 2, 3]
@@ -177,7 +177,7 @@ def test_what_a_lost_worker_sends_late_is_dropped(store: Store, tmp_path: Path) 
 def test_a_result_that_is_not_the_chunk_s_is_refused(store: Store) -> None:
     client = FakeClient({"a": facts()}, lambda _, task, chunk: ChunkResult(chunk.number, chunk.attempt + 1))
     with pytest.raises(InternalError, match="expected the result of"):
-        gathering(client, store).run()
+        scheduler(client, store).run()
     assert counts(store) == [0, 0, 0, 0]
 
 
@@ -186,7 +186,7 @@ def test_a_worker_that_cannot_measure_is_not_asked_again(store: Store, tmp_path:
         return ChunkResult(chunk.number, chunk.attempt, error="no memory") if task.worker == "a" else measured(chunk)
 
     client = FakeClient({"a": facts("one"), "b": facts("two")}, measure)
-    gathering(client, store).run()
+    scheduler(client, store).run()
     assert counts(store) == [3, 3, 3, 3]
     assert [task.worker for task in client.chunks].count("a") == 1
     assert "worker a on host-one cannot measure on lavapipe: no memory" in notes(tmp_path)
@@ -194,7 +194,7 @@ def test_a_worker_that_cannot_measure_is_not_asked_again(store: Store, tmp_path:
 
 def test_where_no_worker_can_measure_points_fail_with_the_reason(store: Store) -> None:
     client = FakeClient({"a": facts()}, lambda _, task, chunk: ValueError("odd"))
-    run = gathering(client, store, worker_timeout=60.0).run()
+    run = scheduler(client, store, worker_timeout=60.0).run()
     assert run.failed == dict.fromkeys(range(4), "no worker can measure on lavapipe: ValueError: odd")
     assert store.statuses() == [PointStatus.FAILED] * 4
 
@@ -206,8 +206,8 @@ def test_a_point_that_loses_every_worker_fails_alone(store: Store) -> None:
         return UnavailableError("the worker was lost")
 
     client = FakeClient({"a": facts()}, measure)
-    run = gathering(client, store).run()
-    assert list(run.failed) == [2] and f"{MOST_ATTEMPTS} workers were lost" in run.failed[2]
+    run = scheduler(client, store).run()
+    assert list(run.failed) == [2] and f"{MAX_ATTEMPTS} workers were lost" in run.failed[2]
     assert counts(store) == [3, 3, 0, 3]
 
 
@@ -216,7 +216,7 @@ def test_without_a_worker_points_fail_after_the_limit(store: Store) -> None:
         client.there.clear()
         return measured(chunk)
 
-    run = gathering(FakeClient({"a": facts()}, measure), store).run()
+    run = scheduler(FakeClient({"a": facts()}, measure), store).run()
     assert len(run.done) == 2 and len(run.failed) == 2
     assert all("none came within 0 s" in reason for reason in run.failed.values())
 
@@ -228,7 +228,7 @@ def test_another_model_that_comes_does_not_take_a_device_s_place(store: Store) -
         return None
 
     client = FakeClient({"a": facts()}, measure)
-    assert len(gathering(client, store).run().failed) == 4
+    assert len(scheduler(client, store).run().failed) == 4
     assert {task.worker for task in client.chunks} == {"a"}
 
 
@@ -240,7 +240,7 @@ def test_machines_measure_one_chunk_at_a_time(store: Store, tmp_path: Path) -> N
         return measured(chunk)
 
     client = FakeClient({"a": facts("one"), "b": facts("one")}, measure)
-    gathering(client, store).run()
+    scheduler(client, store).run()
     assert len({task.worker for task in client.chunks}) == 1 and at_once == [1, 1]
     one = profile()
     assert place_of("machine", "a", facts(), one) == place_of("machine", "b", facts(), profile("intel_xe_tgl"))
@@ -251,7 +251,7 @@ def test_machines_measure_one_chunk_at_a_time(store: Store, tmp_path: Path) -> N
 
 def test_several_machines_are_noted(store: Store, tmp_path: Path) -> None:
     client = FakeClient({"a": facts("one"), "b": facts("two")}, lambda _, task, chunk: measured(chunk))
-    gathering(client, store).run()
+    scheduler(client, store).run()
     text = notes(tmp_path)
     assert text.count("measured on several machines") == 1
     assert "on lavapipe: measured by worker b on host-two" in text
