@@ -1,18 +1,117 @@
-"""Files that the package keeps for itself."""
+"""Files on disk: where caches are, and files that are written whole or not at all."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import platformdirs
 
-__all__ = ["cache_directory"]
+from .status import (
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    PumiceError,
+    ResourceExhaustedError,
+    UnavailableError,
+    shorten,
+)
+
+__all__ = ["cache_directory", "replacing", "write_whole", "writing_errors"]
 
 
 def cache_directory() -> Path | None:
-    """Where pumice keeps what it can make again; ``None`` when switched off by ``PUMICE_CACHE=0``."""
+    """The folder of pumice's caches; ``None`` when they are switched off by ``PUMICE_CACHE=0``."""
     if os.environ.get("PUMICE_CACHE", "1") == "0":
         return None
     chosen = os.environ.get("PUMICE_CACHE_DIR")
     return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("pumice"))
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
+    """Opens a new file that takes the name when the block ends; if it raises, what had the name before stays.
+
+    Args:
+        path: of the file. A symbolic link is followed.
+        sync: wait until the content is on the disk.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    before = _mode(target)
+    if before is not None and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+    part = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        if before is not None:
+            part.chmod(stat.S_IMODE(before))
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
+    """Writes a file that takes its name when all of it is on the disk; pipes and devices are written directly.
+
+    Args:
+        path: of the file, which may exist.
+        write: writes the content to the open file.
+
+    Raises:
+        NotFoundError: there is no such folder.
+        PermissionDeniedError: it may not be written, or is a folder.
+        ResourceExhaustedError: the disk is full; what was there before is still there.
+        InvalidArgumentError: the path holds a NUL character.
+        UnavailableError: the operating system failed in another way.
+    """
+    target = Path(path)
+    with writing_errors(target):
+        mode = _mode(target)
+        direct = mode is not None and not stat.S_ISREG(mode)
+        with target.open("wb") if direct else replacing(target, sync=True) as file:
+            write(file)
+
+
+@contextlib.contextmanager
+def writing_errors(path: Path) -> Iterator[None]:
+    """Within it, errors of the operating system become those of `write_whole`."""
+    shown = shorten(str(path))
+    try:
+        yield
+    except PumiceError:  # some of them are OSErrors too
+        raise
+    except FileNotFoundError as error:
+        folder = shorten(str(path.parent))
+        raise NotFoundError(f"{shown} cannot be written: there is no folder {folder}") from error
+    except (PermissionError, IsADirectoryError, NotADirectoryError) as error:
+        raise PermissionDeniedError(f"{shown} cannot be written: {error.strerror}") from error
+    except OSError as error:
+        why = error.strerror or str(error)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise ResourceExhaustedError(f"{shown} cannot be written: {why}; nothing of it was kept") from error
+        raise UnavailableError(f"{shown} cannot be written: {why}") from error
+    except ValueError as error:
+        if "null" not in str(error):
+            raise
+        raise InvalidArgumentError(f"{shown!r} cannot be written: {error}") from error
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None

@@ -25,8 +25,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-import platformdirs
-
+from ..files import cache_directory, replacing
 from ..install_hints import remedy
 from ..status import InvalidArgumentError, NotFoundError, UnavailableError, shorten, shown
 from . import tools as spirv_tools
@@ -380,10 +379,8 @@ def _hash(options: Sequence[str], text: bytes, files: Mapping[Path, bytes]) -> s
 
 
 def _cache_entry(key: str) -> Path | None:
-    if os.environ.get("PUMICE_CACHE") == "0":
-        return None
-    base = os.environ.get("PUMICE_CACHE_DIR") or platformdirs.user_cache_dir("pumice")
-    return Path(base) / "glsl" / key[:2] / f"{key}.spv"
+    directory = cache_directory()
+    return directory / "glsl" / key[:2] / f"{key}.spv" if directory else None
 
 
 def _load(entry: Path) -> bytes | None:
@@ -402,10 +399,5 @@ def _store(entry: Path, code: bytes) -> None:
     # A cache that cannot be written (read-only home, full disk) costs time, never a result.
     with contextlib.suppress(OSError):
         entry.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=entry.parent, prefix=".new-")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(_ENTRY_MAGIC + hashlib.sha256(code).digest() + code)
-            Path(name).replace(entry)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
+        with replacing(entry) as file:
+            file.write(_ENTRY_MAGIC + hashlib.sha256(code).digest() + code)

@@ -1,4 +1,4 @@
-"""Files that results are stored in, with the errors that storing meets."""
+"""Files that results are stored in."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from ..status import NotFoundError, PermissionDeniedError, UnavailableError, shorten
+from ..files import write_whole, writing_errors
+from ..status import PumiceError
 
 __all__ = ["store"]
 
 
 def store(path: Path, write: Callable[[BinaryIO], object], *, where: str, append: bool = False) -> None:
-    """Opens a file and has it written.
+    """Writes a file, or appends to one.
 
     Args:
-        path: of the file, which is made or emptied first.
-        write: given the open file.
+        path: of the file, which may exist.
+        write: writes the content to the open file.
         where: the option that names the file, for messages.
-        append: write behind the end of what the file has.
+        append: write at the end of what the file has.
 
     Raises:
-        NotFoundError, PermissionDeniedError, UnavailableError: it cannot be written.
+        PumiceError: as `write_whole`; a file that was there before is as it was, unless it is appended to.
     """
     try:
-        with path.open("ab" if append else "wb") as file:
-            write(file)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{where}: {shorten(str(path))}: {error.strerror}") from None
-    except PermissionError as error:
-        raise PermissionDeniedError(f"{where}: {shorten(str(path))} cannot be written: {error.strerror}") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise UnavailableError(f"{where}: {shorten(str(path))} cannot be written: {why}") from error
+        if append:
+            with writing_errors(path), path.open("ab") as file:
+                write(file)
+        else:
+            write_whole(path, write)
+    except PumiceError as error:
+        error.location = where
+        raise

@@ -7,14 +7,12 @@ second writer never sees half of one. ``PUMICE_CACHE=0`` switches it off; ``PUMI
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
-import tempfile
 from pathlib import Path
 from typing import Final
 
-from ...files import cache_directory
+from ...files import cache_directory, replacing
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import VK_SUCCESS, CData, ffi, new
 from ..vulkan.live_objects import created, destroyed
@@ -77,14 +75,8 @@ class PipelineCache:
             return False
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self.path.parent, delete=False) as file:
+            with replacing(self.path) as file:
                 file.write(_MAGIC + digest + data)
-            try:
-                Path(file.name).replace(self.path)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    Path(file.name).unlink()
-                raise
         except OSError as error:
             _log.info("the pipeline cache could not be written: %s", error)
             return False

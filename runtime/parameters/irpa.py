@@ -13,17 +13,14 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable
-from pathlib import Path
 from typing import BinaryIO, Final
 
+from ...files import write_whole
 from ...status import (
     AlreadyExistsError,
     IncompatibleError,
     InvalidArgumentError,
-    PermissionDeniedError,
-    UnavailableError,
     UnimplementedError,
-    shorten,
     shown,
 )
 from .entry import ParameterEntry, checked_slice, decode_name
@@ -167,30 +164,13 @@ def write_parameter_archive(
     Raises:
         InvalidArgumentError: an alignment that is no power of two, or no path of a file.
         AlreadyExistsError: two entries have one name.
-        PermissionDeniedError, UnavailableError: the file cannot be written.
+        NotFoundError, PermissionDeniedError, ResourceExhaustedError, UnavailableError: the file cannot be written.
     """
     if not 0 < alignment <= _LARGEST_ALIGNMENT or alignment & (alignment - 1):
         raise InvalidArgumentError(f"expected an alignment that is a power of two up to 1 GiB, got {alignment}")
     listed = list(entries)
-    target = Path(path)
-    try:
-        # A mapping of the file that is replaced may be what is read from, so it must not be truncated.
-        partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
-        with partial.open("xb") as file:
-            try:
-                _write(file, listed, alignment)
-            except BaseException:
-                partial.unlink()
-                raise
-        partial.replace(target)
-    except PermissionError as error:
-        raise PermissionDeniedError(f"expected to write {shown(str(target))}: {error.strerror}") from None
-    except ValueError as error:
-        if isinstance(error, InvalidArgumentError):
-            raise
-        raise InvalidArgumentError(f"expected to write {shown(str(target))}: {shorten(str(error))}") from None
-    except OSError as error:
-        raise UnavailableError(f"expected to write {shown(str(target))}: {error.strerror}") from None
+    # A mapping of the file that is replaced may be what is read from: it is not truncated.
+    write_whole(path, lambda file: _write(file, listed, alignment))
 
 
 def _write(file: BinaryIO, entries: list[ParameterEntry], alignment: int) -> None:

@@ -18,11 +18,11 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from ...status import PumiceError, UnavailableError, UnimplementedError
+from ...files import write_whole
+from ...status import PumiceError, UnimplementedError
 from ...vm.execution.context import Context, Function
 from ...vm.execution.module_state import ModuleState
 from ..modules.hal.module import HalState
@@ -154,7 +154,7 @@ class Profile(ProfileFigures):
         """``to_json`` into a file.
 
         Raises:
-            UnavailableError: it cannot be written.
+            PumiceError: it cannot be written, as `write_whole` says.
         """
         _write(path, self.to_json().encode())
 
@@ -174,7 +174,8 @@ class Profile(ProfileFigures):
         """``to_perfetto`` into a file.
 
         Raises:
-            UnavailableError: it cannot be written, or the ``perfetto`` package is not installed.
+            UnavailableError: the ``perfetto`` package is not installed.
+            PumiceError: it cannot be written, as `write_whole` says.
         """
         _write(path, self.to_perfetto())
 
@@ -187,7 +188,4 @@ class Profile(ProfileFigures):
 
 
 def _write(path: str | os.PathLike[str], data: bytes) -> None:
-    try:
-        Path(path).write_bytes(data)
-    except OSError as error:
-        raise UnavailableError(f"cannot write {os.fspath(path)}: {error.strerror or error}") from error
+    write_whole(path, lambda file: file.write(data))

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ...files import write_whole
 from ..results.analysis import StudyAnalysis, analyse
-from ..results.atomic_write import write_whole
 from ..results.results import Results
 from .chart import Chart
 from .comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text

@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO, Final
 
+from ...files import write_whole
 from ...status import InvalidArgumentError
-from .atomic_write import write_whole
 from .results import Results
 from .tables import Keep, points_table, sample_batches, sample_schema
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...status import shorten, shown
+from ...status import shown
 from ..errors import printable, usage, usage_error
 from ..streams import note, put
 
@@ -81,6 +81,7 @@ def run_checks(
     from ...runtime import open_device
     from ...runtime.modules.check import checks
     from ...runtime.modules.parameters.module import io_parameters_module
+    from ..output_files import store
     from .module_arguments import load_parameters
 
     if junit_xml is not None and not junit_xml.absolute().parent.is_dir():
@@ -104,7 +105,8 @@ def run_checks(
     progress.end()
     put(printable(report.format(), keep="\n"))
     if junit_xml is not None:
-        _write(junit_xml, report.to_junit_xml())
+        text = report.to_junit_xml().encode("utf-8", "backslashreplace")
+        store(junit_xml, lambda file: file.write(text), where="--junit-xml")
     if report.failed or report.errors:
         click.get_current_context().exit(1)
     if not report.passed:
@@ -136,13 +138,3 @@ class _Progress:
         if self._path is not None:
             put()
             self._path = None
-
-
-def _write(path: Path, text: str) -> None:
-    from ...status import UnavailableError
-
-    try:
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UnavailableError(f"the report cannot be written to {shorten(str(path))}: {why}") from error

@@ -18,7 +18,7 @@ from ...runtime.kernels.kernel import Kernel
 from ...runtime.kernels.shader_source import load_shader
 from ...runtime.values.format import format_value
 from ...status import NotFoundError, PumiceError, UnavailableError, UnimplementedError
-from ..errors import ExpectationError, printable, usage, usage_error
+from ..errors import ExpectationError, describe, printable, usage, usage_error
 from ..output_files import store
 from ..reports import device_text, repeat, say_times, seconds_text
 from ..streams import note, put
@@ -188,7 +188,7 @@ def _put_all(
             break
     if failures:
         for other in failures[1:]:
-            note(f"error: {printable(other.message)}")
+            note(f"error: {printable(describe(other))}")
         raise failures[0]
 
 

@@ -32,7 +32,7 @@ from ...runtime.sessions.signature import Signature, make_signature
 from ...status import InvalidArgumentError, PumiceError, UnavailableError, shown
 from ...vm.bytecode.declaration import declaration_of
 from ...vm.execution.bytecode_module import BytecodeModule
-from ..errors import ExpectationError, printable, usage, usage_error
+from ..errors import ExpectationError, describe, printable, usage, usage_error
 from ..reports import device_text, repeat, say_times, seconds_text
 from ..streams import note, put
 from .arguments import Array
@@ -309,7 +309,7 @@ def _call_and_print(
     if raised:
         for other in failures:
             if other is not raised[0]:
-                note(f"error: {printable(other.message)}")
+                note(f"error: {printable(describe(other))}")
         raise raised[0]
     return results, seconds
 

@@ -24,9 +24,9 @@ from pumice.status import (
     FailedPreconditionError,
     IncompatibleError,
     InvalidArgumentError,
+    NotFoundError,
     PermissionDeniedError,
     PumiceError,
-    UnavailableError,
     UnimplementedError,
 )
 
@@ -179,9 +179,9 @@ def test_refuses_to_write(tmp_path: Path) -> None:
         write_parameter_archive(path, SAMPLE, alignment=48)
     with pytest.raises(InvalidArgumentError, match="UTF-8"):
         write_parameter_archive(path, [data_entry("\ud800", b"x")])
-    with pytest.raises(UnavailableError, match="expected to write"):
+    with pytest.raises(NotFoundError, match="cannot be written"):
         write_parameter_archive(tmp_path / "missing" / "x.irpa", SAMPLE)
-    with pytest.raises(InvalidArgumentError, match="expected to write"):
+    with pytest.raises(InvalidArgumentError, match="cannot be written"):
         write_parameter_archive(f"{tmp_path}/nul\0.irpa", SAMPLE)
     assert list(tmp_path.iterdir()) == []
 

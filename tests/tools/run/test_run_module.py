@@ -311,7 +311,7 @@ def test_outputs_that_cannot_be_written_keep_no_other_back(kit: Path, tmp_path: 
     targets = ("--output=@/nonexistent/x.npy", f"--output=@{tmp_path}", "--output=-", f"--output=@{tmp_path}/x.npy")
     result = run(kit, *inputs, *targets)
     assert (result.exit_code, result.stdout) == (1, "EXEC @numbers\nf32=3.5\n")
-    assert "error: --output 0: /nonexistent/x.npy: No such file" in result.stderr
+    assert "error: --output 0: /nonexistent/x.npy cannot be written: there is no folder" in result.stderr
     assert f"error: --output 1: {tmp_path} cannot be written: " in result.stderr
     assert np.load(tmp_path / "x.npy") == 4.25
 

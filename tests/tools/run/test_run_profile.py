@@ -60,7 +60,7 @@ def test_with_time_the_repeated_calls_are_profiled_apart_from_the_first(tmp_path
 def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     result = run(*ARGUMENTS, "--profile-json", tmp_path / "nowhere" / "p.json")
     assert result.exit_code != 0
-    assert "cannot write" in result.stderr and "result[0]" in result.stdout
+    assert "cannot be written" in result.stderr and "result[0]" in result.stdout
 
 
 def test_programs_without_a_device_have_the_hosts_share_alone(tmp_path: Path) -> None:
