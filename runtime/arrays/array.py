@@ -248,7 +248,7 @@ class DeviceArray:
             source._check_open()
             if source.device is self.device:
                 if self.nbytes:
-                    payload = self.device.copy((source.buffer, self.buffer))
+                    payload = self.device.copy(source.buffer, self.buffer)
                     source.mark(payload, written=False)
                     self.mark(payload, written=True)
                 return self

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -109,13 +109,22 @@ class ArrayDevice:
         commands.fill(target, b"\0")
         return self.submit((commands.end(),))
 
-    def copy(self, *pairs: tuple[Buffer, Buffer], name: str = "copy") -> int:
-        """Copies each first buffer to the second on the device; returns the payload. For the runtime."""
-        commands = self.hal.create_command_buffer(one_shot=True, name=name).begin()
+    def copies(self, pairs: Iterable[tuple[Buffer, Buffer]], name: str, *, one_shot: bool = True) -> CommandBuffer:
+        """Commands that copy each first buffer to the second. For the runtime."""
+        commands = self.hal.create_command_buffer(one_shot=one_shot, name=name).begin()
         try:
             for source, target in pairs:
                 commands.copy(source, target)
-            return self.submit((commands.end(),))
+            return commands.end()
+        except BaseException:
+            commands.close()
+            raise
+
+    def copy(self, source: Buffer, target: Buffer, name: str = "copy") -> int:
+        """Copies a buffer on the device; returns the payload. For the runtime."""
+        commands = self.copies(((source, target),), name)
+        try:
+            return self.submit((commands,))
         except BaseException:
             commands.close()
             raise
@@ -134,7 +143,7 @@ class ArrayDevice:
             return 0
         with self.hal.create_buffer(data.nbytes, memory_type=UPLOAD) as staged:
             staged.write(raw)
-            return self.copy((staged, target), name="upload")
+            return self.copy(staged, target, "upload")
 
     def download(self, source: Buffer, out: np.ndarray) -> None:
         """Copies a buffer to a C-contiguous array of its size, once what was submitted is done. For the runtime."""
@@ -145,7 +154,7 @@ class ArrayDevice:
             source.read_into(raw)
             return
         with self.hal.create_buffer(out.nbytes, memory_type=READBACK) as staged:
-            self.wait(self.copy((source, staged), name="download"))
+            self.wait(self.copy(source, staged, "download"))
             staged.read_into(raw)
 
     # -- end -----------------------------------------------------------------------------------------
@@ -157,6 +166,9 @@ class ArrayDevice:
 
     def close(self) -> None:
         """Waits for work under way and frees everything, arrays and kernels included; idempotent."""
+        if not self.hal.is_closed:
+            for cache in list(self.hal.caches):  # views of memory in them would keep the device
+                cache.trim()
         self.hal.close()
 
     def __enter__(self) -> Self:

@@ -1,16 +1,16 @@
 """Moves a kernel call's arguments to the device and its results back, in one submission with the kernel.
 
-Three ways, by device and size. Where the host sees device memory, arguments are written into it. Large NumPy arrays
-are *imported*: the kernel works in the arrays' own memory and nothing is copied. On discrete GPUs copies through
-staging memory are recorded before and after the kernel.
+Three ways, by device and size. Small arrays of the host are copied into memory that is kept between calls, through
+staging memory where the host does not see the device's. Large ones are *imported* where the device can: the kernel works
+in the NumPy array's own memory and nothing is copied. Arrays of the device are used where they are; a view that starts
+where the device cannot bind is copied to an array of its own and back.
 
-Calling sequence: ``bring`` each argument → ``run`` → ``finish`` → ``close``, which gives the temporaries back. One
+Calling sequence: ``bring`` each argument → ``place`` → ``run`` → ``finish`` → ``close``, which gives the memory back. One
 thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Final
 
@@ -18,8 +18,9 @@ import numpy as np
 
 from ...hal_vulkan import Buffer, CommandBuffer
 from .array import DeviceArray, new_array
-from .array_device import READBACK, UPLOAD, ArrayDevice
+from .array_device import ArrayDevice
 from .spec import ArraySpec, raw_bytes
+from .staging import Place, Staging, StagingPool
 
 __all__ = ["Transfer"]
 
@@ -28,61 +29,63 @@ _IMPORT_BYTES: Final = 256 << 10
 
 
 class Transfer:
-    """The moves of one kernel call."""
+    """The moves of one kernel call.
 
-    def __init__(self, device: ArrayDevice, alignment: int) -> None:
-        """A call whose pipeline binds at multiples of ``alignment`` bytes."""
+    Attributes:
+        arrays: the arguments on the device, complete once ``place`` was called.
+        results: what the call returns for each argument that the kernel writes.
+    """
+
+    def __init__(self, device: ArrayDevice, pool: StagingPool, alignment: int, *, to_host: bool) -> None:
+        """A call whose pipeline binds at multiples of ``alignment`` bytes; ``to_host``: its results are NumPy arrays."""
         self._device = device
+        self._pool = pool
         self._alignment = alignment
+        self._to_host = to_host
+        self.arrays: list[DeviceArray | None] = []
+        self.results: list[np.ndarray | DeviceArray | None] = []
+        self._places: list[Place] = []
+        self._staged: list[tuple[int, np.ndarray | ArraySpec]] = []  # index among the arguments, and what was given
+        self._staging: Staging | None = None
+        self._reads: list[tuple[int, np.ndarray]] = []
         self._before: list[tuple[Buffer, Buffer]] = []
         self._after: list[tuple[Buffer, Buffer]] = []
-        self._reads: list[tuple[Buffer, np.ndarray]] = []
-        self._temporaries: list[Buffer | DeviceArray] = []
+        self._temporaries: list[DeviceArray] = []
+        self._payload = -1
         self._imported = False
 
-    def bring(
-        self,
-        value: np.ndarray | DeviceArray | ArraySpec,
-        *,
-        written: bool,
-        to_host: bool,
-        into: np.ndarray | None,
-    ) -> tuple[DeviceArray, np.ndarray | DeviceArray | None]:
-        """An argument on the device, and what the call returns for it if the kernel writes it.
+    def bring(self, value: np.ndarray | DeviceArray | ArraySpec, *, written: bool, into: np.ndarray | None) -> None:
+        """Takes in the next argument.
 
         Args:
-            value: the argument.
+            value: the argument; a NumPy array is C-contiguous.
             written: whether the kernel writes it.
-            to_host: whether its result goes back to the host, and so is waited for.
-            into: the array that takes the result; ``None`` makes one.
+            into: the NumPy array that takes the result; ``None`` makes one.
         """
+        array: DeviceArray | None = None
+        result: np.ndarray | DeviceArray | None = None
         if isinstance(value, DeviceArray):
-            return self._align(value, written=written), value
-        shape, dtype = value.shape, value.dtype
-        if not to_host:
-            array = new_array(self._device, shape, dtype)
+            array, result = self._aligned(value, written=written), value
+        elif written and not (self._to_host or into is not None):
+            array = result = new_array(self._device, value.shape, value.dtype)
             if isinstance(value, np.ndarray):
-                self._upload(value, array)
-            if not written:
-                self._temporaries.append(array)
-            return array, array
-        result = None
-        if written:
-            result = into if into is not None else np.empty(shape, dtype)
-        if value.nbytes >= _IMPORT_BYTES:
-            imported = self._import(value, result)
-            if imported is not None:
-                return imported, result
-        array = new_array(self._device, shape, dtype)
-        self._temporaries.append(array)
-        if isinstance(value, np.ndarray):
-            self._upload(value, array)
-        if result is not None:
-            self._download(array, result)
-        return array, result
+                array.mark(self._device.upload(value, array.buffer), written=True)
+        else:
+            host = None
+            if written:
+                result = host = into if into is not None else np.empty(value.shape, value.dtype)
+            # What is imported is in use until the kernel is done, which only calls that wait for results can promise.
+            if value.nbytes >= _IMPORT_BYTES and not self._device.staging and (self._to_host or host is not None):
+                array = self._import(value, host)
+            if array is None:
+                if host is not None:
+                    self._reads.append((len(self._places), host))
+                self._staged.append((len(self.arrays), value))
+                self._places.append((value.shape, value.dtype, type(value) is not ArraySpec, host is not None))
+        self.arrays.append(array)
+        self.results.append(result)
 
-    def _align(self, array: DeviceArray, *, written: bool) -> DeviceArray:
-        """A view that starts where the device cannot bind takes a detour through an array of its own."""
+    def _aligned(self, array: DeviceArray, *, written: bool) -> DeviceArray:
         if not array.buffer.offset % self._alignment or not array.nbytes:
             return array
         aligned = new_array(self._device, array.shape, array.dtype)
@@ -94,8 +97,6 @@ class Transfer:
 
     def _import(self, value: np.ndarray | ArraySpec, result: np.ndarray | None) -> DeviceArray | None:
         """The device's view of the NumPy array itself: of the result if there is one, else of the input."""
-        if self._device.staging:
-            return None
         memory = result if result is not None else value
         assert isinstance(memory, np.ndarray)
         buffer = self._device.hal.import_buffer(raw_bytes(memory), copy=False)
@@ -111,59 +112,55 @@ class Transfer:
         self._imported = True
         return array
 
-    def _upload(self, value: np.ndarray, array: DeviceArray) -> None:
-        raw = raw_bytes(value)
-        if array.buffer.host_visible:
-            array.buffer.write(raw)
-        else:
-            staged = self._device.hal.create_buffer(value.nbytes, memory_type=UPLOAD)
-            self._temporaries.append(staged)
-            staged.write(raw)
-            self._before.append((staged, array.buffer))
-
-    def _download(self, array: DeviceArray, result: np.ndarray) -> None:
-        if array.buffer.host_visible:
-            self._reads.append((array.buffer, result))
-        else:
-            staged = self._device.hal.create_buffer(array.nbytes, memory_type=READBACK)
-            self._temporaries.append(staged)
-            self._after.append((array.buffer, staged))
-            self._reads.append((staged, result))
+    def place(self) -> list[DeviceArray]:
+        """Copies what the host has into device memory; returns all arguments on the device."""
+        if self._places:
+            staging = self._staging = self._pool.take(self._places)
+            for index, ((at, value), array) in enumerate(zip(self._staged, staging.arrays, strict=True)):
+                self.arrays[at] = array
+                if isinstance(value, np.ndarray) and value.nbytes:
+                    staging.write(index, value)
+        return [array for array in self.arrays if array is not None]
 
     def run(self, commands: CommandBuffer) -> int:
         """Submits the copies and the kernel together; returns the payload that marks their end."""
-        batch = [commands]
+        staging = self._staging
+        batch = [commands] if staging is None else [*staging.before, commands, *staging.after]
+        once = []
         try:
             if self._before:
-                batch.insert(0, self._copies("uploads", self._before))
+                once.append(self._device.copies(self._before, "uploads"))
+                batch.insert(0, once[-1])
             if self._after:
-                batch.append(self._copies("downloads", self._after))
-            return self._device.submit(batch)
+                once.append(self._device.copies(self._after, "downloads"))
+                batch.append(once[-1])
+            self._payload = self._device.submit(batch)
         except BaseException:
-            for copies in batch:
-                if copies is not commands:
-                    copies.close()
+            for copies in once:
+                copies.close()
             raise
+        return self._payload
 
-    def _copies(self, name: str, copies: Sequence[tuple[Buffer, Buffer]]) -> CommandBuffer:
-        commands = self._device.hal.create_command_buffer(one_shot=True, name=name).begin()
-        try:
-            for source, target in copies:
-                commands.copy(source, target)
-            return commands.end()
-        except BaseException:
-            commands.close()
-            raise
-
-    def finish(self, payload: int) -> None:
+    def finish(self) -> None:
         """Waits where something goes back to the host, and reads it."""
+        staging = self._staging
         if self._reads or self._imported:
-            self._device.wait(payload)
-        for buffer, result in self._reads:
-            buffer.read_into(raw_bytes(result))
+            self._device.wait(self._payload)
+            self._payload = 0
+        if staging is not None:
+            for index, result in self._reads:
+                if result.nbytes:
+                    staging.read(index, result)
 
     def close(self) -> None:
-        """Gives the temporaries back; idempotent."""
+        """Gives the memory back; idempotent."""
+        staging, self._staging = self._staging, None
+        if staging is not None:
+            if self._payload < 0:
+                staging.close()  # perhaps it was submitted, and then it is not known when it is done
+            else:
+                staging.payload = self._payload
+                self._pool.give_back(staging)
         for temporary in self._temporaries:
             temporary.close()
         self._temporaries.clear()

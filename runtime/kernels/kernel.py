@@ -6,8 +6,6 @@ closed, or earlier by ``close``.
 
 from __future__ import annotations
 
-import operator
-import struct
 import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -28,21 +26,20 @@ from ...hal_vulkan import (
 from ...status import ClosedError, InvalidArgumentError
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
-from ..arrays.spec import ArraySpec, check_out
+from ..arrays.spec import ArraySpec
+from ..arrays.staging import StagingPool
 from ..arrays.transfer import Transfer
+from .arguments import Out, ResultArray, declared, place_outs, prepare_arguments, targets_of
+from .groups import Counts, Groups, given_counts, inferred_counts
 from .parameter import KernelArgument, Parameter
-from .push import PushValue, pack_push
+from .push import Push, PushConstants, PushValue
 from .shader_source import specialization_by_id
 
-__all__ = ["Groups", "Kernel", "KernelResult", "PreparedDispatch"]
+__all__ = ["Kernel", "KernelResult", "PreparedDispatch"]
 
-ResultArray: TypeAlias = np.ndarray | DeviceArray
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
-Groups: TypeAlias = int | tuple[int, ...]
-Counts: TypeAlias = tuple[int, int, int]
 
 _MAX_RECORDINGS: Final = 64
-_DOUBLE: Final = struct.Struct("=d")
 
 
 class PreparedDispatch(NamedTuple):
@@ -57,7 +54,7 @@ class PreparedDispatch(NamedTuple):
 
     pipeline: ComputePipeline
     buffers: tuple[Buffer, ...]
-    groups: tuple[int, int, int]
+    groups: Counts
     push: bytes
 
 
@@ -103,16 +100,16 @@ class Kernel:
             for i, binding in enumerate(b for b in entry.bindings for _ in range(b.count))
         )
         self._written = tuple(p.index for p in self._parameters if p.written)
-        self._push_block = entry.push_constants
+        self._push = PushConstants(entry.push_constants, self.name)
         self._alignment_mask = self.pipeline.offset_alignment - 1
         local = self.pipeline.local_size
         self._groups_by_shape = local[1] != 1 or local[2] != 1 or any(b.element is None for b in entry.bindings)
         # Push descriptors are read while they are recorded, so one array serves all recordings under the lock.
         self._pushes = self.pipeline.push_template is not None
-        self._counts: dict[int, tuple[int, int, int]] = {}
+        self._counts: dict[int, Counts] = {}
         self._lock = threading.Lock()
+        self._staging = StagingPool(device)
         self._recordings: dict[tuple[object, ...], CommandBuffer] = {}
-        self._push_cache: dict[object, bytes] = {}
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -124,9 +121,9 @@ class Kernel:
     def __call__(
         self,
         *arrays: KernelArgument,
-        out: ResultArray | Sequence[ResultArray] | None = None,
+        out: Out = None,
         groups: Groups | None = None,
-        push: bytes | Sequence[PushValue] | Mapping[str, PushValue] | None = None,
+        push: Push = None,
         **push_fields: PushValue,
     ) -> KernelResult:
         """Runs the kernel.
@@ -150,33 +147,15 @@ class Kernel:
                 binding and what the shader declares.
         """
         parameters = self._parameters
-        counts = None if groups is None else self._three(groups)
+        counts = None if groups is None else given_counts(groups, self.name)
         if len(arrays) != len(parameters) or out is not None:
-            arrays = self._with_out(arrays, out)
+            arrays = place_outs(self._parameters, arrays, out, self.name)
         for array, parameter in zip(arrays, parameters, strict=True):
             if type(array) is not DeviceArray or (array.dtype, array.nbytes) not in parameter.accepted:
-                return self._call_general(arrays, out, counts, self._pack(push, push_fields))
+                return self._call_general(arrays, out, counts, self._push.pack(push, push_fields))
             if array.buffer.offset & self._alignment_mask:
-                return self._call_general(arrays, out, counts, self._pack(push, push_fields))
-        return self._call_arrays(arrays, counts, self._pack(push, push_fields))  # type: ignore[arg-type]
-
-    def _pack(
-        self, push: bytes | Sequence[PushValue] | Mapping[str, PushValue] | None, fields: Mapping[str, PushValue]
-    ) -> bytes:
-        if self._push_block is None and push is None and not fields:
-            return b""
-        if push is None and all(type(value) in (int, float) for value in fields.values()):
-            # By bits: 1 and 1.0 differ, so do 0.0 and -0.0, and NaN is equal to itself.
-            key = tuple(
-                [(name, value if type(value) is int else _DOUBLE.pack(value)) for name, value in fields.items()]
-            )
-            cached = self._push_cache.get(key)
-            if cached is None:
-                cached = pack_push(self._push_block, push, fields, self.name)
-                if len(self._push_cache) < 256:
-                    self._push_cache[key] = cached
-            return cached
-        return pack_push(self._push_block, push, fields, self.name)
+                return self._call_general(arrays, out, counts, self._push.pack(push, push_fields))
+        return self._call_arrays(arrays, counts, self._push.pack(push, push_fields))  # type: ignore[arg-type]
 
     def _call_arrays(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> KernelResult:
         """The hot path: arrays whose dtype and size are known to fit."""
@@ -255,20 +234,7 @@ class Kernel:
             raise
         return commands
 
-    def _three(self, groups: Groups) -> tuple[int, int, int]:
-        """Workgroup counts as three ints."""
-        counts = tuple(groups) if isinstance(groups, (tuple, list)) else (groups,)
-        try:
-            if not counts or any(isinstance(n, bool) for n in counts):
-                raise TypeError
-            x, y, z = (*(operator.index(n) for n in counts), 1, 1)[:3]
-        except TypeError:
-            x = -1
-        if not 1 <= len(counts) <= 3 or x < 0 or y < 0 or z < 0:
-            raise InvalidArgumentError(f"{self.name}: groups is an int or up to three, none negative; got {groups!r}")
-        return x, y, z
-
-    def _checked_counts(self, arrays: Sequence[DeviceArray], groups: Counts | None) -> tuple[int, int, int]:
+    def _checked_counts(self, arrays: Sequence[DeviceArray], groups: Counts | None) -> Counts:
         """``_group_counts`` that the device can dispatch, kept where they follow from one array's size."""
         if groups is None and not self._groups_by_shape and len(self._written) == 1:
             nbytes = arrays[self._written[0]].nbytes
@@ -283,119 +249,54 @@ class Kernel:
         check_groups(self.pipeline, counts)
         return counts
 
-    def _group_counts(self, arrays: Sequence[DeviceArray], groups: Counts | None) -> tuple[int, int, int]:
-        """Workgroup counts as asked for, or inferred: one invocation an element of the largest written array."""
+    def _group_counts(self, arrays: Sequence[DeviceArray], groups: Counts | None) -> Counts:
         if groups is not None:
             return groups
-        local = self.pipeline.local_size
-        candidates = [(arrays[i], self._parameters[i]) for i in self._written] or list(
-            zip(arrays, self._parameters, strict=True)
-        )
-        if not candidates:
-            raise InvalidArgumentError(f"{self.name} has no arrays to infer workgroup counts from; give groups=")
-        array, parameter = max(candidates, key=lambda pair: pair[0].nbytes)
-        element = parameter.binding.element
-        if local[1] == local[2] == 1:
-            count = array.size
-            if element is not None and element.stride:
-                count = -(
-                    -(array.nbytes - (parameter.binding.fixed_size if element.array == "runtime" else 0))
-                    // element.stride
-                )
-            return max(1, -(-count // local[0])), 1, 1
-        shape = array.shape
-        if element is not None and element.components > 1 and shape and shape[-1] == element.components:
-            shape = shape[:-1]
-        extents = [*reversed(shape), 1, 1, 1]
-        for extra in extents[3:]:
-            extents[2] *= extra
-        x, y, z = (max(1, -(-extent // size)) for extent, size in zip(extents[:3], local, strict=True))
-        return x, y, z
+        return inferred_counts(self._parameters, arrays, self.pipeline.local_size, self.name)
 
     # -- everything but the hot path -----------------------------------------------------------------
-
-    def _with_out(
-        self, arrays: Sequence[KernelArgument], out: ResultArray | Sequence[ResultArray] | None
-    ) -> tuple[KernelArgument, ...]:
-        """Puts ``out`` arrays where written bindings have no positional array."""
-        if out is None:
-            if len(arrays) > len(self._parameters):
-                raise InvalidArgumentError(
-                    f"{self.name} takes {len(self._parameters)} array(s), got {len(arrays)}; it declares {self._declared()}"
-                )
-            missing = ", ".join(p.label for p in self._parameters[len(arrays) :])
-            raise InvalidArgumentError(f"{self.name}: {missing} missing; the shader declares {self._declared()}")
-        outs = list(out) if isinstance(out, (tuple, list)) else [out]
-        if len(arrays) + len(outs) == len(self._parameters):
-            places = self._written[-len(outs) :] if outs else ()
-            if len(places) == len(outs):
-                given = iter(arrays)
-                replaced = dict(zip(places, outs, strict=True))
-                return tuple(replaced[i] if i in replaced else next(given) for i in range(len(self._parameters)))
-        raise InvalidArgumentError(
-            f"{self.name}: {len(arrays)} array(s) and {len(outs)} in out= do not fill {len(self._parameters)} binding(s), "
-            f"{len(self._written)} of them written: {self._declared()}"
-        )
-
-    def _declared(self) -> str:
-        return (
-            "; ".join(f"{p.label}: {p.declared()}{', written' if p.written else ''}" for p in self._parameters)
-            or "no bindings"
-        )
 
     def _call_general(
         self,
         arrays: Sequence[KernelArgument],
-        out: ResultArray | Sequence[ResultArray] | None,
+        out: Out,
         groups: Counts | None,
         push: bytes,
         *,
         timings: list[DispatchTiming] | None = None,
     ) -> KernelResult:
         """Arguments of any kind: checks all, moves what must move, runs, brings the results back."""
-        values = [p.prepare(a, self.name) for p, a in zip(self._parameters, arrays, strict=True)]
-        if groups is None and values and not any(value.nbytes for value in values):
-            return self._shape_results(
-                [v if isinstance(v, DeviceArray) else np.empty(v.shape, v.dtype) for v in values]
-            )
-        for parameter, value in zip(self._parameters, values, strict=True):
-            if (value.dtype, value.nbytes) not in parameter.accepted:
-                parameter.check(value.dtype, value.shape, value.nbytes, self.name)
-        given_outs = () if out is None else out if isinstance(out, (tuple, list)) else (out,)
-        for one in given_outs:
-            if isinstance(one, np.ndarray):
-                check_out(one, one.shape, one.dtype, f"{self.name}: out=")
-            elif not isinstance(one, DeviceArray):
-                raise InvalidArgumentError(f"{self.name}: out= takes arrays to write into, got {type(one).__name__}")
-        outs = [id(one) for one in given_outs]
-        to_host = not any(isinstance(value, DeviceArray) for value in values)
-        with Transfer(self.device, self.pipeline.offset_alignment) as transfer:
-            moved: list[DeviceArray] = []
-            results: list[ResultArray | None] = []
-            for parameter, value, given in zip(self._parameters, values, arrays, strict=True):
-                array, result = transfer.bring(
-                    value,
-                    written=parameter.written,
-                    to_host=to_host or (isinstance(value, np.ndarray) and id(given) in outs),
-                    into=value if isinstance(value, np.ndarray) and id(given) in outs else None,
+        values, fit = prepare_arguments(self._parameters, arrays, self.name)
+        if not fit:
+            if groups is None and values and not any(value.nbytes for value in values):
+                return self._shape_results(
+                    [v if isinstance(v, DeviceArray) else np.empty(v.shape, v.dtype) for v in values]
                 )
-                moved.append(array)
-                results.append(result)
+            for parameter, value in zip(self._parameters, values, strict=True):
+                parameter.check(value.dtype, value.shape, value.nbytes, self.name)
+        outs = () if out is None else targets_of(out, self.name)
+        to_host = DeviceArray not in map(type, values)
+        with Transfer(self.device, self._staging, self.pipeline.offset_alignment, to_host=to_host) as transfer:
+            for parameter, value, given in zip(self._parameters, values, arrays, strict=True):
+                into = value if isinstance(value, np.ndarray) and id(given) in outs else None
+                transfer.bring(value, written=parameter.written, into=into)
+            placed = transfer.place()
             if timings is None:
                 with self._lock:
-                    payload = transfer.run(self._recorded(moved, groups, push))
-                self._mark(moved, payload)
-                self._mark(values, payload)
-                transfer.finish(payload)
-            else:
-                with self._record_timed(moved, groups, push) as commands:
-                    payload = transfer.run(commands)
-                    self._mark(moved, payload)
+                    payload = transfer.run(self._recorded(placed, groups, push))
+                if not to_host:
+                    self._mark(placed, payload)
                     self._mark(values, payload)
-                    transfer.finish(payload)
+                transfer.finish()
+            else:
+                with self._record_timed(placed, groups, push) as commands:
+                    payload = transfer.run(commands)
+                    self._mark(placed, payload)
+                    self._mark(values, payload)
+                    transfer.finish()
                     self.device.wait(payload)
                     timings.extend(commands.timings())
-        return self._shape_results(results)
+        return self._shape_results(transfer.results)
 
     def _mark(self, arrays: Sequence[np.ndarray | DeviceArray | ArraySpec], payload: int) -> None:
         for index, array in enumerate(arrays):
@@ -410,7 +311,7 @@ class Kernel:
         self,
         *arrays: DeviceArray,
         groups: Groups | None = None,
-        push: bytes | Sequence[PushValue] | Mapping[str, PushValue] | None = None,
+        push: Push = None,
         **push_fields: PushValue,
     ) -> PreparedDispatch:
         """What a call with arrays on the device would dispatch, for who records command buffers themselves.
@@ -419,15 +320,15 @@ class Kernel:
         before the host reads or writes them. Arguments, and errors, are those of a call.
         """
         if len(arrays) != len(self._parameters):
-            arrays = self._with_out(arrays, None)  # type: ignore[assignment]  # always raises
+            arrays = place_outs(self._parameters, arrays, None, self.name)  # type: ignore[assignment]  # always raises
         for array, parameter in zip(arrays, self._parameters, strict=True):
             if not isinstance(array, DeviceArray) or array.device is not self.device:
                 raise InvalidArgumentError(f"{self.name}: {parameter.label} takes an array on {self.device.name}")
             array._check_open()
             if (array.dtype, array.nbytes) not in parameter.accepted:
                 parameter.check(array.dtype, array.shape, array.nbytes, self.name)
-        counts = self._checked_counts(arrays, None if groups is None else self._three(groups))
-        data = self._pack(push, push_fields)
+        counts = self._checked_counts(arrays, None if groups is None else given_counts(groups, self.name))
+        data = self._push.pack(push, push_fields)
         if len(data) != self.pipeline.interface.push_constant_bytes:
             raise InvalidArgumentError(
                 f"{self.name} takes {self.pipeline.interface.push_constant_bytes} bytes of push constants, got {len(data)}"
@@ -437,9 +338,9 @@ class Kernel:
     def time(
         self,
         *arrays: KernelArgument,
-        out: ResultArray | Sequence[ResultArray] | None = None,
+        out: Out = None,
         groups: Groups | None = None,
-        push: bytes | Sequence[PushValue] | Mapping[str, PushValue] | None = None,
+        push: Push = None,
         **push_fields: PushValue,
     ) -> tuple[KernelResult, DispatchTiming]:
         """Calls the kernel and measures its dispatch on the device's own clock; waits for it.
@@ -451,10 +352,14 @@ class Kernel:
             UnimplementedError: the device writes no timestamps.
         """
         if len(arrays) != len(self._parameters) or out is not None:
-            arrays = self._with_out(arrays, out)
+            arrays = place_outs(self._parameters, arrays, out, self.name)
         timings: list[DispatchTiming] = []
         result = self._call_general(
-            arrays, out, None if groups is None else self._three(groups), self._pack(push, push_fields), timings=timings
+            arrays,
+            out,
+            None if groups is None else given_counts(groups, self.name),
+            self._push.pack(push, push_fields),
+            timings=timings,
         )
         if not timings:
             raise InvalidArgumentError(f"{self.name}: there is nothing to time: all arrays are empty")
@@ -467,6 +372,7 @@ class Kernel:
             for commands in self._recordings.values():
                 commands.close()
             self._recordings.clear()
+        self._staging.close()
 
     def __del__(self) -> None:
         # A convenience that nothing relies on. The garbage collector may come under any lock: it only takes a note.
@@ -482,4 +388,4 @@ class Kernel:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.name}: {self._declared()}; local size {self.pipeline.local_size}>"
+        return f"<Kernel {self.name}: {declared(self._parameters)}; local size {self.pipeline.local_size}>"

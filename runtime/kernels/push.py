@@ -3,37 +3,62 @@
 from __future__ import annotations
 
 import reprlib
+import struct
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from ...hal_vulkan import BlockMember, PushConstantBlock
 from ...status import InvalidArgumentError, NotFoundError
 
-__all__ = ["PushValue", "pack_push"]
+__all__ = ["Push", "PushConstants", "PushValue", "describe_push", "pack_push"]
 
 PushValue: TypeAlias = "int | float | bool | Sequence[PushValue] | Mapping[str, PushValue] | np.ndarray | np.generic"
 
 
-def pack_push(
-    block: PushConstantBlock | None,
-    push: bytes | bytearray | Sequence[PushValue] | Mapping[str, PushValue] | None,
-    fields: Mapping[str, PushValue],
-    kernel: str,
-) -> bytes:
-    """The bytes of a push-constant block.
+Push: TypeAlias = bytes | bytearray | Sequence[PushValue] | Mapping[str, PushValue] | None
 
-    Args:
-        block: what the shader declares; ``None`` for no push constants.
-        push: all of it: bytes, a value for each member in order, or values by member name.
-        fields: more values by member name.
-        kernel: its name, for messages.
+_DOUBLE: Final = struct.Struct("=d")
+_MAX_KEPT: Final = 256
 
-    Raises:
-        InvalidArgumentError: a value missing or of the wrong size, type or number; the message names the member.
-        NotFoundError: no member of that name; the message lists those that exist.
-    """
+
+class PushConstants:
+    """The push constants of a kernel; keeps the bytes of values that were given before."""
+
+    def __init__(self, block: PushConstantBlock | None, kernel: str) -> None:
+        """``block`` is what the shader declares, ``None`` for nothing; ``kernel`` its name, for messages."""
+        self._block = block
+        self._kernel = kernel
+        self._kept: dict[object, bytes] = {}
+
+    def pack(self, push: Push, fields: Mapping[str, PushValue]) -> bytes:
+        """The bytes of the block.
+
+        Args:
+            push: all of it: bytes, a value for each member in order, or values by member name.
+            fields: more values by member name.
+
+        Raises:
+            InvalidArgumentError: a value missing or of the wrong size, type or number; the message names the member.
+            NotFoundError: no member of that name; the message lists those that exist.
+        """
+        if self._block is None and push is None and not fields:
+            return b""
+        if push is not None or any(type(value) not in (int, float) for value in fields.values()):
+            return pack_push(self._block, push, fields, self._kernel)
+        # By bits: 1 and 1.0 differ, so do 0.0 and -0.0, and NaN is equal to itself.
+        key = tuple([(name, value if type(value) is int else _DOUBLE.pack(value)) for name, value in fields.items()])
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = pack_push(self._block, push, fields, self._kernel)
+            if len(self._kept) < _MAX_KEPT:
+                self._kept[key] = kept
+        return kept
+
+
+def pack_push(block: PushConstantBlock | None, push: Push, fields: Mapping[str, PushValue], kernel: str) -> bytes:
+    """The bytes of a push-constant block; see ``PushConstants.pack``."""
     if block is None:
         if push or fields:
             given = f"{len(push)} value(s)" if push else ", ".join(fields)

@@ -1,0 +1,167 @@
+"""Device memory for the host arguments of kernel calls, kept from call to call.
+
+Making memory for each call is slow by itself, and so is closing it: after a buffer was closed, the next submission checks
+all its resources again. A call takes what an earlier call of the same shapes gave back.
+
+Thread rule: a pool from any thread; a ``Staging`` belongs to the call that took it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from ...hal_vulkan import Buffer, CommandBuffer
+from .array import DeviceArray, new_array
+from .array_device import READBACK, UPLOAD, ArrayDevice
+
+__all__ = ["Place", "Staging", "StagingPool"]
+
+_MAX_KEPT: Final = 16
+_MAX_KEPT_BYTES: Final = 16 << 20
+
+
+Place: TypeAlias = tuple[tuple[int, ...], np.dtype[np.generic], bool, bool]
+"""What memory an argument needs: shape and dtype, and whether the host writes and reads it."""
+
+
+class Staging:
+    """The memory of one call.
+
+    Where the host does not see arrays, it writes and reads buffers beside them, and commands copy.
+
+    Attributes:
+        places: what it is for.
+        arrays: what the kernel binds, one a place.
+        before, after: commands to submit around the kernel's.
+        nbytes: of device memory, and as much again at most for the buffers beside.
+        payload: at which the last use is done; 0 where it is known to be.
+    """
+
+    __slots__ = ("_inputs", "_outputs", "after", "arrays", "before", "nbytes", "payload", "places")
+
+    def __init__(self, device: ArrayDevice, places: Sequence[Place]) -> None:
+        self.places = places
+        self.arrays: list[DeviceArray] = []
+        self.before: list[CommandBuffer] = []
+        self.after: list[CommandBuffer] = []
+        self.payload = 0
+        # Views for the host by place; and their buffers, where those are not the arrays'.
+        self._inputs: dict[int, tuple[np.ndarray, Buffer | None]] = {}
+        self._outputs: dict[int, tuple[np.ndarray, Buffer | None]] = {}
+        try:
+            self._make(device)
+        except BaseException:
+            self.close()
+            raise
+        self.nbytes = sum(array.nbytes for array in self.arrays)
+
+    def _make(self, device: ArrayDevice) -> None:
+        uploads: list[tuple[Buffer, Buffer]] = []
+        downloads: list[tuple[Buffer, Buffer]] = []
+        for index, (shape, dtype, written, read) in enumerate(self.places):
+            array = new_array(device, shape, dtype)
+            self.arrays.append(array)
+            if not array.nbytes:
+                continue
+            if array.buffer.host_visible:
+                self._inputs[index] = self._outputs[index] = _view(array.buffer, array), None
+                continue
+            if written:
+                staged = device.hal.create_buffer(array.nbytes, memory_type=UPLOAD)
+                self._inputs[index] = _view(staged, array), staged
+                uploads.append((staged, array.buffer))
+            if read:
+                staged = device.hal.create_buffer(array.nbytes, memory_type=READBACK)
+                self._outputs[index] = _view(staged, array), staged
+                downloads.append((array.buffer, staged))
+        if uploads:
+            self.before.append(device.copies(uploads, "uploads", one_shot=False))
+        if downloads:
+            self.after.append(device.copies(downloads, "downloads", one_shot=False))
+
+    def write(self, index: int, value: np.ndarray) -> None:
+        """Copies an array in; a submission of ``before`` brings it to the device."""
+        view, staged = self._inputs[index]
+        np.copyto(view, value)
+        if staged is not None:
+            staged.flush()
+
+    def read(self, index: int, out: np.ndarray) -> None:
+        """Copies the array out, once the work behind ``after`` is done."""
+        view, staged = self._outputs[index]
+        if staged is not None:
+            staged.invalidate()
+        np.copyto(out, view)
+
+    def close(self) -> None:
+        """Frees everything, once work under way has finished; idempotent."""
+        staged = [buffer for _, buffer in (*self._inputs.values(), *self._outputs.values()) if buffer is not None]
+        self._inputs.clear()  # the views keep memory
+        self._outputs.clear()
+        for commands in (*self.before, *self.after):
+            commands.close()
+        for buffer in staged:
+            buffer.close()
+        for array in self.arrays:
+            array.close()
+
+
+def _view(buffer: Buffer, array: DeviceArray) -> np.ndarray:
+    """The host's view of a buffer that holds the array's elements."""
+    return np.frombuffer(buffer.map(), np.uint8).view(array.dtype).reshape(array.shape)
+
+
+class StagingPool:
+    """What the calls of one kernel gave back: at most 16 calls' memory, and 16 MiB."""
+
+    def __init__(self, device: ArrayDevice) -> None:
+        self._device = device
+        self._lock = threading.Lock()
+        self._free: list[Staging] = []  # the last one given back at the end
+        self._nbytes = 0
+        self._closed = False
+        device.hal.caches.add(self)
+
+    def take(self, places: Sequence[Place]) -> Staging:
+        """Memory for these places, for the caller alone until ``give_back`` or ``close``."""
+        with self._lock:
+            for index, found in enumerate(self._free):
+                if found.places == places:
+                    if found.payload and not self._device.has_reached(found.payload):
+                        break  # those behind it were used later
+                    del self._free[index]
+                    self._nbytes -= found.nbytes
+                    return found
+        return Staging(self._device, places)
+
+    def give_back(self, staging: Staging) -> None:
+        """Keeps memory that a call took; the oldest goes where it would be too much."""
+        surplus = [staging]
+        if staging.nbytes <= _MAX_KEPT_BYTES:
+            with self._lock:
+                if not self._closed:
+                    self._free.append(staging)
+                    self._nbytes += staging.nbytes
+                    surplus.clear()
+                while len(self._free) > _MAX_KEPT or self._nbytes > _MAX_KEPT_BYTES:
+                    surplus.append(self._free.pop(0))
+                    self._nbytes -= surplus[-1].nbytes
+        for one in surplus:
+            one.close()
+
+    def trim(self) -> None:
+        """Frees what it keeps."""
+        with self._lock:
+            free, self._free = self._free, []
+            self._nbytes = 0
+        for one in free:
+            one.close()
+
+    def close(self) -> None:
+        """Keeps nothing from now on; idempotent."""
+        self._closed = True
+        self.trim()
