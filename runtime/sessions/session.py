@@ -20,20 +20,16 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ...hal_vulkan import BufferView, EncodingType, Fence
-from ...hal_vulkan.instance.logical_device import LogicalDevice
+from ...hal_vulkan import BufferView, Fence
 from ...hal_vulkan.memory.allocator import Allocator
-from ...status import ClosedError, FailedPreconditionError, IncompatibleError, InvalidArgumentError, UnavailableError
+from ...status import ClosedError, FailedPreconditionError, IncompatibleError, InvalidArgumentError
 from ...vm.execution.bytecode_module import BytecodeModule
 from ...vm.execution.context import Context
 from ...vm.execution.deadlines import await_source, timeout_seconds
@@ -46,18 +42,16 @@ from ..arrays.array import DeviceArray
 from ..device import Device
 from ..modules.hal.fence import HalFence
 from ..modules.hal.module import hal_module
-from ..parameters.index import ParameterIndex
 from .instance import Instance
-from .session_function import SessionFunction
-from .session_options import BUILTIN_MODULES, ParameterSource, SessionOptions
+from .module_source import ModuleSource, open_module
+from .session_devices import SessionDevices
+from .session_function import CallTarget, SessionFunction
+from .session_options import BUILTIN_MODULES, SessionOptions
 
 if TYPE_CHECKING:
     from ..profiling.profile import Profile
-    from .call_observer import CallObserver
 
-__all__ = ["ModuleSource", "Session"]
-
-ModuleSource: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO"
+__all__ = ["Session"]
 
 
 class Session:
@@ -94,68 +88,45 @@ class Session:
             raise InvalidArgumentError(f"instance is a pumice.Instance, got {type(instance).__name__}")
         if instance is not None and instance.is_closed:
             raise ClosedError("this instance was closed; make another one")
-        self._wanted = _wanted_devices(device)
         self.options = options or SessionOptions()
-        self._owns_instance = instance is None
-        self._instance = instance or Instance()
-        self._opening = threading.Lock()
-        self._devices: tuple[Device, ...] = ()
-        self._array_devices: set[Device] = set()
-        self._by_hal: dict[LogicalDevice, Device] = {}
+        self._devices = SessionDevices(device, instance)
         self._functions: dict[str, SessionFunction] = {}
-        self._observer: CallObserver | None = None
         self._context = Context(
             max_stack_depth=self.options.max_stack_depth, concurrent=self.options.concurrent, kind="session"
         )
+        self._target = CallTarget(self._context, self._devices)
+        self._profiling = threading.Lock()
         try:
             if device is not None:
-                self._open_devices()
+                self._devices.open()
         except BaseException:
             self.close()
             raise
 
     # -- devices -------------------------------------------------------------------------------------
 
-    def _open_devices(self) -> tuple[Device, ...]:
-        if not self._devices:
-            with self._opening:
-                return self._open_devices_once()
-        return self._devices
-
-    def _open_devices_once(self) -> tuple[Device, ...]:
-        if not self._devices:  # asynchronous calls may ask for them from their thread
-            self._check_open()
-            devices = tuple(one if isinstance(one, Device) else self._instance.device(one) for one in self._wanted)
-            for one in devices:
-                if one.is_closed:
-                    raise ClosedError(f"the device {one.name} was closed; open it again, or give its URI")
-            self._by_hal = {one.hal: one for one in devices}
-            self._array_devices.update(devices)
-            self._devices = devices
-        return self._devices
-
     @property
     def instance(self) -> Instance:
         """What the session shares with others."""
-        return self._instance
+        return self._devices.instance
 
     @property
     def devices(self) -> tuple[Device, ...]:
         """Its devices; opens the default one if none was asked for yet."""
-        return self._open_devices()
+        return self._devices.open()
 
     @property
     def device(self) -> Device:
         """Its first device, which arguments go to."""
-        return self._open_devices()[0]
+        return self._devices.first()
 
     def default_device(self) -> Device:
         """``device``, as a function."""
-        return self._open_devices()[0]
+        return self._devices.first()
 
     @property
     def allocator(self) -> Allocator:
-        """The first device's allocator, which all memory of the session on it is from; ``statistics()`` says how much."""
+        """The first device's allocator: all memory of the session on that device; ``statistics()`` says how much."""
         return self.device.hal.allocator
 
     @property
@@ -185,13 +156,7 @@ class Session:
             DeadlineExceededError: the initializers were not done in time.
             PumiceError: an initializer failed. The module is not added then.
         """
-        if isinstance(source, (str, os.PathLike)):
-            if source == "-":
-                return self.append_module_from_stdin(timeout=timeout)
-            return self.append_module_from_file(source, timeout=timeout)
-        name = getattr(source, "name", None)
-        name = str(name) if isinstance(name, (str, os.PathLike)) else "<memory>"
-        return self.append_module_from_memory(_bytes_of(source), name, timeout=timeout)
+        return self._append_new(open_module(source), timeout)
 
     def append_module_from_file(self, path: str | os.PathLike[str], *, timeout: float | None = None) -> BytecodeModule:
         """Maps a module file into memory and adds it. The file may be renamed or deleted afterwards; see ``load``."""
@@ -211,10 +176,7 @@ class Session:
 
     def append_module_from_stdin(self, *, timeout: float | None = None) -> BytecodeModule:
         """Reads a module from standard input, to its end, and adds it; see ``load``."""
-        stdin = getattr(sys.stdin, "buffer", None)
-        if stdin is None:
-            raise UnavailableError("standard input is closed, or has no bytes; give the module as a path or bytes")
-        return self._append_new(BytecodeModule.from_bytes(stdin.read(), "<stdin>"), timeout)
+        return self._append_new(open_module("-"), timeout)
 
     def _append_new(self, module: BytecodeModule, timeout: float | None) -> BytecodeModule:
         try:
@@ -238,12 +200,13 @@ class Session:
         self._check_open()
         if isinstance(module, BytecodeModule) and not self._context.is_frozen:
             self._add_builtins(module)
-        if self._observer is not None:
-            self._observer.modules_changed()
+        observer = self._target.observer
+        if observer is not None:
+            observer.modules_changed()
         try:
             self._context.add(module, timeout=timeout)
-            if self._observer is not None:
-                self._observer.modules_changed()
+            if observer is not None:
+                observer.modules_changed()
         except IncompatibleError as error:
             target = re.search(
                 r'HAL device `[^`]*` not found or unavailable: #hal\.device\.target<"(\w+)"', error.message
@@ -267,11 +230,11 @@ class Session:
 
     def _builtin(self, name: str) -> NativeModule:
         if name == "hal":
-            return hal_module([one.hal for one in self._open_devices()])
-        # Not every program needs it, and it brings the readers of all formats.
+            return hal_module([one.hal for one in self._devices.open()])
+        # Not every program has parameters.
         from ..modules.parameters.module import io_parameters_module
 
-        return io_parameters_module({scope: _parameters(source) for scope, source in self.options.parameters.items()})
+        return io_parameters_module(self.options.parameter_indices())
 
     @property
     def modules(self) -> tuple[VmModule, ...]:
@@ -318,7 +281,7 @@ class Session:
         except TypeError:
             found = None  # not hashable, which the context refuses
         if found is None:
-            found = SessionFunction(self, self._context.lookup(full_name))
+            found = SessionFunction(self._target, self._context.lookup(full_name))
             self._functions[full_name] = found
         return found
 
@@ -401,22 +364,19 @@ class Session:
             raise InvalidArgumentError(f"most_slowdown is a number from 0 to 1 or None, got {most_slowdown!r}")
         from ..profiling.profile import Profile
 
-        with self._opening:
-            if self._observer is not None:
+        with self._profiling:
+            if self._target.observer is not None:
                 raise FailedPreconditionError(
                     "this session is being profiled already; stop() that profile before you begin another one"
                 )
-            profile = Profile(self._context, most_slowdown, self._unobserve)
-            self._observer = profile
+            profile = Profile(self._context, most_slowdown, self._target.unobserve)
+            self._target.observer = profile
         return profile
-
-    def _unobserve(self) -> None:
-        self._observer = None
 
     def _function(self, function: str | SessionFunction) -> SessionFunction:
         if not isinstance(function, SessionFunction):
             return self.lookup(function)
-        if function._session is not self:
+        if not function.belongs_to(self._target):
             raise InvalidArgumentError(f"{function.name} was looked up in another session; look it up in this one")
         return function
 
@@ -433,24 +393,7 @@ class Session:
 
     def wrap_view(self, view: BufferView) -> DeviceArray | BufferView:
         """The array of a buffer view that a program returned; the view itself where NumPy has no dtype for its elements."""
-        element_type = view.element_type
-        dtype = element_type.dtype
-        if dtype is None or element_type.is_sub_byte or view.encoding is not EncodingType.DENSE_ROW_MAJOR:
-            return view
-        return self.wrap_known(view, dtype)
-
-    def wrap_known(self, view: BufferView, dtype: np.dtype[np.generic]) -> DeviceArray | BufferView:
-        """``wrap_view`` of a dense view whose elements have this dtype. For the runtime."""
-        buffer = view.buffer
-        device = self._by_hal.get(buffer.device)
-        if device is None:
-            return view
-        nbytes = dtype.itemsize
-        for length in view.shape:
-            nbytes *= length
-        if nbytes != buffer.size:
-            buffer = buffer.subspan(0, nbytes)
-        return DeviceArray(device, buffer, view.shape, dtype, nbytes, shared=buffer)
+        return self._devices.wrap(view)
 
     # -- end -----------------------------------------------------------------------------------------
 
@@ -465,7 +408,7 @@ class Session:
                 trim: Callable[[], None] | None = getattr(self._context.module_state(module.name), "trim", None)
                 if trim is not None:
                     trim()
-            for device in self._devices:
+            for device in self._devices.opened:
                 device.hal.trim()
 
     def _check_open(self) -> None:
@@ -486,15 +429,15 @@ class Session:
         Raises:
             FailedPreconditionError: a call is under way; close the session when it has returned.
         """
-        if self._observer is not None and self._context.is_idle():
-            self._observer.stop()
+        observer = self._target.observer
+        if observer is not None and self._context.is_idle():
+            observer.stop()
         try:
             self._context.close()
         finally:
             if self._context.is_closed:
                 self._functions.clear()
-                if self._owns_instance:
-                    self._instance.close()
+                self._devices.close()
 
     def __enter__(self) -> Session:
         return self
@@ -508,55 +451,5 @@ class Session:
         if self.is_closed:
             return "<closed Session>"
         names = ", ".join(one.name for one in self._context.modules) or "no modules"
-        where = ", ".join(one.name for one in self._devices) or "no device yet"
+        where = ", ".join(one.name for one in self._devices.opened) or "no device yet"
         return f"<Session of {names} on {where}{', frozen' if self._context.is_frozen else ''}>"
-
-
-def _wanted_devices(device: object) -> tuple[str | Device | None, ...]:
-    if device is None:
-        return (None,)
-    one_or_several: tuple[object, ...]
-    if isinstance(device, (str, Device)):
-        one_or_several = (device,)
-    else:
-        try:
-            one_or_several = tuple(device)  # type: ignore[arg-type]  # what is no iterable is refused here
-        except TypeError:
-            one_or_several = (device,)
-    if not one_or_several:
-        raise InvalidArgumentError("a session takes one device or several, got an empty sequence")
-    wanted: list[str | Device | None] = []
-    for one in one_or_several:
-        if not isinstance(one, (str, Device)):
-            raise InvalidArgumentError(f"a device is a URI or an open pumice.Device, got {type(one).__name__}")
-        wanted.append(one)
-    return tuple(wanted)
-
-
-def _bytes_of(source: object) -> bytes | bytearray | memoryview:
-    """What has a buffer, as bytes in place; what a file has, read to its end."""
-    if isinstance(source, (bytes, bytearray)):
-        return source
-    try:
-        view = memoryview(source)  # type: ignore[arg-type]  # what has no buffer raises
-    except TypeError:
-        read = getattr(source, "read", None)
-        if read is None:
-            raise InvalidArgumentError(
-                f"load takes a path, bytes or a binary file, got {type(source).__name__}"
-            ) from None
-        data = read()
-        if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise InvalidArgumentError("load takes a file opened in binary mode, got one in text mode") from None
-        return data
-    if not view.c_contiguous:
-        raise InvalidArgumentError("load takes bytes that follow each other in memory; copy them with bytes(…)")
-    return view.cast("B") if view.nbytes else b""
-
-
-def _parameters(source: ParameterSource) -> ParameterIndex:
-    if isinstance(source, ParameterIndex):
-        return source
-    if isinstance(source, (str, os.PathLike)):
-        return ParameterIndex.from_file(source)
-    return ParameterIndex.from_arrays(source)

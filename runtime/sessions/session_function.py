@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...hal_vulkan import Fence
 from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError
-from ...vm.execution.context import Function
+from ...vm.execution.context import Context, Function
 from ...vm.execution.deadlines import await_source, timeout_seconds
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
@@ -19,12 +20,35 @@ from ..profiling.call import CallRecord, now
 from .binding import argument_binder, result_unbinder
 from .call_observer import CallObserver
 from .call_stream import stream_calls
+from .session_devices import SessionDevices
 from .signature import Signature, make_signature
 
-if TYPE_CHECKING:
-    from .session import Session
+__all__ = ["CallTarget", "SessionFunction"]
 
-__all__ = ["SessionFunction"]
+
+class CallTarget:
+    """What the functions of a session share.
+
+    Attributes:
+        context: where calls run.
+        devices: where arguments go, and results come from.
+        observer: what watches the calls, or ``None``.
+    """
+
+    __slots__ = ("context", "devices", "observer")
+
+    def __init__(self, context: Context, devices: SessionDevices) -> None:
+        self.context = context
+        self.devices = devices
+        self.observer: CallObserver | None = None
+
+    def unobserve(self) -> None:
+        """Ends the watching of calls."""
+        self.observer = None
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 class SessionFunction:
@@ -35,24 +59,28 @@ class SessionFunction:
         signature: arguments and results.
     """
 
-    __slots__ = ("_binders", "_count", "_function", "_session", "_single", "_unbinders", "name", "signature")
+    __slots__ = ("_binders", "_count", "_function", "_single", "_target", "_unbinders", "name", "signature")
 
-    def __init__(self, session: Session, function: Function) -> None:
-        self._session = session
+    def __init__(self, target: CallTarget, function: Function) -> None:
+        self._target = target
         self._function = function
         self.name = function.full_name
         self.signature: Signature = make_signature(
             self.name, function.convention, function.declaration, dict(function.attributes)
         )
+        devices = target.devices
         self._binders = tuple(
-            argument_binder(one, self.name, session.default_device, session._array_devices)
-            for one in self.signature.arguments
+            argument_binder(one, self.name, devices.first, devices.known) for one in self.signature.arguments
         )
         self._unbinders = tuple(
-            result_unbinder(one, session.wrap_view, session.wrap_known) for one in self.signature.results
+            result_unbinder(one, devices.wrap, devices.wrap_dense) for one in self.signature.results
         )
         self._count = len(self._binders)
         self._single = self._unbinders[0] if len(self._unbinders) == 1 else None
+
+    def belongs_to(self, target: CallTarget) -> bool:
+        """Whether it is a function of the session with this target."""
+        return self._target is target
 
     def __call__(
         self,
@@ -88,17 +116,18 @@ class SessionFunction:
             ClosedError: the session or an array was closed.
             PumiceError: what the program failed with, located.
         """
-        session = self._session
-        context = session._context
+        target = self._target
+        context = target.context
         if context.is_closed:
             raise ClosedError(f"cannot call {self.name}: this session was closed")
-        if session._observer is not None:
-            return self._observed_call(session._observer, arguments, named, timeout, wait, signal)
+        if target.observer is not None:
+            values_of = functools.partial(self._bind_all, arguments, named)
+            return self._observed(target.observer, values_of, timeout, wait, signal, self._results)
         if named or len(arguments) != self._count:
             arguments = self.signature.place(arguments, named)
         values = tuple([bind(value) for bind, value in zip(self._binders, arguments)])  # noqa: B905  # counted above
         if self.signature.is_async:
-            return self._call_async(values, timeout, wait, signal)
+            return self._results(self._invoke_async(values, timeout, wait, signal))
         if wait is not None or signal is not None:
             self._check_fences(wait, signal)
         result = context.invoke(self._function, values, timeout=timeout)
@@ -106,46 +135,81 @@ class SessionFunction:
             return self._single(result)
         return self._results(result)
 
-    def _observed_call(
+    def bind(self, *arguments: object) -> tuple[Any, ...]:
+        """Positional arguments of a call as the VM's own values, for ``call_bound``.
+
+        Raises:
+            InvalidArgumentError: as a call.
+        """
+        return self._bind_all(arguments, {})
+
+    def _bind_all(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[Any, ...]:
+        if named or len(arguments) != self._count:
+            arguments = self.signature.place(arguments, named)
+        return tuple([bind(value) for bind, value in zip(self._binders, arguments, strict=True)])
+
+    def call_bound(
         self,
-        observer: CallObserver,
-        arguments: tuple[object, ...],
-        named: Mapping[str, object],
-        timeout: float | None,
-        wait: Fence | HalFence | None,
-        signal: Fence | HalFence | None,
+        values: Sequence[Any],
+        *,
+        timeout: float | None = None,
+        wait: Fence | HalFence | None = None,
+        signal: Fence | HalFence | None = None,
     ) -> Any:
-        """``__call__`` with its times noted."""
-        function = self._function
-        if self.signature.is_async:
-            record = observer.new_call(function, is_async=False)
-            try:
-                values = self.bind(*(self.signature.place(arguments, named) if named else arguments))
-                record.bind_end = now()
-                result = self._call_async(values, timeout, wait, signal, record)
-            except BaseException as error:
-                record.ended(error)
-                raise
-            record.ended(None)
-            return result
-        phase, bound, invoked, error_name = observer.phase, 0, 0, ""
-        begin = now()
-        try:
-            if named or len(arguments) != self._count:
-                arguments = self.signature.place(arguments, named)
-            values = tuple([bind(value) for bind, value in zip(self._binders, arguments)])  # noqa: B905  # counted above
+        """Calls with what ``bind`` made, waits as a call does, and returns the VM's own values.
+
+        Args:
+            values: one an argument of ``signature``, without fences; only their number is checked.
+            timeout, wait, signal: as for a call.
+
+        Returns:
+            ``None``, a value, or a tuple of several.
+
+        Raises:
+            InvalidArgumentError: another number of values.
+            PumiceError: as a call.
+        """
+        if not self.signature.is_async:
             self._check_fences(wait, signal)
-            bound = now()
-            try:
-                result = self._session._context.invoke(function, values, timeout=timeout)
-            finally:
-                invoked = now()
-            return self._results(result)
-        except BaseException as error:
-            error_name = type(error).__name__
-            raise
-        finally:
-            observer.call_ended((function, phase, get_ident(), begin, bound, invoked, now(), error_name))
+            return self.call_direct(values, timeout=timeout)
+        bound = self._counted(values, self._count)
+        observer = self._target.observer
+        if observer is not None:
+            return self._observed(observer, lambda: bound, timeout, wait, signal)
+        return self._invoke_async(bound, timeout, wait, signal)
+
+    def call_direct(self, values: Sequence[Any], *, timeout: float | None = None) -> Any:
+        """Calls with the VM's own values, of which only the number is checked, and returns the VM's own values.
+
+        Args:
+            values: one a letter of ``signature.convention``: ints (signed), floats, buffer views and other references,
+                the two fences of asynchronous functions included.
+            timeout: seconds; ``None`` is for ever.
+
+        Returns:
+            ``None``, a value, or a tuple of several.
+
+        Raises:
+            InvalidArgumentError: another number of values.
+            PumiceError: as a call; for values of other kinds whatever the program makes of them.
+        """
+        direct = self._counted(values, len(self._function.convention.arguments))
+        observer = self._target.observer
+        if observer is not None:
+            return self._observed_sync(observer, lambda: direct, timeout)
+        return self._target.context.invoke(self._function, direct, timeout=timeout)
+
+    def _counted(self, values: Sequence[Any], count: int) -> tuple[Any, ...]:
+        try:
+            counted = tuple(values)
+        except TypeError:
+            raise InvalidArgumentError(f"{self.name}: values is a sequence, got {type(values).__name__}") from None
+        if len(counted) != count:
+            raise InvalidArgumentError(
+                f"{self.name} takes {count} value{'s' * (count != 1)} ({self._function.convention.text}), "
+                f"got {len(counted)}"
+            )
+        return counted
 
     def _results(self, result: Any) -> Any:
         if not self._unbinders:
@@ -163,7 +227,10 @@ class SessionFunction:
             if not isinstance(fence, (Fence, HalFence)):
                 raise InvalidArgumentError(f"{self.name}: {name} is a fence or None, got {type(fence).__name__}")
 
-    def _call_async(
+    def _new_fence(self) -> HalFence:
+        return HalFence(self._target.devices.first().hal)
+
+    def _invoke_async(
         self,
         values: tuple[Any, ...],
         timeout: float | None,
@@ -171,29 +238,77 @@ class SessionFunction:
         signal: Fence | HalFence | None,
         record: CallRecord | None = None,
     ) -> Any:
+        """Invokes an asynchronous function with its two fences; without ``signal`` waits for its work."""
         self._check_fences(wait, signal)
-        context = self._session.context
         deadline = None if timeout is None else time.monotonic() + timeout_seconds(timeout)
-        done = HalFence(self._session.default_device().hal) if signal is None else signal
+        done = self._new_fence() if signal is None else signal
         try:
-            result = context.invoke(self._function, (*values, wait, done), timeout=timeout)
+            result = self._target.context.invoke(self._function, (*values, wait, done), timeout=timeout)
         finally:
             if record is not None:
                 record.invoked()
         if signal is not None:
-            return self._results(result)
+            return result
         try:
             await_source(done, deadline)
         except DeadlineExceededError:
             if deadline is None or time.monotonic() < deadline:
                 raise  # what the work failed with
             raise DeadlineExceededError(
-                f"{self.name} was not done within its timeout of {timeout:g} s; its work goes on and its results are dropped"
+                f"{self.name} was not done within its timeout of {timeout:g} s; its work goes on and its results are "
+                "dropped"
             ) from None
         finally:
             if record is not None:
                 record.settled = now()
-        return self._results(result)
+        return result
+
+    def _observed(
+        self,
+        observer: CallObserver,
+        bind: Callable[[], tuple[Any, ...]],
+        timeout: float | None,
+        wait: Fence | HalFence | None,
+        signal: Fence | HalFence | None,
+        convert: Callable[[Any], Any] = _same,
+    ) -> Any:
+        """A call with its times noted, from the binding of arguments to the conversion of results."""
+        if not self.signature.is_async:
+            self._check_fences(wait, signal)
+            return self._observed_sync(observer, bind, timeout, convert)
+        record = observer.new_call(self._function, is_async=False)
+        try:
+            values = bind()
+            record.bind_end = now()
+            result = convert(self._invoke_async(values, timeout, wait, signal, record))
+        except BaseException as error:
+            record.ended(error)
+            raise
+        record.ended(None)
+        return result
+
+    def _observed_sync(
+        self,
+        observer: CallObserver,
+        bind: Callable[[], tuple[Any, ...]],
+        timeout: float | None,
+        convert: Callable[[Any], Any] = _same,
+    ) -> Any:
+        phase, bound, invoked, error_name = observer.phase, 0, 0, ""
+        begin = now()
+        try:
+            values = bind()
+            bound = now()
+            try:
+                result = self._target.context.invoke(self._function, values, timeout=timeout)
+            finally:
+                invoked = now()
+            return convert(result)
+        except BaseException as error:
+            error_name = type(error).__name__
+            raise
+        finally:
+            observer.call_ended((self._function, phase, get_ident(), begin, bound, invoked, now(), error_name))
 
     # -- asynchronous calls --------------------------------------------------------------------------
 
@@ -226,31 +341,28 @@ class SessionFunction:
             InvalidArgumentError: a policy, loop, timeout or fence that is none.
             ClosedError: the session was closed.
         """
-        if self._session.is_closed:
+        target = self._target
+        if target.context.is_closed:
             raise ClosedError(f"cannot call {self.name}: this session was closed")
-        is_async = self.signature.is_async
         self._check_fences(wait, signal)
-        made: list[HalFence] = []
-        observer = self._session._observer
-        record = None if observer is None else observer.new_call(self._function, is_async=True)
+        is_waited_for = self.signature.is_async and signal is None
+        done = signal
+        record = None if target.observer is None else target.observer.new_call(self._function, is_async=True)
 
         def inputs() -> tuple[Any, ...]:
+            nonlocal done
             if record is not None:
                 record.bind_begin = now()
             try:
-                return bound()
+                values = self._bind_all(arguments, named)
+                if not self.signature.is_async:
+                    return values
+                if is_waited_for:
+                    done = self._new_fence()
+                return (*values, wait, done)
             finally:
                 if record is not None:
                     record.bind_end = now()
-
-        def bound() -> tuple[Any, ...]:
-            placed = self.signature.place(arguments, named) if named or len(arguments) != self._count else arguments
-            values = tuple([bind(value) for bind, value in zip(self._binders, placed, strict=True)])
-            if not is_async:
-                return values
-            if signal is None:
-                made.append(HalFence(self._session.default_device().hal))
-            return (*values, wait, signal if signal is not None else made[0])
 
         def converted(outputs: tuple[Any, ...]) -> Any:
             if record is not None:
@@ -258,13 +370,13 @@ class SessionFunction:
             return self._converted(outputs)
 
         return Invocation()._start(
-            self._session.context,
+            target.context,
             self._function,
-            inputs if record is not None else bound,
+            inputs,
             policy,
             loop,
             timeout,
-            settle=(lambda _: made[0]) if is_async and signal is None else None,
+            settle=(lambda _: done) if is_waited_for else None,
             convert=self._converted if record is None else converted,
             observer=record,
         )
@@ -333,54 +445,6 @@ class SessionFunction:
             depth,
             ordered,
         )
-
-    def bind(self, *arguments: object) -> tuple[Any, ...]:
-        """Positional arguments of a call as the VM's own values, for ``call_direct``; fences are left to the caller.
-
-        Raises:
-            InvalidArgumentError: as a call.
-        """
-        if len(arguments) != self._count:
-            arguments = self.signature.place(arguments, {})
-        return tuple([bind(value) for bind, value in zip(self._binders, arguments, strict=True)])
-
-    def call_direct(self, values: Sequence[Any], *, timeout: float | None = None) -> Any:
-        """Calls with the VM's own values, of which only the number is checked, and returns the VM's own values.
-
-        Args:
-            values: one a letter of ``signature.convention``: ints (signed), floats, buffer views and other references, the two
-                fences of asynchronous functions included.
-            timeout: seconds; ``None`` is for ever.
-
-        Returns:
-            ``None``, a value, or a tuple of several.
-
-        Raises:
-            InvalidArgumentError: another number of values.
-            PumiceError: as a call; for values of other kinds whatever the program makes of them.
-        """
-        count = len(self._function.convention.arguments)
-        try:
-            direct = tuple(values)
-        except TypeError:
-            raise InvalidArgumentError(f"{self.name}: values is a sequence, got {type(values).__name__}") from None
-        if len(direct) != count:
-            raise InvalidArgumentError(
-                f"{self.name} takes {count} value{'s' * (count != 1)} ({self._function.convention.text}), got {len(direct)}"
-            )
-        observer = self._session._observer
-        if observer is None:
-            return self._session.context.invoke(self._function, direct, timeout=timeout)
-        phase, error_name = observer.phase, ""
-        begin = now()
-        try:
-            return self._session.context.invoke(self._function, direct, timeout=timeout)
-        except BaseException as error:
-            error_name = type(error).__name__
-            raise
-        finally:
-            end = now()
-            observer.call_ended((self._function, phase, get_ident(), begin, begin, end, end, error_name))
 
     @property
     def function(self) -> Function:

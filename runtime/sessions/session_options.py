@@ -59,3 +59,15 @@ class SessionOptions:
                 raise NotFoundError(
                     f"there is no built-in module {name!r}, but {', '.join(BUILTIN_MODULES)}; append your own with append_module"
                 )
+
+    def parameter_indices(self) -> dict[str, ParameterIndex]:
+        """``parameters`` by scope, with files opened."""
+        return {scope: _index_of(source) for scope, source in self.parameters.items()}
+
+
+def _index_of(source: ParameterSource) -> ParameterIndex:
+    if isinstance(source, ParameterIndex):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return ParameterIndex.from_file(source)
+    return ParameterIndex.from_arrays(source)

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...runtime.arrays.array import DeviceArray
-from ...runtime.modules.hal.fence import HalFence
 from ...runtime.profiling.profile import Profile
 from ...runtime.sessions.session import Session
 from ...runtime.sessions.session_function import SessionFunction
 from ...runtime.sessions.session_options import SessionOptions
 from ...runtime.values.parse import parse_values
 from ...status import InvalidArgumentError
-from ...vm.execution.deadlines import await_source
 from ..definition.inputs import make_array, with_folder
 from .clock import RawSample
 from .workload import Workload, WorkloadContext
@@ -110,13 +108,7 @@ class ModuleWorkload(Workload):
         )
 
     def _call_direct(self, function: SessionFunction) -> object:
-        values, timeout = function.bind(*self._arguments), self._context.timeout
-        if not function.signature.is_async:
-            return function.call_direct(values, timeout=timeout)
-        done = HalFence(self.device.hal)
-        results = function.call_direct((*values, None, done), timeout=timeout)
-        await_source(done, None)
-        return results
+        return function.call_bound(function.bind(*self._arguments), timeout=self._context.timeout)
 
     def profile(self, count: int) -> Profile:
         """Further samples with every dispatch timed: for shares of the time, which the timing itself lengthens."""

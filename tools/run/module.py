@@ -19,7 +19,6 @@ from ...formats.element_type import ElementType
 from ...hal_vulkan import BufferView
 from ...hal_vulkan.vulkan.validation import validation_requested
 from ...runtime.device import Device
-from ...runtime.modules.hal.fence import HalFence
 from ...runtime.profiling.profile import Profile
 from ...runtime.profiling.trace import check_perfetto
 from ...runtime.sessions.argument import Argument
@@ -228,13 +227,7 @@ class _Call:
 
     def __call__(self) -> object:
         """Calls it and waits until its results are there."""
-        if not self.function.signature.is_async:
-            return self.function.call_direct(self._values, timeout=self._timeout)
-        end = None if self._timeout is None else time.monotonic() + self._timeout
-        done = HalFence(self._session.device.hal)
-        returned = self.function.call_direct((*self._values, None, done), timeout=self._timeout)
-        self._session.await_fence(done, None if end is None else max(end - time.monotonic(), 0.0))
-        return returned
+        return self.function.call_bound(self._values, timeout=self._timeout)
 
     def results(self) -> list[HostResult]:
         """Calls it and brings the results to the host."""

@@ -1,0 +1,115 @@
+"""The devices of a session: opened when first needed, and the arrays of what programs return on them."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import numpy as np
+
+from ...hal_vulkan import BufferView, EncodingType
+from ...hal_vulkan.instance.logical_device import LogicalDevice
+from ...status import ClosedError, InvalidArgumentError
+from ..arrays.array import DeviceArray
+from ..device import Device
+from .instance import Instance
+
+__all__ = ["SessionDevices"]
+
+
+class SessionDevices:
+    """The devices of a session.
+
+    Thread rule: any thread; asynchronous calls open the devices from theirs.
+
+    Args:
+        wanted: a URI, an open device, or several of either; ``None`` is the best device.
+        instance: opens devices; ``None`` makes an instance, which ``close`` closes.
+
+    Attributes:
+        instance: what the session shares with others.
+        opened: the devices once they are open, else nothing.
+        known: the same as a set that grows when they are opened.
+    """
+
+    def __init__(self, wanted: object, instance: Instance | None) -> None:
+        self._wanted = _checked(wanted)
+        self._owns_instance = instance is None
+        self.instance = instance or Instance()
+        self.opened: tuple[Device, ...] = ()
+        self.known: set[Device] = set()
+        self._by_hal: dict[LogicalDevice, Device] = {}
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def open(self) -> tuple[Device, ...]:
+        """All of them, opened if they are not.
+
+        Raises:
+            ClosedError: the session or a device was closed.
+            NotFoundError, UnavailableError: see ``Instance.device``.
+        """
+        if not self.opened:
+            with self._lock:
+                if not self.opened:
+                    self._open()
+        return self.opened
+
+    def _open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("this session was closed; make a new one")
+        devices = tuple(one if isinstance(one, Device) else self.instance.device(one) for one in self._wanted)
+        for one in devices:
+            if one.is_closed:
+                raise ClosedError(f"the device {one.name} was closed; open it again, or give its URI")
+        self._by_hal = {one.hal: one for one in devices}
+        self.known.update(devices)
+        self.opened = devices
+
+    def first(self) -> Device:
+        """The device that arguments go to."""
+        return self.open()[0]
+
+    def wrap(self, view: BufferView) -> DeviceArray | BufferView:
+        """The array of a buffer view; the view itself where NumPy has no dtype for its elements."""
+        element_type = view.element_type
+        dtype = element_type.dtype
+        if dtype is None or element_type.is_sub_byte or view.encoding is not EncodingType.DENSE_ROW_MAJOR:
+            return view
+        return self.wrap_dense(view, dtype)
+
+    def wrap_dense(self, view: BufferView, dtype: np.dtype[np.generic]) -> DeviceArray | BufferView:
+        """``wrap`` of a dense view whose elements have this dtype."""
+        buffer = view.buffer
+        device = self._by_hal.get(buffer.device)
+        if device is None:
+            return view
+        nbytes = dtype.itemsize
+        for length in view.shape:
+            nbytes *= length
+        if nbytes != buffer.size:
+            buffer = buffer.subspan(0, nbytes)
+        return DeviceArray(device, buffer, view.shape, dtype, nbytes, shared=buffer)
+
+    def close(self) -> None:
+        """Closes the instance if it was made here, and with it the devices; idempotent."""
+        self._is_closed = True
+        if self._owns_instance:
+            self.instance.close()
+
+
+def _checked(wanted: object) -> tuple[str | Device | None, ...]:
+    if wanted is None:
+        return (None,)
+    several: tuple[object, ...] = (wanted,)
+    if not isinstance(wanted, (str, Device)):
+        with contextlib.suppress(TypeError):  # refused below
+            several = tuple(wanted)  # type: ignore[arg-type]
+    if not several:
+        raise InvalidArgumentError("a session takes one device or several, got an empty sequence")
+    checked: list[str | Device | None] = []
+    for one in several:
+        if not isinstance(one, (str, Device)):
+            raise InvalidArgumentError(f"a device is a URI or an open pumice.Device, got {type(one).__name__}")
+        checked.append(one)
+    return tuple(checked)
