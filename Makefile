@@ -42,7 +42,7 @@ test: $(VENV)/.dev ## set up with validation layers and run the whole suite
 	case "$$many $$alone" in '0 0' | '0 5' | '5 0') exit 0 ;; 0\ *) exit $$alone ;; *) exit $$many ;; esac
 
 test-fast: $(VENV)/.dev ## run the tests that need no device and no peer, in under a minute
-	$(BIN)/python -m pytest -m 'not vulkan and not gpu and not peer and not timing' $(SHARED) $(ARGS)
+	$(BIN)/python -m pytest -m 'not (vulkan or gpu or peer or timing or slow)' $(SHARED) $(ARGS)
 
 soak: ## run the whole suite with the long forms of its statistical and stress tests
 	@PUMICE_SOAK=1 $(MAKE) test

@@ -14,12 +14,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver, shared_driver
 from pumice.hal_vulkan.vulkan.functions import take_validation_errors
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import UnavailableError
+
+# A test's duration depends on what else the machine does: pytest's own limit finds what hangs.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -62,6 +62,7 @@ def _info(wheel: zipfile.ZipFile, name: str) -> str:
     return wheel.read(path).decode()
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_one_package_and_its_metadata(names: set[str]) -> None:
     tops = {name.split("/")[0] for name in names}
     version = PYPROJECT["project"]["version"]

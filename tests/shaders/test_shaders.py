@@ -158,6 +158,7 @@ class TestBuild:
         shaders.names.cache_clear()
         shaders.spirv.cache_clear()
 
+    @pytest.mark.slow
     def test_current(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert build.stale() == {}
         assert build.main(["--check"]) == 0
@@ -209,6 +210,7 @@ class TestBuild:
         if build.read_manifest()["mul"].compiler == glsl.find_compiler().version:
             assert (copy / "builtin" / "empty.spv").read_bytes() == original
 
+    @pytest.mark.slow
     @needs_compiler
     def test_build_all_is_reproducible(self, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PUMICE_CACHE", "0")

@@ -289,6 +289,7 @@ class TestCache:
         assert len(compiles) == 1
         assert len(entries(cache)) == 1
 
+    @pytest.mark.slow
     def test_every_option_counts(self, compiles: list[Path], tmp_path: Path) -> None:
         compile_glsl(KERNEL)
         compile_glsl(KERNEL + " ")

@@ -431,6 +431,7 @@ def test_access_is_what_the_shader_does(shader: bytes) -> None:
         assert (binding.readable, binding.writable) == ("r" in does, "w" in does), binding.name
 
 
+@pytest.mark.slow
 def test_block_sizes_equal_glslang(tmp_path: Path) -> None:
     compared = 0
     for name, (target, source) in SHADERS.items():
@@ -949,6 +950,7 @@ def test_recursive_calls_end() -> None:
     assert module.entry_point().bindings == ()
 
 
+@pytest.mark.slow
 def test_deeply_nested_arrays() -> None:
     depth = 100_000
     base = [(22, 10, 32), (21, 11, 32, 0), (43, 11, 12, 0xFFFFFFFF)]
@@ -973,6 +975,7 @@ def test_nested_structures(depth: int, width: int) -> None:
     assert isinstance(_bounded(code), UnimplementedError)
 
 
+@pytest.mark.slow
 def test_many_entry_points_on_much_code() -> None:
     calls = [(57, 1, 10_000 + i, 5) for i in range(20_000)]
     entries: list[tuple[int, ...]] = [(15, 5, 100 + i, 0) for i in range(2_000)]
@@ -1013,6 +1016,7 @@ _OPCODES = [5, 6, 10, 11, 14, 15, 16, *range(19, 35), 39, 41, 42, 43, 44, 46, 48
 _OPCODES += [60, 61, 62, 63, 65, 71, 72, 74, 75, 86, 99, 169, 230, 245, 254, 331, 4418, 4425, 999]
 
 
+@pytest.mark.slow
 @_settings(400)
 @given(
     st.lists(

@@ -224,6 +224,7 @@ def test_help_and_version_load_neither_vulkan_nor_rich() -> None:
     assert done.stdout.splitlines()[-1] == "[] []"
 
 
+@pytest.mark.slow
 def test_no_loader_says_what_to_install() -> None:
     for command in (["devices"], ["run", Path(pumice.__file__).parent / "shaders/mul.spv"]):
         done = program(command, {"PUMICE_VULKAN_LIBRARY": "/nonexistent"})
@@ -296,6 +297,7 @@ def open_for_reader(pipe: Path, child: subprocess.Popen[str]) -> int:
     pytest.fail(f"the program did not open the file: status {child.poll()}, {child.communicate()}")
 
 
+@pytest.mark.slow
 @posix
 def test_interrupt_leaves_without_a_traceback(tmp_path: Path) -> None:
     pipe = tmp_path / "kernel.comp"
@@ -325,6 +327,7 @@ def test_interrupt_leaves_without_a_traceback(tmp_path: Path) -> None:
 PRINTING = [["--help"], ["--version"], ["run", "--help"], ["info", "SHADER"], ["info", "SHADER", "--json"]]
 
 
+@pytest.mark.slow
 @posix
 @buffering
 @pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
@@ -380,6 +383,7 @@ def test_a_stdout_that_cannot_be_written_is_an_error(
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("redirection", ["2>&-", pytest.param("2>/dev/full", marks=full)])
 def test_a_stderr_that_cannot_be_written_changes_no_status(redirection: str, shader_path: Path) -> None:

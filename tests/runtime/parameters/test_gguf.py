@@ -160,6 +160,7 @@ def _sample(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 _made: list[bytes] = []
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.data())
 def test_mutations_do_no_harm(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:

@@ -146,6 +146,7 @@ def test_npz_that_cannot_be_mapped(tmp_path: Path) -> None:
         ParameterIndex.from_file(path)
 
 
+@pytest.mark.slow
 @example([(1041, 0)])  # a member without a name
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 255)), min_size=1, max_size=4))

@@ -170,6 +170,7 @@ def test_dimensions_that_overflow_take_no_time() -> None:
 SAMPLE = save({"a": np.arange(5, dtype=np.float32), "b": np.ones((2, 3), np.int8)}, metadata={"k": "v"})
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, len(SAMPLE) - 1), st.integers(0, 255)), min_size=1, max_size=3),

@@ -145,6 +145,7 @@ def test_ten_thousand_wait_for_sources_of_a_users_own(record_property: Callable[
     print(f"\n{COUNT:,} invocations on sources of a user's own: {each:,.0f} bytes each while suspended")
 
 
+@pytest.mark.slow
 def test_ten_thousand_in_stages_without_any_thread() -> None:
     sources = [Ready() for _ in range(COUNT)]
     context = context_of(list(sources))

@@ -192,6 +192,7 @@ def test_a_worker_that_cannot_measure_is_not_asked_again(store: Store, tmp_path:
     assert "worker a on host-one cannot measure on lavapipe: no memory" in notes(tmp_path)
 
 
+@pytest.mark.slow
 def test_where_no_worker_can_measure_points_fail_with_the_reason(store: Store) -> None:
     client = FakeClient({"a": facts()}, lambda _, task, chunk: ValueError("odd"))
     run = scheduler(client, store, worker_timeout=60.0).run()
@@ -211,6 +212,7 @@ def test_a_point_that_loses_every_worker_fails_alone(store: Store) -> None:
     assert counts(store) == [3, 3, 0, 3]
 
 
+@pytest.mark.slow
 def test_without_a_worker_points_fail_after_the_limit(store: Store) -> None:
     def measure(client: FakeClient, task: Task, chunk: Chunk) -> object:
         client.there.clear()
@@ -221,6 +223,7 @@ def test_without_a_worker_points_fail_after_the_limit(store: Store) -> None:
     assert all("none came within 0 s" in reason for reason in run.failed.values())
 
 
+@pytest.mark.slow
 def test_another_model_that_comes_does_not_take_a_device_s_place(store: Store) -> None:
     def measure(client: FakeClient, task: Task, chunk: Chunk) -> object:
         client.there.clear()

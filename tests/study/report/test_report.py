@@ -195,6 +195,7 @@ def on_terminal(parts: list[object], width: int = 200) -> str:
 # -- the page ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_loads_nothing(page: str) -> None:
     parsed = _Page(page)
     assert all(reference.startswith("#") for reference in parsed.references)
@@ -249,6 +250,7 @@ def test_overlapping_dispatches_are_marked(results: Results, page: str) -> None:
     assert sum("‖" in cell for row in _Page(page).rows for cell in row) == 6  # with their baselines
 
 
+@pytest.mark.slow
 def test_an_earlier_run_is_compared_with(results: Results, tmp_path: Path) -> None:
     def slower(store: Store, points: tuple[Point, ...]) -> None:
         for point in points:
@@ -273,6 +275,7 @@ def test_another_study_cannot_be_compared_with(results: Results, tmp_path: Path)
 # -- what was not measured -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_points_that_failed_were_skipped_or_are_noisy_say_why(tmp_path: Path) -> None:
     def mixed(store: Store, points: tuple[Point, ...]) -> None:
         for point in points[:3]:
@@ -360,6 +363,7 @@ def test_a_device_without_timestamps_has_a_report(tmp_path: Path) -> None:
         assert "device" in on_terminal(terminal_summary(results))
 
 
+@pytest.mark.slow
 def test_disturbed_samples_are_left_out_while_half_remain(tmp_path: Path) -> None:
     def disturbed(share: int) -> Fill:
         def fill(store: Store, points: tuple[Point, ...]) -> None:
@@ -386,6 +390,7 @@ def test_disturbed_samples_are_left_out_while_half_remain(tmp_path: Path) -> Non
 # -- large ones ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_large_study_has_few_plots_and_says_so(tmp_path: Path) -> None:
     text = (
         STUDY.replace("[1, 4, 16, 64]", "{ range = [1, 40] }")
@@ -424,6 +429,7 @@ def test_many_lines_go_to_panels(tmp_path: Path) -> None:
 # -- hostile names -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_names_are_shown_and_never_run(tmp_path: Path) -> None:
     name = "</script><script>alert(1)</script><!--"
     text = STUDY.replace('name = "mul"', f'name = "{name}"').replace(
@@ -456,6 +462,7 @@ def page_scripts(html: str) -> int:
 # -- files ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_file_is_whole_or_not_there(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "report.html"
     assert write_report(results, path) == path
@@ -472,6 +479,7 @@ def test_the_file_is_whole_or_not_there(results: Results, tmp_path: Path, monkey
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_not_there_is_said(results: Results, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="there is no folder"):
         write_report(results, tmp_path / "none" / "report.html")

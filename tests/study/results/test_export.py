@@ -206,6 +206,7 @@ def test_wrong_kinds_and_paths_are_refused(results: Results, tmp_path: Path) -> 
     assert [one.name for one in tmp_path.iterdir()] == ["folder"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="uses a limit of Linux")
 @pytest.mark.parametrize("kind", EXPORTS)
 def test_a_full_disk_leaves_no_half_file(results: Results, tmp_path: Path, kind: str) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.soak import rounds
 from support.stored_results import next_block, query, sample_count
 
 from pumice.status import (
@@ -164,12 +165,13 @@ def test_several_threads_may_add(store: Store) -> None:
 # -- a kill at any moment ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @linux_only
 def test_what_was_reported_survives_kills_and_nothing_is_there_twice(tmp_path: Path) -> None:
     chance = random.Random(7)
     reported: list[tuple[int, int, int, int]] = []
     folder = tmp_path / "study"
-    for kill in range(12):
+    for kill in range(rounds(8, 48)):
         with subprocess.Popen(
             [sys.executable, WRITER, folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
@@ -394,6 +396,7 @@ def test_a_limit_on_file_sizes_keeps_what_was_committed(tmp_path: Path) -> None:
     hold_kept(tmp_path, kept + 50)
 
 
+@pytest.mark.slow
 @linux_only
 def test_a_full_disk_keeps_what_was_committed(tmp_path: Path) -> None:
     disk = tmp_path / "disk"

@@ -52,6 +52,7 @@ def test_blocks_that_are_told_have_to_be_six() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_error_reached_is_the_error_that_was_asked_for() -> None:
     ends = [_run(Sampling(), _stream(0.05, seed=seed)) for seed in range(40)]
     assert all(decision.reason is StopReason.ERROR_REACHED for _, decision in ends)
@@ -66,6 +67,7 @@ def test_noisier_points_take_more_samples() -> None:
     assert counts == sorted(counts) and counts[0] < counts[1] < counts[2]
 
 
+@pytest.mark.slow
 def test_drift_between_blocks_keeps_a_point_open() -> None:
     steady = np.median([_run(Sampling(), _stream(0.01, seed=seed))[0] for seed in range(15)])
     ends = [_run(Sampling(), _stream(0.01, drift=0.02, seed=seed)) for seed in range(15)]

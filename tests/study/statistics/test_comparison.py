@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from support.soak import rounds
 
 from pumice.status import InvalidArgumentError
 from pumice.study.definition.settings import Sampling
@@ -16,6 +17,9 @@ from pumice.study.sampling.stopping import StopRule
 from pumice.study.statistics.comparison import Comparison, Verdict, compare
 
 BLOCK = 10
+# Forty repetitions find, with a probability of 90 %, verdicts that are right in less than 87 % of cases where 95 % are
+# asked for; the 400 of a soak find 93 %.
+REPEATS = rounds(40, 400)
 Samples = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Samples]
 
@@ -62,22 +66,23 @@ def _compare(a: Samples, b: Samples, seed: int = 0) -> Comparison:
     return compare(a, b, blocks_a=_blocks(a), blocks_b=_blocks(b), seed=seed)
 
 
-def _rates(draw: Draw, take: Callable[[np.random.Generator, Draw], Samples]) -> tuple[int, int]:
-    """Of a hundred repetitions: how many equal runs are the same, and how many 5 % slow-downs are found."""
+def _rates(draw: Draw, take: Callable[[np.random.Generator, Draw], Samples]) -> tuple[float, float]:
+    """Of all repetitions: the shares of equal runs that are the same, and of 5 % slow-downs that are found."""
     rng = np.random.default_rng(20)
     same = found = 0
-    for seed in range(100):
+    for seed in range(REPEATS):
         first, second = take(rng, draw), take(rng, draw)
         same += _compare(first, second, seed).verdict is Verdict.SAME
         found += _compare(first, _slower(second, draw, 1.05), seed).verdict is Verdict.SLOWER
-    return same, found
+    return same / REPEATS, found / REPEATS
 
 
-def _report(capsys: pytest.CaptureFixture[str], what: str, same: int, found: int) -> None:
+def _report(capsys: pytest.CaptureFixture[str], what: str, same: float, found: float) -> None:
     with capsys.disabled():
-        print(f"\n{what}: SAME {same} of 100, slow-down found {found} of 100")
+        print(f"\n{what}: of {REPEATS}, SAME {same:.1%}, slow-down found {found:.1%}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "count"),
     [
@@ -93,7 +98,7 @@ def test_equal_runs_are_the_same_and_slow_downs_are_found(
 ) -> None:
     same, found = _rates(draw, lambda rng, draw: draw(rng, count))
     _report(capsys, f"{draw.__name__[1:]}, {count} samples", same, found)
-    assert same >= 95 and found >= 90
+    assert same >= 0.95 and found >= 0.9
 
 
 def _until_done(rng: np.random.Generator, draw: Draw) -> Samples:
@@ -106,10 +111,11 @@ def _until_done(rng: np.random.Generator, draw: Draw) -> Samples:
     return values
 
 
+@pytest.mark.slow
 def test_runs_as_long_as_the_stop_rule_makes_them_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
     same, found = _rates(_drifting, _until_done)
     _report(capsys, "drifting, as many samples as the stop rule takes", same, found)
-    assert same >= 95 and found >= 90
+    assert same >= 0.95 and found >= 0.9
 
 
 # -- single comparisons --------------------------------------------------------------------------------
@@ -212,6 +218,7 @@ def test_the_p_value_of_many_blocks_is_of_their_medians() -> None:
     assert _compare(a, b).p_value == pytest.approx(stats.mannwhitneyu(*medians).pvalue)
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_ratio_as_often_as_it_says() -> None:
     rng = np.random.default_rng(8)
     held = 0

@@ -32,6 +32,7 @@ def test_marginal_and_fixed_cost_are_found() -> None:
     assert np.subtract(line.medians, line.residuals) == pytest.approx(line.intercept + line.slope * np.array(DEPTHS))
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     slopes = intercepts = exponents = 0
     depths = DEPTHS[::4]

@@ -72,6 +72,7 @@ def test_intervals_of_the_median_hold_the_truth_as_often_as_they_say(
     assert 0.90 * times <= held <= 0.995 * times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [BLOCKS, 2 * BLOCKS, 40])
 def test_intervals_hold_the_truth_when_blocks_drift(blocks: int) -> None:
     rng = np.random.default_rng(2)

@@ -291,6 +291,7 @@ def test_files_that_are_no_modules(module: Path, tmp_path: Path) -> None:
     assert info.exit_code == 1 and "`pumice dump` shows modules" in info.stderr
 
 
+@pytest.mark.slow
 def test_no_vulkan_loader_is_needed(module: Path) -> None:
     for options in ([], ["--json"], ["--disassemble"], ["--python", "--function=add"]):
         done = subprocess.run(

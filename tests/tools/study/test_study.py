@@ -268,6 +268,7 @@ def test_exports_that_cannot_be_written(tmp_path: Path) -> None:
     assert "holds no results" in failed(1, "export", tmp_path / "nosuch", "--csv", "-")
 
 
+@pytest.mark.slow
 def test_reports(tmp_path: Path) -> None:
     folder = make(tmp_path / "a", [1000, 0])
     printed = good("report", folder)

@@ -462,6 +462,7 @@ def only_refuses(text: str) -> None:
         assert "\n" in error.message
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_any_text_assembles_or_is_refused(text: str) -> None:
     only_refuses(text)

@@ -92,6 +92,7 @@ class Sampler:
 HEADER = 'vm.module @m\nvm.import @other.g cconv "0v_v"\n' + "".join(f"vm.type {name}\n" for name in TYPES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_operation_with_any_operands(version: tuple[int, int]) -> None:
     number = version[0] << 16 | version[1]

@@ -79,6 +79,7 @@ def _modules(draw: st.DrawFn) -> ModuleDef:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(_modules(), st.booleans(), st.sampled_from([0, 10, 4096]))
 def test_reading_gives_what_was_written(module: ModuleDef, polyglot: bool, limit: int) -> None:

@@ -88,6 +88,7 @@ def test_references_pass_between_modules() -> None:
         assert kept == [result]
 
 
+@pytest.mark.slow
 def test_calls_between_modules_take_no_host_stack() -> None:
     """Two modules that call each other by way of a native function's name would recurse; modules in a row do not."""
     texts = ["vm.module @m0\n" + function("f", "  vm.return %i0", "%i0: i32")]

@@ -594,6 +594,7 @@ def test_an_ended_state_does_not_keep_the_context_from_closing() -> None:
 # -- races -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_turn_is_lost_between_synchronous_calls_closes_and_turns() -> None:
     """Whoever has the context in hand for a moment, to look at it, does not make a turn that comes meanwhile be forgotten."""
     with context_of() as context, ThreadLoop() as loop:

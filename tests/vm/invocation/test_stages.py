@@ -832,6 +832,7 @@ def test_a_cancelled_wait_never_calls_back_and_can_be_made_again() -> None:
         assert finish(state).outputs == (0,)
 
 
+@pytest.mark.slow
 def test_cancel_against_ready_calls_back_or_was_cancelled() -> None:
     cancelled = 0
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -854,6 +855,7 @@ def test_cancel_against_ready_calls_back_or_was_cancelled() -> None:
                 abort_invoke(state)
 
 
+@pytest.mark.slow
 def test_arming_while_sources_become_ready_leaves_nothing_armed() -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         for _ in range(300):

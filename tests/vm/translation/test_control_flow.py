@@ -128,6 +128,7 @@ def test_every_node_has_one_place() -> None:
         assert sorted(places) == sorted(set(graph.order) - {0})
 
 
+@pytest.mark.slow
 def test_deep_graphs_take_no_host_stack_and_no_square_of_time() -> None:
     count = 30_000
     # Each node goes on or to the end, which is everyone's to meet at.

@@ -364,6 +364,7 @@ def _nested_ifs(depth: int, n: int) -> int:
     return n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 20, 40, 100, 300, 1000])
 def test_nesting_however_deep(depth: int) -> None:
     loaded = module(function(nested_ifs(depth)))
@@ -483,6 +484,7 @@ for _slot in range(1, 5001):
 LARGE["a rotation of 5,000"] = (LARGE["a rotation of 5,000"][0], 0, _XOR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_large_functions(name: str) -> None:
     body, argument, expected = LARGE[name]
@@ -492,6 +494,7 @@ def test_large_functions(name: str) -> None:
     assert sys.getrecursionlimit() == limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaf", [True, False])
 def test_many_calls_in_a_block(leaf: bool) -> None:
     count = 3000
