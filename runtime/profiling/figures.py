@@ -7,7 +7,7 @@ from functools import cached_property
 from ...hal_vulkan import ClockCalibration
 from ...hal_vulkan.submit.calibration import calibrate_monotonic
 from ...status import FailedPreconditionError
-from ..modules.hal.queue import DeviceLane
+from ..modules.hal.device_context import DeviceContext
 from ..modules.hal.timed_recordings import TimedSubmission
 from .call import CallRecord, SynchronousCall
 from .clock import ClockRelation
@@ -22,18 +22,18 @@ __all__ = ["ProfileFigures", "ProfiledDevice"]
 class ProfiledDevice:
     """A device context that is being timed, and the readings of its clock."""
 
-    def __init__(self, lane: DeviceLane, most_slowdown: float | None) -> None:
-        self.lane = lane
-        self.name = lane.device.profile.name
-        self.readings: list[ClockCalibration] = [calibrate_monotonic(lane.device.compute_queue)]
-        self.timed = lane.begin_profile(None if most_slowdown is None else most_slowdown / 2)
+    def __init__(self, device_context: DeviceContext, most_slowdown: float | None) -> None:
+        self.device_context = device_context
+        self.name = device_context.device.profile.name
+        self.readings: list[ClockCalibration] = [calibrate_monotonic(device_context.device.compute_queue)]
+        self.timed = device_context.begin_profile(None if most_slowdown is None else most_slowdown / 2)
         # A reading that is bracketed by a submission would wait for the device.
         if self.readings[0].calibrated:
             self.timed.on_reading = self.read
 
     def read(self) -> None:
         """Reads the clock once more."""
-        self.readings.append(calibrate_monotonic(self.lane.device.compute_queue))
+        self.readings.append(calibrate_monotonic(self.device_context.device.compute_queue))
 
 
 class ProfileFigures:

@@ -25,8 +25,8 @@ from ...files import write_whole
 from ...status import PumiceError, UnimplementedError
 from ...vm.execution.context import Context, Function
 from ...vm.execution.module_state import ModuleState
+from ..modules.hal.device_context import DeviceContext
 from ..modules.hal.module import HalState
-from ..modules.hal.queue import DeviceLane
 from .call import CallRecord, SynchronousCall, now
 from .figures import ProfiledDevice, ProfileFigures
 from .report import profile_dict, profile_table
@@ -69,17 +69,17 @@ class Profile(ProfileFigures):
         for module in self._context.modules:
             state = self._context.module_state(module.name)
             if isinstance(state, HalState):
-                for lane in state.lanes:
-                    if lane not in self._seen:
-                        self._seen.add(lane)
-                        self._time(lane)
+                for device_context in state.device_contexts:
+                    if device_context not in self._seen:
+                        self._seen.add(device_context)
+                        self._time(device_context)
             elif isinstance(state, ModuleState) and state not in self._seen:
                 self._seen.add(state)
                 self._sampling.add_module(state, concurrent=self._context.concurrent)
 
-    def _time(self, lane: DeviceLane) -> None:
+    def _time(self, device_context: DeviceContext) -> None:
         try:
-            found = ProfiledDevice(lane, self.most_slowdown)
+            found = ProfiledDevice(device_context, self.most_slowdown)
         except UnimplementedError as error:
             self.notes.append(f"host only: {error.message}")
         else:
@@ -118,7 +118,7 @@ class Profile(ProfileFigures):
         self._sampling.stop()
         self.end_ns = now()
         for one in self._devices:
-            one.lane.end_profile(timeout)
+            one.device_context.end_profile(timeout)
             try:
                 one.read()
             except PumiceError as error:

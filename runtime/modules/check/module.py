@@ -29,8 +29,8 @@ from ....status import InvalidArgumentError
 from ....vm.execution.translation import translated_function
 from ....vm.native.module import NativeModule, export
 from ..hal.buffer import check_buffer
+from ..hal.device_context import DeviceContext
 from ..hal.file import read_bytes
-from ..hal.queue import DeviceLane
 from .log import CheckFailure, CheckRecorder, ElementDifference
 from .values import Differing, HostView, describe_difference, differing_bits, far_apart, zeros
 
@@ -53,7 +53,7 @@ class CheckState:
 
     def __init__(self, recorder: CheckRecorder) -> None:
         self._recorder = recorder
-        self._lanes: dict[LogicalDevice, DeviceLane] = {}
+        self._contexts: dict[LogicalDevice, DeviceContext] = {}
 
     # -- scalars -------------------------------------------------------------------------------------
 
@@ -175,14 +175,14 @@ class CheckState:
         buffer = check_buffer(view.buffer, what)
         if buffer.host_visible:
             return HostView(view, buffer.read(0, view.byte_length))
-        lane = self._lanes.get(buffer.device)
-        if lane is None:
+        context = self._contexts.get(buffer.device)
+        if context is None:
             device = buffer.device
             assert isinstance(device, Device)
-            lane = self._lanes[device] = DeviceLane(device)
+            context = self._contexts[device] = DeviceContext(device)
             # Nothing is allocated through it.
-            lane.allocator.close()
-        return HostView(view, read_bytes(lane, buffer, 0, view.byte_length))
+            context.allocator.close()
+        return HostView(view, read_bytes(context, buffer, 0, view.byte_length))
 
     def _mismatched(self, name: str, left: HostView, right: HostView) -> bool:
         """Records that types, shapes or encodings differ, if they do."""

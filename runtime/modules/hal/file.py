@@ -11,8 +11,8 @@ from ....hal_vulkan import Buffer, MemoryTypeFlags
 from ....status import OutOfRangeError, PermissionDeniedError
 from .buffer import check_buffer
 from .command_buffer import HalCommandBuffer
+from .device_context import DeviceContext
 from .fence import AnyFence, HalFence, failure_of, is_reached, signal_after
-from .queue import DeviceLane
 
 __all__ = ["HalFile", "read_back", "read_bytes", "write_bytes"]
 
@@ -45,7 +45,7 @@ class HalFile:
 
     def read(
         self,
-        lane: DeviceLane,
+        context: DeviceContext,
         wait: AnyFence | None,
         target_fence: AnyFence | None,
         offset: int,
@@ -67,15 +67,15 @@ class HalFile:
                 f"{target.size} bytes"
             )
         if failure_of(wait) is not None or not size:
-            signal_after(lane.device, wait, target_fence, None)
-        elif target.host_visible and target.device is lane.device and is_reached(wait):
+            signal_after(context.device, wait, target_fence, None)
+        elif target.host_visible and target.device is context.device and is_reached(wait):
             target.write(data, target_offset)
-            signal_after(lane.device, None, target_fence, None)
+            signal_after(context.device, None, target_fence, None)
         else:
             # Goes with the commands that use it, which may have to wait for another device.
-            staged = lane.allocator.adopt(lane.device.create_buffer(size, memory_type=_STAGING))
+            staged = context.allocator.adopt(context.device.create_buffer(size, memory_type=_STAGING))
             staged.write(data)
-            lane.once(
+            context.once(
                 "read",
                 lambda commands: commands.copy(staged, target, size, target_offset=target_offset),
                 wait,
@@ -84,7 +84,7 @@ class HalFile:
 
     def write(
         self,
-        lane: DeviceLane,
+        context: DeviceContext,
         wait: AnyFence | None,
         target_fence: AnyFence | None,
         source: Buffer,
@@ -106,14 +106,14 @@ class HalFile:
                 f"queue.write: bytes [{source_offset}, {source_offset + size}) do not lie within the buffer of "
                 f"{source.size} bytes"
             )
-        read_back(lane, wait, target_fence, source, ((source_offset, data),))
+        read_back(context, wait, target_fence, source, ((source_offset, data),))
 
     def __repr__(self) -> str:
         return f"<HalFile of {self.view.nbytes} bytes{', read-only' if self.view.readonly else ''}>"
 
 
 def read_back(
-    lane: DeviceLane,
+    context: DeviceContext,
     wait: AnyFence | None,
     target: AnyFence | None,
     source: Buffer,
@@ -126,13 +126,15 @@ def read_back(
     """
     size = sum(data.nbytes for _, data in moves)
     if failure_of(wait) is not None or not size:
-        signal_after(lane.device, wait, target, None)
+        signal_after(context.device, wait, target, None)
         return
     if source.host_visible:
-        signal_after(lane.device, wait, target, lambda: _read_all(source, moves))
+        signal_after(context.device, wait, target, lambda: _read_all(source, moves))
         return
     # Freed with its last user: the commands or, once they have run, the reading.
-    staged = lane.allocator.adopt(lane.device.create_buffer(size, memory_type=_STAGING | MemoryTypeFlags.HOST_CACHED))
+    staged = context.allocator.adopt(
+        context.device.create_buffer(size, memory_type=_STAGING | MemoryTypeFlags.HOST_CACHED)
+    )
     placed = []
     position = 0
     for _, data in moves:
@@ -143,9 +145,9 @@ def read_back(
         for (offset, data), (start, _) in zip(moves, placed, strict=True):
             commands.copy(source, staged, data.nbytes, source_offset=offset, target_offset=start)
 
-    copied = HalFence(lane.device)
-    lane.once("read back", record, wait, copied)
-    signal_after(lane.device, copied, target, lambda: _read_all(staged, placed))
+    copied = HalFence(context.device)
+    context.once("read back", record, wait, copied)
+    signal_after(context.device, copied, target, lambda: _read_all(staged, placed))
 
 
 def _read_all(buffer: Buffer, moves: Sequence[tuple[int, memoryview]]) -> None:
@@ -153,7 +155,7 @@ def _read_all(buffer: Buffer, moves: Sequence[tuple[int, memoryview]]) -> None:
         buffer.read_into(target, offset)
 
 
-def read_bytes(lane: DeviceLane, buffer: Buffer, offset: int, size: int) -> bytes:
+def read_bytes(context: DeviceContext, buffer: Buffer, offset: int, size: int) -> bytes:
     """Bytes of a buffer now, for a program that has waited for whatever wrote them. May block for a copy."""
     if buffer.host_visible:
         return buffer.read(offset, size)
@@ -161,18 +163,18 @@ def read_bytes(lane: DeviceLane, buffer: Buffer, offset: int, size: int) -> byte
         raise OutOfRangeError(f"bytes [{offset}, {offset + size}) do not lie within the buffer of {buffer.size} bytes")
     if not size:
         return b""
-    with lane.device.create_buffer(size, memory_type=_STAGING | MemoryTypeFlags.HOST_CACHED) as staged:
-        done = HalFence(lane.device)
-        lane.once("load", lambda commands: commands.copy(buffer, staged, size, source_offset=offset), None, done)
+    with context.device.create_buffer(size, memory_type=_STAGING | MemoryTypeFlags.HOST_CACHED) as staged:
+        done = HalFence(context.device)
+        context.once("load", lambda commands: commands.copy(buffer, staged, size, source_offset=offset), None, done)
         done.wait_until()
         return staged.read()
 
 
-def write_bytes(lane: DeviceLane, buffer: Buffer, offset: int, data: bytes) -> None:
+def write_bytes(context: DeviceContext, buffer: Buffer, offset: int, data: bytes) -> None:
     """Writes bytes of a buffer now, for a program that has waited for whatever uses them."""
     if buffer.host_visible:
         buffer.write(data, offset)
         return
-    done = HalFence(lane.device)
-    lane.once("store", lambda commands: commands.update(buffer, data, offset), None, done)
+    done = HalFence(context.device)
+    context.once("store", lambda commands: commands.update(buffer, data, offset), None, done)
     done.wait_until()

@@ -11,17 +11,15 @@ Thread rule: any thread; the steps of a submission follow each other on the noti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Protocol
 
 from ....hal_vulkan import Buffer, CommandBuffer, Device, MemoryTypeFlags
+from ....hal_vulkan.instance.logical_device import LogicalDevice
 from ....hal_vulkan.memory.allocator import Allocator
 from ....status import InternalError, PumiceError
 from .buffer import check_buffer, root_of
 from .fence import AnyFence, HalFence, fail, join, signal
-
-if TYPE_CHECKING:
-    from .queue import DeviceLane
 
 __all__ = ["Mirror", "Use", "mirrored_table", "submit_across"]
 
@@ -30,6 +28,26 @@ Use = tuple[int, int, bool]
 
 _HOST: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE | MemoryTypeFlags.HOST_CACHED
 _USAGE: Final = 0xF03  # transfer, storage and indirect parameters
+
+
+class MirrorContext(Protocol):
+    """What copies between devices need of each device; ``DeviceContext`` has it.
+
+    Attributes:
+        device: the device.
+        peers: the same for each device of the program.
+    """
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def peers(self) -> Mapping[LogicalDevice, MirrorContext]: ...
+
+    def once(
+        self, name: str, record: Callable[[CommandBuffer], None], wait: AnyFence | None, target: AnyFence | None
+    ) -> None:
+        """Submits commands recorded for this one time."""
 
 
 class Mirror:
@@ -112,15 +130,15 @@ def mirrored_table(
 class _Transfer:
     """The bytes of one mirror on their way: a host-visible buffer of the other device, the foreign one itself if it can."""
 
-    __slots__ = ("lane", "mirror", "staged")
+    __slots__ = ("context", "mirror", "staged")
 
-    def __init__(self, lane: DeviceLane, mirror: Mirror) -> None:
+    def __init__(self, context: MirrorContext, mirror: Mirror) -> None:
         self.mirror = mirror
-        self.lane = lane
+        self.context = context
         foreign = mirror.foreign
         self.staged: Buffer | None = None
         if not foreign.host_visible:
-            self.staged = lane.device.create_buffer(mirror.local.size, memory_type=_HOST)
+            self.staged = context.device.create_buffer(mirror.local.size, memory_type=_HOST)
 
     def fetch(self) -> HalFence | None:
         """Brings what is used to where the host sees it; ``None`` when it is there."""
@@ -158,8 +176,8 @@ class _Transfer:
                 else:
                     commands.copy(staged, foreign, size, source_offset=offset - start, target_offset=offset)
 
-        done = HalFence(self.lane.device)
-        self.lane.once("mirror", record, None, done)
+        done = HalFence(self.context.device)
+        self.context.once("mirror", record, None, done)
         return done
 
     def close(self) -> None:
@@ -168,7 +186,7 @@ class _Transfer:
 
 
 def submit_across(
-    lane: DeviceLane,
+    context: MirrorContext,
     mirrors: Sequence[Mirror],
     temporary: Sequence[Mirror],
     wait: AnyFence | None,
@@ -178,14 +196,14 @@ def submit_across(
     """Fills the mirrors once ``wait`` is reached, submits, copies back, then signals ``target``. Returns at once.
 
     Args:
-        lane: the device that the work runs on.
+        context: the device that the work runs on.
         mirrors: all that it uses.
         temporary: those of them to close at the end.
         wait, target: ``None`` is reached, and nobody's.
         submit: submits the work, which is to signal the fence given.
     """
     transfers: list[_Transfer] = []
-    peers = lane.peers
+    peers = context.peers
 
     def end(error: PumiceError | None) -> None:
         for transfer in transfers:
@@ -221,7 +239,7 @@ def submit_across(
     def run() -> Iterable[HalFence | None]:
         for transfer in transfers:
             transfer.read()
-        done = HalFence(lane.device)
+        done = HalFence(context.device)
         submit(done)
         return (done,)
 

@@ -50,10 +50,11 @@ from ....vm.wait.frame import Wait
 from ...values.format import format_value
 from .buffer import HalAllocator, HalBuffer, check_buffer, root_of, subspan
 from .command_buffer import BindingReference, HalCommandBuffer, TableEntry
+from .device_context import DeviceContext
+from .device_query import query_device
 from .executable import HalExecutable, create_executable
 from .fence import HalFence, alias, check_fence, join
 from .file import HalFile, read_bytes, write_bytes
-from .queue import DeviceLane, query_device
 
 __all__ = ["VERSION", "Channel", "Event", "HalState", "hal_declaration", "hal_module"]
 
@@ -110,47 +111,47 @@ class HalState:
     def __init__(self, devices: tuple[Device, ...], trace: TextIO | None = None) -> None:
         self._devices = devices
         self._trace = trace
-        self._lanes: dict[LogicalDevice, DeviceLane] = {device: DeviceLane(device) for device in devices}
-        if len(self._lanes) > 1:
-            for lane in self._lanes.values():
-                lane.peers = self._lanes
+        self._contexts: dict[LogicalDevice, DeviceContext] = {device: DeviceContext(device) for device in devices}
+        if len(self._contexts) > 1:
+            for context in self._contexts.values():
+                context.peers = self._contexts
         self._shapes: dict[tuple[int, int, tuple[int, ...]], tuple[ElementType, EncodingType, int]] = {}
 
-    def lane(self, device: Ref) -> DeviceLane:
+    def device_context(self, device: Ref) -> DeviceContext:
         """The context's way to a device.
 
         Raises:
             InvalidArgumentError: not a device, or one that the context was not made with.
         """
         try:
-            return self._lanes[device]
+            return self._contexts[device]
         except (KeyError, TypeError):
             what = "null" if device is None else repr(device)
             raise InvalidArgumentError(
                 f"expected a !hal.device of this context ({len(self._devices)} device(s)), got {what}"
             ) from None
 
-    def _lane_of(self, buffer: Buffer, device: Ref) -> DeviceLane:
+    def _context_of(self, buffer: Buffer, device: Ref) -> DeviceContext:
         """The way to the device of a buffer, for what any queue may do with it; to ``device`` if it is of no other one."""
-        lane = self.lane(device)
-        return lane.peers.get(buffer.device, lane)
+        context = self.device_context(device)
+        return context.peers.get(buffer.device, context)
 
     @property
-    def lanes(self) -> tuple[DeviceLane, ...]:
+    def device_contexts(self) -> tuple[DeviceContext, ...]:
         """The ways to all its devices."""
-        return tuple(self._lanes.values())
+        return tuple(self._contexts.values())
 
     def close(self) -> None:
         """Frees what is kept for next uses; idempotent. What was handed out lives on."""
-        for lane in self._lanes.values():
-            lane.peers = {}
-            lane.close()
+        for context in self._contexts.values():
+            context.peers = {}
+            context.close()
 
     def __del__(self) -> None:
         # The garbage collector may come at any point, under any lock: only a note is taken (docs/design/hal.md).
-        for device, lane in getattr(self, "_lanes", {}).items():
-            if not lane.allocator.is_closed:
-                device.dropped.append(lane.allocator)
+        for device, context in getattr(self, "_contexts", {}).items():
+            if not context.allocator.is_closed:
+                device.dropped.append(context.allocator)
 
     # -- devices -------------------------------------------------------------------------------------
 
@@ -168,14 +169,14 @@ class HalState:
     def device_allocator(self, device: Ref) -> HalAllocator:
         """The device's allocator."""
         try:
-            return self._lanes[device].allocator
+            return self._contexts[device].allocator
         except (KeyError, TypeError):
-            return self.lane(device).allocator
+            return self.device_context(device).allocator
 
     @export("device.query.i64", "0rrr_iI")
     def device_query_i64(self, device: Ref, category: Ref, key: Ref) -> tuple[int, int]:
         """(1, value), or (0, 0) for a query that is not known."""
-        value = query_device(self.lane(device).device, _text(category, "category"), _text(key, "key"))
+        value = query_device(self.device_context(device).device, _text(category, "category"), _text(key, "key"))
         return (0, 0) if value is None else (1, value)
 
     # -- allocators ----------------------------------------------------------------------------------
@@ -188,7 +189,7 @@ class HalState:
         if not pairs:
             raise InvalidArgumentError("allocator.select needs at least one device")
         device, affinity = pairs[0]
-        return self.lane(device).device, affinity
+        return self.device_context(device).device, affinity
 
     @export("allocator.allocate", "0rIiiI_r")
     def allocator_allocate(self, allocator: Ref, affinity: int, memory_types: int, usage: int, size: int) -> HalBuffer:
@@ -281,7 +282,7 @@ class HalState:
         found = check_buffer(buffer, "buffer.load")
         if not 0 <= size <= 4:
             raise InvalidArgumentError(f"buffer.load takes 0 to 4 bytes, got {size}")
-        value = int.from_bytes(read_bytes(self.lane(found.device), found, offset, size), "little")
+        value = int.from_bytes(read_bytes(self.device_context(found.device), found, offset, size), "little")
         return value - (1 << 32) if value >= 1 << 31 else value
 
     @export("buffer.store", "0irIi_v")
@@ -290,7 +291,7 @@ class HalState:
         found = check_buffer(buffer, "buffer.store")
         if not 0 <= size <= 4:
             raise InvalidArgumentError(f"buffer.store takes 0 to 4 bytes, got {size}")
-        write_bytes(self.lane(found.device), found, offset, struct.pack("<i", value)[:size])
+        write_bytes(self.device_context(found.device), found, offset, struct.pack("<i", value)[:size])
 
     @export("buffer.allocation.preserve", "0r_v")
     def buffer_allocation_preserve(self, buffer: Ref) -> None:
@@ -397,7 +398,7 @@ class HalState:
         lines = [f"=== {_text(key, 'key')} ==="]
         for ref in views:
             view = _view(ref)
-            data = read_bytes(self.lane(view.buffer.device), view.buffer, 0, view.byte_length)
+            data = read_bytes(self.device_context(view.buffer.device), view.buffer, 0, view.byte_length)
             array = view.element_type.unpack(data, view.shape)
             lines.append(format_value(array, max_elements=None, element_type=view.element_type))
         print("\n".join(lines), end="\n\n", file=sys.stderr if self._trace is None else self._trace)
@@ -428,13 +429,13 @@ class HalState:
         self, device: Ref, modes: int, categories: int, affinity: int, binding_capacity: int
     ) -> HalCommandBuffer:
         """A command buffer, being recorded."""
-        lane = self.lane(device)
-        one_shot, timed = bool(modes & _ONE_SHOT), lane.timed
+        context = self.device_context(device)
+        one_shot, timed = bool(modes & _ONE_SHOT), context.timed
         commands = HalCommandBuffer(
-            lane.device,
+            context.device,
             one_shot=one_shot,
             binding_capacity=binding_capacity,
-            peers=lane.peers,
+            peers=context.peers,
             timing=timed is not None and one_shot and not binding_capacity,
             muted=timed is not None and not timed.has_credit(),
         )
@@ -569,7 +570,7 @@ class HalState:
     ) -> HalExecutable:
         """An executable from its blob."""
         return create_executable(
-            self.lane(device).device,
+            self.device_context(device).device,
             _text(executable_format, "executable format"),
             _memory(data, "executable data"),
             b"" if constants is None else _memory(constants, "constants").tobytes(),
@@ -592,7 +593,7 @@ class HalState:
         self, device: Ref, affinity: int, access: int, buffer: Ref, offset: int, size: int, flags: int
     ) -> HalFile:
         """A file over bytes of the host, in place."""
-        self.lane(device)
+        self.device_context(device)
         if access & ~int(MemoryAccess.READ):
             raise PermissionDeniedError("ex.file.from_memory: files over memory may only be read")
         file = HalFile(_memory(buffer, "buffer").toreadonly())
@@ -615,12 +616,12 @@ class HalState:
     ) -> HalBuffer:
         """A buffer for use once the signal fence is reached, which is when the wait fence is: its memory is there at once."""
         try:
-            lane = self._lanes[device]
+            context = self._contexts[device]
         except (KeyError, TypeError):
-            lane = self.lane(device)
+            context = self.device_context(device)
         if pool:
             raise UnimplementedError(f"queue.alloca: allocation pool {pool} was asked for; there are none")
-        buffer = lane.allocator.allocate(memory_types, usage, size)
+        buffer = context.allocator.allocate(memory_types, usage, size)
         if wait is not None or type(target) is not HalFence or not target.bind(()):
             alias(_fence(wait), _fence(target))
         return buffer
@@ -631,20 +632,20 @@ class HalState:
 
         Compilers drop their last reference here. One release, 3.11, also deallocates buffers that its loops use again.
         """
-        self.lane(device)
+        self.device_context(device)
         check_buffer(buffer, "queue.dealloca")
         alias(_fence(wait), _fence(target))
 
     @export("device.queue.barrier", "0rIrrI_v")
     def queue_barrier(self, device: Ref, affinity: int, wait: Ref, target: Ref, flags: int) -> None:
         """Signals when the wait fence is reached."""
-        self.lane(device)
+        self.device_context(device)
         alias(_fence(wait), _fence(target))
 
     @export("device.queue.flush", "0rI_v")
     def queue_flush(self, device: Ref, affinity: int) -> None:
         """Nothing is ever pending: submissions go out at once."""
-        self.lane(device)
+        self.device_context(device)
 
     @export("device.queue.execute.indirect", "0rIrrrICrIID_v")
     def queue_execute_indirect(
@@ -659,12 +660,12 @@ class HalState:
     ) -> None:
         """Runs a command buffer with a binding table."""
         try:
-            lane = self._lanes[device]
+            context = self._contexts[device]
         except (KeyError, TypeError):
-            lane = self.lane(device)
+            context = self.device_context(device)
         if type(commands) is not HalCommandBuffer:
             _commands(commands)
-        lane.submit((commands,), wait, target, table if commands.binding_capacity else None)
+        context.submit((commands,), wait, target, table if commands.binding_capacity else None)
 
     @export("device.queue.execute.indirect", "0rIrrrCrIID_v")
     def queue_execute_indirect_v5(
@@ -676,7 +677,7 @@ class HalState:
     @export("device.queue.execute", "0rIrrrI_v")
     def queue_execute(self, device: Ref, affinity: int, wait: Ref, target: Ref, commands: Ref, flags: int) -> None:
         """Runs a command buffer."""
-        self.lane(device).submit((_commands(commands),), _fence(wait), _fence(target))
+        self.device_context(device).submit((_commands(commands),), _fence(wait), _fence(target))
 
     @export("device.queue.execute", "0rIrrCrD_v")
     def queue_execute_v5(
@@ -686,7 +687,7 @@ class HalState:
         if not command_buffers:
             self.queue_barrier(device, affinity, wait, target, 0)
             return
-        self.lane(device).submit(
+        self.device_context(device).submit(
             tuple(_commands(commands) for commands in command_buffers), _fence(wait), _fence(target)
         )
 
@@ -707,7 +708,7 @@ class HalState:
         """Fills a range of a buffer."""
         data = _pattern(pattern, pattern_size)
         found = subspan(check_buffer(buffer, "queue.fill"), offset, size)
-        self._lane_of(found, device).once(
+        self._context_of(found, device).once(
             "fill", lambda commands: commands.fill(found, data), _fence(wait), _fence(target)
         )
 
@@ -728,7 +729,7 @@ class HalState:
         """Writes bytes of the host, captured now."""
         data = HalFile(_memory(source, "source")).range(source_offset, size, "queue.update").tobytes()
         found = check_buffer(buffer, "queue.update")
-        self._lane_of(found, device).once(
+        self._context_of(found, device).once(
             "update", lambda commands: commands.update(found, data, offset), _fence(wait), _fence(target)
         )
 
@@ -757,7 +758,7 @@ class HalState:
                 None if size == -1 else size,
             )
 
-        self.lane(device).once("copy", record, _fence(wait), _fence(target))
+        self.device_context(device).once("copy", record, _fence(wait), _fence(target))
 
     @export("device.queue.read", "0rIrrrIrIII_v", "0rIrrrIrIIi_v")
     def queue_read(
@@ -776,7 +777,7 @@ class HalState:
         """Reads bytes of a file into a buffer."""
         found = check_buffer(buffer, "queue.read")
         _file(file).read(
-            self._lane_of(found, device),
+            self._context_of(found, device),
             _fence(wait),
             _fence(target),
             file_offset,
@@ -802,7 +803,7 @@ class HalState:
         """Writes bytes of a buffer to a file."""
         found = check_buffer(buffer, "queue.write")
         _file(file).write(
-            self._lane_of(found, device),
+            self._context_of(found, device),
             _fence(wait),
             _fence(target),
             found,
@@ -816,8 +817,8 @@ class HalState:
     @export("fence.create", "0rI_r", "0ri_r")
     def fence_create(self, device: Ref, flags: int) -> HalFence:
         """A fence that nothing signals yet."""
-        if device not in self._lanes:
-            self.lane(device)
+        if device not in self._contexts:
+            self.device_context(device)
         return HalFence(device)
 
     @export("fence.join", "0ICrD_r")

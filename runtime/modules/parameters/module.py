@@ -28,9 +28,9 @@ from ....vm.types.ref_types import ref_type_class
 from ...parameters.entry import ParameterEntry, decode_name
 from ...parameters.index import ParameterIndex, ParameterScopes, find_scope
 from ..hal.buffer import HalBuffer, check_buffer
+from ..hal.device_context import DeviceContext
 from ..hal.fence import AnyFence, check_fence, fail, failure_of
 from ..hal.file import read_back
-from ..hal.queue import DeviceLane
 from .upload import ParameterUpload, repeat_pattern
 
 __all__ = ["io_parameters_module"]
@@ -102,7 +102,7 @@ class _Parameters:
 
     def __init__(self, scopes: ParameterScopes) -> None:
         self._scopes = scopes
-        self._lanes: dict[Device, DeviceLane] = {}
+        self._contexts: dict[Device, DeviceContext] = {}
 
     @export("load", "0rIrrrIiirrr_r")
     def load(
@@ -122,7 +122,7 @@ class _Parameters:
         """A new buffer for each key, filled when ``target`` is reached."""
         wait_fence, signal_fence = _optional_fence(wait), _optional_fence(target)
         with _failing(signal_fence):
-            lane = self._lane(device)
+            context = self._context(device)
             wanted = self._resolve(scope, key_table, key_data, spans)
             for span in wanted:
                 if span.buffer_offset:
@@ -131,11 +131,11 @@ class _Parameters:
                         f"0, not {span.buffer_offset}"
                     )
             # New buffers depend on nothing, so their contents need not wait.
-            upload = ParameterUpload(lane, None)
+            upload = ParameterUpload(context, None)
             buffers: list[HalBuffer] = []
             with _abandoning(upload):
                 for span in wanted:
-                    buffer = lane.allocator.allocate(
+                    buffer = context.allocator.allocate(
                         memory_type & _U32, (usage & _U32) | BufferUsage.TRANSFER, span.length
                     )
                     buffers.append(buffer)
@@ -159,7 +159,7 @@ class _Parameters:
         """Parameters into ranges of one buffer."""
         wait_fence, signal_fence = _optional_fence(wait), _optional_fence(target)
         with _failing(signal_fence):
-            lane = self._lane(device)
+            context = self._context(device)
             buffer = check_buffer(target_buffer, "io_parameters.gather")
             wanted = self._resolve(scope, key_table, key_data, spans)
             for span in wanted:
@@ -168,7 +168,7 @@ class _Parameters:
             if failure is not None:
                 fail(signal_fence, failure)
                 return
-            upload = ParameterUpload(lane, wait_fence)
+            upload = ParameterUpload(context, wait_fence)
             with _abandoning(upload):
                 for span in wanted:
                     span.upload(upload, buffer)
@@ -190,25 +190,25 @@ class _Parameters:
         """Ranges of one buffer into parameters, which must be writable."""
         wait_fence, signal_fence = _optional_fence(wait), _optional_fence(target)
         with _failing(signal_fence):
-            lane = self._lane(device)
+            context = self._context(device)
             buffer = check_buffer(source_buffer, "io_parameters.scatter")
             wanted = self._resolve(scope, key_table, key_data, spans)
             # All are looked at before the first is written.
             moves = [(span.buffer_offset, span.of(span.entry.writable_view())) for span in wanted]
             for span in wanted:
                 span.check_within(buffer)
-            read_back(lane, wait_fence, signal_fence, buffer, moves)
+            read_back(context, wait_fence, signal_fence, buffer, moves)
 
-    def _lane(self, device: object) -> DeviceLane:
+    def _context(self, device: object) -> DeviceContext:
         if not isinstance(device, Device):
             got = "null" if device is None else type(device).__name__
             raise InvalidArgumentError(f"io_parameters: expected a !hal.device, got {got}")
-        lane = self._lanes.get(device)
-        if lane is None:
-            lane = self._lanes[device] = DeviceLane(device)
+        context = self._contexts.get(device)
+        if context is None:
+            context = self._contexts[device] = DeviceContext(device)
             # Parameters stay, and are large: their memory is not kept for others.
-            lane.allocator.close()
-        return lane
+            context.allocator.close()
+        return context
 
     def _resolve(self, scope: object, key_table: object, key_data: object, spans: object) -> list[_Span]:
         """The spans of a call, each checked against its entry."""

@@ -14,8 +14,8 @@ from typing import Final
 
 from ....hal_vulkan import Buffer, MemoryTypeFlags, TimelineSemaphore
 from ..hal.command_buffer import HalCommandBuffer
+from ..hal.device_context import DeviceContext
 from ..hal.fence import AnyFence, alias, points_of
-from ..hal.queue import DeviceLane
 
 __all__ = ["ParameterUpload", "repeat_pattern"]
 
@@ -32,12 +32,12 @@ class ParameterUpload:
     """The copies and fills of one call of the module.
 
     Args:
-        lane: the way to the device.
+        context: the way to the device.
         wait: what the buffers' contents depend on, and so what the copies wait for; ``None`` for new buffers.
     """
 
-    def __init__(self, lane: DeviceLane, wait: AnyFence | None) -> None:
-        self._lane = lane
+    def __init__(self, context: DeviceContext, wait: AnyFence | None) -> None:
+        self._context = context
         pending = wait is not None and not wait.query()
         self._wait = wait if pending else None
         # Blocking for a payload that nobody has scheduled might be for ever: then all pieces are in flight at a time.
@@ -55,9 +55,9 @@ class ParameterUpload:
             target.write(data, offset)
             return
         if len(data) >= _IMPORT_BYTES:
-            imported = self._lane.device.import_buffer(data, copy=False)
+            imported = self._context.device.import_buffer(data, copy=False)
             if imported is not None:
-                self._record().copy(self._lane.allocator.adopt(imported), target, target_offset=offset)
+                self._record().copy(self._context.allocator.adopt(imported), target, target_offset=offset)
                 return
         for start in range(0, len(data), _PIECE_BYTES):
             piece = data[start : start + _PIECE_BYTES]
@@ -92,32 +92,32 @@ class ParameterUpload:
 
     def _record(self) -> HalCommandBuffer:
         if self._commands is None:
-            self._commands = HalCommandBuffer(self._lane.device, one_shot=True, name="parameters")
+            self._commands = HalCommandBuffer(self._context.device, one_shot=True, name="parameters")
             self._commands.begin()
         return self._commands
 
     def _stage(self, piece: memoryview) -> Buffer:
         """The bytes in staging memory, which is kept by the commands that use it, and goes with them."""
-        staged = self._lane.device.create_buffer(len(piece), memory_type=_STAGING)
-        kept = self._lane.allocator.adopt(staged)
+        staged = self._context.device.create_buffer(len(piece), memory_type=_STAGING)
+        kept = self._context.allocator.adopt(staged)
         kept.write(piece)
         self._recorded += len(piece)
         return kept
 
     def _flush(self) -> None:
         self._submit(self._wait, None)
-        timeline = self._lane.timeline
+        timeline = self._context.timeline
         self._in_flight.append((timeline, timeline.scheduled))
         if len(self._in_flight) >= _MOST_PIECES:
             semaphore, value = self._in_flight.popleft()
             semaphore.wait(value)
-            self._lane.device.retire()
+            self._context.device.retire()
 
     def _submit(self, wait: AnyFence | None, target: AnyFence | None) -> None:
         commands, self._commands = self._commands, None
         if commands is not None:
             commands.end()
-        self._lane.submit(() if commands is None else (commands,), wait, target)
+        self._context.submit(() if commands is None else (commands,), wait, target)
         self._submitted = True
         self._recorded = 0
 

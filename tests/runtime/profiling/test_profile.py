@@ -313,15 +313,15 @@ def test_work_that_could_not_be_timed_from_inside_is_a_span(digits: pumice.Sessi
 
     state = digits.context.module_state("hal")
     assert isinstance(state, HalState)
-    (lane,) = state.lanes
-    target = lane.device.create_buffer(64)
-    commands = HalCommandBuffer(lane.device, one_shot=False, name="before")
+    (device_context,) = state.device_contexts
+    target = device_context.device.create_buffer(64)
+    commands = HalCommandBuffer(device_context.device, one_shot=False, name="before")
     commands.begin()
     commands.fill(target, b"\7")
     commands.end()
     with digits.profile(most_slowdown=None) as profile:
         for _ in range(3):
-            lane.submit((commands,), None, None)
+            device_context.submit((commands,), None, None)
     commands.close()
     target.close()
     spans = [one for one in profile.dispatches if one.kind == "span"]
