@@ -11,10 +11,12 @@ from ..spirv.reflection_types import (
     PushConstantBlock,
     ShaderModuleReflection,
 )
-from .commands.command_buffer import BindingSlot, CommandBuffer, CommandBufferState
+from .commands.command_buffer import CommandBuffer
 from .commands.descriptors import SetPins
 from .commands.executable import Executable
 from .commands.pipeline import ComputePipeline, SpecializationValue, check_groups
+from .commands.recorder import CommandBufferState
+from .commands.slots import BindingSlot
 from .commands.timestamps import DispatchTiming
 from .device import Device
 from .instance.driver import Driver, shared_driver

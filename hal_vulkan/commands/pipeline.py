@@ -158,22 +158,17 @@ class BoundSets:
                 raise ClosedError(f"{self.pipeline.name}: a buffer of these sets was closed; bind again")
             self._epoch = epoch
 
-    def retain(self) -> BoundSets:
-        """Pins the sets for a recording, which lets go of them by ``release``."""
-        for layout, descriptor_set in zip(self.pipeline.set_layouts, self.sets, strict=False):
-            layout.pin(descriptor_set)
-        return self
-
-    def release(self) -> None:
-        """Takes one ``retain``, or the binding itself, back."""
-        for layout, descriptor_set in zip(self.pipeline.set_layouts, self.sets, strict=False):
-            layout.unpin(descriptor_set)
+    @property
+    def pins(self) -> SetPins:
+        """The sets, each with the layout to give it back to."""
+        return tuple(zip(self.pipeline.set_layouts, self.sets, strict=False))
 
     def close(self) -> None:
         """Ends its use; recordings that name the sets keep them. Idempotent."""
         if self._open:
             self._open = False
-            self.release()
+            for layout, descriptor_set in self.pins:
+                layout.unpin(descriptor_set)
 
 
 class ComputePipeline:

@@ -7,7 +7,7 @@ from typing import Final
 from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, CData, ffi, new
-from .descriptors import SetPins
+from .descriptors import DescriptorSet, DescriptorSetLayout
 from .pipeline import BoundSets, ComputePipeline
 from .timestamps import TimestampRecorder
 
@@ -79,30 +79,45 @@ def _legacy_barrier(work: int, after: int, writes: int, reads: int) -> tuple[obj
 class Recording:
     """Native commands with everything they name; what a queue holds until they have retired."""
 
-    __slots__ = ("_owned", "bound", "native", "number", "pinned", "queue", "resources", "scratch", "timestamps")
+    __slots__ = ("_named", "_owned", "native", "number", "pinned", "queue", "resources", "scratch", "timestamps")
 
     def __init__(self, native: NativeCommands) -> None:
         self.native = native
-        self.bound: set[BoundSets] = set()  # retained until this is recycled
         self.resources: list[Buffer | ComputePipeline] = []
         self.scratch: list[Buffer] = []
         self.timestamps: TimestampRecorder | None = None
-        self.pinned: SetPins = ()
+        self.pinned: list[tuple[DescriptorSetLayout, DescriptorSet]] = []
+        self._named: set[DescriptorSet] = set()
         self.queue: DeviceQueue | None = None  # that it was submitted to last, and its number there
         self.number = 0
         self._owned = [True]
+
+    def share(self, bound: BoundSets) -> None:
+        """Pins the sets, which stay the caller's, until this is recycled."""
+        for layout, descriptor_set in bound.pins:
+            if descriptor_set not in self._named:
+                layout.pin(descriptor_set)
+                self._named.add(descriptor_set)
+                self.pinned.append((layout, descriptor_set))
+
+    def take_over(self, bound: BoundSets) -> None:
+        """Takes the pins of the sets over, until this is recycled."""
+        for layout, descriptor_set in bound.pins:
+            if descriptor_set in self._named:
+                layout.unpin(descriptor_set)
+            else:
+                self._named.add(descriptor_set)
+                self.pinned.append((layout, descriptor_set))
 
     def unpin(self) -> None:
         """Lets go of the pinned sets."""
         for layout, descriptor_set in self.pinned:
             layout.unpin(descriptor_set)
-        self.pinned = ()
+        self.pinned = []
+        self._named.clear()
 
     def clear(self) -> None:
         """Lets go of everything it names."""
-        for bound in self.bound:
-            bound.release()
-        self.bound.clear()
         self.resources = []  # the queue remembers its last recording, but not what that used
         self.unpin()
         for buffer in self.scratch:

@@ -11,7 +11,7 @@ import pytest
 from support.waiting import until
 
 from pumice import shaders
-from pumice.hal_vulkan.commands.command_buffer import BindingSlot
+from pumice.hal_vulkan.commands.slots import BindingSlot
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags

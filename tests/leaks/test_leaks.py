@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from pumice import shaders
-from pumice.hal_vulkan.commands.command_buffer import BindingSlot
+from pumice.hal_vulkan.commands.slots import BindingSlot
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags

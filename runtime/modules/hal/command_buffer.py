@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ....hal_vulkan import BindingSlot, Buffer, CommandBuffer, CommandBufferState, ComputePipeline, Device
+from ....hal_vulkan import BindingSlot, Buffer, CommandBuffer, CommandBufferState, Device
 from ....hal_vulkan.commands.recording import Recording
 from ....hal_vulkan.instance.logical_device import LogicalDevice
 from ....status import InvalidArgumentError, OutOfRangeError, UnimplementedError
@@ -33,7 +33,6 @@ TableEntry = tuple[Buffer | None, int, int]
 BindingReference = tuple[int, int, Buffer | None, int, int]
 """Reserved, slot, buffer (``None``: the slot's), offset and length in bytes, -1 for all that follow."""
 
-_MOST_RECORDINGS: Final = 64  # as many calls in flight as find their commands recorded
 _NULL_ENTRY: Final = bytes(32)
 _RANGE: Final = struct.Struct("=QQ")
 _DISPATCH_ARGUMENTS_IN_BUFFERS: Final = 0x4 | 0x8 | 0x10
@@ -43,16 +42,16 @@ class HalCommandBuffer(CommandBuffer):
     """A command buffer of the VM; ``begin`` is called by whoever makes it."""
 
     __slots__ = (
-        "_by_range",
         "_executables",
         "_mirrors",
         "_muted",
         "_peers",
-        "_static",
         "_timed",
         "_used_slots",
         "_uses",
     )
+
+    MAX_RECORDINGS = 64  # as many calls in flight as find their commands recorded
 
     def __init__(
         self,
@@ -75,9 +74,7 @@ class HalCommandBuffer(CommandBuffer):
         self._mirrors: dict[Buffer, Mirror] = {}
         self._uses: dict[int, set[Use]] = {}
         self._executables: set[HalExecutable] = set()
-        self._static: list[Buffer | ComputePipeline] = []
         self._used_slots: set[int] = set()
-        self._by_range: dict[bytes, Recording] = {}
         self._timed: TimedRecordings | None = None
         self._muted = muted
 
@@ -111,7 +108,6 @@ class HalCommandBuffer(CommandBuffer):
             if mirror is None:
                 mirror = self._mirrors[root] = Mirror(self.context.allocator, root, 0, root.size)
             found = mirror.part(found.offset - root.offset, found.size, written)
-        self._static.append(found)
         return found
 
     def record_dispatch_of(
@@ -141,8 +137,6 @@ class HalCommandBuffer(CommandBuffer):
             self.dispatch(executable.pipeline(function), resolved, (x, y, z), push)
         else:
             for pipeline, part in executable.parts(function, (x, y, z)):
-                if self.binding_capacity:
-                    self._static.append(pipeline)
                 self.dispatch(pipeline, resolved, part, push)
 
     def record_dispatch_indirect_of(
@@ -177,8 +171,6 @@ class HalCommandBuffer(CommandBuffer):
             )
         pipeline = executable.pipeline(function)
         self._executables.add(executable)
-        if self.binding_capacity:
-            self._static.append(pipeline)
         resolved: list[Buffer | BindingSlot] = []
         writes = pipeline.writes if self._peers else ()
         for index, (_, slot, buffer, offset, size) in enumerate(bindings):
@@ -204,7 +196,7 @@ class HalCommandBuffer(CommandBuffer):
     def _recording_for(self, table: Sequence[Any], timed: TimedRecordings | None = None) -> Recording:
         device = self.device
         if self._checked_epoch != device.close_epoch:
-            self._check_static()
+            self._check_open(self._static)
         parts = []
         try:
             for buffer, offset, size in table:
@@ -219,10 +211,9 @@ class HalCommandBuffer(CommandBuffer):
         key = b"".join(parts)
         if timed is not None:
             return timed.take(key) or self._record(table, timing=True)
-        found = self._by_range.get(key)
-        if found is None:
-            found = self._record_for(key, table)
-        return found
+        recordings = self._recordings
+        assert recordings is not None
+        return recordings.get(key) or recordings.keep(key, self._record(table))
 
     def _checked_key(self, entry: object) -> bytes:
         if not isinstance(entry, tuple) or len(entry) != 3:
@@ -241,19 +232,6 @@ class HalCommandBuffer(CommandBuffer):
                 "it over through the host"
             )
 
-    def _check_static(self) -> None:
-        """What was recorded directly must still be there; what came in a table is looked at at each submission."""
-        recording = Recording.__new__(Recording)
-        recording.resources = self._static
-        self._check_open(recording)
-
-    def _record_for(self, key: bytes, table: Sequence[Any]) -> Recording:
-        recording = self._record(table)
-        while len(self._by_range) >= _MOST_RECORDINGS:
-            self.context.release(self._by_range.pop(next(iter(self._by_range))))
-        self._by_range[key] = recording
-        return recording
-
     def _record(self, table: Sequence[Any], *, timing: bool = False) -> Recording:
         resolved: list[Buffer | None] = []
         for buffer, offset, size in table:
@@ -264,14 +242,9 @@ class HalCommandBuffer(CommandBuffer):
                 raise InvalidArgumentError(f"{self.name} uses slot {slot} of its binding table, which {what}")
         self._timing = timing
         try:
-            recording = self._replay(resolved)  # type: ignore[arg-type]  # slots that are null are not used
+            return self._replay(resolved)  # type: ignore[arg-type]  # slots that are null are not used
         finally:
             self._timing = False
-        # The ranges are answered for by the key; a buffer that is kept here would never be given back.
-        recording.resources = self._static
-        for bound in recording.bound:
-            bound.buffers = ()
-        return recording
 
     # -- profiles ------------------------------------------------------------------------------------
 
@@ -336,17 +309,10 @@ class HalCommandBuffer(CommandBuffer):
         if timed is not None:
             timed.drop()
 
-    def _holds(self, recording: Recording) -> bool:
-        return recording is self._recording or any(recording is one for one in self._by_range.values())
-
     # -- end -----------------------------------------------------------------------------------------
 
     def _drop(self) -> None:
-        for recording in self._by_range.values():
-            self.context.release(recording)
-        self._by_range.clear()
         self.drop_timed()
-        self._static = []
         self._used_slots = set()
         for mirror in self._mirrors.values():
             mirror.close()
@@ -356,9 +322,9 @@ class HalCommandBuffer(CommandBuffer):
 
     def __del__(self) -> None:
         # The garbage collector may come at any point, under any lock: only a note is taken (docs/design/hal.md).
-        if hasattr(self, "_by_range") and (
+        if hasattr(self, "_muted") and (
             self._recording is not None
-            or self._by_range
+            or self._recordings
             or self._timed
             or self._mirrors
             or self.state is CommandBufferState.RECORDING

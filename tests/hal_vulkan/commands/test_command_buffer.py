@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import struct
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -13,8 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pumice import shaders
-from pumice.hal_vulkan.commands.command_buffer import BindingSlot, CommandBuffer, CommandBufferState
+from pumice.hal_vulkan.commands.command_buffer import CommandBuffer
 from pumice.hal_vulkan.commands.pipeline import ComputePipeline
+from pumice.hal_vulkan.commands.recorder import CommandBufferState
+from pumice.hal_vulkan.commands.slots import BindingSlot
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
@@ -845,3 +849,71 @@ def test_a_slotted_one_from_many_threads(device: Device) -> None:
 def test_errors_are_pumice_errors(device: Device) -> None:
     with device.create_command_buffer() as commands, pytest.raises(PumiceError):
         commands.end()
+
+
+def test_closing_a_buffer_leaves_what_is_recorded_for_other_tables(device: Device) -> None:
+    kept, other, unrelated = (host_buffer(device, bytes(16)) for _ in range(3))
+    pipeline, fixed = mul(device), floats(device, *range(4))
+    with device.create_command_buffer(binding_capacity=1) as commands:
+        commands.begin().dispatch(pipeline, [fixed, fixed, BindingSlot(0)], (1, 1, 1))
+        commands.end()
+        run(device, commands, [kept])
+        recording = commands.prepare([kept])
+        run(device, commands, [other])
+        for closed in (unrelated, other):
+            closed.close()
+            assert commands.prepare([kept]) is recording
+        run(device, commands, [kept])
+        assert np.frombuffer(kept.read(), np.float32).tolist() == [0, 1, 4, 9]
+        with pytest.raises(ClosedError):
+            commands.prepare([other])
+        fixed.close()
+        with pytest.raises(ClosedError, match="a buffer that it uses was closed"):
+            commands.prepare([kept])
+        pipeline.close()
+    kept.close()
+
+
+def test_recordings_of_a_table_keep_none_of_its_buffers(device: Device) -> None:
+    pipeline = mul(device)
+    with device.create_command_buffer(binding_capacity=3) as commands:
+        commands.begin().dispatch(pipeline, [BindingSlot(i) for i in range(3)], (1, 1, 1))
+        commands.end()
+        table = [floats(device, *range(4)) for _ in range(3)]
+        references = [weakref.ref(buffer) for buffer in table]
+        run(device, commands, table)
+        for buffer in table:
+            buffer.close()
+        del table, buffer
+        device.retire()
+        gc.collect()
+        assert [reference() for reference in references] == [None] * 3
+    pipeline.close()
+
+
+@pytest.mark.parametrize("name", ["vkBeginCommandBuffer", "vkEndCommandBuffer"])
+def test_a_dispatch_that_fails_to_be_recorded_leaves_nothing_recorded(
+    device: Device, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    pipeline, buffers = mul(device), [floats(device, *range(4)) for _ in range(3)]
+    ranges = b"".join(buffer.descriptor for buffer in buffers)
+    infos = None if pipeline.push_template is None else ranges
+
+    def record() -> None:
+        sets = () if infos is not None else pipeline.pin_sets(buffers, ranges)
+        commands.record_dispatch(pipeline, sets, infos, (1, 1, 1), b"")
+
+    commands = device.create_command_buffer()
+    for _ in range(2):  # in place, and with fresh native commands
+        record()
+        run(device, commands)
+        with monkeypatch.context() as patch:
+            patch.setattr(device.fn, name, lambda *_: -2)
+            with pytest.raises(ResourceExhaustedError):
+                record()
+        assert commands.state is CommandBufferState.INITIAL
+        with pytest.raises(FailedPreconditionError):
+            device.compute_queue.submit((commands,))
+    commands.close()
+    device.retire()
+    assert all(one.pins == 0 for layout in pipeline.set_layouts for one in layout._sets.values())

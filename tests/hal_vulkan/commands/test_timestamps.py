@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice import shaders
-from pumice.hal_vulkan.commands.command_buffer import BindingSlot
 from pumice.hal_vulkan.commands.pipeline import ComputePipeline
+from pumice.hal_vulkan.commands.slots import BindingSlot
 from pumice.hal_vulkan.commands.timestamps import elapsed_ticks, signed_ticks
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.memory.buffer import Buffer

@@ -1,0 +1,228 @@
+"""Recording: native commands, or commands that are noted until a table fills their slots.
+
+With ``binding_capacity`` commands take slots in place of buffers. They are checked and noted, and become native once a
+table of buffers fills the slots.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Final, Literal
+
+from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from ..memory.buffer import Buffer
+from ..vulkan.functions import NULL, CData, new
+from .context import CommandContext
+from .pipeline import BoundSets, ComputePipeline
+from .recording import Recording
+from .slots import BindingSlot, refuse_slot
+from .timestamps import TimestampRecorder
+
+__all__ = ["CommandBufferState", "CommandRecorder"]
+
+
+class CommandBufferState(enum.Enum):
+    """Where a command buffer is in its life."""
+
+    INITIAL = "initial"
+    RECORDING = "recording"
+    EXECUTABLE = "executable"
+    SUBMITTED = "submitted"  # a one-shot one that has been handed to a queue
+    CLOSED = "closed"
+
+
+# An enum's member, looked up by name, takes five times as long as a global.
+_RECORDING: Final = CommandBufferState.RECORDING
+
+
+class CommandRecorder:
+    """What can be recorded. ``CommandBuffer`` has its attributes' meanings, and says when."""
+
+    __slots__ = (
+        "__weakref__",
+        "_barriers",
+        "_bound",
+        "_bound_layout",
+        "_commands",
+        "_dispatch",
+        "_groups_max",
+        "_handle",
+        "_labels",
+        "_noting",
+        "_pipeline",
+        "_push",
+        "_recording",
+        "_static",
+        "_timestamps",
+        "_timing",
+        "binding_capacity",
+        "context",
+        "device",
+        "family",
+        "name",
+        "one_shot",
+        "state",
+    )
+
+    def __init__(
+        self,
+        context: CommandContext,
+        *,
+        one_shot: bool,
+        binding_capacity: int,
+        timing: bool | Literal["span"],
+        name: str,
+        family: int | None,
+    ) -> None:
+        if binding_capacity < 0:
+            raise InvalidArgumentError(f"binding_capacity must not be negative, got {binding_capacity}")
+        if timing not in (False, True, "span"):
+            raise InvalidArgumentError(f'timing is False, True (each dispatch) or "span", got {timing!r}')
+        self.context = context
+        device = self.device = context.device
+        self.name = name
+        self.one_shot = one_shot
+        self.binding_capacity = binding_capacity
+        self.family = device.plan.compute_family if family is None else family
+        self.state = CommandBufferState.INITIAL
+        self._timing = timing
+        if timing:
+            context.check_timestamps(self.family)
+        self._barriers = context.barriers(self.family)
+        self._groups_max = device.groups_max
+        self._dispatch = device.fn.vkCmdDispatch
+        self._noting = binding_capacity > 0
+        self._commands: list[tuple[Callable[..., None], tuple[object, ...]]] = []
+        self._static: list[Buffer | ComputePipeline] = []  # what the noted commands name without a slot
+        self._labels = 0
+        self._recording: Recording | None = None
+        self._timestamps: TimestampRecorder | None = None  # of each dispatch
+        self._handle: CData = NULL
+        self._pipeline: ComputePipeline | None = None
+        self._bound: BoundSets | None = None
+        self._bound_layout: CData = NULL
+        self._push: bytes = b""
+
+    def _open(self) -> None:
+        """Takes native commands and starts them."""
+        device, context = self.device, self.context
+        native = context.take(self.family)
+        info = context.begin_once if self.one_shot else context.begin_again
+        result = device.fn.vkBeginCommandBuffer(native.handle, info)
+        if result:
+            context.give_back(native)
+            device.check(result, f"beginning {self.name}")
+        recording = self._recording = Recording(native)
+        self._handle = native.handle
+        self._pipeline = self._bound = self._timestamps = None
+        self._bound_layout = NULL
+        self._push = b""
+        if self._timing:
+            span = self._timing == "span"
+            timestamps = TimestampRecorder(context.query_pools, native.handle, self.family, span=span)
+            recording.timestamps = timestamps
+            if span:
+                timestamps.begin(self.name, None)
+            else:
+                self._timestamps = timestamps
+
+    def _finish(self) -> None:
+        barriers, fn, device = self._barriers, self.device.fn, self.device
+        if self._timing == "span" and self._recording is not None and self._recording.timestamps is not None:
+            self._recording.timestamps.end()
+        barriers.record(self._handle, *barriers.at_end)
+        result = fn.vkEndCommandBuffer(self._handle)
+        if result or device.validation:
+            device.check(result, f"ending {self.name}")
+
+    # -- barriers and labels ---------------------------------------------------------------------------
+
+    def execution_barrier(self) -> None:
+        """Commands after it start once all before it are done, and see what they wrote."""
+        if self.state is not _RECORDING:
+            self._check_recording()
+        if self._noting:
+            self._note(CommandRecorder.execution_barrier)
+            return
+        if self._timestamps is not None:
+            self._timestamps.barrier()
+        barriers = self._barriers
+        barriers.record(self._handle, *barriers.between)
+
+    def begin_label(self, label: str) -> None:
+        """Opens a debug label, which tools such as RenderDoc show around the commands in it."""
+        self._check_recording()
+        if self._noting:
+            self._note(CommandRecorder.begin_label, label)
+        elif self.device.debug_utils:
+            info = new("VkDebugUtilsLabelEXT", pLabelName=label)
+            self.device.fn.vkCmdBeginDebugUtilsLabelEXT(self._handle, info)
+        self._labels += 1
+
+    def end_label(self) -> None:
+        """Closes the debug label opened last.
+
+        Raises:
+            FailedPreconditionError: none is open.
+        """
+        self._check_recording()
+        if not self._labels:
+            raise FailedPreconditionError(f"command buffer {self.name} has no open label; begin_label() first")
+        if self._noting:
+            self._note(CommandRecorder.end_label)
+        elif self.device.debug_utils:
+            self.device.fn.vkCmdEndDebugUtilsLabelEXT(self._handle)
+        self._labels -= 1
+
+    # -- checks --------------------------------------------------------------------------------------
+
+    def _check_recording(self) -> None:
+        if self.state is _RECORDING:
+            return
+        if self.state is CommandBufferState.CLOSED:
+            raise ClosedError(f"command buffer {self.name} was closed")
+        raise FailedPreconditionError(
+            f"command buffer {self.name} is {self.state.value}, not being recorded: begin() it"
+        )
+
+    def _own(self, buffer: Buffer | BindingSlot, what: str) -> Buffer:
+        """The buffer, if it can be named in these commands."""
+        if not isinstance(buffer, Buffer):
+            refuse_slot(buffer)
+            raise InvalidArgumentError(f"{what} takes a buffer, got {type(buffer).__name__}")
+        if buffer.device is not self.device:
+            raise InvalidArgumentError(f"{what}: the buffer belongs to another device; copy it over through the host")
+        return buffer
+
+    def _note(self, command: Callable[..., None], *arguments: object) -> None:
+        """Keeps a command until a table fills its slots, and what it names besides."""
+        self._commands.append((command, arguments))
+        for argument in arguments:
+            if isinstance(argument, (Buffer, ComputePipeline)):
+                self._static.append(argument)
+            elif isinstance(argument, BoundSets):
+                self._static += argument.buffers
+            elif isinstance(argument, tuple):
+                self._static += [item for item in argument if isinstance(item, Buffer)]
+
+    def _check_slots(
+        self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[Buffer | BindingSlot]
+    ) -> BoundSets | tuple[Buffer | BindingSlot, ...]:
+        if isinstance(bindings, BoundSets):
+            return bindings
+        if len(bindings) != pipeline.interface.binding_count:
+            raise InvalidArgumentError(
+                f"{pipeline.name} takes {pipeline.interface.binding_count} buffer(s), got {len(bindings)}"
+            )
+        for binding in bindings:
+            self._check_slot(binding)
+        return tuple(bindings)
+
+    def _check_slot(self, binding: Buffer | BindingSlot) -> None:
+        if not isinstance(binding, BindingSlot):
+            self._own(binding, "binding")
+        elif not 0 <= binding.slot < self.binding_capacity:
+            raise OutOfRangeError(
+                f"slot {binding.slot} is outside the binding table of {self.binding_capacity} slot(s) of {self.name}"
+            )

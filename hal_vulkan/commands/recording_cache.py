@@ -1,0 +1,58 @@
+"""Recordings kept by what they name, such as ranges of memory: the oldest makes room for the newest.
+
+A key names ranges, not buffers: the serial of a memory block, which is never given twice, with an offset and a size
+(``Buffer.descriptor``). A recording is therefore right for whoever owns the ranges when they come again, and what was
+recorded for a block that is freed is only never asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["RecordingCache"]
+
+K = TypeVar("K")
+R = TypeVar("R")
+
+
+class RecordingCache(dict[K, R]):
+    """At most ``capacity`` recordings. ``get`` leaves their order; ``use`` makes one the youngest.
+
+    Caller must have exclusive access to change it.
+    """
+
+    __slots__ = ("_capacity", "_give_back")
+
+    def __init__(self, capacity: int, give_back: Callable[[R], object]) -> None:
+        super().__init__()
+        self._capacity = capacity
+        self._give_back = give_back
+
+    def use(self, key: K) -> R | None:
+        """The recording for a key, which from now on is the youngest; ``None`` if there is none."""
+        found = self.pop(key, None)
+        if found is not None:
+            self[key] = found
+        return found
+
+    def evict(self) -> R | None:
+        """Takes the oldest recording out if there is no room for another one; it is the caller's then."""
+        return self.pop(next(iter(self))) if len(self) >= self._capacity else None
+
+    def keep(self, key: K, recording: R) -> R:
+        """Keeps a recording, and gives back the oldest if there is no room."""
+        while (oldest := self.evict()) is not None:
+            self._give_back(oldest)
+        self[key] = recording
+        return recording
+
+    def holds(self, recording: R) -> bool:
+        """Whether it is kept here."""
+        return any(one is recording for one in self.values())
+
+    def drop(self) -> None:
+        """Gives all back."""
+        for recording in self.values():
+            self._give_back(recording)
+        self.clear()
