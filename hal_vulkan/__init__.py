@@ -14,9 +14,10 @@ from ..spirv.reflection_types import (
 from .commands.command_buffer import CommandBuffer
 from .commands.descriptors import SetPins
 from .commands.executable import Executable
-from .commands.pipeline import ComputePipeline, SpecializationValue, check_groups
+from .commands.pipeline import ComputePipeline, check_groups
 from .commands.recorder import CommandBufferState
 from .commands.slots import BindingSlot
+from .commands.specialization import SpecializationValue
 from .commands.timestamps import DispatchTiming
 from .device import Device
 from .instance.driver import Driver, shared_driver

@@ -21,8 +21,9 @@ from ..status import CancelledError, PumiceError
 from .commands.command_buffer import CommandBuffer
 from .commands.context import CommandContext
 from .commands.executable import Executable
-from .commands.pipeline import ComputePipeline, SpecializationValue
+from .commands.pipeline import ComputePipeline
 from .commands.pipeline_context import PipelineContext
+from .commands.specialization import SpecializationValue
 from .instance import fork
 from .instance.driver import Driver
 from .instance.logical_device import LogicalDevice

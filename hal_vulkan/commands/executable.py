@@ -26,12 +26,13 @@ from ...spirv.validation import ensure_valid
 from ...status import ClosedError, OutOfRangeError, PumiceError, UnimplementedError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new
-from .pipeline import ComputePipeline, PipelineInterface, SpecializationValue, pack_constant
+from .pipeline import ComputePipeline
 from .pipeline_context import PipelineContext
+from .pipeline_interface import STORAGE_BUFFER, PipelineInterface
+from .specialization import PackedConstants, SpecializationValue, pack_constants
 
 __all__ = ["Executable", "ShaderModule"]
 
-_STORAGE_BUFFER: Final = 7
 _TABLE_SET: Final = 3
 
 
@@ -52,16 +53,13 @@ class ShaderModule:
         device.own("shader module", handle[0])
         self.handle: CData = handle[0]
 
-    def specialised(self, values: Mapping[int, SpecializationValue] | None) -> ShaderModuleReflection:
+    def pack(self, values: Mapping[int, SpecializationValue] | None) -> PackedConstants:
+        """Values of its specialization constants; see ``pack_constants``."""
+        return pack_constants(self.reflection.specialization_constants, values)
+
+    def specialised(self, constants: PackedConstants) -> ShaderModuleReflection:
         """What the module declares with its specialization constants set: other sizes, lengths, shared memory."""
-        if not values:
-            return self.reflection
-        packed = {
-            constant.constant_id: pack_constant(constant, values[constant.constant_id])
-            for constant in self.reflection.specialization_constants
-            if constant.constant_id in values
-        }
-        return reflect(specialize(self.code, packed))
+        return reflect(specialize(self.code, dict(constants))) if constants else self.reflection
 
     def close(self) -> None:
         """Destroys the module; pipelines made from it stay. Idempotent."""
@@ -142,7 +140,8 @@ class Executable:
             UnimplementedError: a capability that the device lacks, by name.
             InvalidArgumentError: more than the device's limits.
         """
-        key = (entry_point, tuple(sorted((specialization or {}).items())), subgroup_size)
+        constants = self._modules[0].pack(specialization)
+        key = (entry_point, constants, subgroup_size)
         with self._lock:
             self._check_open()
             found = self._pipelines.get(key)
@@ -151,9 +150,9 @@ class Executable:
                 found = self._pipelines[key] = ComputePipeline(
                     self._context,
                     module.handle,
-                    module.specialised(specialization),
+                    module.specialised(constants),
                     entry_point=entry_point,
-                    specialization=specialization,
+                    constants=constants,
                     subgroup_size=subgroup_size,
                 )
             return found
@@ -166,14 +165,13 @@ class Executable:
             count = len(self.source.pipelines) if self.source else 0
             raise OutOfRangeError(f"this executable has {count} pipeline(s) by ordinal; {ordinal} was asked for")
         definition = self.source.pipelines[ordinal]
-        key = (ordinal, tuple(sorted((specialization or {}).items())))
+        constants = self._modules[definition.shader_module].pack(specialization)
+        key = (ordinal, constants)
         with self._lock:
             self._check_open()
             found = self._pipelines.get(key)
             if found is None or found.is_closed:
-                found = self._pipelines[key] = self._make(
-                    definition, self._module(definition.shader_module), specialization
-                )
+                found = self._pipelines[key] = self._make(definition, self._module(definition.shader_module), constants)
             return found
 
     def part_at(
@@ -192,7 +190,8 @@ class Executable:
         whole = self.pipeline_at(ordinal, specialization=specialization)
         assert self.source is not None
         definition = self.source.pipelines[ordinal]
-        key = (ordinal, tuple(sorted((specialization or {}).items())), base, groups)
+        constants = self._modules[definition.shader_module].pack(specialization)
+        key = (ordinal, constants, base, groups)
         with self._lock:
             self._check_open()
             found = self._pipelines.get(key)
@@ -200,22 +199,20 @@ class Executable:
                 code = part_of_grid(self._modules[definition.shader_module].code, base, groups, whole.local_size)
                 module = ShaderModule(self.device, code, validate=False)
                 try:
-                    found = self._pipelines[key] = self._make(definition, module, specialization)
+                    found = self._pipelines[key] = self._make(definition, module, constants)
                 finally:
                     module.close()
             return found
 
-    def _make(
-        self, definition: PipelineDef, module: ShaderModule, specialization: Mapping[int, SpecializationValue] | None
-    ) -> ComputePipeline:
-        reflection = module.specialised(specialization)
+    def _make(self, definition: PipelineDef, module: ShaderModule, constants: PackedConstants) -> ComputePipeline:
+        reflection = module.specialised(constants)
         entry = reflection.entry_point(definition.entry_point)
         return ComputePipeline(
             self._context,
             module.handle,
             reflection,
             entry_point=definition.entry_point,
-            specialization=specialization,
+            constants=constants,
             interface=self._interface(definition, entry),
             subgroup_size=definition.subgroup_size or self._subgroup_size(module, entry),
             name=definition.debug_info.name if definition.debug_info else None,
@@ -257,7 +254,7 @@ class Executable:
             # their addresses in a table (kIndirectBindingsSetIndex in IREE's ConvertToSPIRVPass.cpp).
             self._check_addresses(definition)
             return PipelineInterface(
-                ((),) * _TABLE_SET + (((0, _STORAGE_BUFFER, 1),),),
+                ((),) * _TABLE_SET + (((0, STORAGE_BUFFER, 1),),),
                 push,
                 buffer_device_addresses=True,
                 table_set=_TABLE_SET,

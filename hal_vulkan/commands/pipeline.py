@@ -7,14 +7,12 @@ Calling sequence: ``Device.create_pipeline`` (raw SPIR-V) or ``Executable`` (VKE
 from __future__ import annotations
 
 import math
-import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final
 
 from ...spirv.capabilities import missing_requirements
-from ...spirv.reflection_types import Binding, EntryPoint, ShaderModuleReflection, SpecializationConstant
+from ...spirv.reflection_types import Binding, ShaderModuleReflection
 from ...status import (
     ClosedError,
     InvalidArgumentError,
@@ -26,102 +24,18 @@ from ...status import (
 from ..instance.logical_device import LogicalDevice
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
-from .descriptors import DescriptorSet, DescriptorSetLayout, LayoutKey, SetPins
+from .descriptors import DescriptorSet, DescriptorSetLayout, SetPins
 from .pipeline_cache import PipelineCache
 from .pipeline_context import PipelineContext
+from .pipeline_interface import STORAGE_BUFFER, UNIFORM_BUFFER, PipelineInterface
+from .specialization import PackedConstants, specialization_info
 
-__all__ = ["BoundSets", "ComputePipeline", "PipelineInterface", "SpecializationValue", "check_groups", "pack_constant"]
+__all__ = ["BoundSets", "ComputePipeline", "check_groups"]
 
-SpecializationValue = int | float | bool
-
-_UNIFORM_BUFFER: Final = 6
-_STORAGE_BUFFER: Final = 7
 _COMPUTE_STAGE: Final = 0x20
 _REQUIRE_FULL_SUBGROUPS: Final = 0x2
-# Drivers make tables as long as the highest number: one that is forged would take all memory. Compilers number from 0.
-_LAST_SET: Final = 0x3FF
+# As _LAST_SET in pipeline_interface.py.
 _LAST_BINDING: Final = 0xFFFF
-
-
-@dataclass(frozen=True, slots=True)
-class PipelineInterface:
-    """What a pipeline takes.
-
-    Attributes:
-        set_layouts: for each descriptor set, (binding, VkDescriptorType, count) sorted by binding; a set that the
-            shader skips is empty.
-        push_constant_bytes: size of the push-constant range, from offset 0.
-        buffer_device_addresses: the dispatch ABI: bindings come as a table of device addresses, not as descriptors.
-        table_set: the set whose binding 0 is that table; ``None`` where a root in the push constants names it.
-        constant_offset: where HAL constants start in the push-constant range.
-        binding_count: buffers a dispatch takes.
-        whole_words: whether bound ranges are rounded up to whole 32-bit words. Compilers emulate narrow types in words,
-            so their kernels touch all of the last one, and devices that check bounds would drop that.
-    """
-
-    set_layouts: tuple[LayoutKey, ...]
-    push_constant_bytes: int
-    buffer_device_addresses: bool = False
-    table_set: int | None = None
-    constant_offset: int = 0
-    binding_count: int = 0
-    whole_words: bool = False
-
-    @classmethod
-    def from_reflection(cls, entry: EntryPoint) -> PipelineInterface:
-        """The interface that a shader declares.
-
-        Raises:
-            UnimplementedError: it binds images, samplers or unsized descriptor arrays; pumice computes on buffers.
-        """
-        sets: dict[int, list[tuple[int, int, int]]] = {}
-        for binding in entry.bindings:
-            if binding.set > _LAST_SET:
-                raise InvalidArgumentError(
-                    f"{entry.name}: set {binding.set} is past {_LAST_SET}, and more than any device binds; number the sets from 0"
-                )
-            if binding.descriptor_type not in (_UNIFORM_BUFFER, _STORAGE_BUFFER) or binding.count < 1:
-                what = "an unsized descriptor array" if binding.count < 1 else binding.descriptor_type_name
-                raise UnimplementedError(
-                    f"set {binding.set} binding {binding.binding} ({binding.name or 'unnamed'}) is {what}; "
-                    "pumice binds storage and uniform buffers: pass the data in a buffer"
-                )
-            sets.setdefault(binding.set, []).append((binding.binding, binding.descriptor_type, binding.count))
-        count = max(sets, default=-1) + 1
-        return cls(
-            set_layouts=tuple(tuple(sorted(sets.get(i, ()))) for i in range(count)),
-            push_constant_bytes=entry.push_constants.size if entry.push_constants else 0,
-            binding_count=sum(binding.count for binding in entry.bindings),
-        )
-
-    def check_covers(self, entry: EntryPoint) -> None:
-        """Returns if a shader uses nothing but what is laid out here; drivers may crash on one that uses more.
-
-        Source: VUID-VkComputePipelineCreateInfo-layout-07987 (push constants), -07988 (bindings), -07990 (types) and
-        -07991 (counts).
-
-        Raises:
-            InvalidArgumentError: a binding or push constants that the layout lacks.
-        """
-        laid_out = {
-            (index, binding): (kind, count)
-            for index, key in enumerate(self.set_layouts)
-            for binding, kind, count in key
-        }
-        for used in entry.bindings:
-            kind, count = laid_out.get((used.set, used.binding), (None, 0))
-            if kind != used.descriptor_type or not 1 <= used.count <= count:
-                found = "none" if kind is None else f"{count} of descriptor type {kind}"
-                raise InvalidArgumentError(
-                    f"{entry.name} uses {used.count or 'any number'} of {used.descriptor_type_name} "
-                    f"(descriptor type {used.descriptor_type}) at set {used.set} binding {used.binding}, where its pipeline "
-                    f"layout has {found}; the executable is damaged"
-                )
-        if entry.push_constants is not None and entry.push_constants.size > self.push_constant_bytes:
-            raise InvalidArgumentError(
-                f"{entry.name} reads {entry.push_constants.size} bytes of push constants, its pipeline layout has "
-                f"{self.push_constant_bytes}; the executable is damaged"
-            )
 
 
 class BoundSets:
@@ -192,7 +106,7 @@ class ComputePipeline:
         reflection: ShaderModuleReflection,
         *,
         entry_point: str | None,
-        specialization: Mapping[int, SpecializationValue] | None = None,
+        constants: PackedConstants = (),
         interface: PipelineInterface | None = None,
         subgroup_size: int | None = None,
         name: str | None = None,
@@ -204,10 +118,8 @@ class ComputePipeline:
                 f"entry point {self.entry.name!r} is a {self.entry.execution_model} shader; pumice runs compute shaders (GLCompute)"
             )
         self.name = name or self.entry.name
-        specialization = dict(specialization or {})
         _check_capabilities(device, reflection)
-        constants, data = _specialization(reflection.specialization_constants, specialization)
-        self.local_size = _specialised_local_size(self.entry, specialization)
+        self.local_size = self.entry.local_size
         if interface is None:
             interface = PipelineInterface.from_reflection(self.entry)
         else:
@@ -219,7 +131,7 @@ class ComputePipeline:
         self.offset_alignment = max(
             limits.min_storage_buffer_offset_alignment,
             limits.min_uniform_buffer_offset_alignment
-            if any(kind == _UNIFORM_BUFFER for _, _, kind in self._descriptor_order)
+            if any(kind == UNIFORM_BUFFER for _, _, kind in self._descriptor_order)
             else 1,
         )
         count = sum(descriptors for key in self.interface.set_layouts for _, _, descriptors in key)
@@ -233,7 +145,7 @@ class ComputePipeline:
         )
         self.layout: CData = context.pipeline_layout(self.set_layouts, self.interface.push_constant_bytes)
         self.push_template: CData | None = context.push_template(self.layout, self.set_layouts[0]) if push else None
-        self.handle: CData = self._create(shader_module, constants, data, subgroup_size, context.cache)
+        self.handle: CData = self._create(shader_module, constants, subgroup_size, context.cache)
         self._closed = False
         device.own("pipeline", self.handle)
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
@@ -273,7 +185,7 @@ class ComputePipeline:
             )
         for index, key in enumerate(self.interface.set_layouts):
             for binding, kind, _ in key:
-                if kind not in (_UNIFORM_BUFFER, _STORAGE_BUFFER):
+                if kind not in (UNIFORM_BUFFER, STORAGE_BUFFER):
                     raise UnimplementedError(
                         f"{name}: set {index} binding {binding} is of descriptor type {kind}; pumice binds storage and uniform "
                         "buffers: pass the data in a buffer"
@@ -287,8 +199,8 @@ class ComputePipeline:
         storage_most = min(limits.max_per_stage_descriptor_storage_buffers, limits.max_descriptor_set_storage_buffers)
         uniform_most = min(limits.max_per_stage_descriptor_uniform_buffers, limits.max_descriptor_set_uniform_buffers)
         for what, kind, most in (
-            ("storage", _STORAGE_BUFFER, storage_most),
-            ("uniform", _UNIFORM_BUFFER, uniform_most),
+            ("storage", STORAGE_BUFFER, storage_most),
+            ("uniform", UNIFORM_BUFFER, uniform_most),
         ):
             used = sum(count for key in self.interface.set_layouts for _, of, count in key if of == kind)
             if used > most:
@@ -306,26 +218,18 @@ class ComputePipeline:
     def _create(
         self,
         shader_module: CData,
-        constants: Sequence[CData],
-        data: bytes,
+        constants: PackedConstants,
         subgroup_size: int | None,
         cache: PipelineCache,
     ) -> CData:
         device = self.device
-        specialization = new(
-            "VkSpecializationInfo",
-            mapEntryCount=len(constants),
-            pMapEntries=list(constants) or None,
-            dataSize=len(data),
-            pData=data or None,
-        )
         entry_name = ffi.new("char[]", self.entry.name.encode())
         stage = new(
             "VkPipelineShaderStageCreateInfo",
             stage=_COMPUTE_STAGE,
             module=shader_module,
             pName=entry_name,
-            pSpecializationInfo=specialization if constants else None,
+            pSpecializationInfo=specialization_info(constants),
         )
         required = None
         if subgroup_size:
@@ -383,7 +287,7 @@ class ComputePipeline:
                 continue
             if buffer._closed or buffer.is_closed or buffer.device is not self.device:
                 self._check_buffer(buffer, f"set {set_index} binding {binding}")
-            if kind == _STORAGE_BUFFER:
+            if kind == STORAGE_BUFFER:
                 alignment, most = limits.min_storage_buffer_offset_alignment, limits.max_storage_buffer_range
             else:
                 alignment, most = limits.min_uniform_buffer_offset_alignment, limits.max_uniform_buffer_range
@@ -393,7 +297,7 @@ class ComputePipeline:
                     f"block; {self.device.profile.name} binds multiples of {alignment}. Copy it to a buffer of its own"
                 )
             if buffer.size > most or not buffer.size:
-                limit = "maxStorageBufferRange" if kind == _STORAGE_BUFFER else "maxUniformBufferRange"
+                limit = "maxStorageBufferRange" if kind == STORAGE_BUFFER else "maxUniformBufferRange"
                 raise OutOfRangeError(
                     f"{self.name}: the buffer for set {set_index} binding {binding} has {buffer.size:,} bytes; this device "
                     f"binds 1 to {most:,} ({limit}). "
@@ -489,52 +393,6 @@ def _check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflectio
     )
     if missing:
         raise UnimplementedError(f"{profile.name} cannot run this shader: {'; '.join(missing)}")
-
-
-def _specialised_local_size(
-    entry: EntryPoint, specialization: Mapping[int, SpecializationValue]
-) -> tuple[int, int, int]:
-    sizes = []
-    for size, constant_id in zip(entry.local_size, entry.local_size_spec_ids, strict=True):
-        sizes.append(int(specialization.get(constant_id, size)) if constant_id is not None else size)
-    return sizes[0], sizes[1], sizes[2]
-
-
-def _specialization(
-    declared: Sequence[SpecializationConstant], values: Mapping[int, SpecializationValue]
-) -> tuple[list[CData], bytes]:
-    """Map entries and data for the values given, each in the type its constant has."""
-    by_id = {constant.constant_id: constant for constant in declared}
-    entries, data = [], b""
-    for constant_id, value in values.items():
-        constant = by_id.get(constant_id)
-        if constant is None:
-            known = ", ".join(f"{c.constant_id} ({c.name or 'unnamed'})" for c in declared) or "none"
-            raise NotFoundError(f"the shader has no specialization constant {constant_id}; it has: {known}")
-        packed = pack_constant(constant, value)
-        entries.append(new("VkSpecializationMapEntry", constantID=constant_id, offset=len(data), size=len(packed)))
-        data += packed
-    return entries, data
-
-
-def pack_constant(constant: SpecializationConstant, value: SpecializationValue) -> bytes:
-    scalar = constant.scalar
-    what = f"specialization constant {constant.constant_id} ({constant.name or 'unnamed'})"
-    if not isinstance(value, (bool, int, float)):
-        raise InvalidArgumentError(f"{what} takes a number, got {type(value).__name__}")
-    try:
-        if scalar.kind == "bool":
-            return struct.pack("<I", bool(value))
-        if scalar.kind == "float":
-            return struct.pack({16: "<e", 32: "<f", 64: "<d"}[scalar.bits], float(value))
-        if int(value) != value:
-            raise InvalidArgumentError(f"{what} is a {scalar.bits}-bit {scalar.kind}, got {value!r}")
-        code = {8: "b", 16: "h", 32: "i", 64: "q"}[scalar.bits]
-        return struct.pack("<" + (code if scalar.kind == "int" else code.upper()), int(value))
-    except (struct.error, OverflowError, ValueError) as error:
-        if isinstance(error, InvalidArgumentError):
-            raise
-        raise InvalidArgumentError(f"{what} is a {scalar.bits}-bit {scalar.kind}; {value!r} does not fit") from None
 
 
 def check_groups(pipeline: ComputePipeline, groups: tuple[int, int, int]) -> None:

@@ -222,7 +222,7 @@ def test_an_input_that_is_no_built_in_is_refused() -> None:
 
 
 def test_a_set_number_past_every_device_is_refused() -> None:
-    from pumice.hal_vulkan.commands.pipeline import PipelineInterface
+    from pumice.hal_vulkan.commands.pipeline_interface import PipelineInterface
 
     entry = spirv.reflect(shaders.spirv("mul")).entry_points[0]
     forged = replace(entry, bindings=(replace(entry.bindings[0], set=0xFFFFFFFF),))

@@ -265,6 +265,28 @@ def test_specialisation_in_every_type(device: Device) -> None:
     assert math.isinf(specialised(device, c=math.inf)[2]) and math.isnan(specialised(device, e=math.nan)[4])
 
 
+def test_pipelines_are_kept_by_the_bits_of_their_constants(device: Device) -> None:
+    code = glsl(
+        """
+        layout(local_size_x = 1) in;
+        layout(constant_id = 2) const float c = 1.5;
+        layout(set = 0, binding = 0) buffer Out { float c; } result;
+        void main() { result.c = c; }
+        """
+    )
+    with device.create_executable(code) as executable, device.create_buffer(4, memory_type=HOST) as buffer:
+
+        def made(value: float) -> ComputePipeline:
+            return executable.pipeline(specialization={2: value})
+
+        for zero in (0.0, -0.0):
+            run(device, made(zero), [buffer])
+            assert math.copysign(1, struct.unpack("<f", buffer.read())[0]) == math.copysign(1, zero)
+        assert made(0.0) is not made(-0.0)
+        assert made(float("nan")) is made(float("nan"))
+        assert made(3) is made(3.0)
+
+
 @pytest.mark.parametrize(
     ("values", "error", "says"),
     [

@@ -1,0 +1,98 @@
+"""What a pipeline takes: buffers by set and binding, and push constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ...spirv.reflection_types import EntryPoint
+from ...status import InvalidArgumentError, UnimplementedError
+from .descriptors import LayoutKey
+
+__all__ = ["STORAGE_BUFFER", "UNIFORM_BUFFER", "PipelineInterface"]
+
+UNIFORM_BUFFER: Final = 6  # VkDescriptorType
+STORAGE_BUFFER: Final = 7
+# Drivers make tables as long as the highest number: one that is forged would take all memory. Compilers number from 0.
+_LAST_SET: Final = 0x3FF
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineInterface:
+    """What a pipeline takes.
+
+    Attributes:
+        set_layouts: for each descriptor set, (binding, VkDescriptorType, count) sorted by binding; a set that the
+            shader skips is empty.
+        push_constant_bytes: size of the push-constant range, from offset 0.
+        buffer_device_addresses: the dispatch ABI: bindings come as a table of device addresses, not as descriptors.
+        table_set: the set whose binding 0 is that table; ``None`` where a root in the push constants names it.
+        constant_offset: where HAL constants start in the push-constant range.
+        binding_count: buffers a dispatch takes.
+        whole_words: whether bound ranges are rounded up to whole 32-bit words. Compilers emulate narrow types in words,
+            so their kernels touch all of the last one, and devices that check bounds would drop that.
+    """
+
+    set_layouts: tuple[LayoutKey, ...]
+    push_constant_bytes: int
+    buffer_device_addresses: bool = False
+    table_set: int | None = None
+    constant_offset: int = 0
+    binding_count: int = 0
+    whole_words: bool = False
+
+    @classmethod
+    def from_reflection(cls, entry: EntryPoint) -> PipelineInterface:
+        """The interface that a shader declares.
+
+        Raises:
+            UnimplementedError: it binds images, samplers or unsized descriptor arrays; pumice computes on buffers.
+        """
+        sets: dict[int, list[tuple[int, int, int]]] = {}
+        for binding in entry.bindings:
+            if binding.set > _LAST_SET:
+                raise InvalidArgumentError(
+                    f"{entry.name}: set {binding.set} is past {_LAST_SET}, and more than any device binds; number the sets from 0"
+                )
+            if binding.descriptor_type not in (UNIFORM_BUFFER, STORAGE_BUFFER) or binding.count < 1:
+                what = "an unsized descriptor array" if binding.count < 1 else binding.descriptor_type_name
+                raise UnimplementedError(
+                    f"set {binding.set} binding {binding.binding} ({binding.name or 'unnamed'}) is {what}; "
+                    "pumice binds storage and uniform buffers: pass the data in a buffer"
+                )
+            sets.setdefault(binding.set, []).append((binding.binding, binding.descriptor_type, binding.count))
+        count = max(sets, default=-1) + 1
+        return cls(
+            set_layouts=tuple(tuple(sorted(sets.get(i, ()))) for i in range(count)),
+            push_constant_bytes=entry.push_constants.size if entry.push_constants else 0,
+            binding_count=sum(binding.count for binding in entry.bindings),
+        )
+
+    def check_covers(self, entry: EntryPoint) -> None:
+        """Returns if a shader uses nothing but what is laid out here; drivers may crash on one that uses more.
+
+        Source: VUID-VkComputePipelineCreateInfo-layout-07987 (push constants), -07988 (bindings), -07990 (types) and
+        -07991 (counts).
+
+        Raises:
+            InvalidArgumentError: a binding or push constants that the layout lacks.
+        """
+        laid_out = {
+            (index, binding): (kind, count)
+            for index, key in enumerate(self.set_layouts)
+            for binding, kind, count in key
+        }
+        for used in entry.bindings:
+            kind, count = laid_out.get((used.set, used.binding), (None, 0))
+            if kind != used.descriptor_type or not 1 <= used.count <= count:
+                found = "none" if kind is None else f"{count} of descriptor type {kind}"
+                raise InvalidArgumentError(
+                    f"{entry.name} uses {used.count or 'any number'} of {used.descriptor_type_name} "
+                    f"(descriptor type {used.descriptor_type}) at set {used.set} binding {used.binding}, where its pipeline "
+                    f"layout has {found}; the executable is damaged"
+                )
+        if entry.push_constants is not None and entry.push_constants.size > self.push_constant_bytes:
+            raise InvalidArgumentError(
+                f"{entry.name} reads {entry.push_constants.size} bytes of push constants, its pipeline layout has "
+                f"{self.push_constant_bytes}; the executable is damaged"
+            )
