@@ -23,6 +23,7 @@ from ...hal_vulkan import (
     SpecializationValue,
     check_groups,
 )
+from ...hal_vulkan.commands.recording_cache import RecordingCache
 from ...status import ClosedError, InvalidArgumentError
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
@@ -109,7 +110,9 @@ class Kernel:
         self._counts: dict[int, Counts] = {}
         self._lock = threading.Lock()
         self._staging = StagingPool(device)
-        self._recordings: dict[tuple[object, ...], CommandBuffer] = {}
+        self._recordings: RecordingCache[tuple[object, ...], CommandBuffer] = RecordingCache(
+            _MAX_RECORDINGS, CommandBuffer.close
+        )
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -208,18 +211,13 @@ class Kernel:
         infos = ranges if self._pushes else None
         if infos is None:
             sets = pipeline.pin_sets(buffers, ranges)
-        if len(recordings) >= _MAX_RECORDINGS:
-            oldest = next(iter(recordings))
-            commands = recordings.pop(oldest)
-        else:
-            commands = device.hal.create_command_buffer(name=self.name)
+        commands = recordings.evict() or device.hal.create_command_buffer(name=self.name)
         try:
             commands.record_dispatch(pipeline, sets, infos, counts, push)
         except BaseException:
             commands.close()
             raise
-        recordings[key] = commands
-        return commands
+        return recordings.keep(key, commands)
 
     def _record_timed(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> CommandBuffer:
         if self.pipeline.is_closed:
@@ -369,9 +367,7 @@ class Kernel:
         """Unloads the kernel once work under way has finished; idempotent."""
         with self._lock:
             self._executable.close()
-            for commands in self._recordings.values():
-                commands.close()
-            self._recordings.clear()
+            self._recordings.drop()
         self._staging.close()
 
     def __del__(self) -> None:

@@ -12,11 +12,12 @@ from typing import Final
 
 from ....hal_vulkan.commands.context import CommandContext
 from ....hal_vulkan.commands.recording import Recording
+from ....hal_vulkan.commands.recording_cache import RecordingCache
 from ....hal_vulkan.commands.timestamps import TimestampRecorder
 
 __all__ = ["TimedRecordings", "TimedSubmission"]
 
-_MOST_RANGES: Final = 64
+_MAX_RANGES: Final = 64
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ class TimedRecordings:
 
     def __init__(self, context: CommandContext, locations: tuple[Mapping[str, str], ...]) -> None:
         self._context = context
-        self._rings: dict[bytes, list[Recording]] = {}
+        self._rings: RecordingCache[bytes, list[Recording]] = RecordingCache(_MAX_RANGES, self._recycle)
         self._lock = threading.Lock()
         self.key = b""
         self.locations = locations
@@ -74,25 +75,24 @@ class TimedRecordings:
 
     def give_back(self, key: bytes, recording: Recording) -> None:
         """A recording that no submission uses any more."""
-        surplus = []
+        surplus: list[Recording] | None = None
         with self._lock:
             if self.is_dropped:
                 surplus = [recording]
             else:
                 ring = self._rings.get(key)
                 if ring is None:
-                    if len(self._rings) >= _MOST_RANGES:
-                        surplus = self._rings.pop(next(iter(self._rings)))
-                    ring = self._rings[key] = []
+                    surplus = self._rings.evict()
+                    ring = self._rings.keep(key, [])
                 ring.append(recording)
-        for one in surplus:
-            self._context.recycle(one)
+        self._recycle(surplus or [])
 
     def drop(self) -> None:
         """Gives all back; those in use follow when they are not."""
         with self._lock:
             self.is_dropped = True
-            rings, self._rings = self._rings, {}
-        for ring in rings.values():
-            for recording in ring:
-                self._context.recycle(recording)
+        self._rings.drop()
+
+    def _recycle(self, ring: list[Recording]) -> None:
+        while ring:  # a submission may take from it at the same time
+            self._context.recycle(ring.pop())
