@@ -1,4 +1,4 @@
-"""What charts say of their points in words: which samples, which intervals, and a point's own figures when a reader points at it."""
+"""Texts of charts: which samples and intervals they show, and a point's figures on hover."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["headline_caption", "interval_in", "point_hover", "samples_text"]
 
 
 def samples_text(points: Sequence[PointAnalysis]) -> str:
-    """Which samples of several points the statistics are of."""
+    """Which samples of several points are in the statistics."""
     kept, total = sum(one.kept for one in points), sum(one.total for one in points)
     mixed = sum(1 for one in points if one.uses_disturbed)
     if mixed == len(points):
         return f"all {total:,} samples, as more than half were disturbed" + (" at every point" if mixed > 1 else "")
     if mixed:
         return (
-            f"{kept:,} of {total:,} samples: undisturbed ones only, but all of them at {mixed} of {len(points)} points where "
-            "more than half were disturbed"
+            f"{kept:,} of {total:,} samples: undisturbed ones only, except at {mixed} of {len(points)} points where "
+            "more than half were disturbed, which have all"
         )
     return (
         f"undisturbed samples only: {kept:,} of {total:,}" if kept < total else f"all {total:,} samples, none disturbed"
@@ -36,8 +36,8 @@ def headline_caption(shown: Sequence[PointAnalysis], baselines: bool, fits: bool
     text += f"; {samples_text(shown)}."
     if fits:
         text += (
-            " The fitted line is weighted least squares through the medians: its slope is the marginal cost, its intercept the "
-            "fixed one (table below). It is straight; on logarithmic axes it bends."
+            " The fitted line is weighted least squares through the medians: its slope is the marginal cost, its "
+            "intercept the fixed one (table below). Logarithmic axes bend it."
         )
     if baselines:
         text += " Dotted: the empty kernel in the same setting."

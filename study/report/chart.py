@@ -1,4 +1,4 @@
-"""Charts: a figure with its title, and a caption that says what is seen and what was done to the data."""
+"""Charts: a figure with a title, and a caption that says what it shows and how the data was processed."""
 
 from __future__ import annotations
 
@@ -6,21 +6,40 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..definition.point import AxisValue, Point
 from .palette import FAINT, INK, MUTED
-from .units import TimeUnit, count_text, number_text
+from .units import count_text, number_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["FONT", "Chart", "is_wide", "label", "new_figure", "point_label", "style_log_axis", "style_value_axis"]
+__all__ = [
+    "FONT",
+    "MAX_ROWS",
+    "Chart",
+    "error_bars",
+    "evenly",
+    "is_wide",
+    "label",
+    "name_rows",
+    "new_figure",
+    "point_label",
+    "style_log_axis",
+    "style_value_axis",
+    "value_text",
+]
 
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", "Helvetica Neue", Arial, sans-serif'
 """The font of figures and page."""
 
-_LONGEST = 64
+MAX_ROWS: Final = 60
+"""The most points that a chart has rows for."""
+
+_MAX_LABEL: Final = 64
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +59,24 @@ class Chart:
     small: bool = False
 
 
+def evenly(items: Sequence[_Item], most: int) -> tuple[list[_Item], str]:
+    """At most ``most`` items, evenly chosen with the first and the last, and what to say if some are left out:
+    ``" 60 of 75"``.
+    """
+    if len(items) <= most:
+        return list(items), ""
+    chosen = [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
+    return chosen, f" {most} of {len(items)}"
+
+
 def label(text: str) -> str:
-    """A text that Plotly shows as it is, with none of it taken for markup, and not too long for a legend."""
-    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    """A text without markup for Plotly, cut to the width of a legend."""
+    shown = text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"
     return html.escape(" ".join(shown.split()), quote=False)
 
 
 def point_label(point: Point, without: Iterable[str] = (), *, device: bool = False, target: bool = True) -> str:
-    """A point for an axis or a legend: ``mul batch=8 barrier=none``; ``without`` some axes."""
+    """A point on an axis or in a legend: ``mul batch=8 barrier=none``; ``without`` some axes."""
     left_out = set(without)
     parts = [point.target] if target else []
     parts += [f"{name}={value_text(value)}" for name, value in point.axes.items() if name not in left_out]
@@ -57,12 +86,12 @@ def point_label(point: Point, without: Iterable[str] = (), *, device: bool = Fal
 
 
 def value_text(value: AxisValue) -> str:
-    """A value of an axis."""
+    """An axis value."""
     return number_text(value) if isinstance(value, float) else str(value)
 
 
 def new_figure(figure: Figure, height: int, *, legend: bool = True, left: int = 64) -> Figure:
-    """A figure in the report's style: no title of its own, the legend above the plot, where no data is."""
+    """Gives a figure the report's style: no title, the legend above the plot."""
     figure.update_layout(
         height=height,
         autosize=True,
@@ -107,13 +136,40 @@ def new_figure(figure: Figure, height: int, *, legend: bool = True, left: int = 
 
 
 def is_wide(values: Iterable[float]) -> bool:
-    """Whether values are positive and span more than a decade: a logarithmic axis shows them."""
+    """Whether values need a logarithmic axis: they are positive and span more than a decade."""
     known = [value for value in values if math.isfinite(value)]
     return bool(known) and min(known) > 0 and max(known) > 10 * min(known)
 
 
-def style_value_axis(values: Iterable[float], unit: TimeUnit | None = None) -> dict[str, object]:
-    """An axis of measured values (in ``unit`` already): from 0, or logarithmic where they span more than a decade."""
+def name_rows(figure: Figure, names: Sequence[str], **place: int) -> None:
+    """Names the rows of a figure with horizontal bars or boxes, the first one at the top."""
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=list(range(len(names))),
+        ticktext=[label(name) for name in names],
+        range=[len(names) - 0.4, -0.6],
+        showgrid=False,
+        ticks="",
+        **place,
+    )
+
+
+def error_bars(
+    values: Sequence[float], ends: Sequence[tuple[float, float]], colour: str, thickness: float = 1.3
+) -> dict[str, object]:
+    """Plotly's description of error bars from each value to the ends of its interval."""
+    return {
+        "type": "data",
+        "array": [high - value for (_, high), value in zip(ends, values, strict=True)],
+        "arrayminus": [value - low for (low, _), value in zip(ends, values, strict=True)],
+        "thickness": thickness,
+        "width": 4,
+        "color": colour,
+    }
+
+
+def style_value_axis(values: Iterable[float]) -> dict[str, object]:
+    """An axis of measured values: from 0, or logarithmic if they span more than a decade."""
     known = [value for value in values if math.isfinite(value)]
     if is_wide(known):
         return style_log_axis(min(known), max(known))
@@ -121,7 +177,7 @@ def style_value_axis(values: Iterable[float], unit: TimeUnit | None = None) -> d
 
 
 def style_log_axis(low: float, high: float, ticks: Sequence[float] | None = None) -> dict[str, object]:
-    """A logarithmic axis with ticks that have whole labels; at ``ticks`` where they are few."""
+    """A logarithmic axis with round tick labels; at ``ticks`` if these are few."""
     low, high = math.log10(low), math.log10(high)
     margin = max(0.04 * (high - low), 0.03)
     if ticks is None or len(ticks) > 12:

@@ -1,4 +1,4 @@
-"""Comparisons of points: across the study's ``compare`` axis, or with an earlier run of the study, as verdicts and a forest plot."""
+"""Comparisons of points across the study's ``compare`` axis or with an earlier run: verdicts and a forest plot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..results.analysis import PointAnalysis, StudyAnalysis
 from ..results.compare_results import compare_results
 from ..results.results import Results
 from ..statistics.comparison import Comparison, Verdict, compare
-from .chart import Chart, label, new_figure, point_label, value_text
+from .chart import Chart, error_bars, label, name_rows, new_figure, point_label, value_text
 from .palette import INK, MUTED, VERDICT
 from .units import number_text, plain_text
 
@@ -39,7 +39,7 @@ class ComparedPoints:
 
 
 def compare_across(analysis: StudyAnalysis) -> list[ComparedPoints]:
-    """Each value of the study's ``compare`` with its reference, where the points are the same in all else; none where it has none."""
+    """Each value of the study's ``compare`` axis with the reference, between points that are otherwise the same."""
     study = analysis.study
     name = study.compare
     if name is None:
@@ -100,16 +100,16 @@ def ratio_text(comparison: Comparison) -> str:
 
 
 def _end_text(value: float) -> str:
-    """An end of an interval; how far beyond reason it is does not matter."""
+    """An end of an interval, without digits if it is extreme."""
     return "< 0.001" if value < 0.001 else "> 1000" if value > 1000 else number_text(value)
 
 
 def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
-    """The ratio of medians with its interval, a row a comparison, coloured by verdict."""
+    """The ratio of medians with its interval, one row a comparison, coloured by verdict."""
     from plotly import graph_objects as go
 
     known = [one for one in rows if math.isfinite(one.comparison.ratio) and one.comparison.ratio > 0]
-    # The farthest from 1 are what a reader looks for, so it is the nearest that are left out.
+    # Readers look for the ratios farthest from 1.
     shown = known
     if len(known) > _MAX_ROWS:
         kept = sorted(known, key=lambda one: -abs(math.log(one.comparison.ratio)))[:_MAX_ROWS]
@@ -120,7 +120,6 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
         if not mine:
             continue
         ratios = [one.comparison.ratio for _, one in mine]
-        lows, highs = zip(*(_ends(one.comparison) for _, one in mine), strict=True)
         figure.add_trace(
             go.Scatter(
                 x=ratios,
@@ -133,21 +132,14 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
                     "symbol": "circle-open" if verdict is Verdict.UNCLEAR else "circle",
                     "line": {"width": 2 if verdict is Verdict.UNCLEAR else 0, "color": VERDICT[verdict]},
                 },
-                error_x={
-                    "type": "data",
-                    "array": [high - ratio for high, ratio in zip(highs, ratios, strict=True)],
-                    "arrayminus": [ratio - low for low, ratio in zip(lows, ratios, strict=True)],
-                    "color": VERDICT[verdict],
-                    "thickness": 1.6,
-                    "width": 4,
-                },
+                error_x=error_bars(ratios, [_ends(one.comparison) for _, one in mine], VERDICT[verdict], 1.6),
                 text=[f"<b>{label(one.name)}</b><br>{label(one.comparison.explanation)}" for _, one in mine],
                 hovertemplate="%{text}<extra></extra>",
             )
         )
     new_figure(figure, 110 + 24 * len(shown), left=80)
     ratios = [1.0, *(one.comparison.ratio for one in shown)]
-    # An interval of few samples may be wider than any plot; it goes on beyond the edge.
+    # An interval of few samples may be very wide; it is cut at the edge.
     ends = [1.0, *(value for one in shown for value in _ends(one.comparison))]
     ends = [min(max(end, min(ratios) / _FARTHEST), max(ratios) * _FARTHEST) for end in ends]
     low, high = math.log10(min(ends)), math.log10(max(ends))
@@ -162,14 +154,7 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
         ticktext=[plain_text(tick) for tick in ticks],
         title_text="median over the reference's median",
     )
-    figure.update_yaxes(
-        tickmode="array",
-        tickvals=list(range(len(shown))),
-        ticktext=[label(one.name) for one in shown],
-        range=[len(shown) - 0.4, -0.6],
-        showgrid=False,
-        ticks="",
-    )
+    name_rows(figure, [one.name for one in shown])
     figure.add_vline(x=1, line={"color": INK, "width": 1.4})
     for place, one in enumerate(shown):
         figure.add_annotation(
@@ -186,7 +171,7 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
 
 
 def _ends(comparison: Comparison) -> tuple[float, float]:
-    """The interval, or the ratio itself where there is none."""
+    """The interval, or the ratio itself if there is none."""
     low, high = comparison.interval
     low = low if math.isfinite(low) and low > 0 else comparison.ratio
     high = high if math.isfinite(high) else comparison.ratio
@@ -213,9 +198,10 @@ def _caption(rows: Sequence[ComparedPoints], shown: Sequence[ComparedPoints]) ->
     references = list(dict.fromkeys(one.reference for one in rows))
     of = references[0] if len(references) == 1 else "the reference"
     text = (
-        f"Compared with {of}: {said}. Ratios of medians with {100 * rows[0].comparison.confidence:g} % intervals; left of 1 is faster. SAME is "
-        "said only where the interval is narrow enough to exclude a change; UNCLEAR asks for more samples or a quieter machine."
+        f"Compared with {of}: {said}. Ratios of medians with {100 * rows[0].comparison.confidence:g} % intervals; "
+        "left of 1 is faster. SAME requires an interval narrow enough to exclude a change; UNCLEAR needs more "
+        "samples or a quieter machine."
     )
     if len(shown) < len(rows):
-        text += f" {len(shown)} of {len(rows)} are drawn: those with a ratio that are farthest from 1."
+        text += f" {len(shown)} of {len(rows)} are drawn: those with ratios farthest from 1."
     return text

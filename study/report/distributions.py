@@ -1,4 +1,4 @@
-"""Distributions: the spread of every point at a glance, and histograms of single points."""
+"""Distributions: the spread of all points in one chart, and a histogram of each."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ import numpy as np
 from ..results.analysis import PointAnalysis, StudyAnalysis
 from ..statistics.outliers import classify
 from .captions import samples_text
-from .chart import Chart, label, new_figure, point_label, style_value_axis
+from .chart import MAX_ROWS, Chart, evenly, name_rows, new_figure, point_label, style_value_axis
 from .palette import FLAGS, INK, MUTED, SERIES, faded
-from .stacks import MAX_ROWS, evenly
 from .units import time_text, time_unit
 
-__all__ = ["MAX_HISTOGRAMS", "histogram_charts", "spread_charts"]
+__all__ = ["histogram_charts", "spread_charts"]
 
-MAX_HISTOGRAMS: Final = 24
-"""The most points with a histogram of their own."""
-
+_MAX_HISTOGRAMS: Final = 24
 _MAX_OUTLIERS: Final = 3000
 _MAX_BINS: Final = 48
 _ECDF_STEPS: Final = 240
@@ -31,11 +28,11 @@ def spread_charts(analysis: StudyAnalysis) -> list[Chart]:
     charts = []
     for measure in dict.fromkeys(one.point.measure for one in analysis.measured):
         points = [one for one in analysis.measured if one.point.measure == measure]
-        charts.append(_spread(points, evenly(points, MAX_ROWS), measure))
+        charts.append(_spread(*evenly(points, MAX_ROWS), measure))
     return charts
 
 
-def _spread(points: Sequence[PointAnalysis], shown: Sequence[PointAnalysis], measure: str) -> Chart:
+def _spread(shown: Sequence[PointAnalysis], cut: str, measure: str) -> Chart:
     from plotly import graph_objects as go
 
     several = len({one.point.device for one in shown}) > 1
@@ -94,29 +91,23 @@ def _spread(points: Sequence[PointAnalysis], shown: Sequence[PointAnalysis], mea
     span = np.concatenate(values) / unit.ns
     figure.update_xaxes(title_text=f"{measure}, {unit.name}")
     figure.update_xaxes(style_value_axis([float(span.min()), float(span.max())]))
-    figure.update_yaxes(
-        tickmode="array",
-        tickvals=places,
-        ticktext=[label(point_label(one.point, device=several)) for one in shown],
-        range=[len(shown) - 0.4, -0.6],
-        showgrid=False,
-        ticks="",
-    )
+    name_rows(figure, [point_label(one.point, device=several) for one in shown])
     text = (
-        f"The box holds the middle half of the samples, the line in it is the median; whiskers end at the last samples within Tukey's "
-        f"inner fences (1.5 interquartile ranges), those beyond are mild outliers, beyond 3 severe ones; {samples_text(shown)}. "
-        "Outliers are counted and shown, never dropped."
+        "The box holds the middle half of the samples, the line in it is the median; whiskers end at the last samples "
+        "within Tukey's inner fences (1.5 interquartile ranges), those beyond are mild outliers, beyond 3 severe ones; "
+        f"{samples_text(shown)}. Outliers are counted and shown, never dropped."
     )
     if thinned:
         text += f" {thinned:,} outliers of many are not drawn."
-    if len(shown) < len(points):
-        text += f" {len(shown)} of {len(points)} points are shown, evenly chosen."
+    if cut:
+        text += f"{cut} points are shown, evenly chosen."
     return Chart(f"Spread of {measure}", text, figure)
 
 
-def histogram_charts(analysis: StudyAnalysis) -> list[Chart]:
-    """A small chart a point: histogram, and the cumulative distribution; of evenly chosen points where there are many."""
-    return [_histogram(one) for one in evenly(analysis.measured, MAX_HISTOGRAMS)]
+def histogram_charts(analysis: StudyAnalysis) -> tuple[list[Chart], str]:
+    """A small chart a point, its histogram and cumulative distribution, and what to say if some are left out."""
+    shown, cut = evenly(analysis.measured, _MAX_HISTOGRAMS)
+    return [_histogram(one) for one in shown], cut
 
 
 def _histogram(one: PointAnalysis) -> Chart:
@@ -128,7 +119,7 @@ def _histogram(one: PointAnalysis) -> Chart:
     others = others[np.isfinite(others)]
     found = classify(values)
     unit = time_unit([float(np.median(values))])
-    # The right end leaves out what would squeeze the body into one bar: severe outliers, unless they are many.
+    # Severe outliers, unless they are many, would squeeze the body into one bar.
     high = max(float(np.quantile(values, 0.9)), min(found.fences[3], float(values[-1])))
     high = min(high, float(values[-1]))
     low = max(float(values[0]), min(found.fences[0], float(np.quantile(values, 0.1))))
@@ -211,7 +202,7 @@ def _histogram(one: PointAnalysis) -> Chart:
 def _marks(
     one: PointAnalysis, fences: tuple[float, float, float, float], ns: float, low: float, high: float
 ) -> list[dict[str, object]]:
-    """The interval of the median, the median, and the fences that are within the plot."""
+    """The median, its interval, and the fences within the plot."""
     summary = one.summary()
     marks: list[dict[str, object]] = []
     for fence, colour in zip(fences, (_SEVERE, _MILD, _MILD, _SEVERE), strict=True):

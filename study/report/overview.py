@@ -1,4 +1,4 @@
-"""What is said of a whole study before any number of a point: the verdict, warnings, the machine and the clocks."""
+"""The overview of a study: verdict, warnings, problems, the machine and its clocks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SAID: Final[Mapping[PointStatus, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClockQuality:
-    """How well the clocks of a device and of the host were related in a run.
+    """How well the clocks of a device and the host are related in a run.
 
     Attributes:
         run: its number.
@@ -84,13 +84,13 @@ def clock_qualities(analysis: StudyAnalysis) -> list[ClockQuality]:
 
 
 def disturbances(analysis: StudyAnalysis) -> tuple[int, Mapping[SampleFlag, int]]:
-    """How many samples there are of points, baselines included, and how many have each flag."""
+    """The number of samples, those of baselines included, and how many have each flag."""
     total = sum(one.total for one in analysis.points)
     return total, {flag: sum(one.flagged(flag) for one in analysis.points) for flag in SampleFlag}
 
 
 def verdict(analysis: StudyAnalysis) -> str:
-    """One line: ``34 of 36 points done, 1 too noisy, 1 failed; host preempted 2.1 % of samples; clock deviation ≤ 1 ns, …``."""
+    """One line: ``34 of 36 points done, 1 too noisy, 1 failed; host preempted 2.1 % of samples; …``."""
     counts = Counter(one.status for one in analysis.points)
     parts = [f"{counts[PointStatus.DONE]} of {len(analysis.points)} points done"]
     parts += [f"{counts[status]} {said}" for status, said in _SAID.items() if counts[status]]
@@ -99,7 +99,8 @@ def verdict(analysis: StudyAnalysis) -> str:
     if total:
         preempted, throttled = flagged[SampleFlag.PREEMPTED], flagged[SampleFlag.THROTTLED]
         said.append(
-            f"host preempted {percent_text(preempted / total)} of samples, reference kernel off its pace around {percent_text(throttled / total)}"
+            f"host preempted {percent_text(preempted / total)} of samples, reference kernel off its pace around "
+            f"{percent_text(throttled / total)}"
             if preempted or throttled
             else f"none of {total:,} samples disturbed"
         )
@@ -114,28 +115,30 @@ def verdict(analysis: StudyAnalysis) -> str:
 
 
 def warnings(analysis: StudyAnalysis) -> list[str]:
-    """What a reader has to know before believing a number."""
+    """What a reader has to know before trusting the figures."""
     found = []
     for device in dict.fromkeys(one.device for one in analysis.results.devices):
         record = [one for one in analysis.results.devices if one.device == device][-1]
         if record.facts.get("type") == "CPU":
             found.append(
-                f"{record.name} is the CPU itself: device times are CPU times, and measuring competes with what is measured for cores."
+                f"{record.name} is the CPU itself: device times are CPU times, and the measurement competes for its "
+                "cores."
             )
     loose = [one for one in clock_qualities(analysis) if one.relation is not None and not one.relation.calibrated]
     for device in dict.fromkeys(one.device for one in loose):
         found.append(
-            f"The clocks of {device} and of the host are not calibrated: queue and wake are known within bounds only, which deviation says."
+            f"The clocks of {device} and of the host are not calibrated: queue and wake are known within bounds "
+            "only, those of deviation."
         )
     for device in dict.fromkeys(one.device for one in clock_qualities(analysis) if one.relation is None):
-        found.append(f"{device} has no timestamps: between submit and awake nothing is told apart.")
+        found.append(f"{device} has no timestamps: the time between submit and awake is not divided.")
     if not any(one.ended for one in analysis.results.runs) and analysis.results.runs:
-        found.append("No run of this study has ended yet: what follows is what there was when the report was made.")
+        found.append("No run of this study has ended yet: the report shows a moment of it.")
     overlapping = sum(1 for one in analysis.measured if one.overlapping)
     if overlapping:
         found.append(
-            f"Dispatches may overlap at {overlapping} points: a sample's time divided by its dispatches is what one more adds, and no dispatch's "
-            "own time. The table marks them."
+            f"Dispatches may overlap at {overlapping} points: a sample's time divided by its dispatches is the "
+            "marginal cost of a dispatch, not its duration. The table marks them."
         )
     all_used = sum(1 for one in analysis.points if one.uses_disturbed)
     total, _ = disturbances(analysis)
@@ -145,8 +148,8 @@ def warnings(analysis: StudyAnalysis) -> list[str]:
         where = "all points" if all_used == measured else f"{all_used} of {measured} points"
         others = "" if all_used == measured else "; at the others disturbed ones are left out"
         found.append(
-            f"{percent_text(disturbed / total)} of all samples are disturbed. At {where} these are more than half, and statistics there are "
-            f"of all samples, disturbed ones too{others}. A quieter machine would tell more."
+            f"{percent_text(disturbed / total)} of all samples are disturbed. At {where} these are more than half, and "
+            f"statistics there are of all samples, disturbed ones too{others}. A quieter machine would tell more."
         )
     return found
 
@@ -161,11 +164,11 @@ class Problem:
 
 
 def problems(analysis: StudyAnalysis) -> list[Problem]:
-    """The points that are not done, by why."""
+    """The points that are not done, by reason."""
     groups: dict[tuple[PointStatus, str], list[str]] = {}
     for one in analysis.points:
         if one.status is not PointStatus.DONE:
-            # The numbers of a noisy point are its own; the table has them.
+            # The figures in the reason of a noisy point are in the table.
             reason = one.result.reason.split(":")[0] if one.status is PointStatus.NOISY else one.result.reason
             groups.setdefault((one.status, reason), []).append(one.point.label)
     return [Problem(status, reason, tuple(points)) for (status, reason), points in groups.items()]
@@ -208,10 +211,12 @@ def facts(analysis: StudyAnalysis) -> list[tuple[str, str]]:
     rows.append(
         (
             "Sampling",
-            f"{sampling.min_samples} to {sampling.max_samples} samples a point, at most {plain_text(sampling.time_limit)} s; done at a relative "
+            f"{sampling.min_samples} to {sampling.max_samples} samples a point, at most "
+            f"{plain_text(sampling.time_limit)} s; done at a relative "
             f"{'standard error of the median' if sampling.criterion == 'error' else 'change of entropy'} of "
-            f"{plain_text(100 * sampling.relative_error)} %, too noisy above {plain_text(100 * sampling.noise_limit)} %; blocks of {sampling.block}, "
-            f"{sampling.interleave} points interleaved, {sampling.cache} caches",
+            f"{plain_text(100 * sampling.relative_error)} %, too noisy above "
+            f"{plain_text(100 * sampling.noise_limit)} %; blocks of {sampling.block}, {sampling.interleave} points "
+            f"interleaved, {sampling.cache} caches",
         )
     )
     counts = [one.total for one in analysis.points if one.total]

@@ -1,6 +1,6 @@
-"""The report as one HTML file: everything within, nothing loaded from anywhere, light or dark as the reader prefers.
+"""The report as one self-contained HTML file, light or dark as the reader prefers.
 
->>> from pumice.study.results.results import Results
+>>> from pumice.study import Results, write_report
 >>> with Results.open("results") as results:
 ...     write_report(results, "report.html")
 """
@@ -39,7 +39,7 @@ _MAX_NOTES: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class _Plot:
-    """A chart on the page; ``json`` is safe within a script element."""
+    """A chart on the page; ``json`` is safe in a script element."""
 
     id: str
     title: str
@@ -73,11 +73,11 @@ class _Fact:
 
 
 def write_report(results: Results, path: str | os.PathLike[str], *, compare_with: Results | None = None) -> Path:
-    """Writes the report of a study to one HTML file, which is either whole or not there.
+    """Writes the report of a study to one HTML file, atomically.
 
     Args:
-        results: of the study; a study that still runs is reported as far as it is.
-        path: of the file; one that is there is replaced.
+        results: of the study, which may still run.
+        path: of the file, which is replaced if it exists.
         compare_with: an earlier run of the same study, whose points are compared with these.
 
     Returns:
@@ -86,10 +86,10 @@ def write_report(results: Results, path: str | os.PathLike[str], *, compare_with
     Raises:
         IncompatibleError: the study is of a newer version of the format.
         FailedPreconditionError: the runs have no point in common.
-        NotFoundError, PermissionDeniedError, ResourceExhaustedError: there is no such folder, it cannot be written, the disk is full.
+        NotFoundError, PermissionDeniedError, ResourceExhaustedError: no such folder, not writable, or the disk is full.
     """
     text = render_report(results, compare_with=compare_with)
-    # What is no text, such as half of a surrogate pair from a file's name, must not keep the rest from being read.
+    # Lone surrogates, as from a file's name, cannot be encoded.
     write_whole(path, lambda file: file.write(text.encode("utf-8", errors="replace")))
     return Path(path)
 
@@ -126,7 +126,7 @@ def render_report(results: Results, *, compare_with: Results | None = None) -> s
         source=str(results.path),
         version=_version(),
         dark=_script_json(json.dumps(dict(DARK))),
-        # These three are the program's own; the template takes them, and JSON, as they are.
+        # The template does not escape these three and JSON.
         style=(_TEMPLATES / "report.css").read_text(encoding="utf-8"),
         script=(_TEMPLATES / "report.js").read_text(encoding="utf-8"),
         plotly=get_plotlyjs().replace("</script", "<\\/script"),
@@ -143,12 +143,12 @@ def _version() -> str:
 
 
 def _script_json(text: str) -> str:
-    """JSON for a script element: no ``<`` of it can end the element or begin a comment."""
+    """JSON for a script element, which no ``<`` in it can end."""
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 class _Sections:
-    """Collects sections; plots are numbered through."""
+    """Collects sections and numbers their plots."""
 
     def __init__(self) -> None:
         self.found: list[_Section] = []
@@ -157,7 +157,7 @@ class _Sections:
     def add(
         self, id: str, title: str, charts: Sequence[Chart], *, text: str = "", tables: Sequence[_Table] = ()
     ) -> None:
-        """A section; none without charts and tables."""
+        """Adds a section unless it has neither charts nor tables."""
         if not charts and not tables:
             return
         plots = []
@@ -185,16 +185,15 @@ def _sections(analysis: StudyAnalysis, compare_with: Results | None) -> list[_Se
     sections.add("stacks", "Latency stacks", stack_charts(analysis))
     sections.add("roofline", "Roofline", roofline_charts(analysis))
     sections.add("spread", "Distributions", spread_charts(analysis))
-    histograms = histogram_charts(analysis)
-    count = len(analysis.measured)
-    left = f" {len(histograms)} of {count} points are shown, evenly chosen." if len(histograms) < count else ""
+    histograms, cut = histogram_charts(analysis)
     sections.add(
         "histograms",
         "Each point",
         histograms,
-        text="Bars count samples (left axis), the stepped line is their cumulative share (right axis); disturbed samples that statistics leave out are "
-        "grey. The upright line is the median, the band its interval; dotted lines are Tukey's fences, beyond which samples are mild and severe "
-        "outliers." + left,
+        text="Bars count samples (left axis), the stepped line is their cumulative share (right axis); disturbed "
+        "samples that statistics leave out are grey. The vertical line is the median, the band its interval; dotted lines are "
+        "Tukey's fences, beyond which samples are mild and severe outliers."
+        + (f"{cut} points are shown, evenly chosen." if cut else ""),
     )
     sections.add("time", "Over time", sequence_charts(analysis))
     return sections.found
@@ -238,9 +237,9 @@ def _fit_table(lines: Sequence[FittedLine]) -> _Table:
         *(Column("fixed cost"), Column("interval"), Column("R²"), Column("misfit")),
     )
     text = (
-        f"Fitted lines: the marginal cost is the slope, of one more on the axis; the fixed cost is the intercept. Intervals are at "
-        f"{plain_text(100 * lines[0].line.confidence)} %. A misfit well above 1 says that points are off the line by more than their errors; "
-        "intervals are widened by it."
+        "Fitted lines: the marginal cost is the slope, per unit of the axis; the fixed cost is the intercept. "
+        f"Intervals are at {plain_text(100 * lines[0].line.confidence)} %. A misfit well above 1 means that points "
+        "are off the line by more than their errors; intervals are widened by it."
     )
     return _Table(text, columns, fit_rows(lines))
 

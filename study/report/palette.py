@@ -1,6 +1,7 @@
-"""The colours of reports: Okabe and Ito's, which people with any colour vision can tell apart, and their like for dark pages.
+"""The colours of reports: Okabe and Ito's, distinguishable with any colour vision, and similar ones for dark pages.
 
-Figures are made in the colours of the light page; the page puts in those of ``DARK`` where the reader prefers a dark one.
+Figures have the colours of the light page; the page replaces them by those of ``DARK`` if the reader prefers dark
+pages.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..results.point_status import PointStatus
 from ..statistics.comparison import Verdict
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "MUTED",
     "SEGMENT_COLOURS",
     "SERIES",
-    "STATUS",
     "SYMBOLS",
     "VERDICT",
     "faded",
@@ -36,9 +35,9 @@ _GREY: Final = "#7a7f87"
 _SLATE: Final = "#5f7ba6"
 
 INK: Final = "#1f2430"
-"""Text and lines that lead."""
+"""Primary text and lines."""
 MUTED: Final = "#5d6470"
-"""Text and lines that accompany."""
+"""Secondary text and lines."""
 FAINT: Final = "#dfe3e8"
 """Grids."""
 
@@ -56,13 +55,13 @@ DARK: Final[Mapping[str, str]] = {
     MUTED: "#a6adb9",
     FAINT: "#353b46",
 }
-"""What stands for a colour on a dark page."""
+"""The colours of a dark page by those of the light one."""
 
 SERIES: Final = (_BLUE, _VERMILLION, _GREEN, _PURPLE, _ORANGE, _SKY, _OLIVE, _GREY)
 """The colours of lines, in order."""
 
 SYMBOLS: Final = ("circle", "square", "diamond", "triangle-up", "x", "cross", "pentagon", "star")
-"""The markers of lines, in order, so that lines can be told apart without colour too."""
+"""The markers of lines, in order, which distinguish lines without colour too."""
 
 SEGMENT_COLOURS: Final[Mapping[str, str]] = {
     "create": _GREY,
@@ -83,7 +82,7 @@ FLAGS: Final[Mapping[str, str]] = {
     "throttled": _ORANGE,
     "clock unsure": _PURPLE,
 }
-"""The colour of a sample by what disturbed it."""
+"""The colour of a sample by its disturbance."""
 
 VERDICT: Final[Mapping[Verdict, str]] = {
     Verdict.SAME: _GREY,
@@ -93,18 +92,8 @@ VERDICT: Final[Mapping[Verdict, str]] = {
 }
 """The colour of a comparison's verdict."""
 
-STATUS: Final[Mapping[PointStatus, str]] = {
-    PointStatus.DONE: _GREEN,
-    PointStatus.NOISY: _ORANGE,
-    PointStatus.FAILED: _VERMILLION,
-    PointStatus.SKIPPED: _GREY,
-    PointStatus.SAMPLING: _SKY,
-    PointStatus.PENDING: _GREY,
-}
-"""The colour of a point's status."""
-
 
 def faded(colour: str, alpha: float) -> str:
-    """A colour of this module, translucent, in the form that the page can still find the dark one of."""
+    """A colour of this module, translucent, in a form that the page can still replace."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha:g})"

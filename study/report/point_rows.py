@@ -1,4 +1,4 @@
-"""The table of points: a row a point, each cell with the number that it sorts by."""
+"""The table of points: one row a point, each cell with the number that it sorts by."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Cell", "Column", "PointTable", "point_table"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its heading, what it is for people, and whether its cells are numbers."""
+    """A column: its heading, an explanation, and whether its cells are numbers."""
 
     name: str
     help: str = ""
@@ -24,7 +24,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell: its text, what it sorts by (``None`` for the text), and what is said when a reader points at it."""
+    """A cell: its text, what it sorts by (``None`` for the text), and a hint on hover."""
 
     text: str
     sort: float | None = None
@@ -99,7 +99,7 @@ def _is_numeric(points: Sequence[PointAnalysis], axis: str) -> bool:
 
 
 def _table_unit(medians: Iterable[float | None]) -> TimeUnit:
-    """The unit of the middle one, so that neither the small nor the large get too many digits."""
+    """The unit of the middle one, so that neither small nor large ones get too many digits."""
     known = sorted(value for value in medians if value is not None)
     return time_unit(known[len(known) // 2 : len(known) // 2 + 1])
 

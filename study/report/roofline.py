@@ -1,4 +1,4 @@
-"""The roofline: what points reach, against what the device's memory and arithmetic allow at their intensity."""
+"""The roofline: what points reach, and what the device's memory and arithmetic allow at their intensity."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["roofline_charts"]
 
 
 def roofline_charts(analysis: StudyAnalysis) -> list[Chart]:
-    """A chart for each device whose peaks are known, if it has points of known bytes and flops."""
+    """A chart for each device with known peaks and points of known bytes and flops."""
     charts = []
     for device in dict.fromkeys(one.point.device for one in analysis.measured):
-        # The latest run's stand where several runs measured them.
+        # Those of the latest run replace earlier ones.
         peaks = {peak.name: peak.value for peak in analysis.results.peaks if peak.device == device}
         points = [one for one in analysis.measured if one.point.device == device and _placed(one)]
         if points and peaks.get("GB/s", 0) > 0 and peaks.get("GFLOP/s", 0) > 0:
@@ -55,7 +55,7 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
     )
     groups: dict[str, list[int]] = {}
     varied = list(dict.fromkeys(a for one in points for a in one.point.axes))
-    # One colour for each target and, where few, for each value of the axis with the fewest values.
+    # One colour for each target and each value of the axis with the fewest values, if these are few.
     counts = {axis: len({one.point.axes.get(axis) for one in points}) for axis in varied}
     axis = min((a for a in varied if 1 < counts[a] <= len(SERIES)), key=lambda a: counts[a], default=None)
     for place, one in enumerate(points):
@@ -104,12 +104,13 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
     )
     share = best.figures["GFLOP/s"] / min(memory * best.figures["flops"] / best.figures["bytes"], arithmetic)
     text = (
-        f"Peaks were measured on this device, in this run ({number_text(memory)} GB/s, {number_text(arithmetic)} GFLOP/s of 32-bit floats, "
-        f"ridge at {number_text(ridge, 3)} flop/byte): left of the ridge memory limits, right of it arithmetic. Points are medians; "
-        f"{samples_text(points)}. Closest to the roof: {point_label(best.point)}, {number_text(100 * share, 3)} % of it."
+        f"Peaks were measured on this device, in this run ({number_text(memory)} GB/s, {number_text(arithmetic)} "
+        f"GFLOP/s of 32-bit floats, ridge at {number_text(ridge, 3)} flop/byte): left of the ridge memory limits, "
+        f"right of it arithmetic. Points are medians; {samples_text(points)}. Closest to the roof: "
+        f"{point_label(best.point)}, {number_text(100 * share, 3)} % of it."
     )
     if share > 1:
-        text += " Points above the roof are served by caches, which the peaks leave aside, or their bytes are fewer than the figure says."
+        text += " Points above the roof are served by caches, which the peaks exclude, or move less than their bytes."
     return Chart(f"Roofline of {device}", text, figure)
 
 
@@ -117,6 +118,7 @@ def _hover(one: PointAnalysis, intensity: float, memory: float, arithmetic: floa
     figures = one.figures
     share = figures["GFLOP/s"] / min(memory * intensity, arithmetic)
     return (
-        f"<b>{label(point_label(one.point))}</b><br>{number_text(intensity)} flop/byte, {number_text(figures['GFLOP/s'])} GFLOP/s"
-        f"<br>{number_text(figures.get('GB/s'))} GB/s<br>{number_text(100 * share, 3)} % of the roof"
+        f"<b>{label(point_label(one.point))}</b><br>{number_text(intensity)} flop/byte, "
+        f"{number_text(figures['GFLOP/s'])} GFLOP/s<br>{number_text(figures.get('GB/s'))} "
+        f"GB/s<br>{number_text(100 * share, 3)} % of the roof"
     )

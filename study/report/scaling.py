@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ..definition.point import AxisValue
 from ..results.analysis import PointAnalysis, StudyAnalysis
-from .bars import bar_chart
 from .captions import headline_caption, interval_in, point_hover
-from .chart import Chart, is_wide, label, new_figure, style_log_axis, style_value_axis
+from .chart import (
+    MAX_ROWS,
+    Chart,
+    error_bars,
+    evenly,
+    is_wide,
+    label,
+    name_rows,
+    new_figure,
+    point_label,
+    style_log_axis,
+    style_value_axis,
+)
 from .palette import INK, MUTED, SERIES, SYMBOLS
 from .series import Key, axis_number, fit_series, key_text, numeric_axes, series_over
 from .units import TimeUnit, count_text, time_unit
@@ -27,11 +38,9 @@ _MAX_PANELS: Final = 9
 _COLUMNS: Final = 3
 _FARTHEST: Final = 3.0
 
-_Item = TypeVar("_Item")
-
 
 def headline_charts(analysis: StudyAnalysis) -> list[Chart]:
-    """A chart for each numeric axis with two values or more; bars where there is none, or names differ on nothing else."""
+    """A chart for each numeric axis with several values, and bars for points that no such axis distinguishes."""
     numeric = [
         axis for axis in numeric_axes(analysis) if any(len(one) > 1 for one in series_over(analysis, axis).values())
     ]
@@ -44,12 +53,12 @@ def headline_charts(analysis: StudyAnalysis) -> list[Chart]:
     for measure in dict.fromkeys(one.point.measure for one in alone):
         mine = [one for one in alone if one.point.measure == measure]
         if len(mine) > 1 or not charts:
-            charts.append(bar_chart(mine, measure))
+            charts.append(_bar_chart(mine, measure))
     return charts
 
 
 def _varying(keys: Sequence[Key]) -> list[str]:
-    """The names that tell series apart, the one with the most values last."""
+    """The names that distinguish series, the one with the most values last."""
     values: dict[str, set[AxisValue | None]] = {}
     names = dict.fromkeys(name for key in keys for name, _ in key)
     for name in names:
@@ -65,30 +74,20 @@ def _curves(analysis: StudyAnalysis, axis: str) -> Iterator[Chart]:
 
 
 def _panels(series: Mapping[Key, list[PointAnalysis]]) -> tuple[dict[str, list[Key]], list[str], str]:
-    """Lines for each panel, the names that tell lines of a panel apart, and what is left out, for people."""
+    """Lines for each panel, the names that distinguish lines of a panel, and what to say if some are left out."""
     keys = list(series)
     names = _varying(keys)
     if len(names) == 1 and len(keys) > len(SERIES):
-        # Panels with one line each would show nothing that one panel does not.
-        return (
-            {"": _evenly(keys, len(SERIES))},
-            names,
-            f" {len(SERIES)} of {len(keys)} values of {names[0]} are shown, evenly chosen.",
-        )
-    # Names move from lines to panels, the one with the most values first, until no panel has more lines than there are colours.
+        # Panels of one line each would show no more than one panel.
+        lines, cut = evenly(keys, len(SERIES))
+        return {"": lines}, names, f"{cut} values of {names[0]} are shown, evenly chosen."
+    # Names move from lines to panels, the one with the most values first, until each panel has enough colours.
     facets: list[str] = []
     while names and max(len(group) for group in _grouped(keys, facets).values()) > len(SERIES):
         facets.append(names.pop())
     groups = _grouped(keys, facets)
-    chosen = _evenly(list(groups), _MAX_PANELS)
-    left_out = f" {len(chosen)} of {len(groups)} panels are shown, evenly chosen." if len(chosen) < len(groups) else ""
-    return {name: groups[name] for name in chosen}, names, left_out
-
-
-def _evenly(items: Sequence[_Item], most: int) -> list[_Item]:
-    if len(items) <= most:
-        return list(items)
-    return [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
+    chosen, cut = evenly(list(groups), _MAX_PANELS)
+    return {name: groups[name] for name in chosen}, names, f"{cut} panels are shown, evenly chosen." if cut else ""
 
 
 def _grouped(keys: Sequence[Key], names: Sequence[str]) -> dict[str, list[Key]]:
@@ -152,7 +151,6 @@ def _line_traces(
     colour = SERIES[style]
     x = [axis_number(one, axis) for one in points]
     y = [(one.median or 0.0) / unit.ns for one in points]
-    low, high = zip(*(interval_in(one, unit) for one in points), strict=True)
     line = fit_series(points, axis) if fits else None
     if line is not None:
         ends = np.geomspace(x[0], x[-1], 60) if x[0] > 0 else np.linspace(x[0], x[-1], 60)
@@ -186,21 +184,14 @@ def _line_traces(
         showlegend=in_legend,
         line={"color": colour, "width": 1.8},
         marker={"color": colour, "size": 8, "symbol": SYMBOLS[style], "line": {"width": 0}},
-        error_y={
-            "type": "data",
-            "array": [top - middle for top, middle in zip(high, y, strict=True)],
-            "arrayminus": [middle - bottom for bottom, middle in zip(low, y, strict=True)],
-            "thickness": 1.3,
-            "width": 4,
-            "color": colour,
-        },
+        error_y=error_bars(y, [interval_in(one, unit) for one in points], colour),
         text=[point_hover(one) for one in points],
         hovertemplate="%{text}<extra></extra>",
     )
 
 
 def _axis_text(name: str) -> str:
-    """An axis's name inside of a hover template, where braces would be read."""
+    """An axis name for a hover template, in which braces have a meaning."""
     return label(name).replace("%", "%%").replace("{", "(").replace("}", ")")
 
 
@@ -232,7 +223,7 @@ def _style_axes(
         )
     medians = [(one.median or 0.0) / unit.ns for one in shown]
     medians += [one.baseline_median / unit.ns for one in shown if one.baseline_median]
-    # An interval of few samples may be wider than any plot; it goes on beyond the edge.
+    # An interval of few samples may be very wide; it is cut at the edge.
     low, high = min(medians) / _FARTHEST, max(medians) * _FARTHEST
     ends = [min(max(end, low), high) for one in shown for end in interval_in(one, unit)]
     figure.update_yaxes(style_value_axis([*medians, *ends]))
@@ -244,3 +235,32 @@ def _style_axes(
         if column == 1:
             figure.update_yaxes(title_text=f"{measure}, {unit.name}", row=row, col=column)
     figure.update_annotations(font={"size": 12.5, "color": INK}, yshift=2)
+
+
+def _bar_chart(points: Sequence[PointAnalysis], measure: str) -> Chart:
+    """The headline of points that no numeric axis distinguishes."""
+    from plotly import graph_objects as go
+
+    unit = time_unit(one.median for one in points)
+    several = len({one.point.device for one in points}) > 1
+    shown = points[:MAX_ROWS]
+    y = [(one.median or 0.0) / unit.ns for one in shown]
+    figure = go.Figure(
+        go.Bar(
+            y=list(range(len(shown))),
+            x=y,
+            orientation="h",
+            width=0.62,
+            marker={"color": SERIES[0], "line": {"width": 0}},
+            error_x=error_bars(y, [interval_in(one, unit) for one in shown], INK),
+            text=[point_hover(one) for one in shown],
+            textposition="none",
+            hovertemplate="%{text}<extra></extra>",
+        )
+    )
+    new_figure(figure, 90 + 30 * len(shown), legend=False)
+    # Bars show lengths, so their axis begins at 0.
+    figure.update_xaxes(title_text=f"{measure}, {unit.name}", rangemode="tozero")
+    name_rows(figure, [point_label(one.point, device=several) for one in shown])
+    left = f" The first {len(shown)} of {len(points)} are shown." if len(shown) < len(points) else ""
+    return Chart(f"{measure.capitalize()} of each point", headline_caption(shown, False, False) + left, figure)

@@ -1,4 +1,4 @@
-"""Samples in the order in which they were taken, with what was watched meanwhile: what drifts or is throttled shows here."""
+"""Samples over time with the reference kernel and clock rates, which shows drift and throttling."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from .units import time_unit
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["MAX_SAMPLES", "sequence_charts"]
+__all__ = ["sequence_charts"]
 
-MAX_SAMPLES: Final = 8000
-"""The most samples that a chart draws; beyond, every second, third, … is shown."""
+_MAX_SAMPLES: Final = 8000
 
 _RATES: Final = (("frequency_mhz", "device clock"), ("memory_mhz", "memory clock"), ("cpu_mhz", "CPU clock"))
 
@@ -29,7 +28,7 @@ Array = npt.NDArray[np.float64]
 
 
 def sequence_charts(analysis: StudyAnalysis) -> list[Chart]:
-    """A chart for each device and run: each sample over its point's median, the reference kernel, clock rates."""
+    """A chart for each device and run: samples relative to their point's median, the reference kernel, clock rates."""
     devices = dict.fromkeys(one.point.device for one in analysis.measured)
     charts = []
     for device in devices:
@@ -57,7 +56,7 @@ def _chart(
         vertical_spacing=0.05,
         row_heights=[3.2, 1, 1][:rows] if rows > 1 else None,
     )
-    every = max(1, -(-started.size // MAX_SAMPLES))
+    every = max(1, -(-started.size // _MAX_SAMPLES))
     seconds = (started - begin) / 1e9
     for name, chosen in _by_flag(flags):
         places = np.flatnonzero(chosen)[::every]
@@ -85,7 +84,7 @@ def _chart(
         row += 1
         for (name, x, y), dash in zip(rates, ("solid", "dash", "dot"), strict=False):
             line = {"color": INK, "width": 1.4, "dash": dash}
-            # One needs no legend: the axis names it.
+            # A single one is named by the axis.
             trace = go.Scatter(
                 x=x, y=y, mode="lines", name=name, line=line, showlegend=len(rates) > 1, hovertemplate="%{y:.5g} MHz"
             )
@@ -110,7 +109,7 @@ def _chart(
 def _samples(
     points: Sequence[PointAnalysis], run: int
 ) -> tuple[npt.NDArray[np.int64], Array, npt.NDArray[np.int64], npt.NDArray[np.object_]]:
-    """When, over the point's median, flags and point of every sample of a run, in the order of time."""
+    """Time, ratio to the point's median, flags and point of every sample of a run, in the order of time."""
     started, ratio, flags, names = [], [], [], []
     for one in points:
         result = one.result
@@ -129,7 +128,7 @@ def _samples(
 
 
 def _by_flag(flags: npt.NDArray[np.int64]) -> list[tuple[str, npt.NDArray[np.bool_]]]:
-    """Each sample once, by the gravest of its flags; those that matter most are drawn last."""
+    """Each sample once, by its most severe flag; the most severe are drawn last."""
     throttled = flags & int(SampleFlag.THROTTLED) != 0
     preempted = (flags & int(SampleFlag.PREEMPTED) != 0) & ~throttled
     unsure = (flags & int(SampleFlag.CLOCK_UNSURE) != 0) & ~throttled & ~preempted
@@ -146,7 +145,7 @@ def _add_reference(figure: Figure, references: Sequence[ReferenceRecord], begin:
     from plotly import graph_objects as go
 
     unit = time_unit([float(np.median([one.duration_ns for one in references]))])
-    every = max(1, -(-len(references) // MAX_SAMPLES))
+    every = max(1, -(-len(references) // _MAX_SAMPLES))
     shown = references[::every]
     x = np.array([(one.started_ns - begin) / 1e9 for one in shown])
     y = np.array([one.duration_ns / unit.ns for one in shown])
@@ -174,13 +173,13 @@ def _rates(clocks: Sequence[ClockRecord], begin: int) -> list[tuple[str, list[fl
 
 def _caption(count: int, every: int, points: int, references: bool, rates: Sequence[object]) -> str:
     text = (
-        f"Every sample of {points} points, disturbed ones too, over the median of its point, when it was taken; blocks of "
-        "different points take turns, so a change of the machine falls on all of them."
+        f"Every sample of {points} points, disturbed ones too, over the median of its point; blocks of different "
+        "points alternate, so that a change of the machine affects all of them."
     )
     if every > 1:
         text += f" Every {every}. of {count:,} samples is drawn."
     if references:
-        text += " Below, the reference kernel: the same work throughout, so a change of it is the machine's."
+        text += " Below, the reference kernel: the same work throughout, so that it changes only with the machine."
     if not rates:
-        text += " Nobody told clock rates."
+        text += " Clock rates are not known."
     return text

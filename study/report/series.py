@@ -1,4 +1,4 @@
-"""Series of points: those that differ on one axis only, and the lines that are fitted to them."""
+"""Series of points that differ on one axis only, and the lines fitted to them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class FittedLine:
 
 
 def fitted_lines(analysis: StudyAnalysis) -> list[FittedLine]:
-    """The lines that the study asks for (``Study.fit``), where there are two points or more."""
+    """The lines that the study asks for (``Study.fit``), of series with several points."""
     found = []
     for axis in analysis.study.fit:
         for key, points in series_over(analysis, axis).items():
@@ -117,13 +117,10 @@ def axis_number(one: PointAnalysis, axis: str) -> float:
     return float(one.point.axes[axis])
 
 
-def key_text(key: Key, without: Sequence[str] = ()) -> str:
-    parts = [
-        value_text(v) if name in ("target", "device") else f"{name} {value_text(v)}"
-        for name, v in key
-        if name not in without
-    ]
-    return ", ".join(parts)
+def key_text(key: Key) -> str:
+    return ", ".join(
+        value_text(value) if name in ("target", "device") else f"{name} {value_text(value)}" for name, value in key
+    )
 
 
 def fit_series(points: Sequence[PointAnalysis], axis: str) -> Line | None:
@@ -139,5 +136,5 @@ def fit_series(points: Sequence[PointAnalysis], axis: str) -> Line | None:
             blocks=[one.blocks for one in usable],
             seed=sampling.seed,
         )
-    except InvalidArgumentError:  # such as two points at one value, which no line goes through
+    except InvalidArgumentError:  # such as two points at one value
         return None

@@ -7,34 +7,22 @@ from typing import Final
 
 from ..results.analysis import STACK, PointAnalysis, StudyAnalysis
 from .captions import samples_text
-from .chart import Chart, label, new_figure, point_label
+from .chart import MAX_ROWS, Chart, evenly, label, name_rows, new_figure, point_label
 from .palette import INK, SEGMENT_COLOURS
 from .units import time_text, time_unit
 
-__all__ = ["MAX_ROWS", "evenly", "stack_charts"]
-
-MAX_ROWS: Final = 60
-"""The most points that a chart has a row for."""
-
+__all__ = ["stack_charts"]
 
 _NAMES: Final = {"device": "queue, execute and wake"}
 
 
-def evenly(points: Sequence[PointAnalysis], most: int) -> list[PointAnalysis]:
-    """At most so many points, taken evenly from all of them, the first and the last included."""
-    if len(points) <= most:
-        return list(points)
-    return [points[round(place * (len(points) - 1) / (most - 1))] for place in range(most)]
-
-
 def stack_charts(analysis: StudyAnalysis) -> list[Chart]:
-    """One chart of all points: bars in time, and in shares; none where samples have no segments."""
-    points = [one for one in analysis.points if any(one.stack.values())]
-    shown = evenly(points, MAX_ROWS)
-    return [_chart(points, shown)] if shown else []
+    """One chart of all points: bars of times and of shares; none if samples have no segments."""
+    shown, cut = evenly([one for one in analysis.points if any(one.stack.values())], MAX_ROWS)
+    return [_chart(shown, cut)] if shown else []
 
 
-def _chart(points: Sequence[PointAnalysis], shown: Sequence[PointAnalysis]) -> Chart:
+def _chart(shown: Sequence[PointAnalysis], cut: str) -> Chart:
     from plotly import graph_objects as go
     from plotly.subplots import make_subplots
 
@@ -48,8 +36,9 @@ def _chart(points: Sequence[PointAnalysis], shown: Sequence[PointAnalysis]) -> C
         if not any(times):
             continue
         hover = [
-            f"<b>{label(point_label(one.point, device=several))}</b><br>{_NAMES.get(name, name)} {time_text(time)}, {100 * time / whole if whole else 0:.3g} % "
-            f"of the segments' sum<br>total {time_text(one.medians.get('total'))}"
+            f"<b>{label(point_label(one.point, device=several))}</b><br>{_NAMES.get(name, name)} {time_text(time)}, "
+            f"{100 * time / whole if whole else 0:.3g} % of the segments' sum<br>"
+            f"total {time_text(one.medians.get('total'))}"
             + (f"<br>overlap {time_text(one.medians['overlap'])}" if one.medians.get("overlap") else "")
             for one, time, whole in zip(shown, times, sums, strict=True)
         ]
@@ -84,29 +73,22 @@ def _chart(points: Sequence[PointAnalysis], shown: Sequence[PointAnalysis]) -> C
     figure.update_layout(barmode="stack", bargap=0, legend_traceorder="normal")
     figure.update_xaxes(title_text=f"medians of segments, {unit.name}", rangemode="tozero", row=1, col=1)
     figure.update_xaxes(title_text="share of their sum, %", range=[0, 100], row=1, col=2)
-    figure.update_yaxes(
-        tickmode="array",
-        tickvals=places,
-        ticktext=[label(point_label(one.point, device=several)) for one in shown],
-        range=[len(shown) - 0.4, -0.6],
-        showgrid=False,
-        ticks="",
-    )
-    return Chart("Where the time goes", _caption(points, shown), figure)
+    name_rows(figure, [point_label(one.point, device=several) for one in shown])
+    return Chart("Where the time goes", _caption(shown, cut), figure)
 
 
-def _caption(points: Sequence[PointAnalysis], shown: Sequence[PointAnalysis]) -> str:
-    text = f"Medians of each segment, side by side in the order of time; {samples_text(shown)}. "
+def _caption(shown: Sequence[PointAnalysis], cut: str) -> str:
+    text = f"Medians of the segments in the order of time; {samples_text(shown)}. "
     overlaps = [one.medians["overlap"] for one in shown if one.medians.get("overlap")]
     if overlaps:
         text += (
-            f"The device began before the submit call had returned at {len(overlaps)} of {len(shown)} points (median overlap "
-            f"up to {time_text(max(overlaps))}): there the segments add up to more than the total. "
+            f"At {len(overlaps)} of {len(shown)} points the device began before the submit call returned (median "
+            f"overlap up to {time_text(max(overlaps))}): their segments add up to more than the total. "
         )
     text += "The bar marks the median total. Medians do not add up exactly."
     bounded = [one for one in shown if "device" in one.stack]
     if bounded:
-        text += f" {len(bounded)} of {len(shown)} points have no device timestamps: nothing tells their queue, execute and wake apart."
-    if len(shown) < len(points):
-        text += f" {len(shown)} of {len(points)} points are shown, evenly chosen."
-    return text
+        text += (
+            f" {len(bounded)} of {len(shown)} points have no device timestamps: queue, execute and wake are one bar."
+        )
+    return text + (f"{cut} points are shown, evenly chosen." if cut else "")

@@ -1,4 +1,4 @@
-"""The report for a terminal: Rich's renderables, which the caller prints one below the other."""
+"""The report for a terminal: Rich's renderables, which the caller prints in order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.SLOWER: "red",
     Verdict.UNCLEAR: "yellow",
 }
-# Shades tell segments apart where there is no colour.
+# Shades distinguish segments without colour.
 _SHADES: Final[Mapping[str, str]] = {
     "create": "░",
     "update": "▒",
@@ -55,30 +55,19 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _FEW: Final = 3
 _MANY: Final = 12
 _MAX_ROWS: Final = 200
-# What a terminal is wide enough for, by the first word of the heading; the page has all columns.
+# The columns that fit a terminal, by the first word of their heading; the page has all.
 _COLUMNS: Final = (
-    "status",
-    "device",
-    "median",
-    "interval",
-    "per",
-    "baseline",
-    "rel.",
-    "IQR",
-    "p99",
-    "n",
-    "outliers",
-    "first",
+    *("status", "device", "median", "interval", "per", "baseline", "rel.", "IQR", "p99", "n", "outliers", "first"),
 )
 _FIGURES: Final = ("GB/s", "GFLOP/s")
 
 
 def terminal_report(results: Results, *, baselines: bool = False) -> list[RenderableType]:
-    """The report of a study; a study of one to three points has the summary of each in place of the table.
+    """The report of a study; up to three points are summarized instead of tabulated.
 
     Args:
         results: of the study.
-        baselines: whether the points of the empty kernel are in the tables too.
+        baselines: include the points of the empty kernel in the tables.
     """
     analysis = analyse(results)
     study = analysis.study
@@ -101,11 +90,11 @@ def terminal_report(results: Results, *, baselines: bool = False) -> list[Render
 
 
 def terminal_summary(results: Results, *, subtract_baseline: bool = False) -> list[RenderableType]:
-    """A few points, each summarized: its segments, what was left out, the baseline, the first call, noise and clocks.
+    """A summary of each point: segments, disturbances, the baseline, the first call, noise and clocks.
 
     Args:
-        results: of the study; of more than a dozen points there is a line each, as in ``terminal_report``.
-        subtract_baseline: whether a row tells the headline less the median of the empty kernel.
+        results: of the study; more than a dozen points are tabulated, as in ``terminal_report``.
+        subtract_baseline: add a row with the headline minus the median of the empty kernel.
     """
     analysis = analyse(results)
     shown = [one for one in analysis.points if not one.point.is_baseline]
@@ -140,17 +129,19 @@ def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool 
         rows.append(
             (
                 "noise",
-                f"relative standard error of the median {percent_text(summary.relative_error)}; {mild} mild and {severe} severe outliers",
+                f"relative standard error of the median {percent_text(summary.relative_error)}; "
+                f"{mild} mild and {severe} severe outliers",
             )
         )
     if one.dispatches > 1:
-        note = ", which may overlap: what one more adds, no dispatch's own time" if one.overlapping else ""
+        note = ", which may overlap: the marginal cost of a dispatch, not its duration" if one.overlapping else ""
         rows.append(("per dispatch", f"{time_text(one.per_dispatch)} of {one.dispatches} dispatches{note}"))
     if one.baseline_median is not None and one.median is not None:
         rows.append(
             (
                 "empty kernel",
-                f"{time_text(one.baseline_median)} in the same setting; this point takes {time_text(one.median - one.baseline_median)} more",
+                f"{time_text(one.baseline_median)} in the same setting; this point takes "
+                f"{time_text(one.median - one.baseline_median)} more",
             )
         )
     if one.first_call is not None and one.median:
@@ -180,7 +171,7 @@ def stack_bar(medians: Mapping[str, float], width: int, *, scale: float | None =
     text = Text()
     if not scale > 0:
         return text
-    # Ends are rounded, not lengths, so that the whole is as long as it should be.
+    # Rounding ends, not lengths, keeps the total length right.
     end, filled = 0.0, 0
     for name in STACK:
         end += medians.get(name, 0.0)
@@ -206,11 +197,10 @@ def _legend(points: Iterable[PointAnalysis]) -> Text:
 def _segments(one: PointAnalysis, subtract_baseline: bool) -> Table:
     names = [name for name in (*SEGMENTS, "overlap", "device", "total") if name in one.medians]
     if "execute" in names and "device" in names and one.point.measure != "device":
-        names.remove("device")  # an upper bound of what is told apart
+        names.remove("device")  # an upper bound of segments that are known
     unit = time_unit([one.medians[name] for name in names])
     whole = one.medians.get("total") or sum(one.medians.get(name, 0.0) for name in SEGMENTS)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan")
-    table.add_column("segment")
+    table = _table("segment")
     headings = (f"median, {unit.name}", "interval", "IQR", "min", "mean", "max", "p99", "of total")
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -253,7 +243,7 @@ def _points(analysis: StudyAnalysis, shown: Sequence[PointAnalysis]) -> Table:
         or column.name in analysis.axes
         or column.name in _FIGURES
     ]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan")
+    table = _table()
     for place in kept:
         column = data.columns[place]
         table.add_column(_clean(column.name), justify="right" if column.numeric else "left", overflow="fold")
@@ -297,9 +287,7 @@ def _fits(analysis: StudyAnalysis) -> list[RenderableType]:
     lines = fitted_lines(analysis)
     if not lines:
         return []
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan")
-    for name in ("over", "line", "fit", "misfit"):
-        table.add_column(name, overflow="fold")
+    table = _table("over", "line", "fit", "misfit")
     for one in lines:
         table.add_row(
             Text(_clean(one.axis)), Text(_clean(one.series)), Text(_clean(one.text)), number_text(one.line.misfit, 2)
@@ -310,9 +298,7 @@ def _fits(analysis: StudyAnalysis) -> list[RenderableType]:
 def _comparisons(rows: Sequence[ComparedPoints]) -> list[RenderableType]:
     if not rows:
         return []
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan")
-    for name in ("point", "against", "verdict", "ratio of medians", "effect"):
-        table.add_column(name, overflow="fold")
+    table = _table("point", "against", "verdict", "ratio of medians", "effect")
     for one in rows:
         found = one.comparison
         table.add_row(
@@ -328,9 +314,8 @@ def _comparisons(rows: Sequence[ComparedPoints]) -> list[RenderableType]:
 def _problems(analysis: StudyAnalysis) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for problem in problems(analysis):
-        names = "; ".join(problem.points[:4]) + (
-            f"; and {len(problem.points) - 4} more" if len(problem.points) > 4 else ""
-        )
+        more = f"; and {len(problem.points) - 4} more" if len(problem.points) > 4 else ""
+        names = "; ".join(problem.points[:4]) + more
         parts.append(
             Text.assemble(
                 (f"{problem.status} ", _STATUS.get(problem.status, "cyan")),
@@ -339,6 +324,13 @@ def _problems(analysis: StudyAnalysis) -> list[RenderableType]:
             )
         )
     return ["", *parts] if parts else []
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
 
 
 def _facts(rows: Iterable[tuple[str, str]]) -> Table:
@@ -351,5 +343,5 @@ def _facts(rows: Iterable[tuple[str, str]]) -> Table:
 
 
 def _clean(text: str) -> str:
-    """A text from elsewhere without what would steer a terminal."""
+    """A text without control characters."""
     return "".join(each if each.isprintable() else " " for each in text)

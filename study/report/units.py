@@ -1,4 +1,4 @@
-"""Numbers for people: one unit a chart or table, four significant digits."""
+"""Formatting of numbers: one unit a chart or table, four significant digits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TimeUnit:
     ns: float
 
     def text(self, ns: float | None, digits: int = 4) -> str:
-        """Nanoseconds in this unit, without its symbol; a dash for what is not known."""
+        """Nanoseconds in this unit, without its symbol; a dash for unknown."""
         return "—" if ns is None else number_text(ns / self.ns, digits)
 
 
@@ -40,14 +40,14 @@ _UNITS: Final = (TimeUnit("ns", 1.0), TimeUnit("µs", 1e3), TimeUnit("ms", 1e6),
 
 
 def time_unit(values: Iterable[float | None]) -> TimeUnit:
-    """The unit in which the largest of some nanoseconds is at least 1, and all can be compared."""
+    """The unit in which the largest of some nanoseconds is at least 1."""
     known = [abs(value) for value in values if value is not None and math.isfinite(value)]
     largest = max(known, default=0.0)
     return next((unit for unit in reversed(_UNITS) if largest >= unit.ns), _UNITS[0])
 
 
 def time_text(ns: float | None, digits: int = 4) -> str:
-    """Nanoseconds in the unit that suits them, with its symbol."""
+    """Nanoseconds in a suitable unit, with its symbol."""
     if ns is None or not math.isfinite(ns):
         return "—"
     unit = time_unit([ns])
@@ -55,13 +55,13 @@ def time_text(ns: float | None, digits: int = 4) -> str:
 
 
 def plain_text(value: float | None) -> str:
-    """A number that was chosen, not measured, such as a limit or a tick: no zeros behind its last digit."""
+    """A number that was chosen, not measured, such as a limit or a tick: without trailing zeros."""
     text = number_text(value)
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def number_text(value: float | None, digits: int = 4) -> str:
-    """A number to so many significant digits, without an exponent where people can read it without one."""
+    """A number with so many significant digits, without an exponent if it is readable without."""
     if value is None or not math.isfinite(value):
         return "—"
     if value == 0:
@@ -73,7 +73,7 @@ def number_text(value: float | None, digits: int = 4) -> str:
 
 
 def bound_text(ns: float) -> str:
-    """A bound in nanoseconds, rounded as bounds are told."""
+    """A bound in nanoseconds, rounded to three digits."""
     unit = time_unit([ns])
     return f"{plain_text(float(f'{ns / unit.ns:.3g}'))} {unit.name}"
 
@@ -86,7 +86,7 @@ def percent_text(fraction: float | None, digits: int = 2) -> str:
 
 
 def count_text(value: object) -> str:
-    """A value of an axis for a tick: ``65536`` as ``64 Ki``, ``2000000`` as ``2 M``; others as they are."""
+    """An axis value for a tick: ``65536`` as ``64 Ki``, ``2000000`` as ``2 M``; others unchanged."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     for power, prefix in ((30, "Gi"), (20, "Mi"), (10, "Ki")):
