@@ -205,8 +205,9 @@ class CommandBuffer(TransferRecorder):
         else:
             if bindings:
                 raise InvalidArgumentError(f"{self.name} has no binding slots, but a binding table was given")
-            assert self._recording is not None
-            recording = self._recording
+            if (known := self._recording) is None:  # closed since
+                raise ClosedError(f"command buffer {self.name} was closed")
+            recording = known
             if self._checked_epoch != self.device.close_epoch:
                 self._check_open(recording.resources)
         if self.one_shot:
@@ -336,8 +337,8 @@ class CommandBuffer(TransferRecorder):
     def close(self) -> None:
         """Gives everything back, once no queue runs it any more; idempotent."""
         if self.state is not _CLOSED:
+            self.state = _CLOSED  # first: what was prepared before keeps the recording until it has retired
             self._drop()
-            self.state = _CLOSED
 
     def __enter__(self) -> Self:
         return self

@@ -347,7 +347,7 @@ class LogicalDevice:
         """A held submission was submitted or dropped. For ``HeldSubmission``."""
         ready: list[Callable[[], None]] = []
         with self.schedule_lock:
-            del self._held[serial]
+            self._held.pop(serial, None)  # an interrupted release is repeated
             # What was closed before the oldest one still held was registered is none of its business.
             oldest = next(iter(self._held), None)
             while self._parked and (oldest is None or self._parked[0][0] < oldest):

@@ -1,14 +1,14 @@
-"""Submissions that wait on the host for their waits to be scheduled; queue.py says why there are such."""
+"""Submissions held back on the host until their waits are scheduled; queue.py says why there are such."""
 
 from __future__ import annotations
 
 import heapq
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ...status import PumiceError
+from ...status import InternalError, PumiceError, ResourceExhaustedError
 from ..commands.command_buffer import CommandBuffer
 from ..commands.recording import Recording
 from ..memory.buffer import Buffer
@@ -20,28 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["HeldSubmission", "Points", "Used"]
 
 Points: TypeAlias = Sequence[tuple[TimelineSemaphore, int]]
-Used: TypeAlias = tuple[tuple[CommandBuffer, Recording], ...]
-
-
-class _Worklist(threading.local):
-    """Runs follow-up work of this thread one after another instead of nested, however long the chain is."""
-
-    def __init__(self) -> None:
-        self._pending: deque[Callable[[], None]] | None = None
-
-    def run(self, action: Callable[[], None]) -> None:
-        if self._pending is not None:
-            self._pending.append(action)
-            return
-        self._pending = deque([action])
-        try:
-            while self._pending:
-                self._pending.popleft()()
-        finally:
-            self._pending = None
-
-
-_worklist = _Worklist()
+Used: TypeAlias = Sequence[tuple[CommandBuffer, Recording]]
 
 
 class HeldSubmission:
@@ -49,9 +28,28 @@ class HeldSubmission:
 
     Its commands are prepared when it is held back, as if it were submitted then: what is closed afterwards is kept
     for it, as for work on the queue.
+
+    It ends submitted or failed, in the thread that first calls ``try_release`` or ``fail`` in time. Each step may be
+    repeated, and is after an interrupt.
+
+    Attributes:
+        queue, command_buffers, waits, signals: what is to be submitted, and where.
+        prepared: the recordings.
+        is_submitted: set by the queue together with its own notes.
     """
 
-    __slots__ = ("_claimed", "_prepared", "_serial", "_transient", "command_buffers", "queue", "signals", "waits")
+    __slots__ = (
+        "_error",
+        "_owner",
+        "_serial",
+        "_transient",
+        "command_buffers",
+        "is_submitted",
+        "prepared",
+        "queue",
+        "signals",
+        "waits",
+    )
 
     def __init__(
         self,
@@ -66,46 +64,68 @@ class HeldSubmission:
         self.command_buffers = tuple(command_buffers)
         self.waits = tuple(waits)
         self.signals = tuple(signals)
+        self.prepared: list[tuple[CommandBuffer, Recording]] = []
+        self.is_submitted = False
         self._transient = transient
-        self._claimed = False
-        self._prepared: Used = ()
+        self._owner: int | None = None  # the thread that ends it
+        self._error: PumiceError | None = None
         self._serial = 0
 
     def hold(self, bindings: Sequence[Buffer] | None) -> None:
-        """Hooks it to the semaphores, then looks again: one may have been scheduled meanwhile."""
+        """Hooks it to the semaphores, then looks again: one may have been scheduled meanwhile.
+
+        Whatever it raises, an interrupt included, the submission is then either not held, or ended by another thread.
+        """
         device = self.queue.device
         serial = self._serial = device.register_held()
         try:
-            self._prepared = self.queue._prepare_held(self.command_buffers, bindings)
+            self.queue.prepare_held(self, bindings)
+            with device.schedule_lock:
+                for semaphore, value in self.waits:
+                    semaphore.held[self] = None
+                    heapq.heappush(semaphore.held_by_value, (value, serial, self))
+            for semaphore, _ in self.waits:
+                if semaphore.failure is not None:
+                    self.fail(semaphore.failure)
+                    return
+            self.try_release()
         except BaseException:
-            device.released_held(serial)
+            if self._claim():
+                self._release(dropped=True)
             raise
-        with device.schedule_lock:
-            for semaphore, value in self.waits:
-                semaphore.held[self] = None
-                heapq.heappush(semaphore.held_by_value, (value, serial, self))
-        for semaphore, _ in self.waits:
-            if semaphore.failure is not None:
-                self.fail(semaphore.failure)
-                return
-        self.try_release()
 
     def try_release(self) -> None:
         """Submits it if every wait is scheduled now."""
-        if all(value <= semaphore.scheduled for semaphore, value in self.waits) and self._claim():
-            _worklist.run(self._submit)
+        for semaphore, value in self.waits:
+            if value > semaphore.scheduled:
+                return
+        _worklist.run(self, None)
 
     def fail(self, error: PumiceError) -> None:
         """Drops it and fails what it was to signal."""
-        if self._claim():
-            _worklist.run(lambda: self._fail_signals(error))
+        _worklist.run(self, error)
+
+    def end(self, error: PumiceError | None) -> None:
+        """Submits it, or fails its signals, unless another thread does. For the worklist."""
+        if not self._claim():
+            return
+        if error is not None:
+            self._error = error
+        if self._error is None and not self.is_submitted:
+            self._submit()
+        if not self.is_submitted and self._error is not None:
+            for semaphore, _ in self.signals:
+                semaphore.fail(self._error)
+        self._release(dropped=not self.is_submitted)
 
     def _claim(self) -> bool:
-        device = self.queue.device
-        with device.schedule_lock:
-            if self._claimed:
+        """Whether this thread is the one to end it; the first that asks is."""
+        me = threading.get_ident()
+        with self.queue.device.schedule_lock:
+            if self._owner is None:
+                self._owner = me
+            if self._owner != me or not self._serial:
                 return False
-            self._claimed = True
             for semaphore, _ in self.waits:
                 semaphore.held.pop(self, None)
                 if not semaphore.held:
@@ -117,17 +137,53 @@ class HeldSubmission:
             for semaphore, _ in self.waits:
                 if semaphore.failure is not None:
                     raise semaphore.failure
-            self.queue._submit_now(self.command_buffers, self.waits, self.signals, None, self._prepared)
+            self.queue.submit_held(self)
         except PumiceError as error:
-            self._fail_signals(error)
-            return
-        self.queue.device.released_held(self._serial)
+            self._error = error
+        except MemoryError as error:
+            self._error = ResourceExhaustedError("no host memory to submit work that was held back")
+            self._error.__cause__ = error
+        except Exception as error:
+            self._error = InternalError(f"submitting work that was held back raised {type(error).__name__}: {error}")
+            self._error.__cause__ = error
 
-    def _fail_signals(self, error: PumiceError) -> None:
-        for commands, recording in self._prepared:
-            commands.unprepare(recording)
-            if self._transient:
-                commands.close()
-        for semaphore, _ in self.signals:
-            semaphore.fail(error)
+    def _release(self, *, dropped: bool) -> None:
+        """Lets go of what was kept for it."""
+        if dropped:
+            for commands, recording in self.prepared:
+                commands.unprepare(recording)
+                if self._transient:
+                    commands.close()
         self.queue.device.released_held(self._serial)
+        self._serial = 0
+
+
+class _Worklist(threading.local):
+    """Ends the held submissions of this thread one after another instead of nested, however long the chain is."""
+
+    def __init__(self) -> None:
+        self._pending: deque[tuple[HeldSubmission, PumiceError | None]] = deque()
+        self._running = False
+
+    def run(self, submission: HeldSubmission, error: PumiceError | None) -> None:
+        if self._running:
+            self._pending.append((submission, error))
+            return
+        self._running = True
+        try:
+            self._pending.append((submission, error))
+            self._work()
+        except BaseException:
+            self._work()  # after Ctrl-C, too: what is on the list is neither submitted nor failed
+            raise
+        finally:
+            self._running = False
+
+    def _work(self) -> None:
+        while self._pending:
+            submission, error = self._pending[0]
+            submission.end(error)
+            self._pending.popleft()
+
+
+_worklist = _Worklist()

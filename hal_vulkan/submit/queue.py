@@ -14,6 +14,7 @@ thread; it locks.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from .prepared_submission import PreparedSubmission
 
 __all__ = ["Queue"]
+
+_log = logging.getLogger("pumice.queue")
 
 _STAGE_ALL_COMMANDS: Final = 0x10000
 _INITIAL_CAPACITY: Final = 8
@@ -161,54 +164,69 @@ class Queue:
         """
         device = self.device
         semaphore, value = signals[0]
-        with self._lock:
-            if (
-                device.lost is not None
-                or device._closed
-                or value <= semaphore.scheduled
-                or semaphore._failure is not None
-                or semaphore.device is not device
-                or commands.device is not device
-                or commands.family != self.family
-                or value - semaphore._reached > _LEAST_DIFFERENCE
-            ):
-                return 0
-            self._preparing = number = self._submitted + 1
-            try:
-                recording = commands.prepare(bindings)
-                if recording is not self._last_recording:
-                    self._command_handles[0] = recording.native.handle
-                    self._last_recording = recording
-                if semaphore is not self._last_signal:
-                    self._signal_handles[0] = semaphore.handle
-                    self._signal_handles[1] = self.timeline
-                    self._last_signal = semaphore
-                values = self._signal_values
-                values[0] = value
-                values[1] = number
-                if self._shape is not _ONE:
-                    self._set_shape(_ONE)
-                inflight = self._inflight
-                before = semaphore.scheduled
-                recording.queue = self
-                recording.number = number
-                inflight.append((number, ((commands, recording),), signals))
-                # An interrupt (Ctrl-C) is raised after a call, never between plain assignments: from here to the end of the
-                # native call all is noted, or nothing.
-                self._submitted = number
-                semaphore.scheduled = value
-                result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
-            except BaseException:
-                self._forget_unsubmitted(number)
-                raise
-            finally:
-                self._preparing = 0
-            if result or device.validation:
-                self._check_submitted(result, ((commands, recording),), ((semaphore, before),))
-        if semaphore.held:
-            semaphore.after_schedule()
-        if semaphore.notifications:
-            self.semaphore_context.notifier.wake()
+        used: Used = ()
+        claimed = noted = False
+        try:
+            with self._lock:
+                # First: what other threads close from now on is kept for this submission.
+                self._preparing = number = self._submitted + 1
+                try:
+                    # Nor do threads switch between plain statements: the look and the claim are one.
+                    if (
+                        device.lost is not None
+                        or device._closed
+                        or value <= semaphore.claimed
+                        or semaphore.is_signalling
+                        or semaphore._failure is not None
+                        or semaphore.device is not device
+                        or commands.device is not device
+                        or commands.family != self.family
+                        or value - semaphore._reached > _LEAST_DIFFERENCE
+                    ):
+                        return 0
+                    before = semaphore.scheduled
+                    semaphore.claimed = value
+                    claimed = True
+                    recording = commands.prepare(bindings)
+                    used = ((commands, recording),)
+                    if recording is not self._last_recording:
+                        self._command_handles[0] = recording.native.handle
+                        self._last_recording = recording
+                    if semaphore is not self._last_signal:
+                        self._signal_handles[0] = semaphore.handle
+                        self._signal_handles[1] = self.timeline
+                        self._last_signal = semaphore
+                    values = self._signal_values
+                    values[0] = value
+                    values[1] = number
+                    if self._shape is not _ONE:
+                        self._set_shape(_ONE)
+                    inflight = self._inflight
+                    recording.queue = self
+                    recording.number = number
+                    inflight.append((number, used, signals))
+                    # An interrupt (Ctrl-C) is raised after a call, never between plain assignments: from here to the end
+                    # of the native call all is noted, or nothing.
+                    self._submitted = number
+                    semaphore.scheduled = value
+                    noted = True
+                    result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
+                except BaseException:
+                    if claimed and not noted:
+                        self._take_back(number, used, signals, (before,))
+                    raise
+                finally:
+                    self._preparing = 0
+                if result or device.validation:
+                    self._check_submitted(result, used, signals, (before,))
+            if semaphore.held:
+                semaphore.after_schedule()
+            if semaphore.notifications:
+                self.semaphore_context.notifier.wake()
+        except BaseException:
+            if noted:  # after Ctrl-C, too: others wait for what was submitted
+                self._after_submission(signals)
+            raise
         if len(inflight) >= _RETIRE_EVERY or self._deferred:
             self.retire()
         return number
@@ -224,26 +242,28 @@ class Queue:
         with self._lock:
             if device.lost is not None or device._closed:
                 device.check_usable()
-            used = prepared.prepare()
-            self._preparing = number = self._submitted + 1
+            used: Used = ()
+            self._preparing = number = self._submitted + 1  # first, see _submit_one
             prepared.values[0] = prepared.wait_values[0] = number
             submit, handle, info = device.fn.vkQueueSubmit, self.handle, prepared.info
             try:
+                used = prepared.prepare()
                 for _, recording in used:
                     recording.queue = self
                     recording.number = number
                 self._inflight.append((number, used, ()))
-                self._submitted = number  # see _submit_one
                 before = clock()
+                self._submitted = number  # see _submit_one
                 result = submit(handle, 1, info, NULL)
                 after = clock()
             except BaseException:
-                self._forget_unsubmitted(number)
+                if self._submitted < number:
+                    self._take_back(number, used, (), ())
                 raise
             finally:
                 self._preparing = 0
             if result or device.validation:
-                self._check_submitted(result, used, ())
+                self._check_submitted(result, used, (), ())
         if not wait_ns:
             return number, before, after, 0, 0
         result = wait(device_handle, wait_info, wait_ns)
@@ -260,18 +280,21 @@ class Queue:
     ) -> None:
         self.device.check_usable()
         for semaphore, _ in (*waits, *signals):
-            if semaphore.is_closed:
-                raise ClosedError(f"{semaphore.name} was closed")
             self._check_owner(semaphore)
-        self._check_distinct(signals, ())
+        self._check_distinct(signals)
         for semaphore, value in signals:
-            if value <= semaphore.scheduled or semaphore.failure is not None:
+            if value <= semaphore.claimed or semaphore.failure is not None:
                 self._refuse_signal(semaphore, value)
         HeldSubmission(self, command_buffers, waits, signals, transient=transient).hold(bindings)
 
-    def _prepare_held(self, command_buffers: Sequence[CommandBuffer], bindings: Sequence[Buffer] | None) -> Used:
+    def prepare_held(self, held: HeldSubmission, bindings: Sequence[Buffer] | None) -> None:
+        """Prepares the recordings of a submission that is held back. For ``HeldSubmission``."""
         with self._lock:
-            return self._prepare_many(command_buffers, bindings)
+            self._prepare_many(held.command_buffers, bindings, held.prepared)
+
+    def submit_held(self, held: HeldSubmission) -> None:
+        """Submits what was held back. For ``HeldSubmission``."""
+        self._submit_now(held.command_buffers, held.waits, held.signals, None, held)
 
     def _submit_now(
         self,
@@ -279,85 +302,130 @@ class Queue:
         waits: Points,
         signals: Points,
         bindings: Sequence[Buffer] | None,
-        prepared: Used | None = None,
+        held: HeldSubmission | None = None,
     ) -> int:
         device = self.device
-        with self._lock:
-            if device.lost is not None or device._closed:
-                device.check_usable()
-            command_count, wait_count, signal_count = len(command_buffers), len(waits), len(signals) + 1
-            if max(command_count, wait_count, signal_count) > self._capacity:
-                self._prepare_arrays(2 * max(command_count, wait_count, signal_count))
-            self._last_recording = self._last_signal = None
-            for index, (semaphore, value) in enumerate(waits):
-                if semaphore.device is not device:
-                    self._check_owner(semaphore)
-                if self not in semaphore.awaited_by:
-                    semaphore.awaited_by += (self,)
-                self._wait_handles[index] = semaphore.handle
-                self._wait_values[index] = value
-            for index, (semaphore, value) in enumerate(signals):
-                if value <= semaphore.scheduled or semaphore._failure is not None or semaphore.device is not device:
-                    self._refuse_signal(semaphore, value)
-                if value - semaphore._reached > _LEAST_DIFFERENCE:
-                    semaphore.check_difference(value)
-                self._signal_handles[index] = semaphore.handle
-                self._signal_values[index] = value
-            self._preparing = number = self._submitted + 1
-            try:
-                # Last: drivers signal in this order, and once the queue's own has come, whoever sees it may destroy the others.
-                self._signal_handles[signal_count - 1] = self.timeline
-                self._signal_values[signal_count - 1] = number
-                shape = (command_count, wait_count, signal_count)
-                if shape != self._shape:
-                    self._set_shape(shape)
-                if prepared is not None:
-                    used = prepared
-                    for index, (_, recording) in enumerate(used):
-                        self._command_handles[index] = recording.native.handle
-                elif command_count == 1:
-                    commands = command_buffers[0]
-                    if commands.device is not device or commands.family != self.family:
-                        self._check_commands(commands)
-                    recording = commands.prepare(bindings)
-                    self._command_handles[0] = recording.native.handle
-                    used = ((commands, recording),)
-                else:
-                    used = self._prepare_many(command_buffers, bindings)
-                    for index, (_, recording) in enumerate(used):
-                        self._command_handles[index] = recording.native.handle
+        used: Used = ()
+        before: list[int] = []
+        claimed, noted = 0, False
+        try:
+            with self._lock:
+                if device.lost is not None or device._closed:
+                    device.check_usable()
+                command_count, wait_count, signal_count = len(command_buffers), len(waits), len(signals) + 1
                 if signal_count > 2:
-                    self._check_distinct(signals, used)
-                for _, recording in used:
-                    recording.queue = self
-                    recording.number = number
-                before = tuple((semaphore, semaphore.scheduled) for semaphore, _ in signals)
-                self._inflight.append((number, used, signals))
-                for semaphore, value in signals:
-                    semaphore.scheduled = value
-                self._submitted = number  # see _submit_one
-                result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
-            except BaseException:
-                self._forget_unsubmitted(number)
-                raise
-            finally:
-                self._preparing = 0
-            if result or device.validation:
-                self._check_submitted(result, used, before)
+                    self._check_distinct(signals)
+                if max(command_count, wait_count, signal_count) > self._capacity:
+                    self._prepare_arrays(2 * max(command_count, wait_count, signal_count))
+                self._last_recording = self._last_signal = None
+                self._preparing = number = self._submitted + 1  # first, see _submit_one
+                try:
+                    for index, (semaphore, value) in enumerate(waits):
+                        if semaphore._closed or semaphore.device is not device:
+                            self._check_owner(semaphore)
+                        if self not in semaphore.awaited_by:
+                            semaphore.awaited_by += (self,)
+                        self._wait_handles[index] = semaphore.handle
+                        self._wait_values[index] = value
+                    for index, (semaphore, value) in enumerate(signals):
+                        if value - semaphore._reached > _LEAST_DIFFERENCE:
+                            semaphore.check_difference(value)
+                        before.append(semaphore.scheduled)
+                        while semaphore.is_signalling:
+                            with self.semaphore_context.signal_lock:
+                                pass
+                        # From here to the claim there are plain statements only, see _submit_one.
+                        if (
+                            value <= semaphore.claimed
+                            or semaphore._failure is not None
+                            or semaphore.device is not device
+                        ):
+                            self._refuse_signal(semaphore, value)
+                        semaphore.claimed = value
+                        claimed = index + 1
+                        self._signal_handles[index] = semaphore.handle
+                        self._signal_values[index] = value
+                    # Last: drivers signal in this order, and once the queue's own has come, whoever sees it may destroy
+                    # the others.
+                    self._signal_handles[signal_count - 1] = self.timeline
+                    self._signal_values[signal_count - 1] = number
+                    shape = (command_count, wait_count, signal_count)
+                    if shape != self._shape:
+                        self._set_shape(shape)
+                    if held is not None:
+                        used = held.prepared
+                        for index, (_, recording) in enumerate(used):
+                            self._command_handles[index] = recording.native.handle
+                    elif command_count == 1:
+                        commands = command_buffers[0]
+                        if commands.device is not device or commands.family != self.family:
+                            self._check_commands(commands)
+                        recording = commands.prepare(bindings)
+                        used = ((commands, recording),)
+                        self._command_handles[0] = recording.native.handle
+                    else:
+                        prepared: list[tuple[CommandBuffer, Recording]] = []
+                        used = prepared
+                        self._prepare_many(command_buffers, bindings, prepared)
+                        for index, (_, recording) in enumerate(used):
+                            self._command_handles[index] = recording.native.handle
+                    for _, recording in used:
+                        recording.queue = self
+                        recording.number = number
+                    self._inflight.append((number, used, signals))
+                    for semaphore, value in signals:
+                        semaphore.scheduled = value
+                    self._submitted = number  # to the end of the native call: see _submit_one
+                    noted = True
+                    if held is not None:
+                        held.is_submitted = True
+                    result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
+                except BaseException:
+                    if not noted:
+                        self._take_back(number, used if held is None else (), signals[:claimed], before)
+                    raise
+                finally:
+                    self._preparing = 0
+                if result or device.validation:
+                    if held is not None:
+                        held.is_submitted = result >= 0
+                    self._check_submitted(result, used, signals, before)
+            self._after_submission(signals)
+        except BaseException:
+            if noted:  # see _submit_one
+                self._after_submission(signals)
+            raise
+        if len(self._inflight) >= _RETIRE_EVERY or self._deferred:
+            self.retire()
+        return number
+
+    def _after_submission(self, signals: Points) -> None:
+        """Releases and tells those who wait for the signals. May be repeated."""
         for semaphore, _ in signals:
             if semaphore.held:
                 semaphore.after_schedule()
             if semaphore.notifications:
                 self.semaphore_context.notifier.wake()
-        if len(self._inflight) >= _RETIRE_EVERY or self._deferred:
-            self.retire()
-        return number
 
-    def _forget_unsubmitted(self, number: int) -> None:
-        """After an interrupt or an error: drops the note of a submission that was not made."""
-        if self._submitted < number:
-            while self._inflight and self._inflight[-1][0] >= number:
-                self._inflight.pop()
+    def _take_back(self, number: int, used: Used, claimed: Points, before: Sequence[int]) -> None:
+        """After an interrupt or an error: undoes what was noted of a submission that was not made.
+
+        Args:
+            number: the submission's.
+            used: what was prepared for it.
+            claimed: the signals whose payloads it has claimed.
+            before: the payloads that were scheduled before.
+        """
+        inflight = self._inflight
+        while inflight and inflight[-1][0] >= number:
+            inflight.pop()
+        for (semaphore, value), scheduled in zip(claimed, before, strict=False):
+            if semaphore.scheduled == value:
+                semaphore.scheduled = scheduled
+            if semaphore.claimed == value:
+                semaphore.claimed = semaphore.scheduled
+        for commands, recording in used:
+            commands.unprepare(recording)
 
     def _set_shape(self, shape: tuple[int, int, int]) -> None:
         info, timeline = self._submit_info, self._timeline_info
@@ -365,45 +433,37 @@ class Queue:
         timeline.waitSemaphoreValueCount, timeline.signalSemaphoreValueCount = shape[1], shape[2]
         self._shape = shape
 
-    def _prepare_many(self, command_buffers: Sequence[CommandBuffer], bindings: Sequence[Buffer] | None) -> Used:
-        used: list[tuple[CommandBuffer, Recording]] = []
-        try:
-            for commands in command_buffers:
-                self._check_commands(commands)
-                recording = commands.prepare(bindings if commands.binding_capacity else None)
-                used.append((commands, recording))
-        except PumiceError:
-            for commands, recording in used:
-                commands.unprepare(recording)
-            raise
-        return tuple(used)
+    def _prepare_many(
+        self,
+        command_buffers: Sequence[CommandBuffer],
+        bindings: Sequence[Buffer] | None,
+        used: list[tuple[CommandBuffer, Recording]],
+    ) -> None:
+        """Adds to ``used`` one by one: the caller takes back what is there after an error or an interrupt."""
+        for commands in command_buffers:
+            self._check_commands(commands)
+            used.append((commands, commands.prepare(bindings if commands.binding_capacity else None)))
 
-    def _check_submitted(self, result: int, used: Used, scheduled: Points) -> None:
+    def _check_submitted(self, result: int, used: Used, signals: Points, before: Sequence[int]) -> None:
         try:
             self.device.check(result, f"submitting {', '.join(c.name for c, _ in used) or 'a barrier'}")
         except PumiceError:
             if result < 0:
-                # Retirement on a lost device lets go of everything, perhaps of this submission too.
-                if self._inflight and self._inflight[-1][0] == self._submitted:
-                    self._inflight.pop()
                 self._submitted -= 1
-                for semaphore, value in scheduled:
-                    semaphore.scheduled = value
-                for commands, recording in used:
-                    commands.unprepare(recording)
+                self._take_back(self._submitted + 1, used, signals, before)
             raise
 
     def _refuse_signal(self, semaphore: TimelineSemaphore, value: int) -> None:
-        if semaphore.is_closed:
-            raise ClosedError(f"{semaphore.name} was closed")
         self._check_owner(semaphore)
         if semaphore.failure is not None:
             raise semaphore.failure.again()
         raise FailedPreconditionError(
-            f"{semaphore.name}: a payload only goes up: {semaphore.scheduled} is signalled or scheduled, {value} was to be"
+            f"{semaphore.name}: a payload only goes up: {semaphore.claimed} is signalled or scheduled, {value} was to be"
         )
 
     def _check_owner(self, semaphore: TimelineSemaphore) -> None:
+        if semaphore.is_closed:
+            raise ClosedError(f"{semaphore.name} was closed")
         if semaphore.device is not self.device:
             raise InvalidArgumentError(
                 f"{semaphore.name} belongs to another device; order work of several devices on the host"
@@ -417,10 +477,8 @@ class Queue:
                 f"{commands.name} was recorded for queue family {commands.family}; {self.name} is of family {self.family}"
             )
 
-    def _check_distinct(self, signals: Points, used: Used) -> None:
+    def _check_distinct(self, signals: Points) -> None:
         if len({semaphore for semaphore, _ in signals}) != len(signals):
-            for commands, recording in used:
-                commands.unprepare(recording)
             raise InvalidArgumentError("a submission signals each semaphore at most once; signal the largest payload")
 
     # -- retirement ----------------------------------------------------------------------------------
@@ -460,12 +518,8 @@ class Queue:
                 for commands, recording in used:
                     if commands.one_shot:
                         commands.retired(recording)
-            deferred = self._deferred
-            while deferred and deferred[0][0] <= completed:
-                deferred.popleft()[1]()
-            after_next = self._after_next
-            while after_next and after_next[0][0] <= completed:
-                after_next.popleft()[1]()
+            _run_due(self._deferred, completed)
+            _run_due(self._after_next, completed)
 
     def pending_signals(self, semaphore: object) -> list[int]:
         """Payloads of a semaphore that submitted work is still to signal, as far as is known."""
@@ -508,8 +562,7 @@ class Queue:
                 self.device.check(self.device.fn.vkQueueWaitIdle(self.handle), f"bringing {self.name} to rest")
                 reached = self._submitted + 1
             with self._retire_lock:
-                while self._after_next and self._after_next[0][0] <= reached:
-                    self._after_next.popleft()[1]()
+                _run_due(self._after_next, reached)
 
     def wait_idle(self, timeout: float | None = None) -> None:
         """Blocks until everything submitted has retired.
@@ -650,7 +703,7 @@ class Queue:
                 self._hold((commands,), waits, signals, None, transient=True)
             else:
                 self._submit_now((commands,), waits, signals, None)
-        except PumiceError:
+        except BaseException:
             commands.close()
             raise
 
@@ -673,3 +726,13 @@ class Queue:
 
     def __repr__(self) -> str:
         return f"<Queue {self.name} (family {self.family}), {self._submitted - self.completed} in flight>"
+
+
+def _run_due(actions: deque[tuple[int, Callable[[], None]]], completed: int) -> None:
+    """Runs the actions that waited for a submission. What one raises is logged: the caller, perhaps the notifier's thread, goes on."""
+    while actions and actions[0][0] <= completed:
+        action = actions.popleft()[1]
+        try:
+            action()
+        except Exception:
+            _log.exception("an action deferred to the end of a submission raised")

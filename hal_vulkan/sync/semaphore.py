@@ -57,11 +57,13 @@ class TimelineSemaphore:
         "_failure",
         "_reached",
         "awaited_by",
+        "claimed",
         "context",
         "device",
         "handle",
         "held",
         "held_by_value",
+        "is_signalling",
         "name",
         "notifications",
         "scheduled",
@@ -78,9 +80,14 @@ class TimelineSemaphore:
         self._closed = False
         self._failure: PumiceError | None = None
         self._reached = initial_value
-        # The highest payload that is signalled or that submitted work will signal. A submission that waits for
-        # more than this is held back on the host (queue.py).
+        # The highest payload that is signalled or that submitted work will signal. A submission that waits for more than
+        # this is held back on the host (queue.py).
         self.scheduled = initial_value
+        # The highest payload that somebody has taken to signal, above ``scheduled`` while a submission is being made: of two
+        # who want the same payload one is refused.
+        self.claimed = initial_value
+        # Whether the host looks and signals, under the signal lock: submissions make no claim meanwhile.
+        self.is_signalling = False
         self.held: dict[HeldSubmission, None] = {}  # in order; what a failure drops
         self.held_by_value: list[tuple[int, int, HeldSubmission]] = []  # a heap; what a signal releases
         self.awaited_by: tuple[DeviceQueue, ...] = ()  # queues with a submission that waited for it
@@ -144,26 +151,51 @@ class TimelineSemaphore:
             InvalidArgumentError: the payload would not go up.
             FailedPreconditionError: submitted work is to signal a payload at or below it.
         """
-        # Vulkan has no "signal if it goes up": two threads that signal must look and signal one after the other.
-        with self.context.signal_lock:
-            self._check_usable()
-            now = self._query()
-            if not now < value <= MAX_PAYLOAD:
-                raise InvalidArgumentError(
-                    f"{self.name}: a payload only goes up (at most {MAX_PAYLOAD}): it is {now} and {value} was to be signalled"
+        noted = False
+        try:
+            # Vulkan has no "signal if it goes up": two threads that signal must look and signal one after the other.
+            with self.context.signal_lock:
+                self.is_signalling = True
+                try:
+                    self._check_usable()
+                    now = self._query()
+                    self._check_signal(now, value)
+                    info = new("VkSemaphoreSignalInfo", semaphore=self.handle, value=value)
+                    before = self.scheduled, self.claimed
+                    # To the end of the native call all is noted, or nothing: see Queue._submit_one on Ctrl-C.
+                    if value > self.claimed:
+                        self.scheduled = self.claimed = value
+                    self._reached = value
+                    noted = True
+                    result = self.device.fn.vkSignalSemaphore(self.device.handle, info)
+                    if result:
+                        self.scheduled, self.claimed = before
+                        self._reached = now
+                        self.device.check(result, f"signalling {self.name}")
+                finally:
+                    self.is_signalling = False
+            self._after_signal()
+        except BaseException:
+            if noted:
+                self._after_signal()
+            raise
+
+    def _check_signal(self, now: int, value: int) -> None:
+        if not now < value <= MAX_PAYLOAD:
+            raise InvalidArgumentError(
+                f"{self.name}: a payload only goes up (at most {MAX_PAYLOAD}): it is {now} and {value} was to be signalled"
+            )
+        if now < self.claimed:
+            pending = [v for queue in self.device.queues for v in queue.pending_signals(self) if v > now]
+            lowest = min(pending, default=self.claimed)
+            if lowest <= value:
+                raise FailedPreconditionError(
+                    f"{self.name}: submitted work will signal {lowest}; the host can only signal payloads below it"
                 )
-            if now < self.scheduled:
-                queues = self.device.queues
-                pending = [v for queue in queues for v in queue.pending_signals(self) if v > now]
-                lowest = min(pending, default=self.scheduled)
-                if lowest <= value:
-                    raise FailedPreconditionError(
-                        f"{self.name}: submitted work will signal {lowest}; the host can only signal payloads below it"
-                    )
-            self.check_difference(value)
-            self._signal_native(value)
-            self._reached = max(self._reached, value)
-            self.scheduled = max(self.scheduled, value)
+        self.check_difference(value)
+
+    def _after_signal(self) -> None:
+        """Releases and tells those who wait for the payload. May be repeated."""
         self.after_schedule()
         if self.notifications:
             self.context.notifier.collect(self)
@@ -180,30 +212,38 @@ class TimelineSemaphore:
                 )
 
     def after_schedule(self) -> None:
-        """Releases submissions held for a payload that is now scheduled. Not for users."""
-        if self.held_by_value:
-            due: list[HeldSubmission] = []
+        """Releases submissions held for a payload that is now scheduled. May be repeated. Not for users."""
+        heap = self.held_by_value
+        while heap:
             with self.device.schedule_lock:
-                while self.held_by_value and self.held_by_value[0][0] <= self.scheduled:
-                    due.append(heapq.heappop(self.held_by_value)[2])
-            for submission in due:
-                submission.try_release()
-
-    def _signal_native(self, value: int) -> None:
-        info = new("VkSemaphoreSignalInfo", semaphore=self.handle, value=value)
-        result = self.device.fn.vkSignalSemaphore(self.device.handle, info)
-        if result:
-            self.device.check(result, f"signalling {self.name}")
+                due = heap[0] if heap and heap[0][0] <= self.scheduled else None
+            if due is None:
+                return
+            due[2].try_release()
+            with self.device.schedule_lock:  # only now: an interrupt in between loses nothing
+                if heap and heap[0] is due:
+                    heapq.heappop(heap)
 
     def fail(self, error: PumiceError) -> None:
         """Fails the semaphore for good: every wait raises ``error`` and what depends on it fails too.
 
         Work already on a queue is not recalled. A second failure is ignored: the first is the cause.
         """
-        with self.context.signal_lock:
-            if self._failure is not None or self._closed:
-                return
-            self._failure = error
+        noted = False
+        try:
+            with self.context.signal_lock:
+                if self._failure is not None or self._closed:
+                    return
+                self._failure = error
+                noted = True
+            self._after_failure(error)
+        except BaseException:
+            if noted:  # after Ctrl-C, too: nobody else tells them
+                self._after_failure(error)
+            raise
+
+    def _after_failure(self, error: PumiceError) -> None:
+        """Fails and tells those who wait for a payload. May be repeated."""
         self.drop_held(error)
         if self.notifications:
             self.context.notifier.collect(self)
@@ -223,16 +263,19 @@ class TimelineSemaphore:
         if self.device.lost is not None:
             return  # the driver wakes them with VK_ERROR_DEVICE_LOST
         try:
+            # No submission makes a claim any more, as the semaphore has failed.
             with self.context.signal_lock:
                 now = self._query()
-                pending = now < self.scheduled
+                pending = now < self.claimed
                 if not pending:
                     difference = self.device.profile.limits.max_timeline_semaphore_value_difference
                     target = min(MAX_PAYLOAD, now + min(difference, 1 << 62))
                     if target > now:
-                        self._signal_native(target)
+                        info = new("VkSemaphoreSignalInfo", semaphore=self.handle, value=target)
+                        result = self.device.fn.vkSignalSemaphore(self.device.handle, info)
+                        self.device.check(result, f"signalling {self.name}")
             if pending:
-                self.context.notifier.arm(self, self.scheduled, lambda _: self._release_blocked(), despite_failure=True)
+                self.context.notifier.arm(self, self.claimed, lambda _: self._release_blocked(), despite_failure=True)
         except PumiceError:
             pass  # the device went meanwhile, and with it the waits
 

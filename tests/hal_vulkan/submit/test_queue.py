@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,12 @@ from hypothesis import strategies as st
 from support.waiting import until
 
 from pumice import shaders
+from pumice.hal_vulkan.commands.command_buffer import CommandBuffer
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.memory.buffer import Buffer
 from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
+from pumice.hal_vulkan.submit.prepared_submission import PreparedSubmission
 from pumice.hal_vulkan.sync.semaphore import TimelineSemaphore, wait_all
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
@@ -563,6 +566,155 @@ def test_host_signals_race_submissions_that_wait(device: Device) -> None:
         out.close()
 
 
+def test_the_host_and_a_queue_that_signal_at_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A payload below the host's, submitted after the host has looked and before it signals, would go backwards."""
+    semaphore, queue = device.create_semaphore(), device.compute_queue
+    errors: list[PumiceError] = []
+
+    def submit() -> None:
+        try:
+            queue.barrier(signals=((semaphore, 3),))
+        except PumiceError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=submit)
+    real = device.fn.vkSignalSemaphore
+
+    def signal(*arguments: object) -> int:
+        thread.start()
+        thread.join(0.1)  # it has to wait
+        return int(real(*arguments))
+
+    monkeypatch.setattr(device.fn, "vkSignalSemaphore", signal)
+    semaphore.signal(5)
+    thread.join(5)
+    assert [type(error) for error in errors] == [FailedPreconditionError]
+    device.wait_idle(5)
+    assert semaphore.query() == 5
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("by", ["queue", "host"])
+def test_a_payload_wanted_by_two_at_once(device: Device, monkeypatch: pytest.MonkeyPatch, by: str, count: int) -> None:
+    """Another queue, or the host, that wants the payload of a submission that has been checked and not yet made."""
+    semaphore, done = device.create_semaphore(), device.create_semaphore()
+    queue = device.compute_queue
+    second = copy.copy(queue)
+    second._lock = threading.Lock()
+    commands = device.create_command_buffer().begin()
+    commands.end()
+    real = CommandBuffer.prepare
+    refused: list[PumiceError] = []
+
+    def prepare(self: CommandBuffer, bindings: object) -> object:
+        try:
+            if by == "host":
+                semaphore.signal(1)
+            else:
+                second.barrier(signals=((semaphore, 1),))
+        except FailedPreconditionError as error:
+            refused.append(error)
+        return real(self, None)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CommandBuffer, "prepare", prepare)
+        queue.submit((commands,), signals=((semaphore, 1), (done, 1))[:count])
+    assert len(refused) == 1
+    queue.submit((commands,), signals=((semaphore, 2), (done, count)))
+    semaphore.wait(2, 5)
+    device.wait_idle(5)
+
+
+def test_a_submission_that_is_refused_gives_its_payloads_back(device: Device) -> None:
+    semaphore, full = device.create_semaphore(), device.create_semaphore(9)
+    closed = device.create_command_buffer().begin()
+    closed.end().close()
+    queue = device.compute_queue
+    for call in (
+        lambda: queue.barrier(signals=((semaphore, 5), (full, 9))),
+        lambda: queue.submit((closed,), signals=((semaphore, 5),)),
+        lambda: queue.submit((closed,), signals=((semaphore, 5), (full, 10))),
+    ):
+        with pytest.raises((FailedPreconditionError, ClosedError)):
+            call()
+    semaphore.signal(3)
+    queue.barrier(signals=((semaphore, 4), (full, 10)))
+    semaphore.wait(4, 5)
+
+
+def destructions(device: Device, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is destroyed, reset and submitted from now on, in order."""
+    order: list[str] = []
+
+    def note(name: str) -> None:
+        real = getattr(device.fn, name)
+
+        def call(*arguments: object) -> object:
+            order.append(name)
+            return real(*arguments)
+
+        monkeypatch.setattr(device.fn, name, call)
+
+    for name in ("vkDestroySemaphore", "vkResetCommandPool", "vkQueueSubmit"):
+        note(name)
+    return order
+
+
+class _Closing(tuple[tuple[TimelineSemaphore, int], ...]):
+    """Points of which the first semaphore is closed, as by another thread, when its handle has been read."""
+
+    def __iter__(self) -> Iterator[tuple[TimelineSemaphore, int]]:
+        first, *others = tuple.__iter__(self)
+        yield first
+        first[0].close()
+        yield from others
+
+
+@pytest.mark.parametrize("kind", ["waits", "signals"])
+def test_a_semaphore_closed_while_its_handle_is_copied(
+    device: Device, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    closed, other = device.create_semaphore(5), device.create_semaphore(5)
+    device.wait_idle(5)
+    order = destructions(device, monkeypatch)
+    queue = device.compute_queue
+    if kind == "waits":
+        queue._submit_now((), _Closing(((closed, 5), (other, 5))), (), None)
+        device.wait_idle(5)
+        assert order[0] == "vkQueueSubmit"
+    else:  # it must not be signalled any more
+        with pytest.raises(ClosedError):
+            queue._submit_now((), (), _Closing(((closed, 6), (other, 6))), None)
+        assert "vkQueueSubmit" not in order and other.query() == 5
+    assert closed.is_closed and queue.is_idle
+
+
+def test_commands_closed_while_they_are_prepared(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are closed after the checks, by another thread: what was prepared stays until the submission has retired."""
+    commands = device.create_command_buffer().begin()
+    commands.end()
+    semaphore, queue = device.create_semaphore(), device.compute_queue
+    prepared = PreparedSubmission(queue, (commands,))
+    real = CommandBuffer.prepare
+
+    def prepare(self: CommandBuffer, bindings: object) -> object:
+        recording = real(self, None)
+        self.close()
+        return recording
+
+    for submit in (prepared.submit, lambda: queue.submit((commands,), signals=((semaphore, 1),))):
+        if commands.state.value == "closed":
+            commands = device.create_command_buffer().begin()
+            commands.end()
+        device.wait_idle(5)
+        with monkeypatch.context() as patch:
+            patch.setattr(CommandBuffer, "prepare", prepare)
+            order = destructions(device, patch)
+            submit()
+            assert order[0] == "vkQueueSubmit", order
+            device.wait_idle(5)
+
+
 def test_a_refused_submission_between_two_equal_ones(device: Device) -> None:
     """What a refused submission wrote into the prepared structures must not reach the driver with the next."""
     buffer = device.create_buffer(16, memory_type=HOST)
@@ -580,3 +732,29 @@ def test_a_refused_submission_between_two_equal_ones(device: Device) -> None:
         device.wait_idle(5)
         assert mine.query() == 5 and other.query() == 0 and full.query() == 9
     buffer.close()
+
+
+def test_a_deferred_action_that_raises_is_logged_and_stops_nothing(
+    device: Device, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may run on the notifier's thread, which everybody who waits needs."""
+    gate, semaphore, queue = device.create_semaphore(), device.create_semaphore(), device.compute_queue
+    told: list[PumiceError | None] = []
+    semaphore.notify(1, told.append)
+    gate.notify(1, told.append)  # starts the thread
+    done: list[int] = []
+
+    def broken() -> None:
+        raise RuntimeError("mine")
+
+    with queue._retire_lock:  # nobody retires before the actions are there
+        queue.barrier(signals=((semaphore, 1),))
+        queue.defer(broken)
+        queue.defer(lambda: done.append(1))
+        queue.after_next(broken)
+    until(lambda: told == [None] and done == [1])
+    queue.barrier()
+    gate.signal(1)
+    until(lambda: told == [None, None])
+    queue.pass_idle()
+    assert device.notifier.thread_count == 1 and caplog.text.count("RuntimeError: mine") == 2

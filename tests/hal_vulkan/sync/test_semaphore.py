@@ -113,7 +113,7 @@ def test_the_host_cannot_signal_past_submitted_work(device: Device) -> None:
 def test_the_host_signals_below_pending_work(device: Device) -> None:
     """The pending work waits for that very payload, so it cannot be done before."""
     first, second = device.create_semaphore(name="first"), device.create_semaphore()
-    first.scheduled = 3  # as if another queue had work that signals 3
+    first.claimed = first.scheduled = 3  # as if another queue had work that signals 3
     device.compute_queue.barrier(waits=((first, 3),), signals=((second, 1),))
     assert device.held == 0 and not second.has_reached(1)
     for value in (3, 4):
@@ -122,7 +122,7 @@ def test_the_host_signals_below_pending_work(device: Device) -> None:
     first.signal(1)
     first.signal(2)
     assert first.query() == 2
-    first.scheduled = 2
+    first.claimed = first.scheduled = 2
     first.signal(3)
     second.wait(1, 10)
 
@@ -251,7 +251,7 @@ def test_waiters_in_other_threads_see_a_failure_promptly(device: Device) -> None
 def test_waiters_for_pending_work_see_a_failure(device: Device) -> None:
     """The native payload cannot be raised past a pending signal: the waiter looks up at the end of its slice."""
     semaphore = device.create_semaphore()
-    semaphore.scheduled = 5
+    semaphore.claimed = semaphore.scheduled = 5
     blocked = Blocked(lambda: semaphore.wait(5))
     until(lambda: bool(device.semaphore_context.waiting))
     semaphore.fail(DataLossError("x"))
