@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
@@ -10,7 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ...hal_vulkan import BlockMember, PushConstantBlock
-from ...status import InvalidArgumentError, NotFoundError
+from ...status import InvalidArgumentError, NotFoundError, shown
 
 __all__ = ["Push", "PushConstants", "PushValue", "describe_push", "pack_push"]
 
@@ -186,21 +185,14 @@ def _convert(
             f"{where} takes {_type_name(member)}, shape {shape or 'scalar'}; got shape {array.shape or 'scalar'}"
         )
     if array.dtype.kind not in "biuf" and array.dtype.kind != dtype.kind:
-        raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {_shown(value)}")
+        raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {shown(value)}")
     if member.scalar is not None and member.scalar.kind in ("int", "uint"):
         limits = np.iinfo(dtype.name)
         if array.dtype.kind == "f" and not np.all(array == np.trunc(array)):
-            raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {_shown(value)}")
+            raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {shown(value)}")
         if array.size and (array.min() < limits.min or array.max() > limits.max):
             raise InvalidArgumentError(
-                f"{where} takes {_type_name(member)} ({limits.min} to {limits.max}), got {_shown(value)}"
+                f"{where} takes {_type_name(member)} ({limits.min} to {limits.max}), got {shown(value)}"
             )
     with np.errstate(over="ignore"):
         return array.astype(dtype)
-
-
-def _shown(value: object) -> str:
-    try:
-        return reprlib.repr(value)
-    except ValueError:
-        return "a number of more digits than Python prints"

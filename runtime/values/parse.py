@@ -27,15 +27,15 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable
-from decimal import Decimal
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Iterable
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ...formats.element_type import ElementType, NumericalType, format_shape_and_type, parse_shape_and_type
+from ...formats.element_type import ElementType, format_shape_and_type, parse_shape_and_type
 from ...status import InvalidArgumentError, ResourceExhaustedError, shown
+from .elements import BadElement, decode_elements, integer, is_integer, real
 from .files import ValueFiles
 
 __all__ = ["BufferSpec", "Value", "parse_buffer_spec", "parse_scalar", "parse_value", "parse_values"]
@@ -140,13 +140,7 @@ def parse_scalar(text: str, element_type: ElementType) -> int | float:
 
 
 _TOKEN: Final = re.compile(r"[^\s,\[\]]+", re.ASCII)
-_INTEGER: Final = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_HEX_FLOAT: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?")
-_SPECIAL: Final = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 _DIMENSIONS: Final = re.compile(r"(?:[0-9]+x)*")
-_BOOLEANS: Final = {"0": False, "00": False, "false": False, "1": True, "01": True, "true": True}
-_MAX_DIGITS: Final = 80
 _CARET_WINDOW: Final = 40
 
 
@@ -159,7 +153,7 @@ def _malformed(text: str, position: int, message: str) -> InvalidArgumentError:
 
 
 def _bare_number(body: str) -> int | float | None:
-    if _INTEGER.fullmatch(body):
+    if is_integer(body):
         if body[:2] == "0x":
             try:
                 parse_shape_and_type(body)
@@ -168,11 +162,11 @@ def _bare_number(body: str) -> int | float | None:
             else:
                 return None
         try:
-            return _integer(body, -(2**63), 2**64 - 1)
+            return integer(body, -(2**63), 2**64 - 1)
         except ValueError as error:
             raise _malformed(body, 0, f"expected {error}, got {shown(body)}") from None
     try:
-        return _real(body)
+        return real(body)
     except ValueError:
         return None
 
@@ -217,16 +211,13 @@ def _parse_elements(text: str, start: int, element_type: ElementType, shape: tup
         at = _token_start(text, start, count) if len(tokens) > count else len(text)
         splat_hint = " (or 1 for all)" if count > 1 else ""
         raise _malformed(text, at, f"expected {count} elements for {name}{splat_hint}, got {len(tokens)}")
-    decode = _decoder(element_type)
     element_type.require_dtype()
     try:
-        values = decode(tokens, element_type)
-    except _BadElement as error:
+        values = decode_elements(tokens, element_type)
+    except BadElement as error:
         at = _token_start(text, start, error.index)
-        got = tokens[error.index][:_MAX_DIGITS]
-        raise _malformed(
-            text, at, f"element {error.index} of {name}: expected {error.expected}, got {shown(got)}"
-        ) from None
+        got = shown(tokens[error.index])
+        raise _malformed(text, at, f"element {error.index} of {name}: expected {error.expected}, got {got}") from None
     if not splat:
         return values.reshape(shape)
     filled = _allocate(shape, element_type)
@@ -263,147 +254,3 @@ def _allocate(shape: tuple[int, ...], element_type: ElementType) -> Array:
         raise ResourceExhaustedError(
             f"expected a buffer that fits memory, got {name} of {size} bytes: {error}"
         ) from None
-
-
-class _BadElement(Exception):
-    """The token at ``index`` is not what was ``expected``."""
-
-    def __init__(self, index: int, expected: str) -> None:
-        super().__init__(expected)
-        self.index: Final = index
-        self.expected: Final = expected
-
-
-_Decoded = TypeVar("_Decoded")
-
-
-def _each(decode: Callable[[str], _Decoded], tokens: list[str]) -> list[_Decoded]:
-    """``decode`` of each token; its ``ValueError`` says what was expected."""
-    values: list[_Decoded] = []
-    for index, token in enumerate(tokens):
-        try:
-            values.append(decode(token))
-        except ValueError as error:
-            raise _BadElement(index, str(error)) from None
-    return values
-
-
-def _integer(token: str, low: int, high: int) -> int:
-    match = _INTEGER.fullmatch(token)
-    if match is None or len(token) > _MAX_DIGITS:
-        raise ValueError(f"an integer of {low} to {high}")
-    sign, hexadecimal, octal, decimal = match.groups()
-    value = int(hexadecimal, 16) if hexadecimal else int(octal, 8) if octal else int(decimal)
-    value = -value if sign == "-" else value
-    if not low <= value <= high:
-        raise ValueError(f"an integer of {low} to {high}")
-    return value
-
-
-def _real(token: str) -> float:
-    if _DECIMAL.fullmatch(token) or _SPECIAL.fullmatch(token):
-        return float(token)
-    if _HEX_FLOAT.fullmatch(token):
-        try:
-            return float.fromhex(token)
-        except OverflowError:
-            return -math.inf if token[0] == "-" else math.inf
-    raise ValueError("a number, inf or nan")
-
-
-def _single(token: str) -> np.float32:
-    """``token`` rounded once, to the nearest binary32: going through binary64 alone may round a tie the wrong way."""
-    value = _real(token)
-    with np.errstate(over="ignore"):
-        rounded = np.float32(value)
-        if float(rounded) == value or not math.isfinite(value):
-            return rounded
-        # Infinity rounds as the power of two that follows the largest binary32.
-        edge = float(rounded) if np.isfinite(rounded) else math.copysign(2.0**128, value)
-        other = np.nextafter(rounded, np.float32(math.inf if value > edge else -math.inf))
-    if (edge + float(other)) / 2 != value or not _DECIMAL.fullmatch(token):
-        return rounded
-    # A binary64 midway between two binary32: the decimal's own digits decide.
-    exact, tie = Decimal(token), Decimal(value)
-    if exact == tie:
-        return rounded
-    return max(rounded, other) if exact > tie else min(rounded, other)
-
-
-def _complex(token: str, element_type: ElementType) -> bytes:
-    size = element_type.byte_count
-    real_type = np.dtype(f"<f{size // 2}")
-    if len(token) == 2 * size and (raw := _hex_bytes(token)) is not None:
-        return raw
-    real, imaginary = token, "0"
-    if token[-1] in "ijIJ":
-        signs = [m.start() for m in re.finditer(r"(?<![eEpP])[+-]", token) if m.start() > 0]
-        cut = signs[-1] if signs else 0
-        real, imaginary = token[:cut] or "0", token[cut:-1]
-        imaginary = imaginary + "1" if imaginary in ("", "+", "-") else imaginary
-    try:
-        convert: Callable[[str], float | np.float32] = _single if size == 8 else _real
-        return np.array([convert(real), convert(imaginary)], real_type).tobytes()
-    except ValueError:
-        raise ValueError(f"a complex number such as 1+2i, or {2 * size} hexadecimal digits") from None
-
-
-def _hex_bytes(token: str) -> bytes | None:
-    return bytes.fromhex(token) if re.fullmatch(r"(?:[0-9a-fA-F]{2})+", token) else None
-
-
-def _decode_integers(tokens: list[str], element_type: ElementType) -> Array:
-    bits = element_type.bits
-    low = 0 if element_type.is_unsigned else -(1 << (bits - 1))
-    signless = element_type.numerical_type == NumericalType.INTEGER
-    high = (1 << (bits - (0 if signless or element_type.is_unsigned else 1))) - 1
-    values = _each(lambda token: _integer(token, low, high), tokens)
-    if element_type.is_sub_byte:
-        nibbles = bytes(value & 0x0F for value in values)
-        packed = bytes(a | b << 4 for a, b in itertools.zip_longest(nibbles[::2], nibbles[1::2], fillvalue=0))
-        return element_type.unpack(packed, (len(values),))
-    mask = (1 << bits) - 1
-    return np.array([value & mask for value in values], f"u{bits // 8}").view(element_type.require_dtype())
-
-
-def _decode_floats(tokens: list[str], element_type: ElementType) -> Array:
-    if element_type is ElementType.FLOAT_64:
-        return np.array(_each(_real, tokens), np.float64)
-    singles = np.array(_each(_single, tokens), np.float32)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        return singles.astype(element_type.require_dtype())
-
-
-def _decode_booleans(tokens: list[str], element_type: ElementType) -> Array:
-    def decode(token: str) -> bool:
-        value = _BOOLEANS.get(token.lower())
-        if value is None:
-            raise ValueError("0, 1, 00, 01, false or true")
-        return value
-
-    return np.array(_each(decode, tokens), element_type.require_dtype())
-
-
-def _decode_complexes(tokens: list[str], element_type: ElementType) -> Array:
-    values = _each(lambda token: _complex(token, element_type), tokens)
-    return element_type.unpack(b"".join(values), (len(values),))
-
-
-def _decode_opaque(tokens: list[str], element_type: ElementType) -> Array:
-    def decode(token: str) -> bytes:
-        raw = _hex_bytes(token) if len(token) == 2 * element_type.byte_count else None
-        if raw is None:
-            raise ValueError(f"{2 * element_type.byte_count} hexadecimal digits")
-        return raw
-
-    return element_type.unpack(b"".join(_each(decode, tokens)), (len(tokens),))
-
-
-def _decoder(element_type: ElementType) -> Callable[[list[str], ElementType], Array]:
-    if element_type.is_integer:
-        return _decode_integers
-    if element_type.is_float:
-        return _decode_floats
-    if element_type.is_boolean:
-        return _decode_booleans
-    return _decode_complexes if element_type.is_complex else _decode_opaque
