@@ -1,0 +1,179 @@
+"""Exports of the ``hal`` module that record command buffers, and about the executables that these run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ....vm.native.module import export
+from .command_buffer import BindingReference, HalCommandBuffer
+from .device_table import DeviceTable
+from .executable import HalExecutable, create_executable
+from .file import HalFile
+from .reference import Ref, memory_of, pattern_of, require, text_of
+
+__all__ = ["CommandExports"]
+
+_ONE_SHOT: Final = 0x1
+
+
+class CommandExports(DeviceTable):
+    """``hal.command_buffer.*`` and ``hal.executable.*``."""
+
+    @export("command_buffer.create", "0riiIi_r")
+    def command_buffer_create(
+        self, device: Ref, modes: int, categories: int, affinity: int, binding_capacity: int
+    ) -> HalCommandBuffer:
+        """A command buffer, being recorded."""
+        context = self.device_context(device)
+        one_shot, timed = bool(modes & _ONE_SHOT), context.timed
+        commands = HalCommandBuffer(
+            context.device,
+            one_shot=one_shot,
+            binding_capacity=binding_capacity,
+            peers=context.peers,
+            timing=timed is not None and one_shot and not binding_capacity,
+            muted=timed is not None and not timed.has_credit(),
+        )
+        commands.begin()
+        return commands
+
+    @export("command_buffer.finalize", "0r_v")
+    def command_buffer_finalize(self, commands: Ref) -> None:
+        """Ends recording."""
+        require(commands, HalCommandBuffer, "command_buffer").end()
+
+    @export("command_buffer.begin_debug_group", "0rr_v")
+    def command_buffer_begin_debug_group(self, commands: Ref, label: Ref) -> None:
+        """Opens a label for tools."""
+        require(commands, HalCommandBuffer, "command_buffer").begin_label(text_of(label, "label"))
+
+    @export("command_buffer.end_debug_group", "0r_v")
+    def command_buffer_end_debug_group(self, commands: Ref) -> None:
+        """Closes the last label."""
+        require(commands, HalCommandBuffer, "command_buffer").end_label()
+
+    @export("command_buffer.execution_barrier", "0riiI_v", "0riii_v")
+    def command_buffer_execution_barrier(self, commands: Ref, source: int, target: int, flags: int) -> None:
+        """What follows waits for, and sees, all before."""
+        require(commands, HalCommandBuffer, "command_buffer").execution_barrier()
+
+    @export("command_buffer.advise_buffer", "0rrIIIi_v")
+    def command_buffer_advise_buffer(
+        self, commands: Ref, buffer: Ref, flags: int, first: int, second: int, slot: int
+    ) -> None:
+        """Advice that Vulkan has no use for."""
+        require(commands, HalCommandBuffer, "command_buffer")._check_recording()
+
+    @export("command_buffer.fill_buffer", "0rrIIiIiI_v", "0rrIIiii_v")
+    def command_buffer_fill_buffer(
+        self,
+        commands: Ref,
+        target: Ref,
+        offset: int,
+        size: int,
+        slot: int,
+        pattern: int,
+        pattern_size: int,
+        flags: int = 0,
+    ) -> None:
+        """Fills a range with the low bytes of a pattern."""
+        found = require(commands, HalCommandBuffer, "command_buffer")
+        found.fill(found.reference(slot, target, offset, size), pattern_of(pattern, pattern_size))
+
+    @export("command_buffer.update_buffer", "0rrIrIIiI_v", "0rrIrIIi_v")
+    def command_buffer_update_buffer(
+        self,
+        commands: Ref,
+        source: Ref,
+        source_offset: int,
+        target: Ref,
+        offset: int,
+        size: int,
+        slot: int,
+        flags: int = 0,
+    ) -> None:
+        """Writes bytes of the host, captured now."""
+        found = require(commands, HalCommandBuffer, "command_buffer")
+        data = HalFile(memory_of(source, "source")).range(source_offset, size, "update_buffer")
+        found.update(found.reference(slot, target, offset, size), data.tobytes())
+
+    @export("command_buffer.copy_buffer", "0riirIrIII_v", "0riirIrII_v")
+    def command_buffer_copy_buffer(
+        self,
+        commands: Ref,
+        source_slot: int,
+        target_slot: int,
+        source: Ref,
+        source_offset: int,
+        target: Ref,
+        target_offset: int,
+        size: int,
+        flags: int = 0,
+    ) -> None:
+        """Copies a range."""
+        found = require(commands, HalCommandBuffer, "command_buffer")
+        found.copy(
+            found.reference(source_slot, source, source_offset, size, written=False),
+            found.reference(target_slot, target, target_offset, size),
+            None if size == -1 else size,
+        )
+
+    @export("command_buffer.dispatch", "0rrIiiiICiDCiirIID_v", "0rriiiiICiDCiirIID_v")
+    def command_buffer_dispatch(
+        self,
+        commands: Ref,
+        executable: Ref,
+        function: int,
+        x: int,
+        y: int,
+        z: int,
+        flags: int,
+        constants: tuple[int, ...],
+        bindings: tuple[BindingReference, ...],
+    ) -> None:
+        """Runs a function of an executable over x * y * z workgroups."""
+        require(commands, HalCommandBuffer, "command_buffer").record_dispatch_of(
+            require(executable, HalExecutable, "executable"), function, (x, y, z), flags, constants, bindings
+        )
+
+    @export("command_buffer.dispatch.indirect", "0rrIirIICiDCiirIID_v", "0rriirIICiDCiirIID_v")
+    def command_buffer_dispatch_indirect(
+        self,
+        commands: Ref,
+        executable: Ref,
+        function: int,
+        workgroups_slot: int,
+        workgroups: Ref,
+        workgroups_offset: int,
+        flags: int,
+        constants: tuple[int, ...],
+        bindings: tuple[BindingReference, ...],
+    ) -> None:
+        """Runs a function over workgroup counts in a buffer."""
+        found = require(commands, HalCommandBuffer, "command_buffer")
+        counts = found.reference(workgroups_slot, workgroups, workgroups_offset, 12, written=False)
+        found.record_dispatch_indirect_of(
+            require(executable, HalExecutable, "executable"), function, counts, flags, constants, bindings
+        )
+
+    @export("executable.create", "0rIrrr_r")
+    def executable_create(
+        self, device: Ref, affinity: int, executable_format: Ref, data: Ref, constants: Ref
+    ) -> HalExecutable:
+        """An executable from its blob."""
+        return create_executable(
+            self.device_context(device).device,
+            text_of(executable_format, "executable format"),
+            memory_of(data, "executable data"),
+            b"" if constants is None else memory_of(constants, "constants").tobytes(),
+        )
+
+    @export("executable.create", "0rrrr_r")
+    def executable_create_v5(self, device: Ref, executable_format: Ref, data: Ref, constants: Ref) -> HalExecutable:
+        """``executable.create`` of version 5, which has no queue affinity."""
+        return self.executable_create(device, -1, executable_format, data, constants)
+
+    @export("executable.lookup.function", "0rr_I")
+    def executable_lookup_function(self, executable: Ref, name: Ref) -> int:
+        """What ``command_buffer.dispatch`` takes for a name."""
+        return require(executable, HalExecutable, "executable").lookup(text_of(name, "function name"))

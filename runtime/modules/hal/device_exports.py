@@ -1,0 +1,98 @@
+"""Exports of the ``hal`` module about devices and their allocators."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ....hal_vulkan import BufferUsage, Device, MemoryAccess, MemoryTypeFlags
+from ....status import InvalidArgumentError, PermissionDeniedError
+from ....vm.native.module import export
+from .buffer import HalAllocator, HalBuffer
+from .device_query import query_device
+from .device_table import DeviceTable
+from .reference import Ref, memory_of, require, text_of
+
+__all__ = ["DeviceExports"]
+
+_IMMUTABLE: Final = int(BufferUsage.SHARING_IMMUTABLE)
+_MIN_IMPORT: Final = 64 << 10
+
+
+class DeviceExports(DeviceTable):
+    """``hal.devices.*``, ``hal.device.query`` and ``hal.allocator.*``."""
+
+    @export("devices.count", "0v_i")
+    def devices_count(self) -> int:
+        """How many devices there are."""
+        return len(self._devices)
+
+    @export("devices.get", "0i_r")
+    def devices_get(self, index: int) -> Device | None:
+        """A device by its number; null past the last."""
+        return self._devices[index] if 0 <= index < len(self._devices) else None
+
+    @export("device.allocator", "0r_r")
+    def device_allocator(self, device: Ref) -> HalAllocator:
+        """The device's allocator."""
+        try:
+            return self._contexts[device].allocator
+        except (KeyError, TypeError):
+            return self.device_context(device).allocator
+
+    @export("device.query.i64", "0rrr_iI")
+    def device_query_i64(self, device: Ref, category: Ref, key: Ref) -> tuple[int, int]:
+        """(1, value), or (0, 0) for a query that is not known."""
+        value = query_device(self.device_context(device).device, text_of(category, "category"), text_of(key, "key"))
+        return (0, 0) if value is None else (1, value)
+
+    @export("allocator.select", "0iiICrID_rI")
+    def allocator_select(
+        self, memory_types: int, usage: int, flags: int, pairs: tuple[tuple[Ref, int], ...]
+    ) -> tuple[Device, int]:
+        """The first of the devices: all are as good as each other until a policy says otherwise."""
+        if not pairs:
+            raise InvalidArgumentError("allocator.select needs at least one device")
+        device, affinity = pairs[0]
+        return self.device_context(device).device, affinity
+
+    @export("allocator.allocate", "0rIiiI_r")
+    def allocator_allocate(self, allocator: Ref, affinity: int, memory_types: int, usage: int, size: int) -> HalBuffer:
+        """A buffer with undefined contents."""
+        return require(allocator, HalAllocator, "allocator").allocate(memory_types, usage, size)
+
+    @export("allocator.import", "0riIiirII_r")
+    def allocator_import(
+        self,
+        allocator: Ref,
+        attempt: int,
+        affinity: int,
+        memory_types: int,
+        usage: int,
+        source: Ref,
+        offset: int,
+        size: int,
+    ) -> HalBuffer | None:
+        """A buffer over host memory in place; null where that is not to be had and ``attempt`` is set."""
+        found = require(allocator, HalAllocator, "allocator")
+        view = memory_of(source, "source")
+        if size == -1:
+            size = view.nbytes
+        if offset < 0 or size < 0 or offset + size > view.nbytes:
+            raise InvalidArgumentError(
+                f"allocator.import: bytes [{offset}, {offset + size}) do not lie within the {view.nbytes} bytes given"
+            )
+        if view.readonly and not usage & _IMMUTABLE:
+            raise PermissionDeniedError("allocator.import: constant data can only be imported for constant use")
+        device = found.device
+        # Kernels would read imported memory over the bus where the device has memory of its own.
+        if attempt and (device.plan.staging or size < _MIN_IMPORT):
+            return None
+        buffer = device.import_buffer(view[offset : offset + size], copy=not attempt)
+        if buffer is None:
+            return None
+        adopted = found.adopt(buffer)
+        adopted.memory_type |= MemoryTypeFlags(memory_types)
+        adopted.usage = BufferUsage(usage)
+        if usage & _IMMUTABLE:
+            adopted.access = MemoryAccess.READ
+        return adopted

@@ -1,0 +1,248 @@
+"""Exports of the ``hal`` module that submit work to a queue, and about the files that queues read and write."""
+
+from __future__ import annotations
+
+from ....hal_vulkan import MemoryAccess
+from ....status import PermissionDeniedError, UnimplementedError
+from ....vm.native.module import export
+from .buffer import HalBuffer, check_buffer, subspan
+from .command_buffer import HalCommandBuffer, TableEntry
+from .device_table import DeviceTable
+from .fence import HalFence, alias
+from .file import HalFile
+from .reference import Ref, memory_of, optional_fence, pattern_of, require
+
+__all__ = ["QueueExports"]
+
+
+class QueueExports(DeviceTable):
+    """``hal.device.queue.*`` and ``hal.ex.file.*``."""
+
+    @export("ex.file.from_memory", "0rIirIIi_r")
+    def file_from_memory(
+        self, device: Ref, affinity: int, access: int, buffer: Ref, offset: int, size: int, flags: int
+    ) -> HalFile:
+        """A file over bytes of the host, in place."""
+        self.device_context(device)
+        if access & ~int(MemoryAccess.READ):
+            raise PermissionDeniedError("ex.file.from_memory: files over memory may only be read")
+        file = HalFile(memory_of(buffer, "buffer").toreadonly())
+        return HalFile(file.range(offset, file.view.nbytes - offset if size == -1 else size, "ex.file.from_memory"))
+
+    @export("device.queue.alloca", "0rIrrIiiII_r", "0rIrriiiI_r")
+    def queue_alloca(
+        self,
+        device: Ref,
+        affinity: int,
+        wait: Ref,
+        target: Ref,
+        pool: int,
+        memory_types: int,
+        usage: int,
+        size: int,
+        flags: int = 0,
+    ) -> HalBuffer:
+        """A buffer for use once the signal fence is reached, which is when the wait fence is: its memory is there at once."""
+        try:
+            context = self._contexts[device]
+        except (KeyError, TypeError):
+            context = self.device_context(device)
+        if pool:
+            raise UnimplementedError(f"queue.alloca: allocation pool {pool} was asked for; there are none")
+        buffer = context.allocator.allocate(memory_types, usage, size)
+        if wait is not None or type(target) is not HalFence or not target.bind(()):
+            alias(optional_fence(wait), optional_fence(target))
+        return buffer
+
+    @export("device.queue.dealloca", "0rIrrrI_v", "0rIrrr_v")
+    def queue_dealloca(self, device: Ref, affinity: int, wait: Ref, target: Ref, buffer: Ref, flags: int = 0) -> None:
+        """The program is done with a buffer once the wait fence is reached; its memory goes back with the last reference.
+
+        Compilers drop their last reference here. One release, 3.11, also deallocates buffers that its loops use again.
+        """
+        self.device_context(device)
+        check_buffer(buffer, "queue.dealloca")
+        alias(optional_fence(wait), optional_fence(target))
+
+    @export("device.queue.barrier", "0rIrrI_v")
+    def queue_barrier(self, device: Ref, affinity: int, wait: Ref, target: Ref, flags: int) -> None:
+        """Signals when the wait fence is reached."""
+        self.device_context(device)
+        alias(optional_fence(wait), optional_fence(target))
+
+    @export("device.queue.flush", "0rI_v")
+    def queue_flush(self, device: Ref, affinity: int) -> None:
+        """Nothing is ever pending: submissions go out at once."""
+        self.device_context(device)
+
+    @export("device.queue.execute.indirect", "0rIrrrICrIID_v")
+    def queue_execute_indirect(
+        self,
+        device: Ref,
+        affinity: int,
+        wait: Ref,
+        target: Ref,
+        commands: Ref,
+        flags: int,
+        table: tuple[TableEntry, ...],
+    ) -> None:
+        """Runs a command buffer with a binding table."""
+        try:
+            context = self._contexts[device]
+        except (KeyError, TypeError):
+            context = self.device_context(device)
+        if type(commands) is not HalCommandBuffer:
+            require(commands, HalCommandBuffer, "command_buffer")
+        context.submit((commands,), wait, target, table if commands.binding_capacity else None)
+
+    @export("device.queue.execute.indirect", "0rIrrrCrIID_v")
+    def queue_execute_indirect_v5(
+        self, device: Ref, affinity: int, wait: Ref, target: Ref, commands: Ref, table: tuple[TableEntry, ...]
+    ) -> None:
+        """``queue.execute.indirect`` of version 5, which has no flags."""
+        self.queue_execute_indirect(device, affinity, wait, target, commands, 0, table)
+
+    @export("device.queue.execute", "0rIrrrI_v")
+    def queue_execute(self, device: Ref, affinity: int, wait: Ref, target: Ref, commands: Ref, flags: int) -> None:
+        """Runs a command buffer."""
+        self.device_context(device).submit(
+            (require(commands, HalCommandBuffer, "command_buffer"),), optional_fence(wait), optional_fence(target)
+        )
+
+    @export("device.queue.execute", "0rIrrCrD_v")
+    def queue_execute_v5(
+        self, device: Ref, affinity: int, wait: Ref, target: Ref, command_buffers: tuple[Ref, ...]
+    ) -> None:
+        """``queue.execute`` of version 5, of any number of command buffers in order."""
+        if not command_buffers:
+            self.queue_barrier(device, affinity, wait, target, 0)
+            return
+        self.device_context(device).submit(
+            tuple(require(commands, HalCommandBuffer, "command_buffer") for commands in command_buffers),
+            optional_fence(wait),
+            optional_fence(target),
+        )
+
+    @export("device.queue.fill", "0rIrrrIIIiI_v")
+    def queue_fill(
+        self,
+        device: Ref,
+        affinity: int,
+        wait: Ref,
+        target: Ref,
+        buffer: Ref,
+        offset: int,
+        size: int,
+        pattern: int,
+        pattern_size: int,
+        flags: int,
+    ) -> None:
+        """Fills a range of a buffer."""
+        data = pattern_of(pattern, pattern_size)
+        found = subspan(check_buffer(buffer, "queue.fill"), offset, size)
+        self._context_of(found, device).once(
+            "fill", lambda commands: commands.fill(found, data), optional_fence(wait), optional_fence(target)
+        )
+
+    @export("device.queue.update", "0rIrrrIrIII_v")
+    def queue_update(
+        self,
+        device: Ref,
+        affinity: int,
+        wait: Ref,
+        target: Ref,
+        source: Ref,
+        source_offset: int,
+        buffer: Ref,
+        offset: int,
+        size: int,
+        flags: int,
+    ) -> None:
+        """Writes bytes of the host, captured now."""
+        data = HalFile(memory_of(source, "source")).range(source_offset, size, "queue.update").tobytes()
+        found = check_buffer(buffer, "queue.update")
+        self._context_of(found, device).once(
+            "update",
+            lambda commands: commands.update(found, data, offset),
+            optional_fence(wait),
+            optional_fence(target),
+        )
+
+    @export("device.queue.copy", "0rIrrrIrIII_v")
+    def queue_copy(
+        self,
+        device: Ref,
+        affinity: int,
+        wait: Ref,
+        target: Ref,
+        source: Ref,
+        source_offset: int,
+        buffer: Ref,
+        offset: int,
+        size: int,
+        flags: int,
+    ) -> None:
+        """Copies a range."""
+        here = check_buffer(source, "queue.copy source")
+        there = check_buffer(buffer, "queue.copy target")
+
+        def record(commands: HalCommandBuffer) -> None:
+            commands.copy(
+                commands.reference(0, here, source_offset, size, written=False),
+                commands.reference(0, there, offset, size),
+                None if size == -1 else size,
+            )
+
+        self.device_context(device).once("copy", record, optional_fence(wait), optional_fence(target))
+
+    @export("device.queue.read", "0rIrrrIrIII_v", "0rIrrrIrIIi_v")
+    def queue_read(
+        self,
+        device: Ref,
+        affinity: int,
+        wait: Ref,
+        target: Ref,
+        file: Ref,
+        file_offset: int,
+        buffer: Ref,
+        offset: int,
+        size: int,
+        flags: int,
+    ) -> None:
+        """Reads bytes of a file into a buffer."""
+        found = check_buffer(buffer, "queue.read")
+        require(file, HalFile, "file").read(
+            self._context_of(found, device),
+            optional_fence(wait),
+            optional_fence(target),
+            file_offset,
+            found,
+            offset,
+            size,
+        )
+
+    @export("device.queue.write", "0rIrrrIrIII_v", "0rIrrrIrIIi_v")
+    def queue_write(
+        self,
+        device: Ref,
+        affinity: int,
+        wait: Ref,
+        target: Ref,
+        buffer: Ref,
+        offset: int,
+        file: Ref,
+        file_offset: int,
+        size: int,
+        flags: int,
+    ) -> None:
+        """Writes bytes of a buffer to a file."""
+        found = check_buffer(buffer, "queue.write")
+        require(file, HalFile, "file").write(
+            self._context_of(found, device),
+            optional_fence(wait),
+            optional_fence(target),
+            found,
+            offset,
+            file_offset,
+            size,
+        )
