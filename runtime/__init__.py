@@ -5,10 +5,7 @@ from .arrays.spec import ArraySpec, empty
 from .device import Device, list_devices, open_device
 from .kernels.kernel import Kernel
 from .parameters.index import ParameterIndex
-from .sessions.instance import Instance
-from .sessions.session import Session
-from .sessions.session_function import SessionFunction
-from .sessions.session_options import SessionOptions
+from .sessions import Instance, Session, SessionFunction, SessionOptions
 
 __all__ = [
     "ArraySpec",

@@ -60,6 +60,10 @@ ROOMS: Mapping[str, set[str]] = {
     "runtime.parameters": set(),
     "runtime.profiling": {"modules.hal"},
     "runtime.values": set(),
+    "runtime.modules.hal": {"values"},
+    "runtime.modules.check": {"device", "modules.hal", "values"},
+    "runtime.modules.parameters": {"modules.hal", "parameters"},
+    "runtime.sessions": {"arrays", "device", "modules.hal", "modules.parameters", "parameters", "profiling"},
     "study.definition": set(),
     "study.statistics": set(),
     "study.workloads": {"definition"},
@@ -69,7 +73,7 @@ ROOMS: Mapping[str, set[str]] = {
     "study.report": {"definition", "results", "statistics", "workloads"},
 }
 # Folders without an import cycle between files, imports for type checking included.
-ACYCLIC = ("formats", "spirv", "study", "tools", "vm")
+ACYCLIC = ("formats", "runtime", "spirv", "study", "tools", "vm")
 Modules: TypeAlias = Mapping[str, Module]
 NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}

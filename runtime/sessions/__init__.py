@@ -1,1 +1,14 @@
-"""."""
+"""Sessions: modules loaded together on one or several devices, and calls of their functions.
+
+Imports: the VM, ``hal_vulkan``, ``runtime/``'s arrays, device, parameters, profiling and native modules.
+
+Read: instance, session_devices, session_options, argument, scalar_binding, binding, signature, call_observer,
+session_function, call_stream, module_source, session.
+"""
+
+from .instance import Instance
+from .session import Session
+from .session_function import SessionFunction
+from .session_options import SessionOptions
+
+__all__ = ["Instance", "Session", "SessionFunction", "SessionOptions"]
