@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError, ResourceExhaustedError
 from ..translation import float_numerics, numerics
-from ..types import buffer
+from ..types import buffer, elements, siphash
 from ..wait.blocking import LONGEST_WAIT, perform_wait
 from ..wait.frame import WaitFrame
 from ..wait.source import WaitSource
@@ -30,7 +30,7 @@ deadlines: Final[dict[int, float]] = {}
 
 _SHOWN_FRAMES: Final = 10
 # Operations that may be given up half done: what they have changed by then is a buffer of the program's.
-_OPERATIONS: Final = frozenset(str(module.__file__) for module in (buffer, float_numerics, numerics))
+_OPERATIONS: Final = frozenset(str(module.__file__) for module in (buffer, elements, float_numerics, numerics, siphash))
 
 
 def timeout_seconds(timeout: float) -> float:

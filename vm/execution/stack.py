@@ -18,7 +18,7 @@ from typing import Any, Final
 from ...status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError, ResourceExhaustedError
 from ..native import checked as native_call
 from ..translation import float_numerics, numerics
-from ..types import buffer
+from ..types import buffer, elements, siphash
 from ..types import list as list_
 from ..wait.frame import Wait, WaitFrame
 from . import namespace
@@ -254,6 +254,6 @@ def _resumed(error: PumiceError | None) -> object:
 
 # Frames of these are the program's operations.
 _OPERATIONS: Final = frozenset(
-    str(one.__file__) for one in (buffer, float_numerics, list_, namespace, native_call, numerics)
+    str(one.__file__) for one in (buffer, elements, float_numerics, list_, namespace, native_call, numerics, siphash)
 )
 _STEP: Final = Stack.step.__code__

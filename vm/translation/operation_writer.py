@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,12 +9,14 @@ from ..bytecode.decoder import Instruction
 from ..bytecode.isa import MOVE_BIT, Access, FieldKind, Move
 from .analysis import FunctionAnalysis
 from .basic_block import Variable
+from .constants import constant_text
 from .operations import EFFECTS, EXPRESSIONS, Expression
 from .ranges import FULL, Range, fits, result_range
 from .register_types import write_kind
-from .values import Fact, Text, ValueWriter
+from .simplify import comparison_fact, simpler_template
+from .values import Text, ValueWriter
 
-__all__ = ["OperationWriter", "constant_text", "field_value", "single_constants"]
+__all__ = ["OperationWriter"]
 
 _MOST_DEPTH: Final = 16  # of expressions within expressions
 # Operations that agree modulo 2**n, whatever of their operands is not wrapped yet.
@@ -24,14 +25,6 @@ _TOLERANT: Final = frozenset(
 )
 _BITWISE: Final = frozenset(f"{name}.i{bits}" for name in ("and", "or", "xor", "not") for bits in (32, 64))
 _FAR: Final = 1 << 20  # a product with a constant as large is taken to be a hash or a random number
-
-
-def field_value(instruction: Instruction, kind: FieldKind) -> object:
-    """The value of an instruction's first field of a kind; ``None`` if it has none."""
-    for field, value in zip(instruction.operation.fields, instruction.values, strict=True):
-        if field.kind is kind:
-            return value
-    return None
 
 
 class OperationWriter(ValueWriter):
@@ -134,7 +127,7 @@ class OperationWriter(ValueWriter):
         template = expression.text
         found: Range | None = None
         if bounds:
-            template = _simpler(mnemonic, operands) or template
+            template = simpler_template(mnemonic, operands) or template
             found = result_range(mnemonic, bounds)
         if found is None:
             found = (-(1 << 200), 1 << 200) if wrap else FULL.get(kind)
@@ -158,7 +151,7 @@ class OperationWriter(ValueWriter):
             wrap=wrap,
             far=far,
             condition=expression.condition,
-            fact=_fact(mnemonic, operands, reads) if expression.condition else None,
+            fact=comparison_fact(mnemonic, operands, reads) if expression.condition else None,
         )
 
     def _logical(self, mnemonic: str, reads: tuple[Variable, ...]) -> Text | None:
@@ -261,8 +254,8 @@ class OperationWriter(ValueWriter):
         load: bool,
     ) -> None:
         refs = self.bound("g_ref")
-        ordinal = field_value(instruction, FieldKind.GLOBAL)
-        type_ = self.bound(f"ty{field_value(instruction, FieldKind.TYPE)}")
+        ordinal = _field_value(instruction, FieldKind.GLOBAL)
+        type_ = self.bound(f"ty{_field_value(instruction, FieldKind.TYPE)}")
         place = f"global_ref_index({self.value(reads[0])}, {refs})" if indirect else str(ordinal)
         if not load:
             self.line(f"{refs}[{place}] = checked_ref({self.value(reads[-1])}, {type_})")
@@ -284,7 +277,7 @@ class OperationWriter(ValueWriter):
         table = f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
         text = f"switch({self.value(at)}, {self.value(default)}, {table})"
         if operands.writes[0][0] == "r":
-            text = f"checked_ref({text}, {self.bound(f'ty{field_value(instruction, FieldKind.TYPE)}')})"
+            text = f"checked_ref({text}, {self.bound(f'ty{_field_value(instruction, FieldKind.TYPE)}')})"
         self.assign(operands.writes[0], text)
 
     def _op_assign_ref(self, index: int, instruction: Instruction) -> None:
@@ -313,7 +306,7 @@ class OperationWriter(ValueWriter):
 
     def _op_list_get_ref(self, index: int, instruction: Instruction) -> None:
         operands = self.analysis.operands[index]
-        type_ = self.bound(f"ty{field_value(instruction, FieldKind.TYPE)}")
+        type_ = self.bound(f"ty{_field_value(instruction, FieldKind.TYPE)}")
         source, at = (self.value(one) for one in operands.reads)
         move = ", move=True" if _result_moves(instruction) else ""
         self.assign(operands.writes[0], f"{source}.get_ref({at}, {type_}{move})")
@@ -327,60 +320,6 @@ class OperationWriter(ValueWriter):
     _op_print = _op_trace
 
 
-def _literal(text: Text) -> int:
-    return text.bounds[0] if text.bounds is not None and text.bounds[0] == text.bounds[1] else 0
-
-
-def _simpler(mnemonic: str, operands: Sequence[Text]) -> str | None:
-    """A simpler template for operands within known bounds."""
-    name, _, kind = mnemonic.partition(".")
-    bounds = [one.bounds or (-1, 0) for one in operands]
-    bits = int(kind[1:3]) if kind[1:3].isdigit() else 0
-    positive = all(low >= 0 for low, _ in bounds)
-    if name == "cmp" and mnemonic.endswith(".u") and ".i" in mnemonic:
-        return "{0} < {1}" if positive else None
-    if name in ("shl", "shr") and bounds[1][0] >= 0 and bounds[1][1] < bits:
-        if name == "shl":
-            return "{0} << {1}"
-        if mnemonic.endswith(".s") or bounds[0][0] >= 0:
-            return "{0} >> {1}"
-        return f"({{0}} & {(1 << bits) - 1}) >> {{1}}"
-    if name in ("div", "rem") and bounds[1][0] > 0:
-        sign = "//" if name == "div" else "%"
-        if bounds[0][0] >= 0:
-            return f"{{0}} {sign} {{1}}"
-        if operands[0].atom and operands[0].depth == 0 and mnemonic.endswith(".s"):
-            return f"{{0}} {sign} {{1}} if {{0}} >= 0 else -(-{{0}} {sign} {{1}})"
-    if name in ("min", "max") and mnemonic.endswith(".u") and positive:
-        return f"{{0}} if {{0}} {'<' if name == 'min' else '>'} {{1}} else {{1}}"
-    if name == "abs" and positive:
-        return "{0}"
-    if mnemonic in ("ext.i32.i64.u", "trunc.i32.i8", "trunc.i32.i16", "ext.i8.i32.u", "ext.i16.i32.u"):
-        most = {"ext.i32.i64.u": 1 << 32, "trunc.i32.i8": 1 << 8, "ext.i8.i32.u": 1 << 8}.get(mnemonic, 1 << 16)
-        return "{0}" if positive and bounds[0][1] < most else None
-    return None
-
-
-def _fact(mnemonic: str, operands: Sequence[Text], reads: Sequence[Variable]) -> Fact | None:
-    """What a comparison says of names and constants."""
-    parts = mnemonic.split(".")
-    if len(parts) < 3 or parts[2] not in ("i32", "i64"):
-        return None
-    sides: list[str | int] = []
-    for one in operands:
-        if one.bounds is None or one.depth or one.wrap:
-            return None
-        sides.append(one.text if one.reads else one.bounds[0])
-    kind = reads[0][0]
-    if parts[1] == "nz":
-        return "ne", sides[0], 0, kind
-    if parts[1] in ("eq", "ne"):
-        return parts[1], sides[0], sides[1], kind
-    if mnemonic.endswith(".s") or all(one.bounds is not None and one.bounds[0] >= 0 for one in operands):
-        return "lt", sides[0], sides[1], kind
-    return None
-
-
 def _result_moves(instruction: Instruction) -> bool:
     for field, value in zip(instruction.operation.fields, instruction.values, strict=True):
         if field.kind is FieldKind.REGISTER and field.bank == "ref" and field.access is Access.WRITE:
@@ -388,49 +327,13 @@ def _result_moves(instruction: Instruction) -> bool:
     return False
 
 
-def constant_text(instruction: Instruction) -> str:
-    """The literal of a constant operation."""
-    mnemonic = instruction.operation.mnemonic
-    if mnemonic.endswith(".zero"):
-        return "0.0" if ".f" in mnemonic else "0"
-    value = instruction.values[0]
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "nan" if math.copysign(1.0, value) > 0 else "(-nan)"
-        if math.isinf(value):
-            return "inf" if value > 0 else "(-inf)"
-    text = repr(value)
-    return f"({text})" if text.startswith("-") else text
+def _literal(text: Text) -> int:
+    return text.bounds[0] if text.bounds is not None and text.bounds[0] == text.bounds[1] else 0
 
 
-def single_constants(analysis: FunctionAnalysis) -> dict[Variable, str]:
-    """Constants of the entry block whose slots nothing else writes: they are known in the whole function."""
-    writers: dict[int, int] = {}
-
-    def write(variable: Variable) -> None:
-        kind, number = variable
-        if kind != "r":
-            for slot in (number, number + 1) if kind in "IF" else (number,):
-                writers[slot] = writers.get(slot, 0) + 1
-
-    for operands in analysis.operands:
-        for variable in operands.writes:
-            write(variable)
-    for block in analysis.blocks:
-        for edge in block.edges:
-            for slot in edge.values:
-                writers[slot] = writers.get(slot, 0) + 1
-    for variable in analysis.arguments:
-        write(variable)
-    found: dict[Variable, str] = {}
-    seen = analysis.blocks[0].live_in
-    for index in range(analysis.blocks[0].start, analysis.blocks[0].end):
-        instruction = analysis.instructions[index]
-        mnemonic = instruction.operation.mnemonic
-        if mnemonic.startswith("const.") and "ref" not in mnemonic:
-            variable = analysis.operands[index].writes[0]
-            kind, number = variable
-            slots = (number, number + 1) if kind in "IF" else (number,)
-            if all(writers[slot] == 1 for slot in slots) and not analysis.mask((variable,)) & seen:
-                found[variable] = constant_text(instruction)
-    return found
+def _field_value(instruction: Instruction, kind: FieldKind) -> object:
+    """The value of an instruction's first field of a kind; ``None`` if it has none."""
+    for field, value in zip(instruction.operation.fields, instruction.values, strict=True):
+        if field.kind is kind:
+            return value
+    return None

@@ -55,7 +55,7 @@ def _integers() -> dict[str, Expression]:
             f"or.{t}": Expression("{0} | {1}"),
             f"xor.{t}": Expression("{0} ^ {1}"),
             f"abs.{t}": Expression("abs({0})", wrap=bits),
-            f"ctlz.{t}": Expression(f"ctlz{bits}({{0}})"),
+            f"ctlz.{t}": Expression(f"{bits} - ({{0}} & {mask}).bit_length()"),
             f"shl.{t}": Expression(f"{{0}} << ({{1}} & {bits - 1})", wrap=bits),
             f"shr.{t}.s": Expression(f"{{0}} >> ({{1}} & {bits - 1})"),
             f"shr.{t}.u": Expression(f"({{0}} & {mask}) >> ({{1}} & {bits - 1})", wrap=bits),
@@ -72,7 +72,7 @@ def _integers() -> dict[str, Expression]:
         }
         for name in ("div", "rem"):
             for sign in "su":
-                table[f"{name}.{t}.{sign}"] = Expression(f"{name}{bits}_{sign}({{0}}, {{1}})", pure=False)
+                table[f"{name}.{t}.{sign}"] = Expression(f"{name}_{sign}({{0}}, {{1}}, {bits})", pure=False)
     return table
 
 
@@ -95,49 +95,48 @@ def _conversions() -> dict[str, Expression]:
         "bitcast.f64.i64": Expression("bitcast_f64_i64({0})"),
     }
     for real in ("f32", "f64"):
-        for whole in ("si32", "ui32", "si64", "ui64"):
-            table[f"cast.{whole}.{real}"] = Expression(f"cast_{whole}_{real}({{0}})")
-            table[f"cast.{real}.{whole}"] = Expression(f"cast_{real}_{whole}({{0}})")
+        operand = "{0}" if real == "f32" else "round_f32({0})"  # casts of f64 to 32 bits go by way of f32
+        table |= {
+            f"cast.si32.{real}": Expression("float({0})", single=real == "f32"),
+            f"cast.ui32.{real}": Expression("float({0} & 4294967295)", single=real == "f32"),
+            f"cast.{real}.si32": Expression(f"round_to_i32({operand})"),
+            f"cast.{real}.ui32": Expression(f"round_to_i32({operand})"),
+            f"cast.{real}.si64": Expression("round_to_i64({0})"),
+        }
+    table |= {
+        "cast.si64.f32": Expression("integer_to_f32({0})"),
+        "cast.ui64.f32": Expression("integer_to_f32({0} & 18446744073709551615)"),
+        "cast.si64.f64": Expression("float({0})"),
+        "cast.ui64.f64": Expression("float({0} & 18446744073709551615)"),
+        "cast.f32.ui64": Expression("round_to_ui64({0})"),
+        "cast.f64.ui64": Expression("round_to_i64({0})"),
+    }
     return table
 
 
 def _reals() -> dict[str, Expression]:
     table: dict[str, Expression] = {}
-    functions = [
-        "ceil",
-        "floor",
-        "atan",
-        "cos",
-        "sin",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "rsqrt",
-        "sqrt",
-        "tanh",
-        "erf",
-    ]
+    rounded = ("atan", "cos", "sin", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sqrt", "tanh", "erf")
     for t in ("f32", "f64"):
         single = t == "f32"
         table |= {
             f"add.{t}": Expression("{0} + {1}", single=single),
             f"sub.{t}": Expression("{0} - {1}", single=single),
             f"mul.{t}": Expression("{0} * {1}", single=single),
-            f"div.{t}": Expression(f"div_{t}({{0}}, {{1}})"),
-            f"rem.{t}": Expression(f"rem_{t}({{0}}, {{1}})"),
-            f"pow.{t}": Expression(f"pow_{t}({{0}}, {{1}})"),
-            f"atan2.{t}": Expression(f"atan2_{t}({{0}}, {{1}})"),
+            f"div.{t}": Expression("div({0}, {1})", single=single),
+            f"rem.{t}": Expression("rem({0}, {1})"),
+            f"pow.{t}": Expression("power({0}, {1})", single=single),
+            f"atan2.{t}": Expression("atan2({0}, {1})", single=single),
             f"fma.{t}": Expression(f"fma_{t}({{0}}, {{1}}, {{2}})"),
+            f"rsqrt.{t}": Expression(f"rsqrt_{t}({{0}})"),
+            f"floor.{t}": Expression("floor({0})"),
+            f"ceil.{t}": Expression("ceil({0})"),
             f"abs.{t}": Expression("abs({0})"),
             f"neg.{t}": Expression("-{0}"),
             f"min.{t}": Expression("{1} if {1} < {0} else {0}", atomic=True),
             f"max.{t}": Expression("{1} if {0} < {1} else {0}", atomic=True),
-            f"round.{t}": Expression(f"round_away_{t}({{0}})"),
-            f"round.{t}.even": Expression(f"round_even_{t}({{0}})"),
+            f"round.{t}": Expression("round_away({0})"),
+            f"round.{t}.even": Expression("round_even({0})"),
             f"select.{t}": Expression("{1} if {0} else {2}"),
             f"cmp.eq.{t}.o": Expression("{0} == {1}", condition=True),
             f"cmp.ne.{t}.o": Expression("{0} != {1}", condition=True),
@@ -149,8 +148,8 @@ def _reals() -> dict[str, Expression]:
             f"cmp.lte.{t}.u": Expression("not {0} > {1}", condition=True),
             f"cmp.nan.{t}": Expression("{0} != {0}", condition=True, atomic=True),
         }
-        for name in functions:
-            table[f"{name}.{t}"] = Expression(f"{name}_{t}({{0}})")
+        for name in rounded:
+            table[f"{name}.{t}"] = Expression(f"{name}({{0}})", single=single)
     return table
 
 

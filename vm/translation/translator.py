@@ -20,10 +20,10 @@ from __future__ import annotations
 from typing import Final
 
 from .analysis import FunctionAnalysis
+from .constants import single_constants
 from .control_flow import UnstructuredError
 from .flow import Flow
 from .module_analysis import Callees
-from .operation_writer import single_constants
 from .source import Source, SourceWriter
 from .structure import StructureWriter
 

@@ -21,7 +21,7 @@ from ...status import (
 from ..translation.numerics import round_f32
 from .ref_types import ANY_REF, ref_type_class, ref_type_name, register_ref_type
 
-__all__ = ["MAX_LIST_SIZE", "VmList", "require_list"]
+__all__ = ["MAX_LIST_SIZE", "VmList"]
 
 MAX_LIST_SIZE: int = 1 << 24
 """Elements that one list may hold.
@@ -332,18 +332,6 @@ class VmList:
                 f"expected a reference of type {self.element_kind[4:]} for the list, got {ref_type_name(value)}"
             )
         self._values[index] = value
-
-
-def require_list(value: object) -> VmList:
-    """``value``, if it is a list.
-
-    Raises:
-        InvalidArgumentError: it is null or an object of another type.
-    """
-    if isinstance(value, VmList):
-        return value
-    got = "null" if value is None else f"an object of type {type(value).__qualname__}"
-    raise InvalidArgumentError(f"expected a !vm.list, got {got}")
 
 
 register_ref_type("vm.list", VmList)

@@ -22,7 +22,7 @@ from pumice.status import (
 from pumice.vm.translation.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32, bitcast_i64_f64, round_f32
 from pumice.vm.types import list as list_module
 from pumice.vm.types.buffer import VmBuffer
-from pumice.vm.types.list import VmList, require_list
+from pumice.vm.types.list import VmList
 from pumice.vm.types.ref_types import ref_type_class
 
 NUMBERS = ("i8", "i16", "i32", "i64", "f32", "f64")
@@ -272,12 +272,3 @@ def test_index_errors_name_index_and_size() -> None:
     mine.resize(3)
     with pytest.raises(OutOfRangeError, match=r"size 3, got 3"):
         mine.get_i32(3)
-
-
-def test_require_list() -> None:
-    mine = VmList("i32")
-    assert require_list(mine) is mine
-    for wrong in (None, [1]):
-        with pytest.raises(InvalidArgumentError, match=r"vm\.list"):
-            require_list(wrong)
-    assert ref_type_class("!vm.list<i32>") == (VmList,)
