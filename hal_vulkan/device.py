@@ -36,7 +36,8 @@ from .submit.queue import Queue
 from .sync.context import SemaphoreContext
 from .sync.semaphore import TimelineSemaphore
 from .sync.timeline import deadline_after, wait_timeline
-from .vulkan.functions import _pending_validation, ffi, raise_pending_validation
+from .vulkan.functions import ffi
+from .vulkan.results import pending_validation, raise_pending_validation
 
 __all__ = ["Device"]
 
@@ -274,7 +275,7 @@ class Device(LogicalDevice):
         self.pipeline_context.close()
         self.allocator.close()
         self.destroy_native()
-        if _pending_validation:
+        if pending_validation:
             raise_pending_validation()
 
     def __enter__(self) -> Device:

@@ -18,8 +18,8 @@ from hypothesis import settings
 
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver, shared_driver
-from pumice.hal_vulkan.vulkan.functions import take_validation_errors
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
+from pumice.hal_vulkan.vulkan.results import take_validation_errors
 from pumice.status import UnavailableError
 
 # A test's duration depends on what else the machine does: pytest's own limit finds what hangs.

@@ -14,8 +14,9 @@ from typing import Final
 
 from ...files import cache_directory, replacing
 from ..instance.logical_device import LogicalDevice
-from ..vulkan.functions import VK_SUCCESS, CData, ffi, new
+from ..vulkan.functions import CData, ffi, new
 from ..vulkan.live_objects import created, destroyed
+from ..vulkan.results import VK_SUCCESS
 
 __all__ = ["PipelineCache"]
 

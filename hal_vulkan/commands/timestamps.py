@@ -18,7 +18,8 @@ from typing import Final
 
 from ...status import FailedPreconditionError
 from ..instance.logical_device import LogicalDevice
-from ..vulkan.functions import VK_NOT_READY, CData, ffi, new
+from ..vulkan.functions import CData, ffi, new
+from ..vulkan.results import VK_NOT_READY
 
 __all__ = ["DispatchTiming", "QueryPools", "TimestampRecorder", "elapsed_ticks", "signed_ticks"]
 

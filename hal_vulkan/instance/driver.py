@@ -14,19 +14,9 @@ from types import TracebackType
 
 from ...install_hints import remedy
 from ...status import ClosedError, FailedPreconditionError, UnavailableError
-from ..vulkan.functions import (
-    VK_ERROR_INCOMPATIBLE_DRIVER,
-    CData,
-    GlobalFunctions,
-    InstanceFunctions,
-    chain,
-    check,
-    ffi,
-    new,
-    string_array,
-    text,
-)
+from ..vulkan.functions import CData, GlobalFunctions, InstanceFunctions, chain, ffi, new, string_array, text
 from ..vulkan.live_objects import created, destroyed
+from ..vulkan.results import VK_ERROR_INCOMPATIBLE_DRIVER, check, listed
 from ..vulkan.validation import LAYER, DebugMessenger, validation_requested
 from .physical_device import read_profile
 from .profile import DeviceProfile
@@ -103,18 +93,12 @@ class Driver:
         self.functions = InstanceFunctions(functions, self._instance)
         if self._messenger:
             self._messenger.attach(self.functions, self._instance)
-        self.physical_devices: tuple[CData, ...] = self._enumerate()
+        self.physical_devices: tuple[CData, ...] = tuple(
+            listed(self.functions.vkEnumeratePhysicalDevices, "VkPhysicalDevice", "Vulkan devices", self._instance)
+        )
         self.profiles: tuple[DeviceProfile, ...] = tuple(
             read_profile(self.functions, physical) for physical in self.physical_devices
         )
-
-    def _enumerate(self) -> tuple[CData, ...]:
-        count = ffi.new("uint32_t *")
-        enumerate_devices = self.functions.vkEnumeratePhysicalDevices
-        check(enumerate_devices(self._instance, count, ffi.NULL), "counting Vulkan devices")
-        devices = ffi.new("VkPhysicalDevice[]", max(count[0], 1))
-        check(enumerate_devices(self._instance, count, devices), "enumerating Vulkan devices")
-        return tuple(devices[i] for i in range(count[0]))
 
     def select(self, uri: str | None = None, *, environ: Mapping[str, str] | None = None) -> int:
         """The index of the device that a URI names; ``None`` asks ``PUMICE_DEVICE``, then takes the best.
@@ -200,18 +184,11 @@ def reset_after_fork() -> None:
 
 
 def _extension_names(functions: GlobalFunctions) -> frozenset[str]:
-    count = ffi.new("uint32_t *")
-    check(functions.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, ffi.NULL), "counting instance extensions")
-    properties = ffi.new("VkExtensionProperties[]", max(count[0], 1))
-    check(
-        functions.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, properties), "enumerating instance extensions"
-    )
-    return frozenset(text(properties[i].extensionName) for i in range(count[0]))
+    query = functions.vkEnumerateInstanceExtensionProperties
+    found = listed(query, "VkExtensionProperties", "instance extensions", ffi.NULL)
+    return frozenset(text(one.extensionName) for one in found)
 
 
 def _layer_names(functions: GlobalFunctions) -> frozenset[str]:
-    count = ffi.new("uint32_t *")
-    check(functions.vkEnumerateInstanceLayerProperties(count, ffi.NULL), "counting layers")
-    properties = ffi.new("VkLayerProperties[]", max(count[0], 1))
-    check(functions.vkEnumerateInstanceLayerProperties(count, properties), "enumerating layers")
-    return frozenset(text(properties[i].layerName) for i in range(count[0]))
+    found = listed(functions.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layers")
+    return frozenset(text(one.layerName) for one in found)

@@ -20,20 +20,13 @@ from typing import Final, Protocol
 
 from ...status import ClosedError, DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
 from ..vulkan import live_objects
-from ..vulkan.functions import (
+from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new, string_array
+from ..vulkan.results import (
     VK_ERROR_DEVICE_LOST,
-    CData,
-    DeviceFunctions,
-    _pending_validation,
-    chain,
     check,
-    enum_value,
     error_from_result,
-    ffi,
-    handle_value,
-    new,
+    pending_validation,
     raise_pending_validation,
-    string_array,
 )
 from .driver import Driver, shared_driver
 from .physical_device import feature_structures
@@ -227,7 +220,7 @@ class LogicalDevice:
 
     def check(self, result: int, what: str) -> None:
         """``functions.check`` that also makes device loss sticky."""
-        if _pending_validation:
+        if pending_validation:
             raise_pending_validation()
         if result == VK_ERROR_DEVICE_LOST:
             raise self.lose(error_from_result(result, what))

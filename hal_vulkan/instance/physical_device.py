@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..vulkan.functions import UINT64_MAX, CData, InstanceFunctions, chain, check, enum_value, ffi, new, text
+from ..vulkan.functions import UINT64_MAX, CData, InstanceFunctions, chain, enum_value, ffi, new, text
+from ..vulkan.results import listed
 from .profile import DeviceLimits, DeviceProfile, DeviceType, MemoryHeap, MemoryType, QueueFamily, SubgroupProperties
 
 __all__ = ["feature_structures", "read_profile"]
@@ -209,12 +210,9 @@ def _driver_id_name(driver_id: int) -> str:
 
 
 def _extensions(functions: InstanceFunctions, physical: CData) -> frozenset[str]:
-    count = ffi.new("uint32_t *")
-    what = "enumerating device extensions"
-    check(functions.vkEnumerateDeviceExtensionProperties(physical, ffi.NULL, count, ffi.NULL), what)
-    found = ffi.new("VkExtensionProperties[]", max(count[0], 1))
-    check(functions.vkEnumerateDeviceExtensionProperties(physical, ffi.NULL, count, found), what)
-    return frozenset(text(found[i].extensionName) for i in range(count[0]))
+    query = functions.vkEnumerateDeviceExtensionProperties
+    found = listed(query, "VkExtensionProperties", "device extensions", physical, ffi.NULL)
+    return frozenset(text(one.extensionName) for one in found)
 
 
 def _features(functions: InstanceFunctions, physical: CData, minor: int, extensions: frozenset[str]) -> frozenset[str]:
@@ -262,8 +260,5 @@ def _time_domains(functions: InstanceFunctions, physical: CData, extensions: fro
         query = functions.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT
     else:
         return frozenset()
-    count = ffi.new("uint32_t *")
-    check(query(physical, count, ffi.NULL), "counting time domains")
-    domains = ffi.new("VkTimeDomainEXT[]", max(count[0], 1))
-    check(query(physical, count, domains), "enumerating time domains")
-    return frozenset(_TIME_DOMAINS.get(domains[i], f"domain_{domains[i]}") for i in range(count[0]))
+    domains = listed(query, "VkTimeDomainEXT", "time domains", physical)
+    return frozenset(_TIME_DOMAINS.get(domain, f"domain_{domain}") for domain in domains)

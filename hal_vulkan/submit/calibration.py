@@ -13,7 +13,8 @@ from typing import Final
 from ...status import UnimplementedError
 from ..commands.command_buffer import CommandBuffer
 from ..commands.timestamps import signed_ticks
-from ..vulkan.functions import check, ffi, new
+from ..vulkan.functions import ffi, new
+from ..vulkan.results import check
 from .queue import Queue
 
 __all__ = ["ClockCalibration", "calibrate", "calibrate_monotonic"]

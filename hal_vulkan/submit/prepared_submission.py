@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from ...status import DeadlineExceededError, InvalidArgumentError
 from ..commands.command_buffer import CommandBuffer
-from ..vulkan.functions import VK_TIMEOUT, CData, ffi, new
+from ..vulkan.functions import CData, ffi, new
+from ..vulkan.results import VK_TIMEOUT
 from .held_submission import Used
 
 if TYPE_CHECKING:

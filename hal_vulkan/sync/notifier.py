@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Final
 
 from ...status import CancelledError, PumiceError
 from ..instance.logical_device import LogicalDevice
-from ..vulkan.functions import UINT64_MAX, VK_SUCCESS, VK_TIMEOUT, CData, error_from_result, ffi, new
+from ..vulkan.functions import UINT64_MAX, CData, ffi, new
+from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT, error_from_result
 from .timeline import create_timeline
 
 if TYPE_CHECKING:

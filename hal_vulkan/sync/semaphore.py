@@ -28,7 +28,8 @@ from ...status import (
     PumiceError,
 )
 from ..instance.logical_device import DeviceQueue
-from ..vulkan.functions import VK_TIMEOUT, CData, ffi, new
+from ..vulkan.functions import CData, ffi, new
+from ..vulkan.results import VK_TIMEOUT
 from .context import SemaphoreContext, WaitInfo
 from .notifier import Notification
 from .timeline import SLICE_NS, create_timeline, deadline_after, timeout_nanoseconds

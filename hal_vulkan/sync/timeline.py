@@ -8,7 +8,8 @@ from typing import Final
 
 from ...status import DeadlineExceededError, InvalidArgumentError
 from ..instance.logical_device import LogicalDevice
-from ..vulkan.functions import VK_SUCCESS, VK_TIMEOUT, CData, chain, ffi, new
+from ..vulkan.functions import CData, chain, ffi, new
+from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT
 
 __all__ = ["SLICE_NS", "create_timeline", "deadline_after", "timeout_nanoseconds", "wait_timeline"]
 

@@ -28,16 +28,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from ...status import (
-    DeviceLostError,
-    InternalError,
-    InvalidArgumentError,
-    PumiceError,
-    ResourceExhaustedError,
-    UnavailableError,
-    UnimplementedError,
-    UnknownError,
-)
+from ...status import UnavailableError, UnimplementedError
 
 # cffi objects have no useful static type: a handle, a struct pointer and an array are all CData.
 CData: TypeAlias = Any
@@ -63,7 +54,6 @@ ffi: Final = _load_declaration()
 NULL: Final = ffi.NULL
 
 WHOLE_SIZE: Final = 0xFFFF_FFFF_FFFF_FFFF
-QUEUE_FAMILY_IGNORED: Final = 0xFFFF_FFFF
 UINT64_MAX: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 _enum_values: dict[str, dict[str, int]] = {}
@@ -76,21 +66,6 @@ def enum_value(enum_name: str, member: str) -> int:
         values = _enum_values[enum_name] = dict(ffi.typeof(enum_name).relements)
     return values[member]
 
-
-def _names_of(enum_name: str) -> dict[int, str]:
-    names: dict[int, str] = {}
-    for name, value in ffi.typeof(enum_name).relements.items():
-        names.setdefault(value, name)
-    return names
-
-
-_RESULT_NAMES: Final = _names_of("VkResult")
-VK_SUCCESS: Final = 0
-VK_NOT_READY: Final = 1
-VK_TIMEOUT: Final = 2
-VK_INCOMPLETE: Final = 5
-VK_ERROR_DEVICE_LOST: Final = -4
-VK_ERROR_INCOMPATIBLE_DRIVER: Final = -9
 
 _structure_types: dict[str, int] = {}
 _keep_alive: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
@@ -167,76 +142,6 @@ def chain(*structs: CData) -> CData:
     return present[0]
 
 
-# -- errors ------------------------------------------------------------------------------------------
-
-_RESULT_CLASSES: Final[dict[str, type[PumiceError]]] = {
-    "VK_ERROR_OUT_OF_HOST_MEMORY": ResourceExhaustedError,
-    "VK_ERROR_OUT_OF_DEVICE_MEMORY": ResourceExhaustedError,
-    "VK_ERROR_TOO_MANY_OBJECTS": ResourceExhaustedError,
-    "VK_ERROR_OUT_OF_POOL_MEMORY": ResourceExhaustedError,
-    "VK_ERROR_FRAGMENTED_POOL": ResourceExhaustedError,
-    "VK_ERROR_FRAGMENTATION": ResourceExhaustedError,
-    "VK_ERROR_MEMORY_MAP_FAILED": ResourceExhaustedError,
-    "VK_ERROR_DEVICE_LOST": DeviceLostError,
-    "VK_ERROR_INITIALIZATION_FAILED": UnavailableError,
-    "VK_ERROR_INCOMPATIBLE_DRIVER": UnavailableError,
-    "VK_ERROR_LAYER_NOT_PRESENT": UnavailableError,
-    "VK_ERROR_EXTENSION_NOT_PRESENT": UnimplementedError,
-    "VK_ERROR_FEATURE_NOT_PRESENT": UnimplementedError,
-    "VK_ERROR_INVALID_EXTERNAL_HANDLE": InvalidArgumentError,
-    "VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS": InvalidArgumentError,
-    "VK_ERROR_INVALID_SHADER_NV": InvalidArgumentError,
-    "VK_ERROR_UNKNOWN": UnknownError,
-}
-
-
-def result_name(result: int) -> str:
-    """``VK_ERROR_…`` for a VkResult, or its number where the headers do not know it."""
-    return _RESULT_NAMES.get(result, f"VkResult {result}")
-
-
-def error_from_result(result: int, what: str) -> PumiceError:
-    """The error for a failed native call; ``what`` says what was being done, with its sizes."""
-    name = result_name(result)
-    return _RESULT_CLASSES.get(name, InternalError)(f"{what}: the driver answered {name}", vk_result=name)
-
-
-def check(result: int, what: str) -> None:
-    """Raises the error of a negative ``VkResult``; success codes (timeouts, incomplete) pass.
-
-    Validation messages that the layers gave during the call are raised in preference: they say what was wrong.
-    """
-    if _pending_validation:
-        raise_pending_validation()
-    if result < 0:
-        raise error_from_result(result, what)
-
-
-# Errors that the validation layers reported since the last check, set by the debug messenger. It lives here
-# because the check is made here; a plain list keeps the test on the hot path to one truth value.
-_pending_validation: list[InternalError] = []
-
-
-def post_validation_error(error: InternalError) -> None:
-    """Called by the debug messenger; the next ``check`` in any thread raises it."""
-    _pending_validation.append(error)
-
-
-def raise_pending_validation() -> None:
-    """Raises the first validation error reported since the last call, and forgets those after it."""
-    if _pending_validation:
-        errors = list(_pending_validation)
-        _pending_validation.clear()
-        raise errors[0]
-
-
-def take_validation_errors() -> list[InternalError]:
-    """The validation errors not yet raised, which are then forgotten."""
-    errors = list(_pending_validation)
-    _pending_validation.clear()
-    return errors
-
-
 # -- the library and its function tables --------------------------------------------------------------
 
 
@@ -305,7 +210,7 @@ def load_library() -> Any:
 
 
 class _Functions:
-    """A table of native functions as attributes; absent optional ones are ``None``-free stand-ins that raise."""
+    """A table of native functions as attributes; absent optional ones raise when they are called."""
 
     _names: tuple[str, ...] = ()
     _optional: tuple[str, ...] = ()
@@ -322,6 +227,10 @@ class _Functions:
                 continue
             setattr(self, name, ffi.cast(f"PFN_{name}", address))
 
+    # All functions have one type: the checker takes any `vk…` attribute for a native function.
+    def __getattr__(self, name: str) -> NativeFunction:
+        raise AttributeError(f"{name} is not in {type(self).__name__}; add it to the table in functions.py")
+
 
 def _absent(name: str) -> NativeFunction:
     def absent(*_: Any) -> Any:
@@ -337,12 +246,7 @@ class GlobalFunctions(_Functions):
         "vkCreateInstance",
         "vkEnumerateInstanceExtensionProperties",
         "vkEnumerateInstanceLayerProperties",
-        "vkEnumerateInstanceVersion",
     )
-    vkCreateInstance: NativeFunction
-    vkEnumerateInstanceExtensionProperties: NativeFunction
-    vkEnumerateInstanceLayerProperties: NativeFunction
-    vkEnumerateInstanceVersion: NativeFunction
 
     def __init__(self) -> None:
         library = load_library()
@@ -371,20 +275,6 @@ class InstanceFunctions(_Functions):
         "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT",
         "vkGetPhysicalDeviceCalibrateableTimeDomainsKHR",
     )
-    vkCreateDevice: NativeFunction
-    vkDestroyInstance: NativeFunction
-    vkEnumerateDeviceExtensionProperties: NativeFunction
-    vkEnumeratePhysicalDevices: NativeFunction
-    vkGetDeviceProcAddr: NativeFunction
-    vkGetPhysicalDeviceExternalBufferProperties: NativeFunction
-    vkGetPhysicalDeviceFeatures2: NativeFunction
-    vkGetPhysicalDeviceMemoryProperties2: NativeFunction
-    vkGetPhysicalDeviceProperties2: NativeFunction
-    vkGetPhysicalDeviceQueueFamilyProperties2: NativeFunction
-    vkCreateDebugUtilsMessengerEXT: NativeFunction
-    vkDestroyDebugUtilsMessengerEXT: NativeFunction
-    vkGetPhysicalDeviceCalibrateableTimeDomainsEXT: NativeFunction
-    vkGetPhysicalDeviceCalibrateableTimeDomainsKHR: NativeFunction
 
     def __init__(self, global_functions: GlobalFunctions, instance: CData) -> None:
         self._fill(lambda name: global_functions.get_instance_proc_addr(instance, name))
@@ -402,11 +292,8 @@ class DeviceFunctions(_Functions):
         "vkCmdBindDescriptorSets",
         "vkCmdBindPipeline",
         "vkCmdCopyBuffer",
-        "vkCmdCopyQueryPoolResults",
         "vkCmdDispatch",
-        "vkCmdDispatchBase",
         "vkCmdDispatchIndirect",
-        "vkCmdExecuteCommands",
         "vkCmdFillBuffer",
         "vkCmdPipelineBarrier",
         "vkCmdPushConstants",
@@ -439,8 +326,6 @@ class DeviceFunctions(_Functions):
         "vkDeviceWaitIdle",
         "vkEndCommandBuffer",
         "vkFlushMappedMemoryRanges",
-        "vkFreeCommandBuffers",
-        "vkFreeDescriptorSets",
         "vkFreeMemory",
         "vkGetBufferDeviceAddress",
         "vkGetBufferMemoryRequirements",
@@ -450,41 +335,28 @@ class DeviceFunctions(_Functions):
         "vkGetSemaphoreCounterValue",
         "vkInvalidateMappedMemoryRanges",
         "vkMapMemory",
-        "vkMergePipelineCaches",
         "vkQueueSubmit",
         "vkQueueWaitIdle",
-        "vkResetCommandBuffer",
         "vkResetCommandPool",
-        "vkResetDescriptorPool",
         "vkResetQueryPool",
         "vkSignalSemaphore",
-        "vkTrimCommandPool",
-        "vkUnmapMemory",
         "vkUpdateDescriptorSetWithTemplate",
-        "vkUpdateDescriptorSets",
         "vkWaitSemaphores",
     )
     _optional = (
         "vkCmdBeginDebugUtilsLabelEXT",
         "vkCmdEndDebugUtilsLabelEXT",
-        "vkCmdInsertDebugUtilsLabelEXT",
         "vkCmdPipelineBarrier2",
         "vkCmdPipelineBarrier2KHR",
-        "vkCmdPushDescriptorSetKHR",
         "vkCmdPushDescriptorSetWithTemplateKHR",
         "vkGetCalibratedTimestampsEXT",
         "vkGetCalibratedTimestampsKHR",
-        "vkGetDeviceFaultInfoEXT",
         "vkGetMemoryHostPointerPropertiesEXT",
         "vkSetDebugUtilsObjectNameEXT",
     )
 
     def __init__(self, instance_functions: InstanceFunctions, device: CData) -> None:
         self._fill(lambda name: instance_functions.vkGetDeviceProcAddr(device, name))
-
-    # One table for eighty functions of the same type: the checker sees any `vk…` attribute as a native function.
-    def __getattr__(self, name: str) -> NativeFunction:
-        raise AttributeError(f"{name} is not in DeviceFunctions; add it to the table in native.py")
 
 
 def handle_value(handle: CData) -> int:

@@ -12,7 +12,8 @@ import os
 from typing import Any, Final
 
 from ...status import InternalError, InvalidArgumentError
-from .functions import CData, InstanceFunctions, check, ffi, new, post_validation_error
+from .functions import CData, InstanceFunctions, ffi, new
+from .results import check, post_validation_error
 
 __all__ = ["DebugMessenger", "validation_requested"]
 

@@ -24,7 +24,7 @@ from mutations import Mutant
 from pumice.hal_vulkan import BufferView, Device, ElementType
 from pumice.hal_vulkan.instance.driver import shared_driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
-from pumice.hal_vulkan.vulkan.functions import take_validation_errors
+from pumice.hal_vulkan.vulkan.results import take_validation_errors
 from pumice.runtime.modules.hal.fence import HalFence
 from pumice.runtime.modules.hal.module import hal_module
 from pumice.status import DeadlineExceededError, DeviceLostError, InternalError, PumiceError

@@ -288,6 +288,7 @@ def _probe() -> Findings:
     """Looks in this process; a crash of a driver is a crash of it."""
     # Imported here because the parent has to be able to report where the native module cannot even be imported.
     from ...hal_vulkan.vulkan import functions as native
+    from ...hal_vulkan.vulkan.results import listed
 
     try:
         functions = native.GlobalFunctions()
@@ -297,7 +298,7 @@ def _probe() -> Findings:
     try:
         layers = tuple(
             native.text(entry.layerName)
-            for entry in _listed(native, functions.vkEnumerateInstanceLayerProperties, "VkLayerProperties")
+            for entry in listed(functions.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layers")
         )
         devices = _devices(native, functions)
     except PumiceError as error:
@@ -311,21 +312,14 @@ def _probe() -> Findings:
 
 
 # The native module's members are cffi objects, which have no static type; nor has a module handed on as a value.
-def _listed(native: Any, function: Any, struct: str, *arguments: Any) -> list[Any]:
-    """Vulkan's two-call idiom: ask for the count, then for that many structures or handles."""
-    count = native.ffi.new("uint32_t *")
-    native.check(function(*arguments, count, native.NULL), f"counting {struct}")
-    items = native.ffi.new(f"{struct}[]", max(count[0], 1))
-    native.check(function(*arguments, count, items), f"listing {struct}")
-    return [items[index] for index in range(count[0])]
-
-
 def _devices(native: Any, functions: Any) -> list[tuple[str, int]]:
     """Every device's description and its Vulkan version."""
+    from ...hal_vulkan.vulkan.results import check, listed
+
     offered = {
         native.text(entry.extensionName)
-        for entry in _listed(
-            native, functions.vkEnumerateInstanceExtensionProperties, "VkExtensionProperties", native.NULL
+        for entry in listed(
+            functions.vkEnumerateInstanceExtensionProperties, "VkExtensionProperties", "extensions", native.NULL
         )
     }
     # MoltenVK is listed only to those who say that they know of drivers short of full conformance.
@@ -338,11 +332,11 @@ def _devices(native: Any, functions: Any) -> list[tuple[str, int]]:
         ppEnabledExtensionNames=native.string_array(extensions),
     )
     handle = native.ffi.new("VkInstance *")
-    native.check(functions.vkCreateInstance(info, native.NULL, handle), "creating an instance")
+    check(functions.vkCreateInstance(info, native.NULL, handle), "creating an instance")
     instance = native.InstanceFunctions(functions, handle[0])
     try:
         found = []
-        for device in _listed(native, instance.vkEnumeratePhysicalDevices, "VkPhysicalDevice", handle[0]):
+        for device in listed(instance.vkEnumeratePhysicalDevices, "VkPhysicalDevice", "devices", handle[0]):
             answer = native.new("VkPhysicalDeviceProperties2")
             instance.vkGetPhysicalDeviceProperties2(device, answer)
             properties = answer.properties

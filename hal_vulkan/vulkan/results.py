@@ -1,0 +1,110 @@
+"""VkResults: the failed ones, and the validation layers' messages, become errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ...status import (
+    DeviceLostError,
+    InternalError,
+    InvalidArgumentError,
+    PumiceError,
+    ResourceExhaustedError,
+    UnavailableError,
+    UnimplementedError,
+    UnknownError,
+)
+from .functions import CData, NativeFunction, ffi
+
+__all__ = [
+    "check",
+    "error_from_result",
+    "listed",
+    "pending_validation",
+    "post_validation_error",
+    "raise_pending_validation",
+    "take_validation_errors",
+]
+
+_RESULT_NAMES: Final[dict[int, str]] = {}
+for _name, _value in ffi.typeof("VkResult").relements.items():
+    _RESULT_NAMES.setdefault(_value, _name)  # aliases follow the first name
+
+VK_SUCCESS: Final = 0
+VK_NOT_READY: Final = 1
+VK_TIMEOUT: Final = 2
+VK_ERROR_DEVICE_LOST: Final = -4
+VK_ERROR_INCOMPATIBLE_DRIVER: Final = -9
+
+_RESULT_CLASSES: Final[dict[str, type[PumiceError]]] = {
+    "VK_ERROR_OUT_OF_HOST_MEMORY": ResourceExhaustedError,
+    "VK_ERROR_OUT_OF_DEVICE_MEMORY": ResourceExhaustedError,
+    "VK_ERROR_TOO_MANY_OBJECTS": ResourceExhaustedError,
+    "VK_ERROR_OUT_OF_POOL_MEMORY": ResourceExhaustedError,
+    "VK_ERROR_FRAGMENTED_POOL": ResourceExhaustedError,
+    "VK_ERROR_FRAGMENTATION": ResourceExhaustedError,
+    "VK_ERROR_MEMORY_MAP_FAILED": ResourceExhaustedError,
+    "VK_ERROR_DEVICE_LOST": DeviceLostError,
+    "VK_ERROR_INITIALIZATION_FAILED": UnavailableError,
+    "VK_ERROR_INCOMPATIBLE_DRIVER": UnavailableError,
+    "VK_ERROR_LAYER_NOT_PRESENT": UnavailableError,
+    "VK_ERROR_EXTENSION_NOT_PRESENT": UnimplementedError,
+    "VK_ERROR_FEATURE_NOT_PRESENT": UnimplementedError,
+    "VK_ERROR_INVALID_EXTERNAL_HANDLE": InvalidArgumentError,
+    "VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS": InvalidArgumentError,
+    "VK_ERROR_INVALID_SHADER_NV": InvalidArgumentError,
+    "VK_ERROR_UNKNOWN": UnknownError,
+}
+
+
+def error_from_result(result: int, what: str) -> PumiceError:
+    """The error for a failed native call; ``what`` says what was being done, with its sizes."""
+    name = _RESULT_NAMES.get(result, f"VkResult {result}")
+    return _RESULT_CLASSES.get(name, InternalError)(f"{what}: the driver answered {name}", vk_result=name)
+
+
+def check(result: int, what: str) -> None:
+    """Raises the error of a negative ``VkResult``; success codes (timeouts, incomplete) pass.
+
+    Validation messages that the layers gave during the call are raised in preference: they say what was wrong.
+    """
+    if pending_validation:
+        raise_pending_validation()
+    if result < 0:
+        raise error_from_result(result, what)
+
+
+# Errors that the validation layers reported since the last check, set by the debug messenger. It lives here
+# because the check is made here; a plain list keeps the test on the hot path to one truth value.
+pending_validation: list[InternalError] = []
+
+
+def post_validation_error(error: InternalError) -> None:
+    """Called by the debug messenger; the next ``check`` in any thread raises it."""
+    pending_validation.append(error)
+
+
+def raise_pending_validation() -> None:
+    """Raises the first validation error reported since the last call, and forgets those after it."""
+    if pending_validation:
+        errors = list(pending_validation)
+        pending_validation.clear()
+        raise errors[0]
+
+
+def take_validation_errors() -> list[InternalError]:
+    """The validation errors not yet raised, which are then forgotten."""
+    errors = list(pending_validation)
+    pending_validation.clear()
+    return errors
+
+
+def listed(function: NativeFunction, struct: str, what: str, *arguments: Any) -> Iterator[CData]:
+    """Vulkan's two-call idiom: asks for the count, then for that many structures or handles."""
+    count = ffi.new("uint32_t *")
+    check(function(*arguments, count, ffi.NULL), f"counting {what}")
+    items = ffi.new(f"{struct}[]", max(count[0], 1))
+    check(function(*arguments, count, items), f"enumerating {what}")
+    for index in range(count[0]):  # a generator: an element does not keep the array alive
+        yield items[index]
