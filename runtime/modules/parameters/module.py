@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from ....hal_vulkan import Buffer, BufferUsage, Device
 from ....status import InvalidArgumentError, OutOfRangeError, PumiceError, shown
@@ -29,8 +29,9 @@ from ...parameters.entry import ParameterEntry, decode_name
 from ...parameters.index import ParameterIndex, ParameterScopes, find_scope
 from ..hal.buffer import HalBuffer, check_buffer
 from ..hal.device_context import DeviceContext
-from ..hal.fence import AnyFence, check_fence, fail, failure_of
+from ..hal.fence import AnyFence, fail, failure_of
 from ..hal.file import read_back
+from ..hal.reference import optional_fence
 from .upload import ParameterUpload, repeat_pattern
 
 __all__ = ["io_parameters_module"]
@@ -78,6 +79,9 @@ class _Span:
             )
 
 
+_Move: TypeAlias = "Callable[[DeviceContext, AnyFence | None, AnyFence | None, Buffer, list[_Span]], None]"
+
+
 def io_parameters_module(scopes: ParameterScopes) -> NativeModule:
     """The module that serves the parameters of these scopes to programs.
 
@@ -120,7 +124,7 @@ class _Parameters:
         spans: object,
     ) -> VmList:
         """A new buffer for each key, filled when ``target`` is reached."""
-        wait_fence, signal_fence = _optional_fence(wait), _optional_fence(target)
+        wait_fence, signal_fence = optional_fence(wait), optional_fence(target)
         with _failing(signal_fence):
             context = self._context(device)
             wanted = self._resolve(scope, key_table, key_data, spans)
@@ -131,9 +135,8 @@ class _Parameters:
                         f"0, not {span.buffer_offset}"
                     )
             # New buffers depend on nothing, so their contents need not wait.
-            upload = ParameterUpload(context, None)
             buffers: list[HalBuffer] = []
-            with _abandoning(upload):
+            with ParameterUpload(context, None) as upload:
                 for span in wanted:
                     buffer = context.allocator.allocate(
                         memory_type & _U32, (usage & _U32) | BufferUsage.TRANSFER, span.length
@@ -157,22 +160,7 @@ class _Parameters:
         spans: object,
     ) -> None:
         """Parameters into ranges of one buffer."""
-        wait_fence, signal_fence = _optional_fence(wait), _optional_fence(target)
-        with _failing(signal_fence):
-            context = self._context(device)
-            buffer = check_buffer(target_buffer, "io_parameters.gather")
-            wanted = self._resolve(scope, key_table, key_data, spans)
-            for span in wanted:
-                span.check_within(buffer)
-            failure = failure_of(wait_fence)
-            if failure is not None:
-                fail(signal_fence, failure)
-                return
-            upload = ParameterUpload(context, wait_fence)
-            with _abandoning(upload):
-                for span in wanted:
-                    span.upload(upload, buffer)
-                upload.finish(wait_fence, signal_fence)
+        self._move("gather", _gather, device, wait, target, target_buffer, scope, key_table, key_data, spans)
 
     @export("scatter", "0rIrrrrrrr_v")
     def scatter(
@@ -188,16 +176,27 @@ class _Parameters:
         spans: object,
     ) -> None:
         """Ranges of one buffer into parameters, which must be writable."""
-        wait_fence, signal_fence = _optional_fence(wait), _optional_fence(target)
+        self._move("scatter", _scatter, device, wait, target, source_buffer, scope, key_table, key_data, spans)
+
+    def _move(
+        self,
+        name: str,
+        move: _Move,
+        device: object,
+        wait: object,
+        target: object,
+        buffer: object,
+        scope: object,
+        *keys: object,
+    ) -> None:
+        wait_fence, signal_fence = optional_fence(wait), optional_fence(target)
         with _failing(signal_fence):
             context = self._context(device)
-            buffer = check_buffer(source_buffer, "io_parameters.scatter")
-            wanted = self._resolve(scope, key_table, key_data, spans)
-            # All are looked at before the first is written.
-            moves = [(span.buffer_offset, span.of(span.entry.writable_view())) for span in wanted]
-            for span in wanted:
-                span.check_within(buffer)
-            read_back(context, wait_fence, signal_fence, buffer, moves)
+            found = check_buffer(buffer, f"io_parameters.{name}")
+            spans = self._resolve(scope, *keys)
+            for span in spans:
+                span.check_within(found)
+            move(context, wait_fence, signal_fence, found, spans)
 
     def _context(self, device: object) -> DeviceContext:
         if not isinstance(device, Device):
@@ -210,11 +209,11 @@ class _Parameters:
             context.allocator.close()
         return context
 
-    def _resolve(self, scope: object, key_table: object, key_data: object, spans: object) -> list[_Span]:
+    def _resolve(self, scope: object, *keys: object) -> list[_Span]:
         """The spans of a call, each checked against its entry."""
         name = "" if scope is None else decode_name(require_buffer(scope).as_memoryview())
         index = find_scope(self._scopes, name)
-        table, text, ranges = (require_buffer(value).as_memoryview() for value in (key_table, key_data, spans))
+        table, text, ranges = (require_buffer(value).as_memoryview() for value in keys)
         count, rest = divmod(len(ranges), _SPAN.size)
         if rest:
             raise InvalidArgumentError(
@@ -243,10 +242,6 @@ class _Parameters:
         return resolved
 
 
-def _optional_fence(fence: object) -> AnyFence | None:
-    return None if fence is None else check_fence(fence)
-
-
 @contextmanager
 def _failing(target: AnyFence | None) -> Iterator[None]:
     """Fails the signal fence with what the call raises."""
@@ -257,10 +252,22 @@ def _failing(target: AnyFence | None) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _abandoning(upload: ParameterUpload) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        upload.abandon()
-        raise
+def _gather(
+    context: DeviceContext, wait: AnyFence | None, target: AnyFence | None, buffer: Buffer, spans: list[_Span]
+) -> None:
+    failure = failure_of(wait)
+    if failure is not None:
+        fail(target, failure)
+        return
+    with ParameterUpload(context, wait) as upload:
+        for span in spans:
+            span.upload(upload, buffer)
+        upload.finish(wait, target)
+
+
+def _scatter(
+    context: DeviceContext, wait: AnyFence | None, target: AnyFence | None, buffer: Buffer, spans: list[_Span]
+) -> None:
+    # All are checked before the first is written.
+    moves = [(span.buffer_offset, span.of(span.entry.writable_view())) for span in spans]
+    read_back(context, wait, target, buffer, moves)

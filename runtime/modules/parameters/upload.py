@@ -1,6 +1,6 @@
 """Moves parameters into buffers: straight into memory that the host sees, through the queue otherwise.
 
-Calling sequence: make one → ``write`` and ``fill`` → ``finish`` once, or ``abandon``. One thread.
+Calling sequence: ``with ParameterUpload(…) as upload:`` → ``write`` and ``fill`` → ``finish`` once. One thread.
 
 Mapped files are read where the bytes go: the one copy is the one into the buffer. Where the host does not see the buffer's
 memory, the device copies out of the mapping itself if it can import it; else pieces go through staging memory, of which no
@@ -10,7 +10,8 @@ more than a few are in flight at a time.
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from ....hal_vulkan import Buffer, MemoryTypeFlags, TimelineSemaphore
 from ..hal.command_buffer import HalCommandBuffer
@@ -84,9 +85,13 @@ class ParameterUpload:
         else:
             self._submit(wait, target)
 
-    def abandon(self) -> None:
-        """Drops what was not submitted."""
-        if self._commands is not None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._commands is not None:  # an error came before they were submitted
             self._commands.close()
             self._commands = None
 
