@@ -1,8 +1,8 @@
-"""What is said about the points of a study, of the samples that count (``PointResult.keep``).
+"""Figures of the points of a study, from the samples that count (``PointResult.keep``).
 
-Disturbed samples, those during which the host was taken off its core or the device was throttled, are left out of statistics as long as at
-least half of a point's samples remain. Where fewer remain, being disturbed is what the machine was like, the rest would be a selection, and all
-samples are used. Which of the two it was is part of what is said (``PointAnalysis.samples_used``).
+Disturbed samples, taken while the host was preempted or the device throttled, are excluded as long as at least half of
+a point's samples remain. If fewer remain, disturbance is the normal state of the machine, the rest would be a biased
+selection, and all samples are used. ``PointAnalysis.samples_used`` says which.
 """
 
 from __future__ import annotations
@@ -26,21 +26,18 @@ from .results import Results
 __all__ = ["STACK", "PointAnalysis", "StudyAnalysis", "analyse"]
 
 STACK: Final = (*SEGMENTS[:-1], "device", SEGMENTS[-1])
-"""What a sample's time is stacked up of, in the order of time: ``device`` stands for queue, execute and wake where nothing tells them apart."""
+"""The parts of a sample in the order of time: ``device`` stands for queue, execute and wake if these are not known."""
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
 class PointAnalysis:
-    """One point and what is said about it. All times are nanoseconds of a sample, with all of its dispatches.
-
-    Everything is computed when first asked for, and kept.
+    """The figures of one point, computed on demand. All times are nanoseconds of a sample with all its dispatches.
 
     Attributes:
-        result: what was measured.
-        sampling: how; its confidence and seed are those of all intervals.
-        keep: which samples the statistics are of; ``None`` for all.
+        result: the measurements.
+        sampling: has the confidence and the seed of all intervals.
     """
 
     def __init__(self, results: Results, result: PointResult, sampling: Sampling) -> None:
@@ -61,31 +58,31 @@ class PointAnalysis:
 
     @cached_property
     def keep(self) -> SampleFlag | None:
-        """Which samples the statistics are of; ``None`` for all."""
+        """Which samples are in the statistics, as ``PointResult.values`` takes it."""
         return self.result.keep
 
     @cached_property
     def total(self) -> int:
-        """How many samples were measured."""
+        """The number of measured samples."""
         return self.result.count
 
     @cached_property
     def kept(self) -> int:
-        """How many of them the statistics are of."""
+        """The number of samples in the statistics."""
         return int(np.count_nonzero(self.result.mask(keep=self.keep)))
 
     def flagged(self, flag: SampleFlag) -> int:
-        """How many measured samples have any bit of a flag."""
+        """The number of measured samples with any bit of a flag."""
         return int(np.count_nonzero(self.result.flags & int(flag)))
 
     @cached_property
     def uses_disturbed(self) -> bool:
-        """Whether disturbed samples are in the statistics, as fewer than half are undisturbed."""
+        """Whether disturbed samples are in the statistics because fewer than half are undisturbed."""
         return self.keep is None and self.flagged(DISTURBED) > 0
 
     @property
     def samples_used(self) -> str:
-        """For people: ``"undisturbed samples only: 970 of 1000"``, or that all were used and why."""
+        """``"undisturbed samples only: 970 of 1000"``, or that all are used and why."""
         disturbed = self.flagged(DISTURBED)
         if not self.total:
             return "no samples"
@@ -105,7 +102,7 @@ class PointAnalysis:
         return self.result.blocks_of(keep=self.keep)
 
     def summary(self, name: str = "headline") -> Summary | None:
-        """The statistics of one duration; ``None`` where no sample has it."""
+        """The statistics of one duration; ``None`` if no sample has it."""
         if name not in self._summaries:
             values = self.values(name)
             self._summaries[name] = (
@@ -117,7 +114,7 @@ class PointAnalysis:
 
     @cached_property
     def medians(self) -> Mapping[str, float]:
-        """The median of each duration that samples have."""
+        """The median of each duration."""
         return self.result.medians(keep=self.keep)
 
     @cached_property
@@ -133,7 +130,7 @@ class PointAnalysis:
 
     @cached_property
     def baseline_median(self) -> float | None:
-        """The same duration of the empty kernel in this setting; ``None`` where it was not measured."""
+        """The same duration of the empty kernel in this setting; ``None`` if it was not measured."""
         baseline = self.result.baseline
         return None if baseline is None else baseline.medians(keep=baseline.keep).get(self.point.measure)
 
@@ -144,7 +141,7 @@ class PointAnalysis:
 
     @cached_property
     def first(self) -> Mapping[str, float]:
-        """The durations of the first call; medians where several processes made one."""
+        """The durations of the first call; medians if several processes made one."""
         found = {}
         for name in ("total", "create", "update", "record", "submit", "queue", "execute", "wake", "read", "device"):
             values = self.result.values(name, "first")
@@ -165,7 +162,7 @@ class PointAnalysis:
 
     @cached_property
     def overlapping(self) -> bool:
-        """Whether dispatches of a sample may have overlapped: a share of the sample's time is then no dispatch's own."""
+        """Whether dispatches of a sample may have overlapped, so that none has a duration of its own."""
         return self.dispatches > 1 and self.result.overlapping
 
     @property
@@ -175,12 +172,12 @@ class PointAnalysis:
 
 
 class StudyAnalysis:
-    """All points of a study, analysed when asked for. Made by ``analyse``.
+    """The points of a study, analysed on demand; created by ``analyse``.
 
     Attributes:
         results: of the study.
         study: the study.
-        points: an analysis for each point, by index.
+        points: an analysis of each point, by index.
     """
 
     def __init__(self, results: Results) -> None:
@@ -190,12 +187,12 @@ class StudyAnalysis:
 
     @property
     def measured(self) -> tuple[PointAnalysis, ...]:
-        """The points with samples of their headline, baselines left out."""
+        """The points with samples of their headline, without baselines."""
         return tuple(one for one in self.points if not one.point.is_baseline and one.median is not None)
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The names of all axes of points that are no baselines, in order."""
+        """The names of all axes of points, without baselines, in order."""
         return tuple(dict.fromkeys(axis for one in self.points if not one.point.is_baseline for axis in one.point.axes))
 
 

@@ -1,4 +1,4 @@
-"""Two results side by side, point by point: the same points of two runs of a study, or of two devices, or of two versions."""
+"""Compares two results point by point: of two runs, devices or versions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class PointComparison:
     """One point of both results.
 
     Attributes:
-        key: what makes it the same point.
+        key: identifies the point in both.
         a, b: the point in either.
-        comparison: what was found; ``None`` where one of them has no samples.
-        why_not: the reason then; empty otherwise.
+        comparison: of the samples; ``None`` if one of them has none.
+        why_not: the reason if there is no comparison.
     """
 
     key: str
@@ -35,13 +35,13 @@ class PointComparison:
 
 @dataclass(frozen=True, slots=True)
 class ResultsComparison:
-    """Two results side by side.
+    """Two compared results.
 
     Attributes:
         points: those that both have, in the order of the first.
         only_a, only_b: labels of points that the other one lacks.
-        by_device: whether points are the same only on the same device.
-        notes: what makes the two differ besides the time: device, driver, versions, settings.
+        by_device: whether points are compared only on the same device.
+        notes: other differences: device, driver, versions, settings.
     """
 
     points: Sequence[PointComparison]
@@ -87,7 +87,8 @@ def compare_results(
         one, two = first[key], second[key]
         if measure == "headline" and one.point.measure != two.point.measure:
             raise InvalidArgumentError(
-                f"{one.point.label} measures {one.point.measure} in the first results and {two.point.measure} in the second"
+                f"{one.point.label} measures {one.point.measure} in the first results and "
+                f"{two.point.measure} in the second"
             )
         points.append(_compare(key, one, two, measure, confidence, resolution, threshold))
     return ResultsComparison(

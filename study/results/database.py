@@ -1,4 +1,4 @@
-"""A results file as an SQLite database: opened to write or to read, checked, its errors translated."""
+"""A results file as an SQLite database: opening, checking, translation of errors."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ RESULTS_FILE: Final = "results.sqlite"
 
 _BUSY_SECONDS: Final = 10.0
 _CACHE_KIB: Final = 16 << 10
-# What the operating system answers when there is no room: SQLite tells a full disk from other failed writes only for
-# one of its errors; quotas and limits on a file's size come as plain failed writes.
+# SQLite distinguishes a full disk from other failed writes in one error only; quotas and limits on file sizes appear as
+# failed writes.
 _NO_ROOM: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE")
 
 
 def results_path(folder: str | os.PathLike[str]) -> Path:
-    """The results file of a folder; a path to the file itself is taken too."""
+    """The results file of a folder; also accepts the path of the file."""
     path = Path(folder)
     return path if path.name == RESULTS_FILE and not path.is_dir() else path / RESULTS_FILE
 
 
 @contextlib.contextmanager
 def database_errors(path: Path, doing: str) -> Iterator[None]:
-    """Turns what SQLite raises into errors of this package that say what was done to which file."""
+    """Translates SQLite's errors into pumice's, with the operation and the file."""
     try:
         yield
     except sqlite3.Error as error:
@@ -105,7 +105,7 @@ def _damaged(path: Path, doing: str, how: str) -> DataLossError:
 
 
 def connect_writer(path: Path, *, create: bool) -> sqlite3.Connection:
-    """A connection that may write; nothing was read or changed yet. Call under ``database_errors``."""
+    """A connection for writing; reads and changes nothing. Call under ``database_errors``."""
     mode = "rwc" if create else "rw"
     connection = sqlite3.connect(
         f"{path.resolve().as_uri()}?mode={mode}",
@@ -119,19 +119,19 @@ def connect_writer(path: Path, *, create: bool) -> sqlite3.Connection:
 
 
 def is_blank(connection: sqlite3.Connection) -> bool:
-    """Whether nothing was ever committed to the database: it is new, or its making was killed."""
+    """Whether nothing was committed to the database: it is new, or its creation was killed."""
     (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return not objects and not _pragma(connection, "application_id")
 
 
 def check_results(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises unless the database holds results that this version can read.
+    """Raises unless this version can read the results in the database.
 
     Raises:
-        NotFoundError: the file is empty: the study was never begun, or the file was cut to nothing.
+        NotFoundError: the file is empty: the study was not begun, or the file was truncated.
         InvalidArgumentError: a database of another program.
         IncompatibleError: written by a newer version of pumice.
-        DataLossError: the file was cut short.
+        DataLossError: the file was truncated.
     """
     if is_blank(connection):
         raise NotFoundError(f"{path} is empty: no study was begun in it, or it was cut to nothing")
@@ -144,8 +144,8 @@ def check_results(connection: sqlite3.Connection, path: Path) -> None:
             f"this one reads up to {SCHEMA_VERSION}; update pumice"
         )
     pages = _pragma(connection, "page_count") * _pragma(connection, "page_size")
-    # A log may hold pages that the file lacks yet. Looked for first: a writer that ends now takes it away, and by then
-    # the file has them all. SQLite itself misses a last page of which a part is there.
+    # A log may hold pages that the file lacks. It is looked for first, as a writer that ends now merges and removes it.
+    # SQLite itself does not notice a truncated last page.
     if not _has_log(path) and (size := path.stat().st_size) < pages:
         raise _damaged(path, "reading results", f"it has {size} bytes of {pages}")
     (study_format,) = connection.execute("SELECT format FROM study").fetchone()
@@ -157,7 +157,7 @@ def check_results(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def check_whole(connection: sqlite3.Connection, path: Path) -> None:
-    """Reads every page once, so that nothing is added to a damaged file.
+    """Reads every page, so that nothing is added to a damaged file.
 
     Raises:
         DataLossError: it is damaged.
@@ -183,12 +183,12 @@ def _has_log(path: Path) -> bool:
 
 
 class Reader:
-    """A connection that only reads: while a writer writes, after it was killed, and from read-only media.
+    """A connection for reading: while a writer writes, after it was killed, and from read-only media.
 
-    A file whose writer was killed has a write-ahead log beside it, which SQLite reads through a file of shared memory
-    that it makes in the same folder. Where the folder is read-only, copies of the two files in a temporary folder are
-    read.
-    Close it; reads of several threads have to take turns.
+    A file whose writer was killed has a write-ahead log beside it, which SQLite reads through a shared-memory file that
+    it creates in the same folder. If the folder is read-only, copies of the two files in a temporary folder are read.
+
+    Thread rule: one thread at a time. Close it.
 
     Raises:
         NotFoundError: no results in the folder.

@@ -1,4 +1,4 @@
-"""Exports: results as CSV, JSON, Markdown or Parquet, for other programs and for people."""
+"""Exports results as CSV, JSON, Markdown or Parquet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tables import Keep, points_table, sample_batches, sample_schema
 
 __all__ = ["EXPORTS", "export_results", "export_to"]
 
-# What people look at first; all columns are in the other forms.
+# The main columns; other formats have all.
 _MARKDOWN_STATISTICS: Final = (
     *("status", "count", "median_ns", "median_low_ns", "median_high_ns", "q1_ns", "q3_ns", "minimum_ns", "mean_ns"),
     *("standard_deviation_ns", "relative_error", "p99_ns"),
@@ -30,20 +30,19 @@ def export_results(
     raw: bool = False,
     keep: Keep = "kept",
 ) -> None:
-    """Writes results to a file, which is either whole or not there: it takes its name when all of it is on the disk.
+    """Writes results to a file, atomically.
 
     Args:
         results: of a study.
-        kind: one of ``EXPORTS``. ``"markdown"`` has the columns that people look at, the others have all.
-        path: of the file; one that is there is replaced.
+        kind: one of ``EXPORTS``. ``"markdown"`` has the main columns, the others have all.
+        path: of the file, which is replaced if it exists.
         raw: one row a sample, of all phases, instead of one a point.
         keep: which samples are in the statistics of points: ``"kept"`` for those of ``PointResult.keep``, or as in
-            ``PointResult.values``; raw rows are always all.
+            ``PointResult.values``; raw rows are of all samples.
 
     Raises:
         InvalidArgumentError: no such kind.
-        NotFoundError, PermissionDeniedError, ResourceExhaustedError: there is no such folder, it cannot be written, the
-            disk is full.
+        NotFoundError, PermissionDeniedError, ResourceExhaustedError: no such folder, not writable, or the disk is full.
     """
     _writer(kind)
     write_whole(path, lambda file: export_to(results, kind, file, raw=raw, keep=keep))
@@ -77,7 +76,7 @@ def _parquet(results: Results, file: BinaryIO, raw: bool, keep: Keep) -> None:
 
 
 def _json(results: Results, file: BinaryIO, raw: bool, keep: Keep) -> None:
-    """An object of the study, its runs, devices, peaks and notes, and a list of points or samples."""
+    """An object with the study, its runs, devices, peaks and notes, and a list of points or samples."""
     head: dict[str, object] = {
         "study": dict(results.study),
         "created": results.created,
@@ -125,7 +124,7 @@ def _markdown(results: Results, file: BinaryIO, raw: bool, keep: Keep) -> None:
 
 
 def _cell(value: object) -> object:
-    """A bar would end the cell, a line's end the row."""
+    """A text for a cell, which a bar or a line break would end."""
     return " ".join(value.replace("|", "\\|").split()) if isinstance(value, str) else value
 
 

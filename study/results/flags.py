@@ -1,4 +1,4 @@
-"""What disturbed a sample: bits that are kept with it."""
+"""What disturbed a sample, as bits stored with it."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ __all__ = ["DISTURBED", "SampleFlag", "kept"]
 
 
 class SampleFlag(enum.IntFlag):
-    """Disturbances of one sample. The numbers are kept in results and never change their meaning."""
+    """Disturbances of a sample. The numbers are stored in results and never change their meaning."""
 
     PREEMPTED = 1
-    """The measuring thread was taken off its core during the sample."""
+    """The measuring thread was preempted during the sample."""
 
     THROTTLED = 2
-    """The reference kernel ran at another speed around it: clocks, heat or another user of the device."""
+    """The reference kernel ran at another speed: clocks, heat or another user of the device."""
 
     CLOCK_UNSURE = 4
-    """Device times could not be related to the host's clock well enough: ``queue`` and ``wake`` are in doubt."""
+    """Device times could not be related well to the host's clock: ``queue`` and ``wake`` are in doubt."""
 
 
 DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.THROTTLED
-"""What leaves a sample out of the statistics, as long as enough others remain."""
+"""Excludes a sample from the statistics, as long as enough others remain."""
 
 
 def kept(disturbed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which samples statistics are of: the undisturbed ones where they are at least half of all, else all.
+    """Which samples statistics use: the undisturbed ones if they are at least half of all, else all.
 
-    Where most samples are disturbed, disturbance is how the machine is, and those that escaped it are no fair choice.
+    If most are disturbed, disturbance is the machine's normal state, and undisturbed samples are a biased selection.
     """
     if 2 * int(np.count_nonzero(~disturbed)) >= disturbed.size:
         return ~disturbed

@@ -29,14 +29,14 @@ Integers = npt.NDArray[np.int64]
 
 
 class PointResult:
-    """One point of a study with what was measured of it. Made by ``Results``; samples are read when first asked for.
+    """One point of a study with its measurements; created by ``Results``, reads samples on demand.
 
     Arrays of the same phase and ``keep`` are in the same order, that of sampling, and of the same length.
 
     Attributes:
         point: the point.
         status: its latest status.
-        reason: why it has that status; empty where there is nothing to say.
+        reason: why it has that status, or empty.
         baseline: the result of the point that measures the empty kernel in this one's setting, ``None`` for none.
     """
 
@@ -51,7 +51,7 @@ class PointResult:
 
     @property
     def error(self) -> str:
-        """The text of the error that ended the point; empty where none did."""
+        """The text of the error that ended the point, or empty."""
         return self.reason if self.status is PointStatus.FAILED else ""
 
     def values(self, name: str = "headline", phase: str = "sample", *, keep: SampleFlag | None = None) -> Array:
@@ -61,11 +61,11 @@ class PointResult:
             name: a segment, ``"total"``, ``"device"``, ``"overlap"``, ``"deviation"``, or ``"headline"`` for what the
                 point measures.
             phase: ``"sample"``, ``"warmup"`` or ``"first"``.
-            keep: which disturbed samples are among them: ``None`` for all, ``SampleFlag(0)`` for undisturbed ones only,
-                ``SampleFlag.PREEMPTED`` for those too that were preempted and no more.
+            keep: which disturbed samples to include: ``None`` for all, ``SampleFlag(0)`` for undisturbed ones only,
+                ``SampleFlag.PREEMPTED`` also for those that were only preempted.
 
         Returns:
-            NaN where the segment does not apply to a sample or could not be told.
+            NaN if the segment does not apply to a sample or is not known.
 
         Raises:
             InvalidArgumentError: no such duration.
@@ -78,35 +78,35 @@ class PointResult:
     def per_dispatch(self, name: str = "headline", phase: str = "sample", *, keep: SampleFlag | None = None) -> Array:
         """``values`` divided by the sample's dispatches: nanoseconds.
 
-        Where dispatches of a sample may overlap (``overlapping``) it is what one adds, and no dispatch's own time.
+        If dispatches of a sample may overlap (``overlapping``) this is their marginal cost, not their duration.
         """
         return self.values(name, phase, keep=keep) / self.integers("dispatches", phase, keep=keep)
 
     def integers(self, name: str, phase: str = "sample", *, keep: SampleFlag | None = None) -> Integers:
         """``"number"``, ``"run"``, ``"block"``, ``"flags"``, ``"started_ns"`` or ``"dispatches"`` of every sample.
 
-        Blocks are numbered as they were kept: each run may have its own block 0. ``blocks`` tells them apart.
+        Block numbers are those stored: each run may have its own block 0. ``blocks`` distinguishes them.
         """
         if name not in _INTEGERS:
             raise InvalidArgumentError(f"integers of a sample are {', '.join(_INTEGERS)}; got {name!r}")
         return self._column(name)[self.mask(phase, keep=keep)].astype(np.int64)
 
     def mask(self, phase: str = "sample", *, keep: SampleFlag | None = None) -> npt.NDArray[np.bool_]:
-        """Which rows of the point, of all phases, are of a phase and no more disturbed than ``keep``."""
+        """Which rows of the point, of all phases, are of a phase and only disturbed as ``keep`` allows."""
         chosen: npt.NDArray[np.bool_] = self._column("phase") == phase
         if keep is not None:
             chosen &= (self._column("flags").astype(np.int64) & ~int(keep)) == 0
         return chosen
 
     def blocks_of(self, phase: str = "sample", *, keep: SampleFlag | None = None) -> Integers:
-        """Which block each sample was taken in, from 0, blocks of different runs apart."""
+        """The block of each sample, numbered from 0, those of different runs distinguished."""
         runs, blocks = (self.integers(name, phase, keep=keep) for name in ("run", "block"))
         _, numbers = np.unique(np.stack([runs, blocks]), axis=1, return_inverse=True)
         return np.asarray(numbers, dtype=np.int64).reshape(-1)
 
     @property
     def blocks(self) -> Integers:
-        """Which block each measured sample was taken in: ``blocks_of()``."""
+        """The block of each measured sample: ``blocks_of()``."""
         return self.blocks_of()
 
     @property
@@ -121,23 +121,23 @@ class PointResult:
 
     @property
     def count(self) -> int:
-        """How many measured samples there are, disturbed ones included."""
+        """The number of measured samples, disturbed ones included."""
         return int(np.count_nonzero(self.mask()))
 
     @property
     def keep(self) -> SampleFlag | None:
-        """Which samples its statistics are of, for ``keep`` of other methods: undisturbed ones, or all; see ``flags.kept``."""
+        """Which samples statistics use, for ``keep`` of other methods: undisturbed ones or all, see ``flags.kept``."""
         undisturbed = kept((self.flags & int(DISTURBED)) != 0)
         return None if bool(np.all(undisturbed)) else ~DISTURBED
 
     @property
     def overlapping(self) -> bool:
-        """Whether dispatches of a sample may have overlapped, so that none has a time of its own."""
+        """Whether dispatches of a sample may have overlapped, so that none has a duration of its own."""
         return bool(np.any(self._column("barrier")[self.mask()] == "none"))
 
     @property
     def first(self) -> tuple[Sample, ...]:
-        """The first run of the point in each process that ran it."""
+        """The first sample of the point in each process that ran it."""
         return self.samples("first")
 
     def samples(self, phase: str = "sample", *, keep: SampleFlag | None = None) -> tuple[Sample, ...]:
@@ -149,11 +149,11 @@ class PointResult:
         )
 
     def read_rows(self) -> Sequence[Row]:
-        """All rows of all phases as they are kept, in order, to be let go; their columns are ``SAMPLE_FIELDS``."""
+        """All stored rows of all phases in order, not cached; their columns are ``SAMPLE_FIELDS``."""
         return self._read(self.point.index) if self._rows is None else self._rows
 
     def medians(self, *, keep: SampleFlag | None = None) -> Mapping[str, float]:
-        """The median nanoseconds of each duration, of the samples that have it; no key where none has."""
+        """The median nanoseconds of each duration that samples have."""
         found = {}
         for name in DURATIONS:
             values = self.values(name, keep=keep)

@@ -1,4 +1,4 @@
-"""How far the measuring of a point has come."""
+"""The status of a point."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ __all__ = ["PointStatus"]
 
 
 class PointStatus(enum.StrEnum):
-    """The status of a point; results keep every change of it, and the latest counts."""
+    """The status of a point; results store every change, and the latest counts."""
 
     PENDING = "pending"
-    """Not begun: no status was kept yet."""
+    """Not begun: no status is stored yet."""
 
     SAMPLING = "sampling"
-    """Begun and not ended; after a kill it goes on from the samples that are there."""
+    """Begun and not ended; after a kill it resumes from the stored samples."""
 
     DONE = "done"
     """Sampled until its stop rule was met."""
@@ -26,9 +26,9 @@ class PointStatus(enum.StrEnum):
     """Ended by an error, which is the reason."""
 
     SKIPPED = "skipped"
-    """Cannot be measured here, such as for a feature that the device lacks; the reason says which."""
+    """Cannot be measured, for example because the device lacks a feature; the reason says why."""
 
     @property
     def is_final(self) -> bool:
-        """Whether a resumed study leaves the point as it is."""
+        """Whether a resumed study does not measure the point again."""
         return self in (PointStatus.DONE, PointStatus.NOISY, PointStatus.SKIPPED)

@@ -1,4 +1,4 @@
-"""What results keep besides points and samples: runs, devices, clocks, reference samples, peaks, notes."""
+"""Records of results besides points and samples: runs, devices, clocks, reference samples, peaks, notes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ __all__ = ["ClockRecord", "DeviceRecord", "NoteRecord", "PeakRecord", "Reference
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One start of a study, or one time that it was resumed.
+    """One start or resumption of a study.
 
     Attributes:
         number: from 1.
         started: ISO 8601, UTC.
         pumice, python: versions.
         host: the host's name.
-        pid: of the process that wrote.
+        pid: of the writing process.
         command: its command line, quoted for a shell.
         environment: facts of the host, see ``environment_facts``.
-        ended: ISO 8601, UTC; ``None`` for a run that goes on or was killed.
+        ended: ISO 8601, UTC; ``None`` for a run that continues or was killed.
         outcome: ``"complete"``, or why it ended; ``None`` as ``ended``.
     """
 
@@ -38,7 +38,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRecord:
-    """A device as a run found it; ``device`` is the URI that points have, ``facts`` see ``device_facts``."""
+    """A device as a run found it; ``device`` is the URI that points have, for ``facts`` see ``device_facts``."""
 
     run: int
     device: str
@@ -49,7 +49,7 @@ class DeviceRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClockRecord:
-    """One reading of clocks; ``None`` where it was not known. See ``Store.add_clock``."""
+    """One reading of clocks; ``None`` for what is not known. See ``Sink.add_clock``."""
 
     run: int
     device: str
@@ -78,7 +78,7 @@ class ReferenceRecord:
 
 @dataclass(frozen=True, slots=True)
 class PeakRecord:
-    """One measured peak of a device, in the unit that its name is."""
+    """One measured peak of a device; its name is its unit."""
 
     run: int
     device: str
@@ -89,7 +89,7 @@ class PeakRecord:
 
 @dataclass(frozen=True, slots=True)
 class NoteRecord:
-    """What a reader has to know, of one point or (``point`` is ``None``) of all of the run."""
+    """A note for readers about one point or, if ``point`` is ``None``, the whole run."""
 
     run: int
     point: int | None

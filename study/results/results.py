@@ -1,4 +1,4 @@
-"""Reading the results of a study: while it runs, after it was killed, and from read-only media."""
+"""The results of a study, for reading: while it runs, after it was killed, and from read-only media."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _Record = TypeVar("_Record", RunRecord, DeviceRecord, ClockRecord, ReferenceReco
 class Results:
     """The results in one folder.
 
-    Points and their statuses are those of the moment of ``open``; samples of a point are read when first asked for, and
-    all of the others at each asking, so a run that goes on shows in them. Nothing is ever written.
+    Points and their statuses are those at the time of ``open``; samples of a point are read on first use, all else on
+    each use, so that a continuing run is visible. Nothing is written.
 
-    Threads: any thread may call; reads take turns.
+    Thread rule: any thread; reads are serialized.
 
     Attributes:
         path: of the file.
         name: the study's.
-        created: when the study was begun; ISO 8601, UTC.
-        study: the study as JSON values; ``study_from_dict`` makes a ``Study`` of it.
+        created: start of the study; ISO 8601, UTC.
+        study: the study as JSON values; ``as_study`` converts it.
         text: its TOML text, ``None`` for a study made in Python.
         points: a result for each point, by index.
     """
@@ -54,7 +54,7 @@ class Results:
 
         Raises:
             NotFoundError: there are none.
-            InvalidArgumentError: the file is not of this package.
+            InvalidArgumentError: not a results file.
             IncompatibleError: a newer version wrote it.
             DataLossError: it is damaged.
             PermissionDeniedError: it may not be read.
@@ -75,7 +75,7 @@ class Results:
             self.study: Final[Mapping[str, object]] = json.loads(str(study))
             self.text: Final = None if text is None else str(text)
             self.points: Final = self._points()
-        except ValueError as error:  # of JSON, or of a status that is none
+        except ValueError as error:  # damaged JSON, or an unknown status
             self.close()
             raise DataLossError(f"{path} is damaged: {error}") from error
         except BaseException:
@@ -99,7 +99,7 @@ class Results:
         return self._rows(f"SELECT {', '.join(SAMPLE_FIELDS)} FROM samples WHERE point = ? ORDER BY number", point)
 
     def point(self, key: str) -> PointResult:
-        """The result of the point with a key, the first where several devices have it.
+        """The result of the point with a key, the first if several devices have it.
 
         Raises:
             NotFoundError: there is no such point.
@@ -110,7 +110,7 @@ class Results:
         raise NotFoundError(f"{self.path} has no point {key}; the first that it has is {self.points[0].point.key}")
 
     def as_study(self) -> Study:
-        """The study as an object; relative file names in it start from the working folder.
+        """The study as an object; file names in it are relative to the working folder.
 
         Raises:
             IncompatibleError: it is of a newer version of the format.
@@ -118,7 +118,7 @@ class Results:
         return study_from_dict(self.study, text=self.text, source=str(self.path))
 
     def figures(self, result: PointResult, *, keep: SampleFlag | None = None) -> dict[str, float]:
-        """The derived figures of a point, from the medians of its samples; see ``derive``. None without samples.
+        """The derived figures of a point, from the medians of its samples; see ``derive``. Empty without samples.
 
         Args:
             result: of this study.
@@ -130,13 +130,13 @@ class Results:
         dispatches = result.integers("dispatches", keep=keep)
         if self._study is None:
             self._study, self._peaks = self.as_study(), self.peaks
-        # The latest run's stand where several runs measured them.
+        # Those of the latest run replace earlier ones.
         peaks = {peak.name: peak.value for peak in self._peaks if peak.device == result.point.device}
         return derive(self._study, result.point, {**measured, "dispatches": float(np.median(dispatches))}, peaks)
 
     @property
     def runs(self) -> tuple[RunRecord, ...]:
-        """The starts of the study and the times that it was resumed, in order."""
+        """The starts and resumptions of the study, in order."""
         return self._records(RunRecord, "runs LEFT JOIN run_ends USING (run) ORDER BY run", number="run")
 
     @property
@@ -176,7 +176,7 @@ class Results:
             raise DataLossError(f"{self.path} is damaged: {error}") from error
 
     def close(self) -> None:
-        """Closes the file; idempotent. Arrays that were given out stay."""
+        """Closes the file; idempotent. Returned arrays stay valid."""
         with self._lock:
             if self._reader is not None:
                 self._reader.close()
@@ -208,7 +208,7 @@ _STORED: Final[Mapping[str, Callable[[Any], Any]]] = {
     "calibrated": bool,
     "device_ticks": unsigned_ticks,
 }
-"""What the value of a column was before it was stored."""
+"""Conversions of stored values, by column."""
 
 
 def _stored(name: str, value: str | int | float | None) -> Any:

@@ -1,4 +1,4 @@
-"""The results file of a study: made once, and opened again to go on with the same study."""
+"""Creates the results file of a study, or opens it again to resume the study."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def insert_rows(
 
 
 def utc_now() -> str:
-    """The time as results keep it: ISO 8601, UTC, milliseconds."""
+    """The time as results store it: ISO 8601, UTC, milliseconds."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
 
 
@@ -123,8 +123,8 @@ def _make_folder(folder: Path) -> None:
 
 
 def _use_log(connection: sqlite3.Connection) -> None:
-    # Waits for readers that are at it; where the platform has no shared memory the journal stays, which is as safe and
-    # makes readers and the writer wait for each other.
+    # Waits for readers; on platforms without shared memory the journal stays, which is as safe, but readers and the
+    # writer wait for each other.
     connection.execute("PRAGMA journal_mode = WAL").fetchone()
     connection.execute("PRAGMA synchronous = NORMAL")
 
@@ -148,7 +148,7 @@ def _check_same(
 
 
 def _readable(row: Sequence[str | int | float | None]) -> dict[str, object]:
-    """A row of a point whose differences from another can be named."""
+    """A row of a point with its columns by name and its JSON parsed."""
     pairs = zip(POINT_COLUMNS, row, strict=True)
     return {name: json.loads(str(value)) if name in _JSON_COLUMNS else value for name, value in pairs if name != "key"}
 
@@ -164,7 +164,7 @@ def _not_the_same(path: Path, what: str, different: Sequence[str]) -> str:
 
 
 def _holder(path: Path) -> str:
-    """Who wrote last, for the message to a second writer; empty where it cannot be told."""
+    """The last writer, for the message to a second one; empty if unknown."""
     try:
         reader = Reader(path)
     except (PumiceError, OSError):

@@ -1,7 +1,7 @@
 """Points and samples as rows of a results file, both ways.
 
-SQLite has no NaN, so NULL stands for it, and for the -1 of what is not known. Its integers have 64 bits with a sign, a
-device's counter 64 without one: ticks from 2^63 on are kept less 2^64, as the negative numbers of the same bits.
+SQLite has no NaN: NULL stands for it, and for the -1 of unknown values. Its integers are signed, device counters are
+not: ticks from 2^63 on are stored as the negative number of the same bits.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def point_row(point: Point) -> tuple[Value, ...]:
         InvalidArgumentError: its axes or settings are no JSON values.
     """
     where = f"point {point.index}"
-    # A figure that came out as no number, such as a quotient by zero, is no reason to keep no results.
+    # A figure may be NaN, such as a division by zero.
     derived = {name: value if math.isfinite(value) else None for name, value in point.derived.items()}
     return (
         point.index,

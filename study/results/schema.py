@@ -1,7 +1,7 @@
 """The tables of a results file, as SQL; docs/reference/results.md says what each column means.
 
-Rows are only ever inserted: what changes, such as a point's status, is a new row of a table of changes. Triggers refuse
-UPDATE and DELETE on every table, and an INSERT OR REPLACE that would replace a row.
+Rows are only inserted: a change, such as that of a point's status, is a new row. Triggers refuse UPDATE and DELETE on
+every table, and an INSERT OR REPLACE that would replace a row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ APPLICATION_ID: Final = 0x70756D69
 """``PRAGMA application_id`` of a results file: ``pumi``."""
 
 SCHEMA_VERSION: Final = 1
-"""``PRAGMA user_version`` of a results file. It grows when a reader of the old tables would misread the new ones."""
+"""``PRAGMA user_version`` of a results file. It increases when old readers would misread new tables."""
 
 _REFUSAL: Final = "results are append-only"
 
@@ -164,7 +164,7 @@ _POINT_STATUS: Final = """
 
 
 def schema_statements() -> list[str]:
-    """The SQL statements that make an empty results file, to be run in one transaction."""
+    """The SQL statements that create an empty results file, in one transaction."""
     statements = []
     for table, columns in TABLES.items():
         key = _KEYS[table]

@@ -1,19 +1,19 @@
-"""The store: where a study's results are written, as they come, so that a kill at any moment loses nothing reported.
+"""The store: writes a study's results as they arrive, so that a kill at any moment loses nothing that was reported.
 
-Calling sequence: ``Store.create(folder, study, points)``, or ``Store.open(folder, study, points)`` to go on →
+Calling sequence: ``Store.create(folder, study, points)``, or ``Store.open(folder, study, points)`` to resume →
 ``begin_run(environment)`` → ``add_device``, ``add_samples``, ``set_status``, … → ``end_run(outcome)`` → ``close()``.
 
-Each call that adds is one transaction: when it has returned, what it added survives the end of the process, by SIGKILL
-too; when it raises, nothing of it is there. The file is an SQLite database with a write-ahead log and
-``synchronous=NORMAL``: a crash of the operating system or a power cut may take back the last transactions (those since
-the last checkpoint), whole ones and the latest first, and leaves the file consistent. ``FULL`` would cost a flush to
-the disk, milliseconds, between blocks of samples that take microseconds. ``close()`` folds the log into
-``results.sqlite``, which is then the only file needed (``results.lock`` is empty and stays).
+Each call that adds is one transaction: once it returns, its rows survive the end of the process, SIGKILL included; if
+it raises, none of them is stored. The file is an SQLite database with a write-ahead log and ``synchronous=NORMAL``: a
+crash of the operating system or a power cut may lose the transactions since the last checkpoint, the latest first, and
+leaves the file consistent. ``FULL`` would flush to the disk, which takes milliseconds, between blocks that take
+microseconds. ``close()`` merges the log into ``results.sqlite``, which is then the only file needed (``results.lock``
+is empty and stays).
 
 Rows are only inserted, and triggers refuse anything else (``schema``). Readers (``results``) may read meanwhile.
 
-Threads: any thread may call; calls take turns. One store at a time writes to a folder; a second one is refused, and
-the lock ends with its process. A store is of no use in a forked child.
+Thread rule: any thread; calls are serialized. One store at a time writes to a folder; a second one is refused, and the
+lock ends with its process. A store cannot be used in a forked child.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _STAMPS: Final = {"run_ends": "ended", "statuses": "changed", "notes": "created"
 
 
 class Store(Sink):
-    """Writes the results of one study into one folder; made by ``create`` or ``open``. The rules are the module's."""
+    """Writes the results of one study to one folder; see the module. Created by ``create`` or ``open``."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: WriterLock) -> None:
         self.path: Final = path
@@ -58,15 +58,15 @@ class Store(Sink):
         with database_errors(path, "opening results to write"):
             (self._point_count,) = connection.execute("SELECT count(*) FROM points").fetchone()
 
-    # -- making and opening ----------------------------------------------------------------------
+    # -- creation --------------------------------------------------------------------------------
 
     @staticmethod
     def exists(folder: str | os.PathLike[str]) -> bool:
-        """Whether a study was begun in a folder: ``open`` goes on with it where ``create`` would be refused.
+        """Whether a folder has results: if so use ``open``, else ``create``.
 
         Raises:
-            InvalidArgumentError, IncompatibleError, DataLossError, PermissionDeniedError: there is a file, and it
-                cannot be gone on with.
+            InvalidArgumentError, IncompatibleError, DataLossError, PermissionDeniedError: there is a file that cannot
+                be resumed.
         """
         try:
             Reader(results_path(folder)).close()
@@ -83,18 +83,18 @@ class Store(Sink):
         *,
         text: str | None = None,
     ) -> Store:
-        """A new results file; the folder is made where there is none.
+        """A new results file; the folder is created if necessary.
 
         Args:
             folder: where ``results.sqlite`` goes.
-            study: the study as JSON values, as ``study_as_dict`` gives.
+            study: the study as JSON values, from ``study_as_dict``.
             points: all of its points, in order of their indices, which count from 0.
-            text: the TOML text that the study was made from, if it was; how that is laid out makes no other study.
+            text: the TOML text of the study, if there is one.
 
         Raises:
-            AlreadyExistsError: results are there already.
-            InvalidArgumentError: the points or the study are not of the form above, or the file is another program's.
-            FailedPreconditionError: another writer is at work there.
+            AlreadyExistsError: the folder has results already.
+            InvalidArgumentError: the points or the study are not as above, or the file is another program's.
+            FailedPreconditionError: the folder has another writer.
             PermissionDeniedError, ResourceExhaustedError: the folder cannot be written, the disk is full.
         """
         path = results_path(folder)
@@ -107,19 +107,18 @@ class Store(Sink):
         study: Mapping[str, object] | None = None,
         points: Sequence[Point] | None = None,
     ) -> Store:
-        """Opens results to go on with them.
+        """Opens results to resume their study.
 
         Args:
             folder: where ``results.sqlite`` is.
-            study: the study that is to go on; it has to be the one that the file holds.
-            points: its points, which have to be those of the file.
+            study: if given, must be the study of the file.
+            points: if given, must be the points of the file.
 
         Raises:
-            NotFoundError: no results there.
-            FailedPreconditionError: they are another study's, and the message says what differs; or another writer is
-                at work.
-            InvalidArgumentError, IncompatibleError, DataLossError: no results file, one of a newer version, a damaged
-                one.
+            NotFoundError: the folder has no results.
+            FailedPreconditionError: they are another study's, and the message says what differs; or the folder has
+                another writer.
+            InvalidArgumentError, IncompatibleError, DataLossError: not a results file, of a newer version, or damaged.
             PermissionDeniedError: the folder cannot be written.
         """
         path = results_path(folder)
@@ -128,13 +127,13 @@ class Store(Sink):
     # -- runs ------------------------------------------------------------------------------------
 
     def begin_run(self, environment: Mapping[str, object]) -> int:
-        """Begins a run: what is added from now on is of it. Returns its number, which counts from 1.
+        """Begins a run, which rows added from now on belong to. Returns its number, counted from 1.
 
         Args:
-            environment: facts of the host as JSON values, such as ``environment_facts()`` gives.
+            environment: facts of the host as JSON values, from ``environment_facts()``.
 
         Raises:
-            FailedPreconditionError: this store began a run and did not end it.
+            FailedPreconditionError: a run of this store has not ended.
         """
         if self._run is not None:
             raise FailedPreconditionError(f"run {self._run} has begun and not ended; call end_run() first")
@@ -151,13 +150,13 @@ class Store(Sink):
         return self._run
 
     def end_run(self, outcome: str = "complete") -> None:
-        """Ends the run; one that was killed has no end. ``outcome``: ``"complete"``, or for people why not."""
+        """Ends the run. ``outcome``: ``"complete"``, or why not."""
         self.write("run_ends", "ending a run", [{"outcome": outcome}])
         self._run = None
 
     @property
     def run(self) -> int | None:
-        """The number of the run that has begun, ``None`` between runs."""
+        """The number of the current run, ``None`` between runs."""
         return self._run
 
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
@@ -186,12 +185,12 @@ class Store(Sink):
             return [PointStatus(status) for (status,) in rows]
 
     def close(self) -> None:
-        """Folds the log into the file and lets the next writer in; idempotent."""
+        """Merges the log into the file and releases the lock; idempotent."""
         with self._lock:
             connection, self._connection = self._connection, None
             if connection is None:
                 return
-            # It fails while somebody reads, and on a full disk: the log stays beside the file then, and is part of it.
+            # Fails while there are readers, and on a full disk: then the log stays, as part of the results.
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("PRAGMA busy_timeout = 0")
                 connection.execute("PRAGMA journal_mode = DELETE").fetchone()
@@ -232,7 +231,7 @@ class Store(Sink):
                 yield database
                 database.execute("COMMIT")
             except BaseException:
-                if database.in_transaction:  # a full disk makes SQLite roll back by itself
+                if database.in_transaction:  # on a full disk SQLite rolls back by itself
                     with contextlib.suppress(sqlite3.Error):
                         database.execute("ROLLBACK")
                 raise

@@ -1,4 +1,4 @@
-"""JSON values as results keep them, and what differs between two of them."""
+"""JSON values as results store them, and the differences between two of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def to_json(value: object, what: str) -> str:
     """JSON text of a value; ``what`` names it in errors.
 
     Raises:
-        InvalidArgumentError: something in it is no JSON value; infinities and NaN are none.
+        InvalidArgumentError: it contains something that JSON does not have, such as NaN.
     """
     try:
         return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -25,7 +25,7 @@ def to_json(value: object, what: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """Mappings and sequences of all kinds as dicts and lists: frozen ones are none of JSON's own."""
+    """Mappings and sequences of all kinds as the dicts and lists that ``json`` takes."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -34,7 +34,7 @@ def _plain(value: object) -> object:
 
 
 def differences(kept: object, new: object, where: str = "") -> list[str]:
-    """One text a place where two JSON values differ, such as ``"sampling.seed: 0 is kept, 1 came"``."""
+    """A text for each difference of two JSON values, such as ``"sampling.seed: 0 is kept, 1 came"``."""
     if isinstance(kept, dict) and isinstance(new, dict):
         names = [*kept, *(name for name in new if name not in kept)]
         pairs = [

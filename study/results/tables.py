@@ -1,7 +1,7 @@
-"""Results as Arrow tables: a row a point, or a row a sample.
+"""Results as Arrow tables, one row a point or one row a sample.
 
-All times are nanoseconds, as the names of their columns say; what was not measured is null. An axis and a derived
-figure have columns of their own names, with ``axis.`` or ``figure.`` before a name that another column has.
+All times are nanoseconds, as the names of their columns say; what was not measured is null. Axes and derived figures
+have columns of their names, prefixed with ``axis.`` or ``figure.`` if another column has the name.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def points_table(results: Results, *, keep: Keep = "kept") -> pa.Table:
             ``PointResult.values``.
 
     Returns:
-        Who the point is (``point``, ``key``, ``target``, ``device``, ``device_name``, ``driver``), its axes, what was
-        done (``measure``, ``baseline``, ``is_baseline``, ``status``, ``reason``, ``runs``, ``samples``, ``preempted``,
-        ``throttled``, ``clock_unsure``, ``dispatches``), statistics of the headline (``count``, ``missing``,
-        ``median_ns``, ``median_low_ns``, ``median_high_ns``, …), medians of the segments (``execute_median_ns``, …),
-        derived figures, and ``settings`` as JSON.
+        The point (``point``, ``key``, ``target``, ``device``, ``device_name``, ``driver``), its axes, how it was
+        measured (``measure``, ``baseline``, ``is_baseline``, ``status``, ``reason``, ``runs``, ``samples``,
+        ``preempted``, ``throttled``, ``clock_unsure``, ``dispatches``), statistics of the headline (``count``,
+        ``missing``, ``median_ns``, ``median_low_ns``, ``median_high_ns``, …), medians of the segments
+        (``execute_median_ns``, …), derived figures, and ``settings`` as JSON.
     """
     import pyarrow as pa
 
@@ -142,7 +142,7 @@ def _statistics(results: Results, result: PointResult, keep: SampleFlag | None) 
 
 
 def _sampling(results: Results) -> tuple[float, int]:
-    """The confidence and the seed that the study asks for."""
+    """The confidence and the seed of the study."""
     sampling = results.study.get("sampling")
     known = sampling if isinstance(sampling, Mapping) else {}
     confidence, seed = known.get("confidence", 0.95), known.get("seed", 0)
@@ -150,7 +150,7 @@ def _sampling(results: Results) -> tuple[float, int]:
 
 
 def _add_figures(results: Results, rows: Sequence[dict[str, Value]], keep: Keep) -> None:
-    """Figures that were known before measuring, and those of the medians, after all other columns but the settings."""
+    """Adds figures known before measuring and those of medians, after all other columns but the settings."""
     taken = set(_in_order(rows))
     for row, result in zip(rows, results.points, strict=True):
         settings = row.pop("settings")
@@ -160,7 +160,7 @@ def _add_figures(results: Results, rows: Sequence[dict[str, Value]], keep: Keep)
 
 
 def sample_schema(results: Results) -> pa.Schema:
-    """The columns of ``sample_batches``: who the point is, its axes, and the columns of the table ``samples``."""
+    """The columns of ``sample_batches``: the point, its axes, and the columns of the table ``samples``."""
     import pyarrow as pa
 
     fields = [("point", pa.int64()), ("target", pa.string()), ("device", pa.string())]
@@ -175,8 +175,7 @@ def sample_schema(results: Results) -> pa.Schema:
 def sample_batches(results: Results) -> Iterator[pa.RecordBatch]:
     """One row a sample of every phase, point by point and in the order of sampling, as ``sample_schema`` says.
 
-    Points without samples have no batch. What is read of a point is let go with its batch, so a study that is larger
-    than memory can be gone through.
+    Points without samples have no batch. Only one point is in memory at a time.
     """
     import pyarrow as pa
 
@@ -221,13 +220,13 @@ _FIXED: Final = (
 
 
 def _in_order(rows: Sequence[Mapping[str, Value]]) -> list[str]:
-    """The names of all columns: those of the fullest row first, as it has them."""
+    """The names of all columns, those of the fullest row first."""
     names = dict.fromkeys(name for row in sorted(rows, key=len, reverse=True) for name in row if name != "settings")
     return [*names, "settings"]
 
 
 def _array(values: Sequence[Value]) -> pa.Array:
-    """A column of axis values or figures; of text where they are of kinds that no one type holds."""
+    """A column of axis values or figures; of texts if they have no common type."""
     import pyarrow as pa
 
     kind = _common_type(values)

@@ -1,4 +1,4 @@
-"""One writer at a time: a lock on a study's folder that ends with its process, however that ends."""
+"""One writer at a time: a lock on a study's folder that ends with its process."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ _LOCK_FILE: Final = "results.lock"
 class WriterLock:
     """Held from construction until ``close``.
 
-    It is an exclusive transaction on an empty SQLite database, ``results.lock``: SQLite knows how to lock a file on
-    every platform, and the operating system drops such a lock with its process. The file stays, and means nothing by
-    itself.
+    It is an exclusive transaction on an empty SQLite database, ``results.lock``: SQLite can lock a file on every
+    platform, and the operating system releases the lock with the process. The file stays and has no meaning by itself.
 
     Args:
-        folder: to be locked; it is there.
-        holder: asked who holds the lock where somebody does; its text goes into the message.
+        folder: to be locked; must exist.
+        holder: describes the holder of the lock, for the message.
 
     Raises:
         FailedPreconditionError: another writer, of this process or another, holds it.
@@ -36,7 +35,7 @@ class WriterLock:
         with database_errors(path, "locking a study's folder"):
             connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             try:
-                # No journal: nothing is ever written, and a killed process leaves nothing to be rolled back.
+                # No journal: nothing is written, so nothing has to be rolled back.
                 connection.execute("PRAGMA journal_mode = OFF").fetchone()
                 connection.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
@@ -53,5 +52,5 @@ class WriterLock:
         self._connection = connection
 
     def close(self) -> None:
-        """Lets the next writer in; idempotent."""
+        """Releases the lock; idempotent."""
         self._connection.close()
