@@ -29,7 +29,8 @@ from typing import Final, NoReturn
 import click
 
 from ..status import PumiceError, shorten
-from .errors import ExpectationError, describe, printable
+from ..terminal import printable
+from .errors import ExpectationError, describe
 from .streams import finish_notes, note, open_closed_streams, writing_results
 
 __all__ = ["main"]

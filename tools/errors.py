@@ -12,7 +12,7 @@ import click
 
 from ..status import InvalidArgumentError, PumiceError
 
-__all__ = ["ExpectationError", "describe", "printable", "usage", "usage_error"]
+__all__ = ["ExpectationError", "describe", "usage", "usage_error"]
 
 
 class ExpectationError(Exception):
@@ -49,17 +49,3 @@ def describe(error: PumiceError) -> str:
     if error.vk_result and error.vk_result not in text:
         text += f" [{error.vk_result}]"
     return text
-
-
-def printable(text: str, *, keep: str = "") -> str:
-    """The text with control characters and lone surrogates escaped: names in files must not steer the terminal.
-
-    Args:
-        text: of any origin.
-        keep: characters that pass as they are, such as ``"\\n"``.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or c in keep else c.encode("unicode_escape", "backslashreplace").decode() for c in text
-    )

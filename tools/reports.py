@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ..runtime.device import Device
-from .errors import printable
+from ..terminal import printable
 from .streams import note
 
 __all__ = ["device_text", "repeat", "say_times", "seconds_text"]

@@ -7,12 +7,10 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 
-from rich import box
 from rich.console import Console, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from .errors import printable
+from ..terminal import facts_grid, new_table, printable
 from .streams import put
 
 __all__ = ["heading", "print_facts", "print_json", "print_renderables", "print_table"]
@@ -42,19 +40,12 @@ def heading(text: str) -> None:
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     """Names with their values, one below the other."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="cyan", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in facts:
-        grid.add_row(Text("  " + name), Text(printable(value, keep="\n")))
-    _print(grid)
+    _print(facts_grid(facts))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table with a heading for each column."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    table = new_table(columns)
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     _print(table)

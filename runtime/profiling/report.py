@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ...terminal import new_table, plain_text, printable
 from .figures import ProfileFigures
 
 __all__ = ["FORMAT_VERSION", "profile_dict", "profile_table"]
@@ -136,26 +136,12 @@ def _calls(profile: ProfileFigures) -> str:
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
-    for index, column in enumerate(columns):
-        name = index == 0 or column in ("source", "workgroups")
-        table.add_column(column, justify="left" if name else "right", overflow="fold")
+    table = new_table(columns, right={*columns[1:]} - {"source", "workgroups"}, title=title)
     for row in rows:
-        table.add_row(*(Text(_printable(cell)) for cell in row))
-    console = Console(file=io.StringIO(), width=_WIDTH, markup=False, emoji=False, highlight=False, color_system=None)
-    with console.capture() as capture:
-        console.print(table)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines() if line.strip())
-
-
-def _printable(text: str) -> str:
-    """Names come from files: nothing in them is to move the cursor."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    return "\n".join(line for line in plain_text(table, _WIDTH) if line)
 
 
 def _workgroups(all_counts: Sequence[tuple[int, int, int] | None]) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ...terminal import facts_grid, new_table, printable
 from ..definition.sample import SEGMENTS
 from ..results.analysis import STACK, PointAnalysis, StudyAnalysis, analyse
 from ..results.flags import SampleFlag
@@ -71,12 +71,12 @@ def terminal_report(results: Results, *, baselines: bool = False) -> list[Render
     """
     analysis = analyse(results)
     study = analysis.study
-    parts: list[RenderableType] = [Text(_clean(study.title or study.name), style="bold")]
+    parts: list[RenderableType] = [Text(printable(study.title or study.name), style="bold")]
     if study.question:
-        parts.append(Text(_clean(study.question), style="italic"))
-    parts.append(Text(_clean(f"{verdict(analysis)}.")))
-    parts += [Text.assemble(("! ", "bold yellow"), _clean(text)) for text in warnings(analysis)]
-    parts.append(_facts(facts(analysis)))
+        parts.append(Text(printable(study.question), style="italic"))
+    parts.append(Text(printable(f"{verdict(analysis)}.")))
+    parts += [Text.assemble(("! ", "bold yellow"), printable(text)) for text in warnings(analysis)]
+    parts.append(facts_grid(facts(analysis)))
     shown = [one for one in analysis.points if baselines or not one.point.is_baseline]
     if 0 < len(shown) <= _FEW:
         for one in shown:
@@ -98,7 +98,7 @@ def terminal_summary(results: Results, *, subtract_baseline: bool = False) -> li
     """
     analysis = analyse(results)
     shown = [one for one in analysis.points if not one.point.is_baseline]
-    parts: list[RenderableType] = [Text.assemble(("! ", "bold yellow"), _clean(text)) for text in warnings(analysis)]
+    parts: list[RenderableType] = [Text.assemble(("! ", "bold yellow"), printable(text)) for text in warnings(analysis)]
     if len(shown) > _MANY:
         return [*parts, *_table_and_stacks(analysis, shown), *_fits(analysis), *_problems(analysis)]
     for one in shown:
@@ -109,11 +109,11 @@ def terminal_summary(results: Results, *, subtract_baseline: bool = False) -> li
 def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool = False) -> list[RenderableType]:
     point = one.point
     head = Text.assemble(
-        (_clean(point_label(point, device=True)), "bold"), "  ", (str(one.status), _STATUS.get(one.status, "cyan"))
+        (printable(point_label(point, device=True)), "bold"), "  ", (str(one.status), _STATUS.get(one.status, "cyan"))
     )
     parts: list[RenderableType] = [head]
     if one.result.reason:
-        parts.append(Text(_clean(one.result.reason), style="dim"))
+        parts.append(Text(printable(one.result.reason), style="dim"))
     if not one.medians:
         return parts
     bar = stack_bar(one.stack, 60)
@@ -155,7 +155,7 @@ def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool 
     runs = set(one.result.runs.tolist())
     clocks = [each.text for each in clock_qualities(analysis) if each.device == point.device and each.run in runs]
     rows += [("clocks", text) for text in dict.fromkeys(clocks)]
-    parts.append(_facts(rows))
+    parts.append(facts_grid(rows))
     return parts
 
 
@@ -200,10 +200,10 @@ def _segments(one: PointAnalysis, subtract_baseline: bool) -> Table:
         names.remove("device")  # an upper bound of segments that are known
     unit = time_unit([one.medians[name] for name in names])
     whole = one.medians.get("total") or sum(one.medians.get(name, 0.0) for name in SEGMENTS)
-    table = _table("segment")
     headings = (f"median, {unit.name}", "interval", "IQR", "min", "mean", "max", "p99", "of total")
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = new_table(("segment", *headings), right=headings)
+    for column in table.columns[1:]:
+        column.no_wrap = True
     for name in names:
         summary = one.summary(name)
         if summary is None:
@@ -243,12 +243,10 @@ def _points(analysis: StudyAnalysis, shown: Sequence[PointAnalysis]) -> Table:
         or column.name in analysis.axes
         or column.name in _FIGURES
     ]
-    table = _table()
-    for place in kept:
-        column = data.columns[place]
-        table.add_column(_clean(column.name), justify="right" if column.numeric else "left", overflow="fold")
+    columns = [data.columns[place] for place in kept]
+    table = new_table([one.name for one in columns], right={one.name for one in columns if one.numeric})
     for row, one in zip(data.rows, data.points, strict=True):
-        cells = [Text(_clean(row[place].text)) for place in kept]
+        cells = [Text(printable(row[place].text)) for place in kept]
         cells[1].stylize(_STATUS.get(one.status, "cyan"))
         table.add_row(*cells)
     return table
@@ -276,7 +274,7 @@ def _stacks(shown: Sequence[PointAnalysis]) -> list[RenderableType]:
     grid.add_column(justify="right", no_wrap=True)
     for one in shown:
         grid.add_row(
-            Text(_clean(point_label(one.point))),
+            Text(printable(point_label(one.point))),
             stack_bar(one.stack, 48, scale=scale),
             time_text(one.medians.get("total")),
         )
@@ -287,10 +285,13 @@ def _fits(analysis: StudyAnalysis) -> list[RenderableType]:
     lines = fitted_lines(analysis)
     if not lines:
         return []
-    table = _table("over", "line", "fit", "misfit")
+    table = new_table(("over", "line", "fit", "misfit"))
     for one in lines:
         table.add_row(
-            Text(_clean(one.axis)), Text(_clean(one.series)), Text(_clean(one.text)), number_text(one.line.misfit, 2)
+            Text(printable(one.axis)),
+            Text(printable(one.series)),
+            Text(printable(one.text)),
+            number_text(one.line.misfit, 2),
         )
     return ["", Text("Fitted lines", style="bold"), table]
 
@@ -298,12 +299,12 @@ def _fits(analysis: StudyAnalysis) -> list[RenderableType]:
 def _comparisons(rows: Sequence[ComparedPoints]) -> list[RenderableType]:
     if not rows:
         return []
-    table = _table("point", "against", "verdict", "ratio of medians", "effect")
+    table = new_table(("point", "against", "verdict", "ratio of medians", "effect"))
     for one in rows:
         found = one.comparison
         table.add_row(
-            Text(_clean(one.name)),
-            Text(_clean(one.reference)),
+            Text(printable(one.name)),
+            Text(printable(one.reference)),
             Text(str(found.verdict), style=_VERDICTS[found.verdict]),
             ratio_text(found),
             number_text(found.effect, 2),
@@ -319,29 +320,8 @@ def _problems(analysis: StudyAnalysis) -> list[RenderableType]:
         parts.append(
             Text.assemble(
                 (f"{problem.status} ", _STATUS.get(problem.status, "cyan")),
-                _clean(problem.reason or "no reason was given"),
-                (f"  {_clean(names)}", "dim"),
+                printable(problem.reason or "no reason was given"),
+                (f"  {printable(names)}", "dim"),
             )
         )
     return ["", *parts] if parts else []
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def _facts(rows: Iterable[tuple[str, str]]) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="cyan", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, text in rows:
-        grid.add_row(Text(f"  {_clean(name)}"), Text(_clean(text)))
-    return grid
-
-
-def _clean(text: str) -> str:
-    """A text without control characters."""
-    return "".join(each if each.isprintable() else " " for each in text)

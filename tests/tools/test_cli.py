@@ -18,8 +18,8 @@ import pytest
 from click.testing import CliRunner
 
 import pumice
+from pumice.terminal import printable
 from pumice.tools import cli
-from pumice.tools.errors import printable
 from pumice.tools.inspect import devices
 
 PROGRAM = "from pumice.tools.cli import main; main(prog_name='pumice')"
@@ -213,7 +213,7 @@ def test_messages_repeat_no_long_header_of_a_file(tmp_path: Path, shader_path: P
 def test_help_and_version_load_neither_vulkan_nor_rich() -> None:
     # The root package decides about NumPy; the commands themselves import nothing of weight.
     script = (
-        "import sys, pumice, pumice.status; before = set(sys.modules)\n"
+        "import sys, pumice, pumice.status, pumice.terminal; before = set(sys.modules)\n"
         "from pumice.tools.cli import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"

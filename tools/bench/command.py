@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..errors import printable, usage, usage_error
+from ...terminal import printable
+from ..errors import usage, usage_error
 from ..streams import note, put
 from ..study.extra import needs_study_extra
 

@@ -83,7 +83,8 @@ def _archive(file: str) -> ModuleArchive:
 
 def _ordinals(definition: ModuleDef, function: str | None) -> list[int]:
     """The functions to show."""
-    from ..errors import printable, usage_error
+    from ...terminal import printable
+    from ..errors import usage_error
 
     if function is None:
         return list(range(len(definition.functions)))
@@ -105,9 +106,9 @@ def _ordinals(definition: ModuleDef, function: str | None) -> list[int]:
 
 
 def _disassemble(definition: ModuleDef, function: str | None) -> None:
+    from ...terminal import printable
     from ...vm.assembly.disassembler import disassemble_function, disassemble_module
     from ...vm.bytecode.verifier import verify_module
-    from ..errors import printable
 
     ordinals = _ordinals(definition, function)
     verified = verify_module(definition)
@@ -120,9 +121,9 @@ def _disassemble(definition: ModuleDef, function: str | None) -> None:
 
 def _show_python(definition: ModuleDef, archive: ModuleArchive, function: str | None) -> None:
     from ...runtime.modules.hal.module import hal_declaration
+    from ...terminal import printable
     from ...vm.execution.bytecode_module import BytecodeModule
     from ...vm.execution.linker import non_suspending_imports
-    from ..errors import printable
 
     ordinals = _ordinals(definition, function)
     module: BytecodeModule = BytecodeModule(definition, archive)
@@ -138,7 +139,7 @@ def _show_python(definition: ModuleDef, archive: ModuleArchive, function: str | 
 def _show_spirv(definition: ModuleDef) -> None:
     from ...formats.vke1_reader import parse_executable
     from ...spirv.tools import disassemble
-    from ..errors import printable
+    from ...terminal import printable
     from ..streams import note
 
     shown = 0

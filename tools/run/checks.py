@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ...status import shown
-from ..errors import printable, usage, usage_error
+from ...terminal import printable
+from ..errors import usage, usage_error
 from ..streams import note, put
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from ...runtime.kernels.kernel import Kernel
 from ...runtime.kernels.shader_source import load_shader
 from ...runtime.values.format import format_value
 from ...status import NotFoundError, PumiceError, UnavailableError, UnimplementedError
-from ..errors import ExpectationError, describe, printable, usage, usage_error
+from ...terminal import printable
+from ..errors import ExpectationError, describe, usage, usage_error
 from ..output_files import store
 from ..reports import device_text, repeat, say_times, seconds_text
 from ..streams import note, put

@@ -29,9 +29,10 @@ from ...runtime.sessions.session_function import SessionFunction
 from ...runtime.sessions.session_options import SessionOptions
 from ...runtime.sessions.signature import Signature, make_signature
 from ...status import InvalidArgumentError, PumiceError, UnavailableError, shown
+from ...terminal import printable
 from ...vm.bytecode.declaration import declaration_of
 from ...vm.execution.bytecode_module import BytecodeModule
-from ..errors import ExpectationError, describe, printable, usage, usage_error
+from ..errors import ExpectationError, describe, usage, usage_error
 from ..reports import device_text, repeat, say_times, seconds_text
 from ..streams import note, put
 from .arguments import Array

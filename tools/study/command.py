@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ...status import shorten
-from ..errors import printable, usage, usage_error
+from ...terminal import printable
+from ..errors import usage, usage_error
 from ..streams import note, put
 from .extra import needs_study_extra
 

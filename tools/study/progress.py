@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ...study.definition.point import Point
 from ...study.results.point_status import PointStatus
-from ..errors import printable
+from ...terminal import printable
 from ..streams import note
 
 __all__ = ["StudyProgress"]

@@ -15,7 +15,8 @@ from ...study.definition.study import Study
 from ...study.definition.study_file import load_study, study_as_dict
 from ...study.results.export import export_to
 from ...study.results.results import Results
-from ..errors import describe, printable, usage
+from ...terminal import printable
+from ..errors import describe, usage
 from ..streams import note, put
 from ..tables import heading, print_facts, print_json, print_table
 

@@ -1,0 +1,67 @@
+"""What terminals show: text without control characters, tables and lists of facts. Rich is imported when it is used."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+__all__ = ["facts_grid", "new_table", "plain_text", "printable"]
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """The text with control characters and lone surrogates escaped: names in files must not steer the terminal.
+
+    Args:
+        text: of any origin.
+        keep: characters that pass as they are, such as ``"\\n"``.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in keep else c.encode("unicode_escape", "backslashreplace").decode() for c in text
+    )
+
+
+def new_table(columns: Iterable[str], *, right: Container[str] = (), title: str | None = None) -> Table:
+    """An empty table.
+
+    Args:
+        columns: their headings.
+        right: headings of the columns that are aligned to the right.
+        title: above the table.
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="cyan", title=title, title_justify="left")
+    for column in columns:
+        table.add_column(printable(column), justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def facts_grid(facts: Iterable[tuple[str, str]]) -> Table:
+    """Names with their values, one below the other."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="cyan", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts:
+        grid.add_row(Text("  " + printable(name)), Text(printable(value, keep="\n")))
+    return grid
+
+
+def plain_text(content: RenderableType, width: int) -> list[str]:
+    """The lines of what Rich renders, without colours."""
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=width, markup=False, emoji=False, highlight=False, color_system=None)
+    with console.capture() as capture:
+        console.print(content)
+    return [line.rstrip() for line in capture.get().splitlines()]
