@@ -88,7 +88,6 @@ _FEATURES: Final[dict[str, _Feature]] = {
     "shaderSubgroupClock": _Feature(extension="VK_KHR_shader_clock"),
     "shaderDeviceClock": _Feature(extension="VK_KHR_shader_clock"),
     "cooperativeMatrix": _Feature(extension="VK_KHR_cooperative_matrix"),
-    "deviceFault": _Feature(extension="VK_EXT_device_fault"),
     **{
         f"shader{where}Float{bits}{what}": _Feature(extension=_FLOAT)
         for where in ("Buffer", "Shared")
@@ -153,8 +152,6 @@ class DevicePlan:
         calibrated_timestamps: extension that relates device and host clocks, ``None`` where none can.
         host_time_domain: the host clock that is related, named as in ``DeviceProfile.time_domains``.
         memory_budget: ``VK_EXT_memory_budget`` tells how much memory is left.
-        portability_subset: the device lacks parts of Vulkan (specification, ``VK_KHR_portability_subset``).
-        device_fault: a lost device can say what it did last.
         timestamp_bits: meaningful bits of a timestamp on the compute family; 0 where there are none.
         required_subgroup_size: a compute pipeline may fix its subgroup size.
         descriptor_pool_size: descriptor sets to a pool.
@@ -176,8 +173,6 @@ class DevicePlan:
     calibrated_timestamps: str | None
     host_time_domain: str | None
     memory_budget: bool
-    portability_subset: bool
-    device_fault: bool
     timestamp_bits: int
     required_subgroup_size: bool
     descriptor_pool_size: int
@@ -225,8 +220,7 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
     calibrated, domain = _clocks(profile, why)
     if calibrated:
         enable(calibrated)
-    portability = enable("VK_KHR_portability_subset")
-    if portability:
+    if enable("VK_KHR_portability_subset"):
         why.append("VK_KHR_portability_subset is enabled because it has to be wherever it is offered")
     block_size = _block_size(profile, options, why)
     families = profile.queue_families
@@ -244,8 +238,6 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         calibrated_timestamps=calibrated,
         host_time_domain=domain,
         memory_budget=enable("VK_EXT_memory_budget"),
-        portability_subset=portability,
-        device_fault="deviceFault" in features,
         timestamp_bits=families[compute].timestamp_valid_bits,
         required_subgroup_size="subgroupSizeControl" in features and profile.subgroup.required_size_for_compute,
         # Pushed sets need no pool; the pool then serves only what is bound in the ordinary way.

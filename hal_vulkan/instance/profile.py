@@ -12,12 +12,30 @@ plan with.
 from __future__ import annotations
 
 import enum
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final
 
 from ...status import InvalidArgumentError
+from .json_reader import (
+    MAX_U32,
+    MAX_U64,
+    Reader,
+    alignment_or_zero,
+    flag,
+    integer,
+    list_of,
+    mapping,
+    names,
+    object_of,
+    period,
+    power_of_two,
+    read_object,
+    text,
+    triple,
+    uuid,
+    wrong,
+)
 
 __all__ = [
     "DeviceLimits",
@@ -37,11 +55,6 @@ _RECORD_KEYS: Final = frozenset({"source", "assumed", "note"})
 _MAX_MEMORY_TYPES: Final = 32  # VK_MAX_MEMORY_TYPES
 _MAX_MEMORY_HEAPS: Final = 16  # VK_MAX_MEMORY_HEAPS
 _MAX_QUEUE_FAMILIES: Final = 64
-_MAX_NAMES: Final = 4096
-_MAX_TEXT: Final = 1024
-_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-_MAX_U32: Final = (1 << 32) - 1
-_MAX_U64: Final = (1 << 64) - 1
 
 
 class DeviceType(enum.IntEnum):
@@ -243,8 +256,8 @@ class DeviceProfile:
         Raises:
             InvalidArgumentError: a key is unknown or missing, or a value is of the wrong type or out of range.
         """
-        rest = {key: value for key, value in _mapping(data, "profile").items() if key not in _RECORD_KEYS}
-        values = _read(rest, "profile", _PROFILE_READERS, frozenset(_REQUIRED_KEYS))
+        rest = {key: value for key, value in mapping(data, "profile").items() if key not in _RECORD_KEYS}
+        values = read_object(rest, "profile", _PROFILE_READERS, frozenset(_REQUIRED_KEYS))
         profile = cls(**values)  # type: ignore[arg-type]  # each reader returns its field's type
         for index, memory_type in enumerate(profile.memory_types):
             if memory_type.heap_index >= len(profile.memory_heaps):
@@ -268,120 +281,16 @@ def _plain(value: object) -> object:
     return value
 
 
-_Reader = Callable[[object, str], object]
-
-
-def _wrong(where: str, expected: str, value: object) -> InvalidArgumentError:
-    text = repr(value)
-    shown = text if len(text) <= 80 else text[:77] + "..."
-    return InvalidArgumentError(f"{where}: expected {expected}, got {shown}")
-
-
-def _mapping(value: object, where: str) -> dict[str, object]:
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise _wrong(where, "an object with text keys", value)
-    return dict(value)
-
-
-def _read(value: object, where: str, readers: Mapping[str, _Reader], required: frozenset[str]) -> dict[str, object]:
-    data = _mapping(value, where)
-    if unknown := sorted(set(data) - set(readers)):
-        raise InvalidArgumentError(
-            f"{where}: unknown key(s) {', '.join(unknown[:8])}; known are {', '.join(sorted(readers))}"
-        )
-    if missing := sorted(required - set(data)):
-        raise InvalidArgumentError(f"{where}: expected the key(s) {', '.join(missing)}, which are missing")
-    return {key: readers[key](item, f"{where}.{key}") for key, item in data.items()}
-
-
-def _integer(low: int, high: int) -> _Reader:
-    def read(value: object, where: str) -> object:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise _wrong(where, f"an integer from {low} to {high}", value)
-        return value
-
-    return read
-
-
-def _power_of_two(value: object, where: str) -> object:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 1 << 63 or value & (value - 1):
-        raise _wrong(where, "a power of two", value)
-    return value
-
-
-def _alignment_or_zero(value: object, where: str) -> object:
-    return value if value == 0 and not isinstance(value, bool) else _power_of_two(value, where)
-
-
-def _flag(value: object, where: str) -> object:
-    if not isinstance(value, bool):
-        raise _wrong(where, "true or false", value)
-    return value
-
-
-def _period(value: object, where: str) -> object:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value < 1e12:
-        raise _wrong(where, "a positive number of nanoseconds", value)
-    return float(value)
-
-
-def _text(value: object, where: str) -> object:
-    if not isinstance(value, str) or len(value) > _MAX_TEXT:
-        raise _wrong(where, f"text of at most {_MAX_TEXT} characters", value)
-    return value
-
-
-def _uuid(value: object, where: str) -> object:
-    if not isinstance(value, str) or (value and not _UUID.fullmatch(value.lower())):
-        raise _wrong(where, "a UUID as 8-4-4-4-12 hexadecimal digits, or an empty text", value)
-    return value.lower()
-
-
 def _device_type(value: object, where: str) -> object:
     if not isinstance(value, str) or value not in DeviceType.__members__:
-        raise _wrong(where, f"one of {', '.join(DeviceType.__members__)}", value)
+        raise wrong(where, f"one of {', '.join(DeviceType.__members__)}", value)
     return DeviceType[value]
 
 
-def _names(value: object, where: str) -> object:
-    if not isinstance(value, (list, tuple)) or len(value) > _MAX_NAMES:
-        raise _wrong(where, f"a list of at most {_MAX_NAMES} texts", value)
-    return frozenset(str(_text(item, f"{where}[{index}]")) for index, item in enumerate(value))
+_U32: Final = integer(0, MAX_U32)
+_U64: Final = integer(0, MAX_U64)
 
-
-def _triple(low: int) -> _Reader:
-    read_item = _integer(low, _MAX_U32)
-
-    def read(value: object, where: str) -> object:
-        if not isinstance(value, (list, tuple)) or len(value) != 3:
-            raise _wrong(where, "a list of three integers", value)
-        return tuple(read_item(item, f"{where}[{index}]") for index, item in enumerate(value))
-
-    return read
-
-
-def _list_of(kind: Callable[..., object], readers: Mapping[str, _Reader], most: int) -> _Reader:
-    def read(value: object, where: str) -> object:
-        if not isinstance(value, (list, tuple)) or len(value) > most:
-            raise _wrong(where, f"a list of at most {most} objects", value)
-        return tuple(
-            kind(**_read(item, f"{where}[{index}]", readers, frozenset(readers))) for index, item in enumerate(value)
-        )
-
-    return read
-
-
-def _object_of(kind: Callable[..., object], readers: Mapping[str, _Reader]) -> _Reader:
-    def read(value: object, where: str) -> object:
-        return kind(**_read(value, where, readers, frozenset()))
-
-    return read
-
-
-_U32: Final = _integer(0, _MAX_U32)
-_U64: Final = _integer(0, _MAX_U64)
-
-_LIMIT_READERS: Final[dict[str, _Reader]] = {
+_LIMIT_READERS: Final[dict[str, Reader]] = {
     "max_storage_buffer_range": _U64,
     "max_uniform_buffer_range": _U64,
     "max_push_constants_size": _U32,
@@ -392,55 +301,55 @@ _LIMIT_READERS: Final[dict[str, _Reader]] = {
     "max_per_stage_descriptor_uniform_buffers": _U32,
     "max_descriptor_set_uniform_buffers": _U32,
     "max_compute_shared_memory_size": _U32,
-    "max_compute_work_group_count": _triple(1),
-    "max_compute_work_group_invocations": _integer(1, _MAX_U32),
-    "max_compute_work_group_size": _triple(1),
-    "min_storage_buffer_offset_alignment": _power_of_two,
-    "min_uniform_buffer_offset_alignment": _power_of_two,
-    "min_memory_map_alignment": _power_of_two,
-    "non_coherent_atom_size": _power_of_two,
-    "timestamp_period": _period,
-    "timestamp_compute_and_graphics": _flag,
-    "max_memory_allocation_size": _integer(1, _MAX_U64),
-    "max_buffer_size": _integer(1, _MAX_U64),
+    "max_compute_work_group_count": triple(1),
+    "max_compute_work_group_invocations": integer(1, MAX_U32),
+    "max_compute_work_group_size": triple(1),
+    "min_storage_buffer_offset_alignment": power_of_two,
+    "min_uniform_buffer_offset_alignment": power_of_two,
+    "min_memory_map_alignment": power_of_two,
+    "non_coherent_atom_size": power_of_two,
+    "timestamp_period": period,
+    "timestamp_compute_and_graphics": flag,
+    "max_memory_allocation_size": integer(1, MAX_U64),
+    "max_buffer_size": integer(1, MAX_U64),
     "max_push_descriptors": _U32,
-    "min_imported_host_pointer_alignment": _alignment_or_zero,
-    "max_timeline_semaphore_value_difference": _integer(1, _MAX_U64),
-    "buffer_image_granularity": _power_of_two,
+    "min_imported_host_pointer_alignment": alignment_or_zero,
+    "max_timeline_semaphore_value_difference": integer(1, MAX_U64),
+    "buffer_image_granularity": power_of_two,
 }
-_SUBGROUP_READERS: Final[dict[str, _Reader]] = {
-    "size": _integer(1, 1 << 16),
-    "min_size": _integer(1, 1 << 16),
-    "max_size": _integer(1, 1 << 16),
+_SUBGROUP_READERS: Final[dict[str, Reader]] = {
+    "size": integer(1, 1 << 16),
+    "min_size": integer(1, 1 << 16),
+    "max_size": integer(1, 1 << 16),
     "max_compute_workgroup_subgroups": _U32,
-    "required_size_for_compute": _flag,
-    "supported_operations": _names,
-    "compute_stage": _flag,
+    "required_size_for_compute": flag,
+    "supported_operations": names,
+    "compute_stage": flag,
 }
 _REQUIRED_KEYS: Final = ("name", "device_type", "api_version", "memory_types", "memory_heaps", "queue_families")
-_PROFILE_READERS: Final[dict[str, _Reader]] = {
-    "name": _text,
+_PROFILE_READERS: Final[dict[str, Reader]] = {
+    "name": text,
     "device_type": _device_type,
-    "api_version": _triple(0),
-    "memory_types": _list_of(MemoryType, {"property_flags": _U32, "heap_index": _U32}, _MAX_MEMORY_TYPES),
-    "memory_heaps": _list_of(MemoryHeap, {"size": _U64, "flags": _U32}, _MAX_MEMORY_HEAPS),
-    "queue_families": _list_of(
+    "api_version": triple(0),
+    "memory_types": list_of(MemoryType, {"property_flags": _U32, "heap_index": _U32}, _MAX_MEMORY_TYPES),
+    "memory_heaps": list_of(MemoryHeap, {"size": _U64, "flags": _U32}, _MAX_MEMORY_HEAPS),
+    "queue_families": list_of(
         QueueFamily,
-        {"flags": _U32, "count": _U32, "timestamp_valid_bits": _integer(0, 64)},
+        {"flags": _U32, "count": _U32, "timestamp_valid_bits": integer(0, 64)},
         _MAX_QUEUE_FAMILIES,
     ),
     "vendor_id": _U32,
     "device_id": _U32,
-    "device_uuid": _uuid,
-    "driver_uuid": _uuid,
+    "device_uuid": uuid,
+    "driver_uuid": uuid,
     "driver_id": _U32,
-    "driver_id_name": _text,
-    "driver_name": _text,
-    "driver_info": _text,
+    "driver_id_name": text,
+    "driver_name": text,
+    "driver_info": text,
     "driver_version": _U32,
-    "limits": _object_of(DeviceLimits, _LIMIT_READERS),
-    "subgroup": _object_of(SubgroupProperties, _SUBGROUP_READERS),
-    "extensions": _names,
-    "features": _names,
-    "time_domains": _names,
+    "limits": object_of(DeviceLimits, _LIMIT_READERS),
+    "subgroup": object_of(SubgroupProperties, _SUBGROUP_READERS),
+    "extensions": names,
+    "features": names,
+    "time_domains": names,
 }

@@ -58,13 +58,11 @@ def check(profile: DeviceProfile, plan: DevicePlan, options: PlanOptions) -> Non
         assert options.transfer_queue
 
     assert ("VK_KHR_portability_subset" in plan.extensions) == ("VK_KHR_portability_subset" in profile.extensions)
-    assert plan.portability_subset == ("VK_KHR_portability_subset" in plan.extensions)
     assert plan.push_descriptors == ("VK_KHR_push_descriptor" in plan.extensions)
     assert not plan.push_descriptors or profile.limits.max_push_descriptors >= 8
     assert (plan.host_import_alignment is not None) == ("VK_EXT_external_memory_host" in plan.extensions)
     assert plan.host_import_alignment != 0
     assert plan.memory_budget == ("VK_EXT_memory_budget" in plan.extensions)
-    assert plan.device_fault == ("VK_EXT_device_fault" in plan.extensions)
     assert (plan.calibrated_timestamps is None) == (plan.host_time_domain is None)
     assert plan.calibrated_timestamps is None or plan.calibrated_timestamps in plan.extensions
     assert plan.host_time_domain is None or plan.host_time_domain in profile.time_domains
@@ -138,7 +136,7 @@ def test_video_families_are_left_alone() -> None:
 
 def test_moltenvk_is_a_portability_device() -> None:
     plan = plan_device(PROFILES["apple_m2_moltenvk"])
-    assert plan.portability_subset
+    assert "VK_KHR_portability_subset" in plan.extensions
     # Vulkan 1.2: what is core in 1.3 comes by extension.
     assert {"VK_KHR_synchronization2", "VK_EXT_subgroup_size_control"} <= set(plan.extensions)
     assert {"synchronization2", "subgroupSizeControl"} <= plan.features
@@ -258,7 +256,7 @@ def test_planned_features_are_members_of_vulkan_structures() -> None:
 _ALL_FEATURES = sorted(set().union(*(p.features for p in PROFILES.values())) | set(_FEATURES))
 _ALL_EXTENSIONS = sorted(
     set().union(*(p.extensions for p in PROFILES.values()))
-    | {"VK_KHR_calibrated_timestamps", "VK_EXT_device_fault", "VK_EXT_shader_atomic_float2"}
+    | {"VK_KHR_calibrated_timestamps", "VK_EXT_shader_atomic_float2"}
 )
 _OPTIONS = st.builds(
     PlanOptions,
