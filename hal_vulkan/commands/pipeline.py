@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final
 
-from ...spirv.capabilities import missing_requirements
 from ...spirv.reflection_types import Binding, ShaderModuleReflection
 from ...status import (
     ClosedError,
@@ -21,21 +20,19 @@ from ...status import (
     ResourceExhaustedError,
     UnimplementedError,
 )
-from ..instance.logical_device import LogicalDevice
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
 from .descriptors import DescriptorSet, DescriptorSetLayout, SetPins
 from .pipeline_cache import PipelineCache
 from .pipeline_context import PipelineContext
 from .pipeline_interface import STORAGE_BUFFER, UNIFORM_BUFFER, PipelineInterface
+from .pipeline_limits import check_capabilities, check_limits
 from .specialization import PackedConstants, specialization_info
 
 __all__ = ["BoundSets", "ComputePipeline", "check_groups"]
 
 _COMPUTE_STAGE: Final = 0x20
 _REQUIRE_FULL_SUBGROUPS: Final = 0x2
-# As _LAST_SET in pipeline_interface.py.
-_LAST_BINDING: Final = 0xFFFF
 
 
 class BoundSets:
@@ -118,14 +115,14 @@ class ComputePipeline:
                 f"entry point {self.entry.name!r} is a {self.entry.execution_model} shader; pumice runs compute shaders (GLCompute)"
             )
         self.name = name or self.entry.name
-        _check_capabilities(device, reflection)
+        check_capabilities(device, reflection)
         self.local_size = self.entry.local_size
         if interface is None:
             interface = PipelineInterface.from_reflection(self.entry)
         else:
             interface.check_covers(self.entry)
         self.interface = interface
-        self._check_limits()
+        check_limits(device, self.entry, interface)
         self._descriptor_order = self._order()
         limits = device.profile.limits
         self.offset_alignment = max(
@@ -151,60 +148,6 @@ class ComputePipeline:
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
 
     # -- creation ------------------------------------------------------------------------------------
-
-    def _check_limits(self) -> None:
-        limits = self.device.profile.limits
-        size, name = self.local_size, self.entry.name
-        invocations = size[0] * size[1] * size[2]
-        if any(s > m for s, m in zip(size, limits.max_compute_work_group_size, strict=True)) or (
-            invocations > limits.max_compute_work_group_invocations
-        ):
-            raise InvalidArgumentError(
-                f"{name}: workgroup size {size} ({invocations} invocations) is more than {self.device.profile.name} allows: "
-                f"{tuple(limits.max_compute_work_group_size)} and {limits.max_compute_work_group_invocations} invocations. "
-                "Specialise a smaller local size"
-            )
-        if 0 in size:
-            raise InvalidArgumentError(f"{name}: workgroup size {size} has a zero; every dimension is at least 1")
-        push = self.interface.push_constant_bytes
-        if push > limits.max_push_constants_size:
-            raise InvalidArgumentError(
-                f"{name}: {push} bytes of push constants are more than {self.device.profile.name} allows "
-                f"({limits.max_push_constants_size}); pass them in a uniform or storage buffer"
-            )
-        shared = self.entry.workgroup_memory_bytes
-        if shared is not None and shared > limits.max_compute_shared_memory_size:
-            raise InvalidArgumentError(
-                f"{name}: {shared} bytes of shared memory are more than {self.device.profile.name} allows "
-                f"({limits.max_compute_shared_memory_size})"
-            )
-        if len(self.interface.set_layouts) > limits.max_bound_descriptor_sets:
-            raise InvalidArgumentError(
-                f"{name}: {len(self.interface.set_layouts)} descriptor sets are more than the device binds "
-                f"({limits.max_bound_descriptor_sets})"
-            )
-        for index, key in enumerate(self.interface.set_layouts):
-            for binding, kind, _ in key:
-                if kind not in (UNIFORM_BUFFER, STORAGE_BUFFER):
-                    raise UnimplementedError(
-                        f"{name}: set {index} binding {binding} is of descriptor type {kind}; pumice binds storage and uniform "
-                        "buffers: pass the data in a buffer"
-                    )
-        highest = max((binding for key in self.interface.set_layouts for binding, _, _ in key), default=0)
-        if highest > _LAST_BINDING:
-            raise InvalidArgumentError(
-                f"{name}: binding number {highest} is past {_LAST_BINDING}, the highest that pumice passes to a driver; number "
-                "bindings from 0"
-            )
-        storage_most = min(limits.max_per_stage_descriptor_storage_buffers, limits.max_descriptor_set_storage_buffers)
-        uniform_most = min(limits.max_per_stage_descriptor_uniform_buffers, limits.max_descriptor_set_uniform_buffers)
-        for what, kind, most in (
-            ("storage", STORAGE_BUFFER, storage_most),
-            ("uniform", UNIFORM_BUFFER, uniform_most),
-        ):
-            used = sum(count for key in self.interface.set_layouts for _, of, count in key if of == kind)
-            if used > most:
-                raise InvalidArgumentError(f"{name}: {used} {what} buffers are more than the device binds ({most})")
 
     def _order(self) -> tuple[tuple[int, int, int], ...]:
         """(set, binding, VkDescriptorType) of each buffer that a dispatch takes, in order."""
@@ -380,19 +323,6 @@ class ComputePipeline:
     def __repr__(self) -> str:
         state = "closed " if self._closed else ""
         return f"<{state}ComputePipeline {self.name}, local size {self.local_size}, {self.interface.binding_count} buffers>"
-
-
-def _check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflection) -> None:
-    profile = device.profile
-    missing = missing_requirements(
-        reflection,
-        api_version=profile.api_version[:2],
-        features=device.plan.features,
-        extensions=frozenset(device.plan.extensions),
-        subgroup_operations=profile.subgroup.supported_operations,
-    )
-    if missing:
-        raise UnimplementedError(f"{profile.name} cannot run this shader: {'; '.join(missing)}")
 
 
 def check_groups(pipeline: ComputePipeline, groups: tuple[int, int, int]) -> None:

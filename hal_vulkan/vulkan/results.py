@@ -87,9 +87,7 @@ def post_validation_error(error: InternalError) -> None:
 
 def raise_pending_validation() -> None:
     """Raises the first validation error reported since the last call, and forgets those after it."""
-    if pending_validation:
-        errors = list(pending_validation)
-        pending_validation.clear()
+    if errors := take_validation_errors():
         raise errors[0]
 
 
