@@ -1,4 +1,4 @@
-"""What a function declares of one argument and one result."""
+"""What a function declares of each argument and result."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Argument:
         position: from 0.
         name: as declared, or ``argument0``.
         letter: of the calling convention.
-        declared: its declaration, if there is one.
-        element_type: of a tensor, or ``None`` where any will do.
+        declared: its declaration, or ``None``.
+        element_type: of a tensor; ``None`` where any is accepted.
         dtypes: NumPy dtypes that a tensor's array may have; empty where NumPy has none for its elements.
-        shape: of a tensor, ``None`` for dynamic lengths; or ``None``.
+        shape: of a tensor, with ``None`` for dynamic lengths; ``None`` where any is accepted.
     """
 
     position: int
@@ -49,7 +49,7 @@ class Argument:
 
     @property
     def type_text(self) -> str:
-        """Its type as declared, or that of its register: ``tensor<4xf32>``, ``i64``, ``ref``."""
+        """Its declared type, or its register's: ``tensor<4xf32>``, ``i64``, ``ref``."""
         return self.declared.type_text if self.declared is not None else _TYPES[self.letter]
 
     @property
@@ -58,7 +58,7 @@ class Argument:
         return self.declared is not None and self.declared.kind is ValueKind.TENSOR
 
     def error(self, function: str, value: object, detail: str = "") -> InvalidArgumentError:
-        """What says that ``value`` is not what was declared."""
+        """The error that ``value`` is not what is declared."""
         return InvalidArgumentError(
             f"{function}: argument {self.position} ({self}) got {_describe(value)}{'; ' + detail if detail else ''}"
         )
@@ -71,7 +71,7 @@ class Result:
     Attributes:
         name: as declared, or ``result0``.
         letter: of the calling convention.
-        declared: its declaration, if there is one.
+        declared: its declaration, or ``None``.
     """
 
     name: str
@@ -86,12 +86,12 @@ class Result:
 
     @property
     def type_text(self) -> str:
-        """Its type as declared, or that of its register."""
+        """Its declared type, or its register's."""
         return self.declared.type_text if self.declared is not None else _TYPES[self.letter]
 
 
 def element_type_of(declared: DeclaredValue | None) -> ElementType | None:
-    """The element type of a declared tensor or scalar; ``None`` where there is none, or none that buffers know."""
+    """The element type of a declared tensor or scalar; ``None`` if there is none or buffers have no such type."""
     if declared is None or declared.element_type is None:
         return None
     text = declared.element_type
@@ -106,7 +106,7 @@ def element_type_of(declared: DeclaredValue | None) -> ElementType | None:
 
 
 def dtypes_of(element_type: ElementType | None) -> tuple[np.dtype[np.generic], ...]:
-    """The NumPy dtypes that stand for an element type; empty where there are none, or any may."""
+    """The NumPy dtypes for an element type; empty where there are none, or for ``None``."""
     if element_type is None or element_type.dtype is None:
         return ()
     dtype = element_type.dtype

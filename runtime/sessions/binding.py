@@ -1,10 +1,9 @@
-"""Conversions between what callers give and get and what the VM passes, made once for each argument and result of a function.
+"""Converters between callers' values and the VM's, made once for each argument and result of a function.
 
-An argument that declares a tensor takes anything with elements: arrays of exactly the declared dtype (nothing is converted behind
-the caller's back: a float64 array where f32 is declared is an error), and Python numbers, nested or alone, which have no dtype of
-their own and take the declared one if that loses nothing but precision. Where the program does not say whether integers are
-signed (``i8``), either kind will do; what comes back is signed.
-Numbers alone are in scalar_binding.py.
+A tensor argument takes arrays of exactly the declared dtype (a float64 array where f32 is declared is an error, never
+converted), and Python numbers, nested or alone, which have no dtype and take the declared one if they lose only
+precision. Where the program does not say whether integers are signed (``i8``), both are accepted; results are signed.
+Scalars are in scalar_binding.py.
 """
 
 from __future__ import annotations
@@ -34,17 +33,15 @@ _BUFFER: Final = "!hal.buffer"
 def argument_binder(
     argument: Argument, function: str, first: Callable[[], Device], devices: Container[Device] | None = None
 ) -> Callable[[Any], Any]:
-    """What makes the VM's value of the caller's.
+    """A converter of a caller's value to the VM's.
 
     Args:
-        argument: which.
+        argument: to convert for.
         function: full name of its function, for messages.
-        first: the device that values of the host go to; called when the first does.
-        devices: those that arrays may be on; ``None`` does not look.
+        first: returns the device for host values; called when the first comes.
+        devices: where arrays may be; ``None`` is not checked.
 
-    Raises (what it makes, when called):
-        InvalidArgumentError: the value is not what the argument declares.
-        ClosedError: an array that was closed.
+    The converter raises InvalidArgumentError for what the argument does not declare, ClosedError for a closed array.
     """
     if argument.letter == "r":
         return _reference(argument, function, first, devices)
@@ -64,7 +61,7 @@ def _reference(
     dtype = argument.dtypes[0] if argument.dtypes else None
 
     def bind(value: Any) -> Any:
-        # What callers that care for time pass: an array that is already right.
+        # The fast path: an array that needs no conversion.
         if type(value) is DeviceArray and value.dtype is dtype and value.shape == shape:
             buffer = value.buffer
             if buffer.bindable and not buffer._closed and value.device in devices:
@@ -75,7 +72,7 @@ def _reference(
 
 
 class _Reference:
-    """Binds an argument that is a reference in the VM: a tensor, or any other object."""
+    """Converts an argument that is a reference in the VM: a tensor or another object."""
 
     __slots__ = (
         "_argument",
@@ -104,7 +101,7 @@ class _Reference:
         self._is_storage = declared is not None and "iree.abi.output" in declared.attributes
 
     def bind(self, value: Any) -> Any:
-        """The VM's value of a caller's."""
+        """The VM's value for a caller's."""
         if isinstance(value, DeviceArray):
             return self._array(value)
         if isinstance(value, BufferView):
@@ -120,7 +117,7 @@ class _Reference:
     def _error(self, value: object, detail: str) -> InvalidArgumentError:
         return self._argument.error(self._function, value, detail)
 
-    # -- values of the host --
+    # -- host values --
 
     def _elements(self, value: Any) -> np.ndarray:
         """A tensor's elements as an array."""
@@ -140,11 +137,11 @@ class _Reference:
         raise self._error(value, "expected an array")
 
     def _numbers(self, value: object) -> np.ndarray:
-        """Python numbers, which take the declared dtype."""
+        """Python numbers in the declared dtype."""
         try:
             natural = np.asarray(value)
             if natural.dtype.kind in "fO" and self._dtypes and _generality(self._dtypes[0]) == 1:
-                # Integers of which NumPy makes floats, as they need 64 bits without a sign, and further ones.
+                # NumPy makes floats of integers that need an unsigned 64-bit type, and of larger ones.
                 exact = np.asarray(value, object)
                 if exact.size and all(isinstance(one, (int, np.integer)) for one in exact.flat):
                     return self._integers(exact)
@@ -153,7 +150,7 @@ class _Reference:
             if natural.dtype.kind not in "biufc" and natural.dtype not in self._dtypes:
                 raise TypeError("expected numbers")
             if natural.size and _generality(natural.dtype) > _generality(self._dtypes[0]):
-                raise TypeError(f"numbers of dtype {natural.dtype} lose by becoming {self._dtypes[0]}")
+                raise TypeError(f"numbers of dtype {natural.dtype} do not convert to {self._dtypes[0]} without loss")
             if _generality(self._dtypes[0]) == 1:
                 return self._integers(natural)
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -177,7 +174,7 @@ class _Reference:
     # -- arrays --
 
     def _array(self, value: np.ndarray | DeviceArray) -> object:
-        """The view of an array that a program gets, or its buffer where it wants that."""
+        """The array's view, or its buffer where that is declared."""
         self._check_dtype(value)
         self._check_shape(value, value.shape)
         try:
@@ -195,7 +192,7 @@ class _Reference:
                 value.numpy()  # raises
             self._check_device(value)
         if element_type.is_sub_byte:
-            # The device's arrays have a byte for each of them, programs want them packed.
+            # Device arrays have a byte for each of these elements, programs take them packed.
             host = value.numpy() if isinstance(value, DeviceArray) else value
             packed = np.frombuffer(ElementType.from_dtype(host.dtype).pack(host), np.uint8)
             whole = self._first().asarray(packed).buffer_view(ElementType.UINT_8)
@@ -203,16 +200,16 @@ class _Reference:
         if not isinstance(value, DeviceArray):
             value = self._first().asarray(value)
         elif not self._is_storage and _is_misaligned(value):
-            value = value.copy()  # a part that begins where the device binds nothing
+            value = value.copy()  # the device cannot bind this offset
         return value.buffer_view(element_type)
 
     def _check_device(self, value: DeviceArray) -> None:
         if self._devices is not None and value.device not in self._devices:
-            first = self._first()  # which may only be opened now
+            first = self._first()  # may open the devices only now
             if value.device not in self._devices:
                 raise InvalidArgumentError(
-                    f"the array is on another device object, {value.device.name} ({value.device.uri}), than the session, "
-                    f"{first.name} ({first.uri}): make both with one pumice.Instance or pumice.Device, or copy it with "
+                    f"the array is on another device object, {value.device.name} ({value.device.uri}), than the "
+                    f"session, {first.name} ({first.uri}): make both with one pumice.Instance or pumice.Device, or copy it with "
                     "session.device.asarray(x.numpy())"
                 )
 
@@ -256,7 +253,7 @@ class _Reference:
 
 
 def _generality(dtype: np.dtype[np.generic]) -> int:
-    """0 of booleans, 1 of integers, 2 of floats, 3 of complex numbers."""
+    """0 for booleans, 1 for integers, 2 for floats, 3 for complex numbers."""
     kind = dtype.kind
     if kind == "V":
         return 1 if dtype.name.lstrip("u").startswith("int") else 2
@@ -279,11 +276,11 @@ def result_unbinder(
     wrap: Callable[[BufferView], object],
     wrap_known: Callable[[BufferView, np.dtype[np.generic]], object],
 ) -> Callable[[Any], Any]:
-    """What makes the caller's value of the VM's.
+    """A converter of the VM's value to the caller's.
 
     Args:
-        result: which.
-        wrap: makes what callers get for a buffer view.
+        result: to convert for.
+        wrap: makes the caller's value of a buffer view.
         wrap_known: the same for a dense view whose elements have this dtype.
     """
     if result.letter == "r":

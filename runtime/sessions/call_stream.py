@@ -1,4 +1,4 @@
-"""Many calls, some at a time: the asynchronous iterator behind ``SessionFunction.stream``."""
+"""Many calls, several at a time: the asynchronous iterator behind ``SessionFunction.stream``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def stream_calls(
     """The results of calls, at most ``depth`` in flight.
 
     Raises:
-        InvalidArgumentError: a depth below 1, or ``calls`` that cannot be iterated.
+        InvalidArgumentError: a depth below 1, or ``calls`` is not iterable.
     """
     if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
         raise InvalidArgumentError(f"depth is the most calls in flight, at least 1; got {depth!r}")
@@ -43,13 +43,13 @@ async def _each(calls: Any) -> AsyncGenerator[Any, None]:
 async def _stream(
     submit: Callable[[Any], Invocation], source: AsyncIterator[Any], depth: int, ordered: bool
 ) -> AsyncGenerator[Any, None]:
-    import asyncio  # programs that do not use it start sooner
+    import asyncio  # imported late: programs without it start sooner
 
     loop = asyncio.get_running_loop()
     flight: deque[Invocation] = deque()
-    ended: deque[Invocation] = deque()  # in the order of their ends, where that counts
+    ended: deque[Invocation] = deque()  # in the order of completion, unless ordered
     wake: asyncio.Event = asyncio.Event()
-    asked: asyncio.Task[Any] | None = None  # the next call, while its source takes its time
+    asked: asyncio.Task[Any] | None = None  # the next call, while the source computes it
     more = True
 
     def done(invocation: Invocation) -> None:
@@ -61,7 +61,7 @@ async def _stream(
         try:
             loop.call_soon_threadsafe(note)
         except RuntimeError:
-            return  # the loop was closed, and with it the iteration
+            return  # the loop is closed: the iteration is over
 
     try:
         while more or flight:
@@ -107,7 +107,7 @@ async def _next(source: AsyncIterator[Any]) -> Any:
 
 
 def _take(flight: deque[Invocation], ended: deque[Invocation], ordered: bool) -> Invocation | None:
-    """The invocation whose result comes next, if it is there."""
+    """The invocation whose result is next, if it is done."""
     if ordered:
         return flight.popleft() if flight and flight[0].done() else None
     if not ended:

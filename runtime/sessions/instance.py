@@ -1,10 +1,11 @@
-"""Instances: what sessions share, which is devices.
+"""Instances: devices that sessions share.
 
 >>> with pumice.Instance() as instance:
 ...     encoder = pumice.Session(instance=instance)
 ...     decoder = pumice.Session(instance=instance)
 
-Calling sequence: ``Instance()`` → ``device(uri)`` or ``Session(instance=…)`` → ``close``, after the sessions. Only sessions of one
+Calling sequence: ``Instance()`` → ``device(uri)`` or ``Session(instance=…)`` → ``close``, after the sessions. Only
+    sessions of one
 instance, or made with the same ``Device``, may hand each other arrays without a copy through the host.
 Thread rule: any thread.
 """
@@ -49,7 +50,8 @@ class Instance:
         return tuple([device for device in self._devices.values() if not device.is_closed])
 
     def device(self, uri: str | None = None) -> Device:
-        """A device by URI, as ``pumice.open_device`` takes it; the same object for the same device, as long as it is open.
+        """A device by URI, as ``pumice.open_device`` takes it; the same object for the same device, as long as it is
+        open.
 
         The instance closes it: ``close`` it earlier and the next ``device`` opens it anew.
 

@@ -1,8 +1,8 @@
 """Conversions of scalars between callers and the VM.
 
-Numbers travel in 32- and 64-bit registers whatever they are declared as: integers are held to the declared width on the way in,
-sign-extended unless declared unsigned, and cut to it on the way out, since programs compute in the register's width. Floats of
-16 bits and fewer are the low bits of an integer register.
+Numbers travel in 32- and 64-bit registers. Integers have to fit the declared width on the way in, sign-extended unless
+declared unsigned, and are cut to it on the way out, since programs compute in the register's width. Floats of 16 bits
+and fewer are the low bits of an integer register.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ _REGISTER_BITS: Final = {"i": 32, "I": 64}
 
 
 def scalar_binder(argument: Argument, function: str) -> Callable[[Any], Any]:
-    """What makes the VM's number of the caller's, which may be Python's, NumPy's, or an array of rank 0.
+    """A converter of a caller's number (Python's, NumPy's, or an array of rank 0) to the VM's.
 
     Args:
-        argument: which; its letter is not ``r``.
+        argument: a scalar.
         function: full name of its function, for messages.
 
-    Raises (what it makes, when called):
-        InvalidArgumentError: it is no number of the declared kind, or outside its range.
+    The converter raises InvalidArgumentError for what is not a number of the declared kind, or outside its range.
     """
     if argument.letter in "iI":
         element_type = element_type_of(argument.declared)
@@ -43,7 +42,7 @@ def scalar_binder(argument: Argument, function: str) -> Callable[[Any], Any]:
 
 
 def scalar_unbinder(result: Result) -> Callable[[Any], Any]:
-    """What makes the caller's number of the VM's: a bool where ``i1`` is declared, else an int or a float."""
+    """A converter of the VM's number to the caller's: a bool where ``i1`` is declared, else an int or a float."""
     text = (result.declared.element_type if result.declared is not None else None) or ""
     if result.letter not in "iI" or not text:
         return lambda value: value
@@ -66,7 +65,7 @@ def scalar_unbinder(result: Result) -> Callable[[Any], Any]:
 
 
 def _integer_range(declared: DeclaredValue | None, letter: str) -> tuple[int, int, int]:
-    """The lowest and the highest value, and where those begin that stand for negative ones."""
+    """The lowest and the highest value, and the first of the values that stand for negative ones."""
     bits = _REGISTER_BITS[letter]
     text = (declared.element_type if declared is not None else None) or ""
     width = bits
@@ -141,7 +140,7 @@ def _float(argument: Argument, function: str) -> Callable[[Any], float]:
 
 
 def _narrow_float(argument: Argument, function: str, dtype: np.dtype[np.generic]) -> Callable[[Any], int]:
-    """Of a float of 16 or 8 bits, which goes in the low bits of an integer register."""
+    """For a float of 16 or 8 bits, which is the low bits of an integer register."""
     bits = np.dtype(f"i{dtype.itemsize}")
 
     def bind(value: Any) -> int:

@@ -4,15 +4,14 @@
 >>> session.load("model.vmfb")
 >>> y = session.call("module.predict", image)
 
-Calling sequence: ``Session(…)`` → ``load`` or ``append_module…``, those that are imported from first → ``lookup``, ``call`` → ``close`` (or
-a ``with`` block). Each session has module state of its own; sessions of one instance, or made with the same device, may pass arrays
-to each other.
+Calling sequence: ``Session(…)`` → ``load`` or ``append_module…``, imported modules first → ``lookup``, ``call`` →
+``close`` (or a ``with`` block). Each session has its own module state. Sessions of one instance, or made with the same
+device, may pass arrays to each other.
 
-A session closes what it opened itself: without a device or an instance of yours that is the device, and the arrays on it go with
-it. What you gave it stays yours.
+A session closes what it opened: without a device or an instance given that is the device, with all arrays on it.
 
-Thread rule: a session is used by one thread at a time, any thread; a second one at the same time gets FailedPreconditionError.
-Several sessions may run concurrently. ``SessionOptions(concurrent=True)`` lets calls overlap where the program allows it.
+Thread rule: one thread at a time, any thread; a second one gets FailedPreconditionError. Several sessions may run
+concurrently. ``SessionOptions(concurrent=True)`` lets calls overlap where the program allows it.
 The design, and where each part of IREE's session interface is found, is in docs/design/session.md.
 """
 
@@ -57,14 +56,14 @@ __all__ = ["Session"]
 class Session:
     """Modules loaded together on one or several devices, and calls of their functions.
 
-    Load modules (``load``), those that are imported from first, then ``call`` functions by full name, or ``lookup`` one and call it
-    as often as you like; ``close`` at the end, or use a ``with`` block. Each session has module state of its own. A session
-    closes what it opened itself: without a device or an instance of yours that is the device, and arrays on it go with it.
-    One thread uses a session at a time, unless its options say ``concurrent=True``.
+    Load modules (``load``), imported ones first, then ``call`` functions by full name, or ``lookup`` one and call it as
+    often as you like; ``close`` at the end, or use a ``with`` block. Each session has its own module state. A session
+    closes what it opened: without a device or an instance given that is the device, with all arrays on it. One thread
+    uses a session at a time, unless its options say ``concurrent=True``.
 
     Args:
-        device: a URI as ``pumice.open_device`` takes it, an open device, or several of either; ``None`` takes the best one
-            when the first program needs a device.
+        device: a URI as for ``pumice.open_device``, an open device, or several of either; ``None`` takes the best
+            device when the first program needs one.
         options: see ``SessionOptions``.
         instance: shares devices with other sessions; without one the session opens and closes its own.
 
@@ -72,7 +71,7 @@ class Session:
         NotFoundError: no such device; the message lists those that exist.
         UnavailableError: no Vulkan loader or driver.
         ClosedError: the device or the instance was closed.
-        InvalidArgumentError: an argument of the wrong kind.
+        InvalidArgumentError: an argument of the wrong type.
     """
 
     def __init__(
@@ -107,17 +106,17 @@ class Session:
 
     @property
     def instance(self) -> Instance:
-        """What the session shares with others."""
+        """The instance that opens its devices."""
         return self._devices.instance
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """Its devices; opens the default one if none was asked for yet."""
+        """Its devices, opened if they are not yet."""
         return self._devices.open()
 
     @property
     def device(self) -> Device:
-        """Its first device, which arguments go to."""
+        """Its first device, which host arguments are copied to."""
         return self._devices.first()
 
     def default_device(self) -> Device:
@@ -126,7 +125,7 @@ class Session:
 
     @property
     def allocator(self) -> Allocator:
-        """The first device's allocator: all memory of the session on that device; ``statistics()`` says how much."""
+        """The first device's allocator; ``statistics()`` says how much memory is in use."""
         return self.device.hal.allocator
 
     @property
@@ -140,42 +139,42 @@ class Session:
         """Loads a module and adds it to the session.
 
         Args:
-            source: a path (mapped into memory, not read: do not truncate the file while the module is in use), ``"-"`` for
-                standard input, bytes or anything with a buffer (shared, not copied), or a binary file object.
-            timeout: seconds for the module's initializers; ``None`` is for ever.
+            source: a path (the file is mapped: do not truncate it while the module is in use), ``"-"`` for standard
+                input, bytes or another buffer (shared, not copied), or a binary file object.
+            timeout: seconds for the module's initializers; ``None`` is no limit.
 
         Returns:
             the module.
 
         Raises:
-            NotFoundError: no such file, or an import that nothing provides.
-            InvalidArgumentError: not a module, or damaged.
-            IncompatibleError: made for a version that is not known; the message says which are.
+            NotFoundError: no such file, or an unresolved import.
+            InvalidArgumentError: not a module, or a damaged one.
+            IncompatibleError: an unknown version; the message lists the known ones.
             AlreadyExistsError: the session has a module of that name.
             FailedPreconditionError: the session is frozen, or in use by another thread.
-            DeadlineExceededError: the initializers were not done in time.
-            PumiceError: an initializer failed. The module is not added then.
+            DeadlineExceededError: the initializers took too long.
+            PumiceError: an initializer failed. The module is not added.
         """
         return self._append_new(open_module(source), timeout)
 
     def append_module_from_file(self, path: str | os.PathLike[str], *, timeout: float | None = None) -> BytecodeModule:
-        """Maps a module file into memory and adds it. The file may be renamed or deleted afterwards; see ``load``."""
+        """Maps a module file and adds it; see ``load``. The file may be renamed or deleted afterwards."""
         return self._append_new(BytecodeModule.open(Path(path)), timeout)
 
     def append_module_from_memory(
         self, data: bytes | bytearray | memoryview, name: str = "<memory>", *, timeout: float | None = None
     ) -> BytecodeModule:
-        """Adds a module from memory, which the session shares: it must not change while the module is in use; see ``load``.
+        """Adds a module from memory; see ``load``.
 
         Args:
-            data: the module.
+            data: the module. It is not copied and must not change while the module is in use.
             name: for messages.
-            timeout: seconds for the module's initializers; ``None`` is for ever.
+            timeout: seconds for the module's initializers; ``None`` is no limit.
         """
         return self._append_new(BytecodeModule.from_bytes(data, name), timeout)
 
     def append_module_from_stdin(self, *, timeout: float | None = None) -> BytecodeModule:
-        """Reads a module from standard input, to its end, and adds it; see ``load``."""
+        """Reads a module from standard input and adds it; see ``load``."""
         return self._append_new(open_module("-"), timeout)
 
     def _append_new(self, module: BytecodeModule, timeout: float | None) -> BytecodeModule:
@@ -190,8 +189,8 @@ class Session:
         """Adds a module that was loaded, or one written in Python (``NativeModule``).
 
         Args:
-            module: one module may be added to several sessions; each has state of its own.
-            timeout: seconds for the module's initializers; ``None`` is for ever.
+            module: may be added to several sessions; each has its own state.
+            timeout: seconds for the module's initializers; ``None`` is no limit.
 
         Raises:
             FailedPreconditionError: the session is frozen, or in use by another thread.
@@ -214,8 +213,8 @@ class Session:
             if target is None or target[1] == "vulkan":
                 raise
             raise IncompatibleError(
-                f"module {module.name!r} was compiled for devices of kind {target[1]!r}, which pumice does not have: compile it "
-                "with --iree-hal-target-device=vulkan"
+                f"module {module.name!r} was compiled for devices of kind {target[1]!r}, which pumice does not have: "
+                "compile it with --iree-hal-target-device=vulkan"
             ) from error
 
     def _add_builtins(self, module: BytecodeModule) -> None:
@@ -231,21 +230,21 @@ class Session:
     def _builtin(self, name: str) -> NativeModule:
         if name == "hal":
             return hal_module([one.hal for one in self._devices.open()])
-        # Not every program has parameters.
+        # Imported only for programs with parameters.
         from ..modules.parameters.module import io_parameters_module
 
         return io_parameters_module(self.options.parameter_indices())
 
     @property
     def modules(self) -> tuple[VmModule, ...]:
-        """The modules, in the order they were added, built-in ones included."""
+        """The modules in the order in which they were added, built-in ones included."""
         return self._context.modules
 
     def functions(self, module_name: str | None = None) -> tuple[SessionFunction, ...]:
-        """The exported functions that can be called from here, initializers left out.
+        """The exported functions that a session can call.
 
         Args:
-            module_name: of one module; ``None`` takes all but the built-in ones.
+            module_name: of one module; ``None`` is all modules but the built-in ones.
 
         Raises:
             NotFoundError: no such module.
@@ -264,22 +263,22 @@ class Session:
         )
 
     def freeze(self) -> None:
-        """Ends the adding of modules; idempotent."""
+        """Refuses further modules; idempotent."""
         self._context.freeze()
 
     # -- calls ---------------------------------------------------------------------------------------
 
     def lookup(self, full_name: str) -> SessionFunction:
-        """The exported function ``module.function``, which stays valid as long as the session.
+        """The exported function ``module.function``, valid until the session is closed.
 
         Raises:
-            NotFoundError: no such module or function; the message names close ones.
-            InvalidArgumentError: a function that only programs can call, as it takes a variable number of arguments.
+            NotFoundError: no such module or function; the message suggests similar names.
+            InvalidArgumentError: a function with a variable number of arguments, which only programs can call.
         """
         try:
             found = self._functions.get(full_name)
         except TypeError:
-            found = None  # not hashable, which the context refuses
+            found = None  # not hashable: the context refuses it
         if found is None:
             found = SessionFunction(self._target, self._context.lookup(full_name))
             self._functions[full_name] = found
@@ -295,7 +294,7 @@ class Session:
         signal: Fence | HalFence | None = None,
         **named: object,
     ) -> Any:
-        """Calls a function by full name, or one that was looked up; see ``SessionFunction.__call__``."""
+        """Calls a function, by full name or as ``lookup`` returned it; see ``SessionFunction.__call__``."""
         return self._function(function)(*arguments, timeout=timeout, wait=wait, signal=signal, **named)
 
     def call_direct(
@@ -339,20 +338,20 @@ class Session:
         )
 
     def profile(self, *, most_slowdown: float | None = 0.03) -> Profile:
-        """Begins a profile of all calls from here on: device time of each dispatch, and the host's shares beside it.
+        """Profiles all calls from now on: device time of each dispatch, and shares of the host's time.
 
         Args:
-            most_slowdown: the share of the calls' time that timestamps, and the timing of native functions, may cost. What comes first is all
-                timed, some milliseconds' worth; past that, dispatches are only counted, and some calls have no shares, as often as it has to be.
-                ``None`` times everything; what that costs depends on the device, most on CPU devices.
+            most_slowdown: the share of the calls' time that timing may cost. The first milliseconds are timed in full.
+                When the share is used up, dispatches are only counted and some calls have no shares. ``None`` times
+                everything; the cost depends on the device and is highest on CPU devices.
 
         Returns:
-            the profile, to be stopped: ``with session.profile() as profile: …``, or ``profile.stop()``. Then ``print(profile)``, or
-            ask it for ``dispatches``, ``exports``, ``calls``, ``write_json``, ``write_perfetto``.
+            the profile, to be stopped: ``with session.profile() as profile: …``, or ``profile.stop()``. Then
+            ``print(profile)``, or use ``dispatches``, ``exports``, ``calls``, ``write_json``, ``write_perfetto``.
 
         Raises:
-            FailedPreconditionError: the session is being profiled already.
-            InvalidArgumentError: ``most_slowdown`` is no number from 0 to 1.
+            FailedPreconditionError: the session has a running profile.
+            InvalidArgumentError: ``most_slowdown`` is not a number from 0 to 1.
             ClosedError: the session was closed.
         """
         self._check_open()
@@ -366,9 +365,7 @@ class Session:
 
         with self._profiling:
             if self._target.observer is not None:
-                raise FailedPreconditionError(
-                    "this session is being profiled already; stop() that profile before you begin another one"
-                )
+                raise FailedPreconditionError("this session is being profiled already; stop() that profile first")
             profile = Profile(self._context, most_slowdown, self._target.unobserve)
             self._target.observer = profile
         return profile
@@ -392,13 +389,13 @@ class Session:
         await_source(fence, None if timeout is None else time.monotonic() + timeout_seconds(timeout))
 
     def wrap_view(self, view: BufferView) -> DeviceArray | BufferView:
-        """The array of a buffer view that a program returned; the view itself where NumPy has no dtype for its elements."""
+        """The array of a view that a program returned; the view itself where NumPy has no dtype for its elements."""
         return self._devices.wrap(view)
 
     # -- end -----------------------------------------------------------------------------------------
 
     def trim(self) -> None:
-        """Frees what is only kept to be quicker next time: memory, recordings, pools. Call it when idle for a while.
+        """Frees caches: memory, recordings, pools. Call it before a pause.
 
         Raises:
             FailedPreconditionError: another thread is using the session.
@@ -421,13 +418,14 @@ class Session:
         return self._context.is_closed
 
     def close(self) -> None:
-        """Drops the modules' state, and the devices that it opened itself; idempotent.
+        """Drops the modules' state and closes the devices that it opened; idempotent.
 
-        Arrays on a device that the session opened are closed with it; give it an instance or a device to keep them. Asynchronous calls that
-        are not done get AbortedError; one that is inside a native function is waited for, some seconds at most.
+        Arrays on a device that the session opened are closed with it; give it an instance or a device to keep them.
+        Asynchronous calls that are not done get AbortedError; one inside a native function is waited for, some seconds
+        at most.
 
         Raises:
-            FailedPreconditionError: a call is under way; close the session when it has returned.
+            FailedPreconditionError: a call is running; close the session when it has returned.
         """
         observer = self._target.observer
         if observer is not None and self._context.is_idle():

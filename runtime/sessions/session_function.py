@@ -1,4 +1,4 @@
-"""Functions of a session, ready to be called with arrays and numbers."""
+"""Functions of a session, callable with arrays and numbers."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class CallTarget:
 
     Attributes:
         context: where calls run.
-        devices: where arguments go, and results come from.
-        observer: what watches the calls, or ``None``.
+        devices: where arguments go and results are.
+        observer: is told of calls, or ``None``.
     """
 
     __slots__ = ("context", "devices", "observer")
@@ -43,7 +43,7 @@ class CallTarget:
         self.observer: CallObserver | None = None
 
     def unobserve(self) -> None:
-        """Ends the watching of calls."""
+        """Removes the observer."""
         self.observer = None
 
 
@@ -52,7 +52,7 @@ def _same(value: Any) -> Any:
 
 
 class SessionFunction:
-    """An exported function, ready to be called; ``Session.lookup`` makes it.
+    """An exported function of a session; ``Session.lookup`` makes it.
 
     Attributes:
         name: ``module.function``.
@@ -79,7 +79,7 @@ class SessionFunction:
         self._single = self._unbinders[0] if len(self._unbinders) == 1 else None
 
     def belongs_to(self, target: CallTarget) -> bool:
-        """Whether it is a function of the session with this target."""
+        """Whether it is a function of this target's session."""
         return self._target is target
 
     def __call__(
@@ -93,28 +93,30 @@ class SessionFunction:
         """Calls the function and waits for its results.
 
         Args:
-            arguments: for tensors arrays (NumPy's, DeviceArrays, others that offer ``__array__`` or DLPack) of the declared
+            arguments: for tensors arrays (NumPy's, DeviceArrays, others with ``__array__`` or DLPack) of the declared
                 dtype, buffer views, or (nested) Python numbers; for scalars Python or NumPy numbers; fences and other
-                references as they are. Arrays on a device of the session are passed without a copy, but for parts that
-                begin where the device cannot bind them, which are copied on the device first.
-            timeout: seconds for the whole call, waits and endless loops of the program included; ``None`` is for ever. A native
-                function written in Python is not interrupted: the call ends when it returns.
+                references unchanged. Arrays on a device of the session are passed without a copy; parts of them whose
+                offset the device cannot bind are copied on the device.
+            timeout: seconds for the whole call, waits and endless loops of the program included; ``None`` is no limit.
+                Native functions written in Python are not interrupted; the deadline is checked when they return.
             wait: for asynchronous functions: what the work waits for, such as
                 ``pumice.Fence([(session.device.hal.create_semaphore(), 1)])``.
-            signal: for asynchronous functions: signalled when the work is done. The call then returns as soon as it is
-                submitted, and its results are ready when the fence is. If the call raises, the fence is as it was.
-            named: arguments by the names that the program declares.
+            signal: for asynchronous functions: signalled when the work is done. The call then returns when the work is
+                submitted, and its results are ready when the fence is. If the call raises, the fence is unchanged.
+            named: arguments by declared name.
 
         Returns:
-            ``None``, the result, or a tuple of several: DeviceArrays for tensors (a buffer view where NumPy has no dtype for
-            the elements, or packs them otherwise), Python numbers for scalars (bools where declared ``i1``).
+            ``None``, the result, or a tuple of several: DeviceArrays for tensors (a buffer view where NumPy has no
+                dtype
+            for the elements, or packs them differently), Python numbers for scalars (bools where declared ``i1``).
 
         Raises:
-            InvalidArgumentError: arguments that are not what is declared; the message says which, what was declared, what came.
-            DeadlineExceededError: the time passed first; everything of the call is released.
+            InvalidArgumentError: an argument is not what is declared; the message says which, what was declared and
+                what came.
+            DeadlineExceededError: the timeout; everything of the call is released.
             FailedPreconditionError: another thread is using the session.
             ClosedError: the session or an array was closed.
-            PumiceError: what the program failed with, located.
+            PumiceError: the program's failure, with its location.
         """
         target = self._target
         context = target.context
@@ -136,7 +138,7 @@ class SessionFunction:
         return self._results(result)
 
     def bind(self, *arguments: object) -> tuple[Any, ...]:
-        """Positional arguments of a call as the VM's own values, for ``call_bound``.
+        """Converts positional arguments to the VM's values, for ``call_bound``.
 
         Raises:
             InvalidArgumentError: as a call.
@@ -156,10 +158,10 @@ class SessionFunction:
         wait: Fence | HalFence | None = None,
         signal: Fence | HalFence | None = None,
     ) -> Any:
-        """Calls with what ``bind`` made, waits as a call does, and returns the VM's own values.
+        """Calls with the VM's values that ``bind`` made, waits like a call, and returns the VM's values.
 
         Args:
-            values: one an argument of ``signature``, without fences; only their number is checked.
+            values: one for each argument of ``signature``, without fences; only their number is checked.
             timeout, wait, signal: as for a call.
 
         Returns:
@@ -179,19 +181,19 @@ class SessionFunction:
         return self._invoke_async(bound, timeout, wait, signal)
 
     def call_direct(self, values: Sequence[Any], *, timeout: float | None = None) -> Any:
-        """Calls with the VM's own values, of which only the number is checked, and returns the VM's own values.
+        """Calls with the VM's values, unchecked but for their number, and returns the VM's values.
 
         Args:
-            values: one a letter of ``signature.convention``: ints (signed), floats, buffer views and other references,
-                the two fences of asynchronous functions included.
-            timeout: seconds; ``None`` is for ever.
+            values: one for each letter of ``signature.convention``: ints (signed), floats, buffer views and other
+                references, the two fences of asynchronous functions included.
+            timeout: seconds; ``None`` is no limit.
 
         Returns:
             ``None``, a value, or a tuple of several.
 
         Raises:
             InvalidArgumentError: another number of values.
-            PumiceError: as a call; for values of other kinds whatever the program makes of them.
+            PumiceError: as a call; with values of wrong types whatever the program makes of them.
         """
         direct = self._counted(values, len(self._function.convention.arguments))
         observer = self._target.observer
@@ -238,7 +240,7 @@ class SessionFunction:
         signal: Fence | HalFence | None,
         record: CallRecord | None = None,
     ) -> Any:
-        """Invokes an asynchronous function with its two fences; without ``signal`` waits for its work."""
+        """Invokes an asynchronous function with its two fences; waits for its work unless ``signal`` is given."""
         self._check_fences(wait, signal)
         deadline = None if timeout is None else time.monotonic() + timeout_seconds(timeout)
         done = self._new_fence() if signal is None else signal
@@ -272,7 +274,7 @@ class SessionFunction:
         signal: Fence | HalFence | None,
         convert: Callable[[Any], Any] = _same,
     ) -> Any:
-        """A call with its times noted, from the binding of arguments to the conversion of results."""
+        """A call whose times are recorded, from the binding of arguments to the conversion of results."""
         if not self.signature.is_async:
             self._check_fences(wait, signal)
             return self._observed_sync(observer, bind, timeout, convert)
@@ -322,23 +324,24 @@ class SessionFunction:
         loop: Loop | None = None,
         **named: object,
     ) -> Invocation:
-        """Begins a call and returns at once.
+        """Starts a call and returns at once.
 
         Args:
-            arguments, named: as for a call. Arrays of the host are read when the call begins, on its loop: do not change them before it
-                is done.
-            timeout: seconds for the whole call, the wait for a turn included; ``None`` is for ever.
-            wait, signal: for asynchronous functions, as for a call: with ``signal`` it is done when the work is submitted.
-            policy: how it is ordered among the session's other calls; ``None`` waits for its turn, or overlaps where the session was made
-                with ``SessionOptions(concurrent=True)``.
-            loop: where it runs; ``None`` is a thread of the session's, which all its calls share: while one computes in the virtual machine,
-                the others do not go on.
+            arguments, named: as for a call. Host arrays are read when the call starts on its loop: do not change them
+                before it is done.
+            timeout: seconds for the whole call, the wait for its ticket included; ``None`` is no limit.
+            wait, signal: for asynchronous functions, as for a call: with ``signal`` it is done when the work is
+                submitted.
+            policy: its order among the session's other calls; ``None`` queues it, or lets it overlap in sessions with
+                ``SessionOptions(concurrent=True)``.
+            loop: where it runs; ``None`` is the session's thread, shared by all its calls: while one computes in the
+                virtual machine, the others wait.
 
         Returns:
-            the call: ``result()``, ``await``, ``cancel()``, ``add_done_callback()``. What is wrong with arguments is its error.
+            the call: ``result()``, ``await``, ``cancel()``, ``add_done_callback()``. Wrong arguments are its error.
 
         Raises:
-            InvalidArgumentError: a policy, loop, timeout or fence that is none.
+            InvalidArgumentError: not a policy, loop, timeout or fence.
             ClosedError: the session was closed.
         """
         target = self._target
@@ -396,16 +399,16 @@ class SessionFunction:
         loop: Loop | None = None,
         **named: object,
     ) -> Any:
-        """Calls the function from a coroutine: nothing of it runs in the event loop, and its thread is never blocked.
+        """Calls the function from a coroutine. Nothing of it runs in the event loop, whose thread is never blocked.
 
-        If the task is cancelled (``asyncio.timeout`` does that), so is the call, and what it holds is released. Arguments are those
-        of ``submit``.
+        Cancelling the task (as ``asyncio.timeout`` does) cancels the call and releases what it holds. The arguments are
+        those of ``submit``.
 
         Returns:
             as a call.
 
         Raises:
-            as a call; CancelledError of pumice only if somebody else cancelled the invocation.
+            as a call; pumice's CancelledError only if the invocation was cancelled elsewhere.
         """
         return await self.submit(
             *arguments, timeout=timeout, wait=wait, signal=signal, policy=policy, loop=loop, **named
@@ -421,21 +424,22 @@ class SessionFunction:
         policy: InvocationPolicy | None = None,
         loop: Loop | None = None,
     ) -> AsyncIterator[Any]:
-        """Calls the function for each of many arguments, some at a time: ``async for y in f.stream(xs): …``.
+        """Calls the function for many arguments, several at a time: ``async for y in f.stream(xs): …``.
 
         Args:
-            calls: for each call a tuple of arguments, or one argument that is no tuple. It is read only as far as ``depth`` allows.
-            depth: most calls in flight, results that nobody took included.
-            ordered: whether results come in the order of the calls, or of their ends.
+            calls: for each call a tuple of arguments, or one argument that is not a tuple. Read only as far as
+                ``depth`` allows.
+            depth: the most calls in flight, results not yet taken included.
+            ordered: whether results come in the order of the calls, or of their completion.
             timeout: seconds for each call.
             policy, loop: as for ``submit``.
 
         Yields:
-            the result of each call. An error of a call is raised there, and the others are cancelled, as they are when the iteration
-            is left: use ``contextlib.aclosing`` to leave it early.
+            the result of each call. A call's error is raised here and cancels the others, as does leaving the
+            iteration: use ``contextlib.aclosing`` to leave it early.
 
         Raises:
-            InvalidArgumentError: a depth below 1, or ``calls`` that cannot be iterated.
+            InvalidArgumentError: a depth below 1, or ``calls`` is not iterable.
         """
         return stream_calls(
             lambda call: self.submit(

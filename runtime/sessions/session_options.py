@@ -1,4 +1,4 @@
-"""How a session is made: parameters, limits, built-in modules."""
+"""Options of a session: parameters, limits, built-in modules."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ ParameterSource: TypeAlias = "ParameterIndex | str | os.PathLike[str] | Mapping[
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """How a session is made.
+    """Options of a session.
 
     Attributes:
-        parameters: what programs load by scope and key (``io_parameters``): for each scope an index, a path of an ``.irpa``,
-            ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file, or arrays by key.
-        max_stack_depth: most nested calls of an invocation.
-        concurrent: whether calls may overlap, from several threads and asynchronous ones; the others wait for their turns or are refused.
-        builtin_modules: names of the modules that are there for programs to import from, added when one does.
+        parameters: what programs load by scope and key (``io_parameters``): for each scope an index, the path of an
+            ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file, or arrays by key.
+        max_stack_depth: the most nested calls of an invocation.
+        concurrent: whether calls may overlap, from several threads or asynchronously. Without it asynchronous calls
+            queue, and a second thread is refused.
+        builtin_modules: names of the built-in modules that programs may import from; each is added when one does.
 
     Raises:
-        InvalidArgumentError: a value of the wrong kind.
-        NotFoundError: a built-in module that there is not.
+        InvalidArgumentError: a value of the wrong type.
+        NotFoundError: no such built-in module.
     """
 
     parameters: Mapping[str, ParameterSource] = field(default_factory=dict)
@@ -44,7 +45,8 @@ class SessionOptions:
     def __post_init__(self) -> None:
         if not isinstance(self.parameters, Mapping):
             raise InvalidArgumentError(
-                f"parameters maps scopes to files, indices or arrays, such as {{'model': 'model.irpa'}}; got {self.parameters!r}"
+                "parameters maps scopes to files, indices or arrays, such as {'model': 'model.irpa'}; "
+                f"got {self.parameters!r}"
             )
         for scope, source in self.parameters.items():
             if not isinstance(scope, str) or not isinstance(source, (ParameterIndex, str, os.PathLike, Mapping)):
@@ -57,7 +59,8 @@ class SessionOptions:
         for name in self.builtin_modules:
             if name not in BUILTIN_MODULES:
                 raise NotFoundError(
-                    f"there is no built-in module {name!r}, but {', '.join(BUILTIN_MODULES)}; append your own with append_module"
+                    f"there is no built-in module {name!r}, only {', '.join(BUILTIN_MODULES)}; add your own with "
+                    "append_module"
                 )
 
     def parameter_indices(self) -> dict[str, ParameterIndex]:

@@ -1,8 +1,8 @@
-"""Signatures of program functions: what the caller gives and gets.
+"""Signatures of program functions: what callers pass and receive.
 
-A function's *declaration* (``iree.abi.declaration``) has the types of the source program, its *calling convention* those of the
-VM. Where there is no declaration that fits, arguments are only held to the convention. How values are converted is in
-binding.py.
+A function's *declaration* (``iree.abi.declaration``) has the types of the source program, its *calling convention*
+those of the VM. Without a declaration that fits the convention, arguments are checked against the convention alone.
+Values are converted in binding.py.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ __all__ = ["Signature", "make_signature"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Signature:
-    """What a function takes and gives.
+    """Arguments and results of a function.
 
     Attributes:
         name: full name.
         arguments, results: in order, without the fences of asynchronous functions.
         convention: the VM's calling convention.
-        is_async: whether it takes a wait fence and a signal fence behind its arguments, and returns before its work is done.
+        is_async: whether it takes a wait fence and a signal fence after its arguments, and returns before its work is
+            done.
         attributes: reflection attributes of the export.
     """
 
@@ -46,7 +47,7 @@ class Signature:
         return f"<Signature {self}>"
 
     def place(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
-        """All arguments in order, those given by name among them.
+        """All arguments in order of position.
 
         Args:
             arguments: given by position.
@@ -79,7 +80,7 @@ def make_signature(
     """The signature of an export.
 
     Raises:
-        InvalidArgumentError: repeated arguments, which only programs can pass.
+        InvalidArgumentError: a variable number of arguments, which only programs can pass.
     """
     letters: list[str] = []
     for element in convention.arguments:
