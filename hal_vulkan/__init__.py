@@ -1,36 +1,42 @@
-"""Vulkan compute and nothing else: devices, memory, executables, command buffers, semaphores, queues, timestamps."""
+"""Vulkan compute and nothing else: devices, memory, executables, command buffers, semaphores, queues, timestamps.
+
+Imports: `formats`, `spirv`, `shaders` and the ground files at the root.
+
+Read: `vulkan`, `instance`, `memory`, `sync`, `commands`, `submit`, `device.py`. Each room may import those before it.
+"""
+
+from __future__ import annotations
 
 from ..formats.element_type import ElementType, EncodingType
-from ..spirv.glsl import compile_glsl
-from ..spirv.reflect import reflect
-from ..spirv.reflection_types import (
+from ..spirv import (
     Binding,
     BlockMember,
     ElementLayout,
     EntryPoint,
     PushConstantBlock,
     ShaderModuleReflection,
+    compile_glsl,
+    reflect,
 )
-from .commands.command_buffer import CommandBuffer
-from .commands.descriptors import SetPins
-from .commands.executable import Executable
-from .commands.pipeline import ComputePipeline, check_groups
-from .commands.recorder import CommandBufferState
-from .commands.slots import BindingSlot
-from .commands.specialization import SpecializationValue
-from .commands.timestamps import DispatchTiming
+from .commands import (
+    BindingSlot,
+    CommandBuffer,
+    CommandBufferState,
+    ComputePipeline,
+    DispatchTiming,
+    Executable,
+    SetPins,
+    SpecializationValue,
+    check_groups,
+)
 from .device import Device
-from .instance.driver import Driver, shared_driver
-from .instance.plan import DevicePlan, PlanOptions
-from .instance.profile import DeviceLimits, DeviceProfile, DeviceType
-from .memory.buffer import Buffer
-from .memory.buffer_view import BufferView
-from .memory.memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
+from .instance import DeviceLimits, DevicePlan, DeviceProfile, DeviceType, Driver, PlanOptions, shared_driver
+from .memory import Buffer, BufferUsage, BufferView, MemoryAccess, MemoryTypeFlags
 from .submit.calibration import ClockCalibration
 from .submit.queue import Queue
 from .sync.fence import Fence
 from .sync.semaphore import TimelineSemaphore, Timepoint, wait_all, wait_any
-from .vulkan.live_objects import live_objects
+from .vulkan import live_objects
 
 __all__ = [
     "Binding",

@@ -1,1 +1,31 @@
-"""."""
+"""Pipelines, the descriptor sets that bind buffers to them, and the command buffers that dispatch them.
+
+Imports: `vulkan`, `instance`, `memory`, `sync`, `formats`, `spirv`, `shaders` and the ground files at the root.
+
+Read: `descriptors`, `pipeline_cache`, `pipeline_context`; `specialization`, `pipeline_interface`, `pipeline_limits`,
+`pipeline`, `executable`, `builtins`; `timestamps`, `recording`, `context`; `slots`, `recorder`, `dispatch_recorder`,
+`transfer_recorder`, `recording_cache`, `command_buffer`.
+"""
+
+from __future__ import annotations
+
+from .command_buffer import CommandBuffer
+from .descriptors import SetPins
+from .executable import Executable
+from .pipeline import ComputePipeline, check_groups
+from .recorder import CommandBufferState
+from .slots import BindingSlot
+from .specialization import SpecializationValue
+from .timestamps import DispatchTiming
+
+__all__ = [
+    "BindingSlot",
+    "CommandBuffer",
+    "CommandBufferState",
+    "ComputePipeline",
+    "DispatchTiming",
+    "Executable",
+    "SetPins",
+    "SpecializationValue",
+    "check_groups",
+]

@@ -19,8 +19,8 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from ...status import ClosedError, DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
-from ..vulkan import live_objects
 from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new, string_array
+from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import (
     VK_ERROR_DEVICE_LOST,
     check,
@@ -213,7 +213,7 @@ class LogicalDevice:
             self.driver.functions.vkCreateDevice(self.physical_device, chain(info, features), ffi.NULL, handle),
             f"creating a device on {self.profile.name}",
         )
-        live_objects.created("device")
+        created("device")
         return handle[0]
 
     # -- errors --------------------------------------------------------------------------------------
@@ -265,14 +265,14 @@ class LogicalDevice:
 
     def own(self, kind: str, handle: CData) -> None:
         """Notes a native object for ``close`` to destroy, and counts it."""
-        live_objects.created(kind)
+        created(kind)
         self._owned[kind, handle_value(handle)] = handle
 
     def destroy(self, kind: str, handle: CData) -> None:
         """Destroys a native object made by this device, unless ``close`` has done so."""
         if self._owned.pop((kind, handle_value(handle)), None) is not None:
             getattr(self.fn, _DESTROY[kind])(self.handle, handle, ffi.NULL)
-            live_objects.destroyed(kind)
+            destroyed(kind)
 
     def set_name(self, object_type: str, handle: CData, name: str) -> None:
         """Names a native object for validation messages and tools; does nothing without VK_EXT_debug_utils."""
@@ -290,7 +290,7 @@ class LogicalDevice:
         for (kind, _), handle in list(self._owned.items()):
             self.destroy(kind, handle)
         self.fn.vkDestroyDevice(self.handle, ffi.NULL)
-        live_objects.destroyed("device")
+        destroyed("device")
         self.driver.release()
 
     # -- retirement ----------------------------------------------------------------------------------

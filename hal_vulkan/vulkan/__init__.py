@@ -1,1 +1,12 @@
-"""."""
+"""The Vulkan library: its functions and structures, its results as errors, and counts of the native objects alive.
+
+Imports: the ground files at the root.
+
+Read: `functions`, `results`, `validation`, `live_objects`.
+"""
+
+from __future__ import annotations
+
+from .live_objects import live_objects
+
+__all__ = ["live_objects"]
