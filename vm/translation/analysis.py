@@ -1,9 +1,8 @@
-"""What the translator has to know of a function: its blocks, what each instruction reads and writes, what is live where, and what
-kind of value each 32-bit slot holds.
+"""What the translator needs to know of a function: blocks, operands, liveness, and the register type of each slot.
 
-Sets of registers are bit masks: slot ``n`` of the value bank is bit ``n``, reference register ``n`` is bit ``ref_shift + n``. The same
-slot may be several variables in turn; a function that reads a slot as another kind than was written to it has no variables
-(``kinds`` is ``None``), and is translated to work on the slots' bits.
+Sets of registers are bit masks: slot ``n`` of the value bank is bit ``n``, reference register ``n`` is bit ``ref_shift
++ n``. One slot may hold variables of different types at different places. A function that reads a slot as another type
+than was written has no variables (``register_types`` is ``None``) and is translated to work on the slots' bits.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from ..bytecode.decoder import BranchOperands, Instruction
 from ..bytecode.isa import CALLS, IMPORT_BIT, MOVE_BIT, REF_BIT, REF_MASK, Access, FieldKind, Move
 from ..bytecode.verifier import VerifiedFunction
 from .basic_block import Block, Edge, Operands, Variable, argument_variables, registers_of
-from .register_types import edge_is_whole, edge_kinds, merge_kinds, read_kind, write_kind
+from .register_types import edge_is_whole, edge_types, merge_types, read_type, write_type
 
 __all__ = ["FunctionAnalysis", "is_import"]
 
-_KINDS: Final = {"i32": "i", "i64": "I", "f32": "f", "f64": "F", "ref": "r"}
+_TYPE_OF_BANK: Final = {"i32": "i", "i64": "I", "f32": "f", "f64": "F", "ref": "r"}
 
 
 class FunctionAnalysis:
@@ -34,12 +33,12 @@ class FunctionAnalysis:
         blocks: its basic blocks, in the order of the code.
         arguments: the variables that its arguments arrive in.
         written: for each block a mask of the registers that it and its edges write.
-        kinds: for each block the kinds of the slots at its start (missing: never written, so zero), or ``None`` if some
-            slot is read as another kind than it was written.
+        register_types: for each block the types of the slots at its start (missing: never written, so zero), or
+            ``None`` if some slot is read as another type than it was written.
     """
 
     def __init__(self, function: VerifiedFunction, conventions: Mapping[int, CallingConvention]) -> None:
-        """Analyses.
+        """Analyses a function.
 
         Args:
             function: the function.
@@ -56,14 +55,14 @@ class FunctionAnalysis:
         self._compute_liveness()
         self._live_block: Block | None = None
         self._live_table: list[int] = []
-        self.kinds = self._compute_kinds()
+        self.register_types = self._compute_types()
         self._starts = [block.start for block in self.blocks]
-        self._kinds_at: tuple[int, dict[int, str]] = (-1, {})
+        self._types_at: tuple[int, dict[int, str]] = (-1, {})
 
     # -- instructions --------------------------------------------------------------------------------
 
     def callee(self, instruction: Instruction) -> CallingConvention:
-        """The calling convention of what a call instruction calls."""
+        """The calling convention of the function that a call instruction calls."""
         ordinal = instruction.values[0]
         assert isinstance(ordinal, int)
         return self._conventions[ordinal]
@@ -78,7 +77,7 @@ class FunctionAnalysis:
         for field, value in zip(operation.fields, instruction.values, strict=True):
             if field.kind is FieldKind.REGISTER:
                 assert isinstance(value, int) and field.bank is not None
-                kind = _KINDS[field.bank]
+                kind = _TYPE_OF_BANK[field.bank]
                 variable = (kind, value & REF_MASK if kind == "r" else value)
                 if field.access is Access.WRITE:
                     writes.append(variable)
@@ -104,7 +103,7 @@ class FunctionAnalysis:
             elif results is not None:
                 reads.append((results[position], register))
             else:
-                reads.append((_KINDS[bank] if bank else "i", register))
+                reads.append((_TYPE_OF_BANK[bank] if bank else "i", register))
 
     def _call_operands(self, instruction: Instruction) -> Operands:
         convention = self.callee(instruction)
@@ -246,13 +245,13 @@ class FunctionAnalysis:
             self._live_block, self._live_table = block, table
         return self._live_table
 
-    # -- kinds ---------------------------------------------------------------------------------------
+    # -- register types ------------------------------------------------------------------------------
 
-    def _compute_kinds(self) -> list[dict[int, str]] | None:
+    def _compute_types(self) -> list[dict[int, str]] | None:
         entries: list[dict[int, str] | None] = [None] * len(self.blocks)
         first: dict[int, str] = {}
         for variable in self.arguments:
-            write_kind(first, variable)
+            write_type(first, variable)
         entries[0] = first
         pending = [0]
         while pending:
@@ -264,21 +263,21 @@ class FunctionAnalysis:
             for at in range(block.start, block.end):
                 operands = self.operands[at]
                 for variable in operands.reads:
-                    if not read_kind(state, variable):
+                    if not read_type(state, variable):
                         return None
                 for variable in operands.writes:
-                    write_kind(state, variable)
+                    write_type(state, variable)
             for edge in block.edges:
                 live = self.blocks[edge.target].live_in
                 if not edge_is_whole(state, edge, live):
                     return None
-                after = edge_kinds(state, edge) if edge.values else state
+                after = edge_types(state, edge) if edge.values else state
                 known = entries[edge.target]
                 if known is None:
-                    # Only what is live: in a large function that is little of all that was ever written.
+                    # Only live slots: in a large function they are a small part of all slots ever written.
                     entries[edge.target] = {slot: kind for slot, kind in after.items() if live >> slot & 1}
                     pending.append(edge.target)
-                elif merge_kinds(known, after, live):
+                elif merge_types(known, after, live):
                     pending.append(edge.target)
         return [entry if entry is not None else {} for entry in entries]
 
@@ -286,17 +285,17 @@ class FunctionAnalysis:
         """The block that an instruction is in."""
         return self.blocks[bisect_right(self._starts, index) - 1]
 
-    def kinds_before(self, block: Block, index: int) -> dict[int, str]:
-        """The kinds of the slots before an instruction of a block; the caller's to change."""
-        assert self.kinds is not None
-        at, state = block.start, dict(self.kinds[block.index])
+    def types_before(self, block: Block, index: int) -> dict[int, str]:
+        """The types of the slots before an instruction of a block; the caller may change the dict."""
+        assert self.register_types is not None
+        at, state = block.start, dict(self.register_types[block.index])
         # Variants are asked for in the order of the code.
-        if block.start <= self._kinds_at[0] <= index:
-            at, state = self._kinds_at
+        if block.start <= self._types_at[0] <= index:
+            at, state = self._types_at
         for earlier in range(at, index):
             for variable in self.operands[earlier].writes:
-                write_kind(state, variable)
-        self._kinds_at = (index, state)
+                write_type(state, variable)
+        self._types_at = (index, state)
         return dict(state)
 
 

@@ -1,7 +1,7 @@
-"""Basic blocks: what instructions read and write, and where control goes behind them.
+"""Basic blocks: what instructions read and write, and where control goes after them.
 
-Registers are untyped. A *variable* is a register with the kind of value that it holds somewhere: ``("i", 3)``, ``("I", 4)`` (slots 4 and
-5), ``("r", 0)``; that is what becomes a Python local.
+Registers are untyped. A *variable* is a register with its type at some place: ``("i", 3)``, ``("I", 4)`` (slots 4 and
+5), ``("r", 0)``. Each variable becomes a Python local.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Edge:
     Attributes:
         target: index of the block.
         operands: pairs of source and destination register, raw; they are copied one after another.
-        values: what that comes to for the value slots, as if all were copied at once: source by destination.
+        values: the same copies of value slots as one parallel copy: source by destination.
         refs: the same for reference registers; ``None`` is null.
     """
 
@@ -71,7 +71,7 @@ class Block:
     Attributes:
         index: number of the block, in the order of the code.
         start, end: indices of its first instruction (the marker) and one past its terminator.
-        edges: where the terminator may go.
+        edges: branches of the terminator.
         live_in, live_out: masks of registers.
     """
 

@@ -1,7 +1,7 @@
 """Writes the nodes of a function's graph: the instructions of a block, its terminator, and the branches that leave it.
 
-Node 0 of the graph is where the variant starts; node n + 1 is block n. Where a branch goes to is written inside it (*inline*), or is a
-*label* behind the statement; which, and how a label is gone to, structure_writer.py knows.
+Node 0 of the graph is where the variant starts; node n + 1 is block n. The target of a branch is written inside it
+(*inline*) or is a *label* behind the statement; structure.py decides which, and writes the jump to a label.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .values import Fact, Text
 
 __all__ = ["Group", "LoopNode", "NodeWriter"]
 
-_MOST_ARMS: Final = 6  # of a table that is asked one after another
+_MAX_ARMS: Final = 6  # of a table that is tested one by one; longer ones are searched
 
 Group: TypeAlias = tuple[int, ...]
-"""The labels that falling off the end of a statement goes to, in order."""
+"""The labels that control reaches by falling off the end of a statement, in order."""
 
 LoopNode: TypeAlias = "tuple[int, Group] | None"
-"""A loop's header, and the labels behind it that a ``break`` goes to."""
+"""A loop's header, and the labels that a ``break`` leads to."""
 
 
 class NodeWriter(CopyWriter):
-    """See the top of this file.
+    """Writes nodes: blocks with their terminators.
 
     Args:
-        analysis, constants, typed_globals, callees: as of the layers below.
+        analysis, constants, typed_globals, callees: as for the layers below.
         flow: of the function.
         entry: where the variant starts.
     """
@@ -67,25 +67,25 @@ class NodeWriter(CopyWriter):
         return [edge.target + 1 for edge in (self.flow.edges[node - 1] if node else self._root_edges)]
 
     def _cut(self, block: Block, start: int) -> int | None:
-        """The first instruction from ``start`` on that gives way for certain."""
+        """The first call from ``start`` on that always suspends."""
         return next((index for index in self.flow.cuts.get(block.index, ()) if index >= start), None)
 
     # -- for the layer above -------------------------------------------------------------------------
 
     def is_inline(self, target: int) -> bool:
-        """Whether a branch to a node is where the node is written."""
+        """Whether a node is written where a branch leads to it."""
         raise NotImplementedError
 
     def falls(self, edge: Edge, group: Group) -> bool:
-        """Whether control may come out behind the statement that a branch is in."""
+        """Whether control may continue behind the statement that a branch is in."""
         raise NotImplementedError
 
     def jump(self, target: int, group: Group, loop: LoopNode) -> None:
-        """Goes to a label."""
+        """Writes a jump to a label."""
         raise NotImplementedError
 
     def write_inline(self, node: int, group: Group, loop: LoopNode) -> None:
-        """Writes a node, and all that is written with it, inside a branch."""
+        """Writes a node and the nodes that it dominates inside a branch."""
         raise NotImplementedError
 
     # -- nodes ---------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class NodeWriter(CopyWriter):
     def node(
         self, node: int, group: Group, loop: LoopNode, outside: tuple[Group, LoopNode] | None = None
     ) -> int | None:
-        """Writes a node; returns the node to go on with at the same level, if there is one."""
+        """Writes a node; returns the node to continue with at the same level, if there is one."""
         if node == 0:
             self._enter()
             if self._root is None:
@@ -119,24 +119,24 @@ class NodeWriter(CopyWriter):
         return self._terminate(node, block, terminator, group, loop, outside)
 
     def _enter(self) -> None:
-        """Takes the results of the call that this variant continues behind."""
+        """Writes the start of the variant: takes the results of the call that it continues behind."""
         if self.entry == 0:
             if not self.raw:
-                self.state = self.analysis.kinds_before(self.analysis.blocks[0], 0)
+                self.state = self.analysis.types_before(self.analysis.blocks[0], 0)
             return
         index = self.entry - 1
         self.pc = self.analysis.instructions[index].pc
         block = self.analysis.block_of(index)
         writes = self.analysis.operands[index].writes
         if not self.raw:
-            self.state = self.analysis.kinds_before(block, index)
+            self.state = self.analysis.types_before(block, index)
         if self.analysis.instructions[index].operation.mnemonic.startswith("call"):
             self.results("a", writes)
         self.note_writes(writes)
 
     def _arm(self, edge: Edge, group: Group, loop: LoopNode, fact: Fact | None = None, *, holds: bool = True) -> None:
-        """Writes the copies of a branch and what it leads to, as a suite."""
-        saved = (self.state, self.waiting, self._readers, self.local_constants, self.uses, dict(self.bounds), self.pc)
+        """Writes the copies of a branch and its target, as a suite."""
+        saved = (self.state, self.pending, self._readers, self.local_constants, self.uses, dict(self.bounds), self.pc)
         count = len(self.lines)
         self.indent += 1
         self.learn(fact, holds=holds)
@@ -148,7 +148,7 @@ class NodeWriter(CopyWriter):
         self.indent -= 1
         (
             self.state,
-            self.waiting,
+            self.pending,
             self._readers,
             self.local_constants,
             self.uses,
@@ -157,7 +157,7 @@ class NodeWriter(CopyWriter):
         ) = saved
 
     def _leave(self, edge: Edge, group: Group, loop: LoopNode) -> int | None:
-        """Goes along an edge; returns its target if that is to be written here."""
+        """Writes an edge's copies and jump; returns its target if that is to be written here."""
         self.copy(edge)
         target = edge.target + 1
         if self.is_inline(target):
@@ -214,11 +214,11 @@ class NodeWriter(CopyWriter):
         keep: set[str] = set()
         if not self.raw:
             keep = {f"{self.state.get(source)}{source}" for source in edges[0].values.values()}
-        self.settle(block, keep & self.waiting.keys())
+        self.settle(block, keep & self.pending.keys())
         return self._leave(edges[0], group, loop)
 
     def _settled(self, block: Block, variable: Variable) -> Text:
-        """The condition at a block's end, once all that is live behind it is stored."""
+        """The condition at a block's end; stores pending values that are live behind it."""
         text = self.condition(variable)
         if not text.condition and text.fact is None and not text.depth and text.reads and not self.raw:
             text.fact = ("ne", text.text, 0, "i")
@@ -251,7 +251,7 @@ class NodeWriter(CopyWriter):
         loop: LoopNode,
         outside: tuple[Group, LoopNode],
     ) -> bool:
-        """Writes a loop whose header does nothing but ask whether to go on, if it is such; its ``while True:`` is the last line."""
+        """Turns the ``while True:`` on the last line into ``while condition:``, if the header is nothing but a test."""
         loops = self.graph.loops
         inside = [header in loops[edge.target + 1] for edge in edges]
         if inside[0] == inside[1]:
@@ -276,7 +276,7 @@ class NodeWriter(CopyWriter):
         default, *cases = edges
         if not cases:
             return self._leave(default, group, loop)
-        # Neighbours that go to the same place are asked for together.
+        # Neighbours with the same target are tested together.
         spans: list[tuple[int, int, Edge]] = []
         for position, edge in enumerate(cases):
             if spans and _same(spans[-1][2], edge):
@@ -284,7 +284,7 @@ class NodeWriter(CopyWriter):
             else:
                 spans.append((position, position + 1, edge))
         self.line(f"k = {test.as_number().text}")
-        if len(spans) <= _MOST_ARMS:
+        if len(spans) <= _MAX_ARMS:
             for position, (first, end, edge) in enumerate(spans):
                 text = f"k == {first}" if end == first + 1 else f"{first} <= k < {end}"
                 self.line(f"{'elif' if position else 'if'} {text}:")
@@ -338,7 +338,7 @@ class NodeWriter(CopyWriter):
 
 
 def _negated(test: Text) -> str:
-    """What holds when a condition does not."""
+    """The text of the opposite condition."""
     text = test.text
     if text.startswith("not ("):
         depth = 0

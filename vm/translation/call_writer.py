@@ -1,4 +1,4 @@
-"""Writes calls, and what a function leaves behind when it gives way: the pc, the entry to come back by, the registers that are live."""
+"""Writes calls, and what a function stores when it suspends: pc, entry to continue at, live registers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def entry_after(index: int) -> int:
 
 
 class CallWriter(OperationWriter):
-    """See the top of this file.
+    """Writes calls and suspensions.
 
     Attributes:
-        spilled: for each entry that this source gives way to: the names whose values are in the frame's tuple of registers.
+        spilled: for each entry that this source suspends to, the names whose values are in the frame's registers.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class CallWriter(OperationWriter):
         return parts
 
     def listed(self, index: int, instruction: Instruction) -> list[str]:
-        """The values of a list of operands, one after another: a reference that is moved is null for those behind."""
+        """The values of a list of operands; a reference that is moved is null for later operands."""
         registers = registers_of(instruction, FieldKind.OPERANDS)
         gone: set[int] = set()
         values: list[str] = []
@@ -69,7 +69,7 @@ class CallWriter(OperationWriter):
         return values
 
     def call(self, block: Block, index: int) -> None:
-        """Writes a call; behind one that gives way nothing more is to be written."""
+        """Writes a call. Nothing may be written behind one that always suspends."""
         instruction = self.analysis.instructions[index]
         self.pc = instruction.pc
         ordinal = int(instruction.values[0])  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ class CallWriter(OperationWriter):
             self.line(f"frame.arguments = {packed(arguments)}")
             self.suspend(block, index, "CALL")
             return
-        # What is moved into a call is dropped before its results arrive.
+        # References moved into a call are dropped before its results arrive.
         moves = [number for number in operands.moves if ("r", number) not in writes]
         if not is_import(ordinal):
             self.results(f"{self.bound(f'lf{ordinal}')}(None, {packed(arguments)})", writes)
@@ -111,7 +111,7 @@ class CallWriter(OperationWriter):
         self.note_writes(writes)
 
     def results(self, text: str, writes: tuple[Variable, ...]) -> None:
-        """Takes a call's results apart into variables."""
+        """Assigns a call's results to variables."""
         if not writes:
             if text not in ("t", "a"):
                 self.line(text)
@@ -132,15 +132,15 @@ class CallWriter(OperationWriter):
                     spare.append(names[at])
             self.line(f"{', '.join(names)} = {text}")
         if any(kind == "r" for kind, _ in writes):
-            # No reference stays behind in a place that the program does not know.
+            # No reference stays in a local that is no register.
             held = [name for name in (*spare, text) if name in ("t", "a") or name in spare]
             if held:
                 self.line(f"{' = '.join(held)} = None")
 
-    # -- giving way ----------------------------------------------------------------------------------
+    # -- suspending ----------------------------------------------------------------------------------
 
     def suspend(self, block: Block, index: int, answer: str, *, live: int | None = None) -> None:
-        """Notes what the variant behind instruction ``index`` needs, and gives way."""
+        """Stores what the variant behind instruction ``index`` needs, and returns to the interpreter."""
         entry = entry_after(index)
         if live is None:
             live = self.live_behind(block, index)
@@ -152,8 +152,10 @@ class CallWriter(OperationWriter):
         self.line(f"return {answer}")
 
     def live_behind(self, block: Block, index: int) -> int:
-        """The registers that a frame holds while it is suspended in an instruction: those that are live behind it, but for its results
-        and for references that it moved away."""
+        """The registers that a frame holds while it is suspended in an instruction.
+
+        They are live behind it, except its results and references that it moved away.
+        """
         operands = self.analysis.operands[index]
         gone = self.analysis.mask(operands.writes) | self.analysis.mask([("r", number) for number in operands.moves])
         return self.analysis.live_after(block)[index - block.start] & ~gone
@@ -174,7 +176,7 @@ class CallWriter(OperationWriter):
             else:
                 kind = self.state.get(register)
                 if kind is None or kind in "JG?":
-                    continue  # zero, or the upper half of what is taken with its lower
+                    continue  # zero, or the upper half of a pair
                 if (kind, register) in self.constants:
                     continue
                 name = f"{kind}{register}"

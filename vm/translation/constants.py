@@ -1,4 +1,4 @@
-"""Constants of a function as Python literals, and those that are known everywhere in it."""
+"""Constants as Python literals, and those that are known in a whole function."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def constant_text(instruction: Instruction) -> str:
 
 
 def single_constants(analysis: FunctionAnalysis) -> dict[Variable, str]:
-    """Constants of the entry block whose slots nothing else writes: they are known in the whole function."""
+    """Constants of the entry block whose slots are written nowhere else."""
     writers: dict[int, int] = {}
 
     def write(variable: Variable) -> None:

@@ -1,9 +1,9 @@
 """The control-flow graph of a function from one entry, and where structured source puts each node.
 
-Nodes are ints; node 0 is the entry. ``Graph`` finds reverse postorder, dominators and natural loops, each in about the time that it takes
-to look at every edge. ``Placement`` decides, after Ramsey (Beyond Relooper, 2022), which nodes are written inside the branch
-that leads to them and which follow the statement of another node; Python has no labelled blocks, so what would need a jump
-out of two loops at once is not structured, and says so.
+Nodes are ints; node 0 is the entry. ``Graph`` finds reverse postorder, dominators and natural loops, each in about the
+time that it takes to look at every edge. ``Placement`` decides, after Ramsey (Beyond Relooper, 2022), which nodes are
+written inside the branch that leads to them and which follow the statement of another node. Python has no labelled
+blocks, so a jump out of two loops at once is ``UnstructuredError``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final
 
 __all__ = ["Graph", "Placement", "UnstructuredError"]
 
-_MOST_LABELS: Final = 256  # behind one statement; more of them make neither fast nor readable source
-_MOST_LOOPS: Final = 15  # one inside the other; Python takes 20
+_MAX_LABELS: Final = 256  # behind one statement; with more the source is neither fast nor readable
+_MAX_LOOPS: Final = 15  # nested; CPython accepts 20
 
 
 class UnstructuredError(Exception):
@@ -66,16 +66,16 @@ class Graph:
     def find_dominators(self) -> None:
         """Finds ``immediate_dominator`` of each node, and ``headers``, the targets of back edges.
 
-        A graph is reducible if its back edges go to dominators; then these are the same without the back edges, and one pass
-        finds them.
+        A graph is reducible if its back edges go to dominators; then dominators do not depend on back edges, and one
+        pass finds them.
 
         Raises:
             UnstructuredError: a loop is entered at two places.
         """
         self.immediate_dominator = {0: 0}
         depth = {0: 0}
-        # Of each node another above it, at distances that let any node above be found in logarithmic time
-        # (Myers: An Applicative Random-Access Stack, 1983).
+        # For each node an ancestor, at distances that let any ancestor be found in logarithmic time (Myers: An
+        # Applicative Random-Access Stack, 1983).
         jump = {0: 0}
         parent = self.immediate_dominator
 
@@ -114,9 +114,9 @@ class Graph:
         """Finds ``loops``: for each node the headers of the natural loops that it is in, outermost first.
 
         Raises:
-            UnstructuredError: more loops within each other than Python takes.
+            UnstructuredError: loops are nested deeper than CPython accepts.
         """
-        inner: dict[int, int] = {}  # the innermost loop of what is not itself a header, or around a header
+        inner: dict[int, int] = {}  # the innermost loop around a node, its own not counted for a header
         merged = {node: node for node in self.order}
 
         def outermost(node: int) -> int:
@@ -148,7 +148,7 @@ class Graph:
             found = self.loops[around] if around is not None else ()
             if node in self.headers:
                 found = (*found, node)
-            if len(found) > _MOST_LOOPS:
+            if len(found) > _MAX_LOOPS:
                 raise UnstructuredError
             self.loops[node] = found
 
@@ -172,7 +172,8 @@ class Placement:
             small: nodes without successors that may be written more than once.
 
         Raises:
-            UnstructuredError: the graph is irreducible, or a branch leaves two loops for a node that is not at their end.
+            UnstructuredError: the graph is irreducible, or a branch leaves two loops for a node that is not at their
+                end.
         """
         graph.find_dominators()
         graph.find_loops()
@@ -196,7 +197,7 @@ class Placement:
             else:
                 self.inline.add(node)
         for labels in (*self.after.values(), *self.after_loop.values()):
-            if len(labels) > _MOST_LABELS:
+            if len(labels) > _MAX_LABELS:
                 raise UnstructuredError
         self._find_targets()
 
@@ -229,7 +230,7 @@ class Placement:
                 targets |= self.whole_targets[one]
             targets.difference_update(after, behind)
             targets.discard(node)
-            if len(targets) > _MOST_LABELS:
+            if len(targets) > _MAX_LABELS:
                 raise UnstructuredError
             self.whole_targets[node] = frozenset(targets)
 

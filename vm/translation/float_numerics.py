@@ -1,8 +1,8 @@
 """Floating-point functions of the VM's operations: IEEE 754 results for every operand, never a Python exception.
 
 They compute in f64. For an f32 operation the translator rounds the result to f32 (``single`` in operations.py), unless
-the function's name ends in ``_f32``: elementary functions are then at most one unit in the last place from a C library's
-float functions. A NaN that an operation makes has no particular sign or payload.
+the function's name ends in ``_f32``: elementary functions are then at most one unit in the last place from a C
+library's float functions. A NaN that an operation makes has no particular sign or payload.
 
 Which function an operation stands for is a fact of IREE's ``runtime/src/iree/vm/ops.h`` (the same in 3.1 … 3.13).
 """
@@ -77,8 +77,8 @@ def fma_f64(a: float, b: float, c: float) -> float:
 def fma_f32(a: float, b: float, c: float) -> float:
     """a·b + c of f32 values rounded once to f32; see :func:`fma_f64` for IREE's.
 
-    The product of two f32 is exact in f64. The f64 sum is rounded to odd: where it is not exact and its last bit is 0, it
-    moves one step towards the exact sum, so that the rounding to f32 is not misled by a tie that the sum is not.
+    The product of two f32 is exact in f64. The f64 sum is rounded to odd: where it is not exact and its last bit is 0,
+    it moves one step towards the exact sum, so that the rounding to f32 is not misled by a tie that the sum is not.
     """
     product = a * b
     total = product + c
@@ -112,8 +112,8 @@ def rem(a: float, b: float) -> float:
 
 
 # ------------------------------------------------------------------------------------------- rounding to integers
-# A float of magnitude 2⁵² or more is an integer already; the test also lets NaN and ±inf through as they are. Results of
-# f32 operands are f32 values.
+# A float of magnitude 2⁵² or more is an integer already; the test also lets NaN and ±inf through as they are. Results
+# of f32 operands are f32 values.
 
 
 def floor(x: float) -> float:

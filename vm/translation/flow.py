@@ -1,4 +1,4 @@
-"""Where control goes in a function, as the translator sees it: not behind calls that give way, nor behind failures that are certain."""
+"""The edges of a function as its variants see them: none behind calls that suspend or failures that are certain."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from .module_analysis import Callees
 
 __all__ = ["Flow"]
 
-_SMALL: Final = 6  # instructions
-_MOST_COPIED: Final = 8000  # instructions
+_MAX_SMALL: Final = 6  # instructions
+_MAX_COPIED: Final = 8000  # instructions
 
 
 class Flow:
     """The edges of a function's blocks, as its variants see them.
 
     Attributes:
-        edges: of each block; none where a failure is certain, or where a call gives way first.
-        cuts: for each block with calls that give way, their instructions' indices.
+        edges: of each block; none where a failure is certain, or where a call suspends first.
+        cuts: for each block with calls that suspend, their instructions' indices.
         failing: blocks that end in a failure that is certain.
-        small_ends: nodes without edges, of few instructions, that are written wherever they are gone to.
-        ends: all that are not too long for that, taken together: copies cost source, but nesting the rest of a function behind
-            each branch to a shared end costs more.
+        small_ends: nodes without edges, of few instructions, that are copied to each branch that leads to them.
+        ends: all nodes without edges whose copies together are not too long. Copies cost source, but nesting the rest
+            of a function behind each branch to a shared end costs more.
     """
 
     def __init__(self, analysis: FunctionAnalysis, callees: Callees, constants: dict[Variable, str]) -> None:
@@ -36,7 +36,7 @@ class Flow:
             cuts = [index for index in range(block.start, block.end) if callees.suspends(analysis.instructions[index])]
             if cuts:
                 self.cuts[block.index] = cuts
-            if analysis.kinds is not None and _fails(analysis, block, constants):
+            if analysis.register_types is not None and _fails(analysis, block, constants):
                 self.failing.add(block.index)
             self.edges.append(() if cuts or block.index in self.failing else block.edges)
             if not self.edges[-1]:
@@ -46,8 +46,8 @@ class Flow:
             for edge in edges:
                 if edge.target in entries:
                     entries[edge.target] += 1
-        self.small_ends = frozenset(index + 1 for index, size in sizes.items() if index and size <= _SMALL)
-        budget = max(_MOST_COPIED, 2 * len(analysis.instructions))
+        self.small_ends = frozenset(index + 1 for index, size in sizes.items() if index and size <= _MAX_SMALL)
+        budget = max(_MAX_COPIED, 2 * len(analysis.instructions))
         ends: list[int] = []
         for index, size in sorted(sizes.items(), key=lambda item: item[1] * entries[item[0]]):
             budget -= size * max(0, entries[index] - 1)

@@ -75,8 +75,8 @@ def _divided_by_zero(operation: str, a: int, bits: int, sign: str) -> InvalidArg
 def div_s(a: int, b: int, bits: int) -> int:
     """Signed division towards zero; the lowest integer divided by -1 wraps to itself.
 
-    That quotient is undefined in C: x86-64 traps on it, other processors wrap. A trap would end the process, and wrapping
-    is what the VM's other integer operations do.
+    That quotient is undefined in C: x86-64 traps on it, other processors wrap. A trap would end the process, and
+    wrapping is what the VM's other integer operations do.
 
     Raises:
         InvalidArgumentError: ``b`` is zero. (IREE's runtime dies of SIGFPE.)
@@ -154,7 +154,7 @@ def round_to_i32(x: float) -> int:
 
 
 def round_to_ui64(x: float) -> int:
-    """Nearest integer, halves away from zero, in 0 … 2⁶⁴-1; negative ones down to -2⁶³ keep their value; the rest gives 2⁶³."""
+    """Nearest integer of 0 … 2⁶⁴-1, halves away from zero; down to -2⁶³ negative ones keep their value; others give 2⁶³."""
     if _TWO63 <= x < _TWO64:
         return int(x) - (1 << 64)
     return round_to_i64(x)
@@ -179,8 +179,8 @@ def round_f32(x: float) -> float:
 def integer_to_f32(x: int) -> float:
     """The f32 nearest to an int of up to 64 bits and a sign, rounded once.
 
-    An int past 2⁵³ would be rounded twice by way of f64. Shifted to 53 bits, with what was lost kept as a sticky last bit
-    (round to odd), the f64 is exact and the one rounding to f32 sees on which side it lies.
+    An int past 2⁵³ would be rounded twice by way of f64. Shifted to 53 bits, with what was lost kept as a sticky last
+    bit (round to odd), the f64 is exact and the one rounding to f32 sees on which side it lies.
     """
     if -(1 << 53) <= x <= (1 << 53):
         return round_f32(x)

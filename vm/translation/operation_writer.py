@@ -1,4 +1,4 @@
-"""Writes the operations that stay within a block and call no function: arithmetic, globals, lists, buffers, references."""
+"""Writes operations within a block that call no function: arithmetic, globals, lists, buffers, references."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from .basic_block import Variable
 from .constants import constant_text
 from .operations import EFFECTS, EXPRESSIONS, Expression
 from .ranges import FULL, Range, fits, result_range
-from .register_types import write_kind
+from .register_types import write_type
 from .simplify import comparison_fact, simpler_template
 from .values import Text, ValueWriter
 
 __all__ = ["OperationWriter"]
 
-_MOST_DEPTH: Final = 16  # of expressions within expressions
-# Operations that agree modulo 2**n, whatever of their operands is not wrapped yet.
+_MAX_DEPTH: Final = 16  # of nested expressions
+# Operations whose result modulo 2**n is the same for operands that are not wrapped yet.
 _TOLERANT: Final = frozenset(
     f"{name}.i{bits}" for name in ("add", "sub", "mul", "fma", "and", "or", "xor", "not") for bits in (32, 64)
 )
 _BITWISE: Final = frozenset(f"{name}.i{bits}" for name in ("and", "or", "xor", "not") for bits in (32, 64))
-_FAR: Final = 1 << 20  # a product with a constant as large is taken to be a hash or a random number
+_FAR: Final = 1 << 20  # products with larger constants are taken for hashes or random numbers, mostly out of range
 
 
 class OperationWriter(ValueWriter):
-    """See the top of this file; ``translator`` says of what.
+    """Writes operations.
 
     Args:
         analysis: of the function.
-        constants: those that are known in the whole function.
-        typed_globals: reference globals that only values of their one type are stored to, whose loads need no check.
+        constants: known in the whole function.
+        typed_globals: reference globals that are only accessed as one type, whose loads need no check.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class OperationWriter(ValueWriter):
     ) -> None:
         super().__init__(analysis, constants)
         self._typed_globals = typed_globals
-        self.single = False  # whether something is rounded to f32
+        self.single = False  # whether any result is rounded to f32
 
     def operation(self, index: int) -> None:
         """Writes an instruction that is no terminator, no call and no block marker."""
@@ -63,10 +63,10 @@ class OperationWriter(ValueWriter):
         self.note_writes(operands.writes)
 
     def note_writes(self, writes: Sequence[Variable]) -> None:
-        """Keeps ``state`` up to date."""
+        """Notes in ``state`` what an instruction wrote."""
         if not self.raw:
             for variable in writes:
-                write_kind(self.state, variable)
+                write_type(self.state, variable)
 
     # -- expressions ---------------------------------------------------------------------------------
 
@@ -85,10 +85,10 @@ class OperationWriter(ValueWriter):
         text = self._logical(mnemonic, reads)
         if text is None:
             text = self._computed(mnemonic, expression, reads, result[0])
-            # Divisions by what is not zero are written out, and those cannot fail.
+            # Divisions by divisors known not to be zero are operators, which cannot fail.
             pure = pure or (mnemonic[:4] in ("div.", "rem.") and "_" not in text.text)
-        if uses == 1 and pure and text.depth < _MOST_DEPTH and not expression.single and result[0] != "r":
-            self.wait(name, text)
+        if uses == 1 and pure and text.depth < _MAX_DEPTH and not expression.single and result[0] != "r":
+            self.defer(name, text)
             return
         self.before_write(name)
         if expression.single:
@@ -155,10 +155,10 @@ class OperationWriter(ValueWriter):
         )
 
     def _logical(self, mnemonic: str, reads: tuple[Variable, ...]) -> Text | None:
-        """A logical operation on truth values, as one."""
+        """A bitwise operation on truth values as ``and``, ``or`` or ``not``; ``None`` for others."""
         if mnemonic not in ("xor.i32", "and.i32", "or.i32", "cmp.nz.i32"):
             return None
-        waiting = [self.waiting.get(f"i{number}") for _, number in reads]
+        waiting = [self.pending.get(f"i{number}") for _, number in reads]
         truths = [one is not None and one.condition for one in waiting]
         if mnemonic == "cmp.nz.i32":
             return self._truth(reads[0]) if truths[0] else None
@@ -285,7 +285,7 @@ class OperationWriter(ValueWriter):
         self.assign(operands.writes[0], self.value(operands.reads[0]))
 
     def _op_discard_refs(self, index: int, instruction: Instruction) -> None:
-        pass  # what it reads it moves
+        pass  # it moves the references that it reads, which ``operation`` sets to null
 
     def _op_cast_any_ref(self, index: int, instruction: Instruction) -> None:
         operands = self.analysis.operands[index]

@@ -1,10 +1,11 @@
-"""What each operation computes: its semantics as the Python expression that the translator puts into a function's source.
+"""The semantics of each operation as Python source.
 
-One table, from mnemonic to ``Expression`` (a value from values) or ``Effect`` (a statement); control flow, calls and
-the few operations that need a module's tables are written out in translator.py. Operands are numbered in the order of the
-operation's fields. Integers are signed and canonical: an expression that may leave its type's range says so by ``wrap``.
+One table, from mnemonic to ``Expression`` (a value of values) or ``Effect`` (a statement); calls, control flow and the
+few operations that need a module's tables are in the writers. Operands are numbered in the order of the operation's
+fields. Integers are signed and canonical: an expression that may leave its type's range has ``wrap``.
 
-Semantics: ``runtime/src/iree/vm/ops.h`` of IREE, releases 3.0 to 3.13; the functions named here are in numerics.py.
+Semantics: ``runtime/src/iree/vm/ops.h`` of IREE, releases 3.0 to 3.13. The functions named here are in numerics.py and
+float_numerics.py.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ class Expression(NamedTuple):
 
     Attributes:
         text: a ``str.format`` template over the operands' texts.
-        wrap: 32 or 64 if the result has to be brought back into that range, 0 otherwise.
-        condition: whether the text is a Python truth value, to become 1 or 0 where a number is wanted.
+        wrap: 32 or 64 if the result has to be wrapped into that many bits, 0 otherwise.
+        condition: whether the text is a Python truth value, which becomes 1 or 0 where a number is wanted.
         single: whether its result has to be rounded to f32.
-        atomic: whether an operand's text occurs more than once, so that it must be a name.
-        pure: whether it cannot fail, reads only its operands, and so may be moved to where its result is used.
+        atomic: whether an operand occurs more than once in the text, so that it must be a name or literal.
+        pure: whether it cannot fail and reads only its operands, so that it may move to where its result is used.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Writes the copies of branches: all at once, in an order that reads nothing too late."""
+"""Writes the copies of branches: parallel copies, in an order that reads each name before it is overwritten."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["CopyWriter"]
 
 
 class CopyWriter(CallWriter):
-    """See the top of this file."""
+    """Writes the copies of edges."""
 
     def copy(self, edge: Edge) -> None:
-        """Writes the copies of an edge; nothing that is dead behind it is copied."""
+        """Writes the copies of an edge whose targets are live behind it."""
         if not edge.operands:
             return
         live = self.analysis.blocks[edge.target].live_in
@@ -33,7 +33,7 @@ class CopyWriter(CallWriter):
             kind = self.state[source]
             if kind not in "JG":
                 name = f"{kind}{source}"
-                text = self.waiting.get(name)
+                text = self.pending.get(name)
                 if text is not None:
                     self._forget(name)
                 else:
@@ -42,8 +42,8 @@ class CopyWriter(CallWriter):
         self._parallel(moves)
 
     def _parallel(self, moves: dict[str, Text]) -> None:
-        """Assigns as if all at once: one by one where the order allows it, what goes round in a circle by way of others."""
-        readers: dict[str, int] = {}  # how many of the others still read a name
+        """A parallel copy: one assignment after another; cycles are broken with a temporary."""
+        readers: dict[str, int] = {}  # how many others still read a name
         for target, text in moves.items():
             for name in text.reads:
                 if name in moves and name != target:
@@ -51,7 +51,7 @@ class CopyWriter(CallWriter):
         ready = [name for name in moves if not readers.get(name)]
         while moves:
             if not ready:
-                # Each of these is read by another one: keep one aside.
+                # Each of these is read by another one.
                 name = next(iter(moves))
                 self.line(f"t = {name}")
                 for text in moves.values():
@@ -71,7 +71,7 @@ class CopyWriter(CallWriter):
 
 
 def _replaced(text: str, name: str, other: str) -> str:
-    """A text with a name replaced."""
+    """A text with a whole name replaced."""
     parts: list[str] = []
     at = 0
     while True:

@@ -1,6 +1,9 @@
-"""Between which bounds an integer operation's result lies, given those of its operands: what needs no wrapping, and what simpler text does.
+"""Bounds of integer operations' results, given those of their operands.
 
-Bounds are of the exact result, before it is wrapped into its type: ``add.i32`` of two full i32 goes from -2**32 to 2**32 - 2.
+They show which results need no wrapping and where simpler source does.
+
+Bounds are of the exact result, before it is wrapped into its type: ``add.i32`` of two full i32 goes from -2**32 to
+2**32 - 2.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ __all__ = ["FULL", "Range", "fits", "refined", "result_range"]
 Range: TypeAlias = tuple[int, int]
 
 FULL: Final[dict[str, Range]] = {"i": (-(1 << 31), (1 << 31) - 1), "I": (-(1 << 63), (1 << 63) - 1)}
-"""The bounds of a kind of value; kinds that are not integers have none."""
+"""The bounds of an integer register type."""
 
 _BIT: Final[Range] = (0, 1)
 
@@ -24,7 +27,7 @@ def fits(bounds: Range, bits: int) -> bool:
 
 
 def result_range(mnemonic: str, operands: Sequence[Range]) -> Range | None:
-    """The bounds of an operation's exact result, where more is known than that of its type.
+    """The bounds of an operation's exact result, if they are narrower than its type's.
 
     Args:
         mnemonic: of an operation on integers.
@@ -78,7 +81,7 @@ def _and(operands: Sequence[Range], bits: int) -> Range:
 
 
 def _bitwise(operands: Sequence[Range], bits: int) -> Range:
-    # Bitwise operations stay within as many bits as their operands have; of numbers that are not negative so is the result.
+    # The result has no more bits than the operands; it is not negative if they are not.
     width = max(max(~low if low < 0 else low, ~high if high < 0 else high).bit_length() for low, high in operands)
     return (0 if all(low >= 0 for low, _ in operands) else -(1 << width)), (1 << width) - 1
 
@@ -165,7 +168,7 @@ _RULES: Final[dict[str, Callable[[Sequence[Range], int], Range | None]]] = {
 
 
 def _within(low: int, high: int) -> Callable[[Range], Range]:
-    """Of a conversion that leaves what is between the bounds as it is."""
+    """The rule of a conversion that keeps values between these bounds."""
     return lambda operand: operand if low <= operand[0] and operand[1] <= high else (low, high)
 
 
@@ -183,7 +186,7 @@ _CONVERSIONS: Final[dict[str, Callable[[Range], Range]]] = {
 
 
 def refined(comparison: str, left: Range, right: Range) -> tuple[Range, Range]:
-    """The bounds of two integers of which a comparison is known to hold.
+    """Narrows the bounds of two integers by a comparison that is known to hold.
 
     Args:
         comparison: ``lt``, ``ge``, ``eq`` or ``ne``.

@@ -1,7 +1,8 @@
-"""What kind of value each 32-bit slot holds, as instructions and copies change it.
+"""The register type of each 32-bit slot, as instructions and copies change it.
 
-A state is a dict from slot to kind: ``i``, ``I``, ``f``, ``F``; ``J`` and ``G`` for the upper half of an ``I`` or ``F``; ``?`` for
-what is no whole value any more. A slot that is not in it was never written, and so is a zero of any kind.
+A state is a dict from slot to type: ``i`` (i32), ``I`` (i64), ``f`` (f32), ``F`` (f64); ``J`` and ``G`` for the upper
+half of an ``I`` or ``F``; ``?`` for half of a value that was partly overwritten. A slot that is not in it was never
+written, and so is a zero of any type.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from typing import Final
 
 from .basic_block import Edge, Variable
 
-__all__ = ["edge_is_whole", "edge_kinds", "merge_kinds", "read_kind", "write_kind"]
+__all__ = ["edge_is_whole", "edge_types", "merge_types", "read_type", "write_type"]
 
-_WIDE: Final = {"I": "J", "F": "G"}  # kind of the high slot of a pair
+_WIDE: Final = {"I": "J", "F": "G"}  # type of the high slot of a pair
 
 
-def write_kind(state: dict[int, str], variable: Variable) -> None:
-    """Notes that a variable was written; half of a pair that it overlaps is spoilt."""
+def write_type(state: dict[int, str], variable: Variable) -> None:
+    """Notes that a variable was written; the other half of a pair that it overlaps becomes ``?``."""
     kind, number = variable
     if kind == "r":
         return
@@ -32,8 +33,8 @@ def write_kind(state: dict[int, str], variable: Variable) -> None:
     state[number] = kind
 
 
-def read_kind(state: Mapping[int, str], variable: Variable) -> bool:
-    """Whether a register holds what it is read as. What was never written is zero, of any kind."""
+def read_type(state: Mapping[int, str], variable: Variable) -> bool:
+    """Whether a register holds the type that it is read as; one never written is a zero of any type."""
     kind, number = variable
     if kind == "r":
         return True
@@ -44,8 +45,8 @@ def read_kind(state: Mapping[int, str], variable: Variable) -> bool:
     )
 
 
-def edge_kinds(state: Mapping[int, str], edge: Edge) -> dict[int, str]:
-    """The kinds after an edge's copies."""
+def edge_types(state: Mapping[int, str], edge: Edge) -> dict[int, str]:
+    """The types after an edge's copies."""
     after = dict(state)
     for target, source in edge.values.items():
         kind = state.get(source)
@@ -57,14 +58,14 @@ def edge_kinds(state: Mapping[int, str], edge: Edge) -> dict[int, str]:
 
 
 def edge_is_whole(state: Mapping[int, str], edge: Edge, live: int) -> bool:
-    """Whether an edge's copies that are live behind it move whole values, into whole places."""
+    """Whether an edge's live copies move whole values into whole pairs."""
     values = edge.values
     for target, source in values.items():
         if not live >> target & 1:
             continue
         kind = state.get(source)
         if kind is None:
-            return False  # zero, never written: what it is to be read as is not known here
+            return False  # never written: the type that it is read as is not known here
         if kind in _WIDE:
             if values.get(target + 1) != source + 1 or target & 1:
                 return False
@@ -76,8 +77,8 @@ def edge_is_whole(state: Mapping[int, str], edge: Edge, live: int) -> bool:
     return True
 
 
-def merge_kinds(known: dict[int, str], other: Mapping[int, str], live: int) -> bool:
-    """Merges what is live of ``other`` into ``known``; whether that changed something."""
+def merge_types(known: dict[int, str], other: Mapping[int, str], live: int) -> bool:
+    """Merges the live slots of ``other`` into ``known``; whether that changed something."""
     changed = False
     for slot, kind in other.items():
         if live >> slot & 1:

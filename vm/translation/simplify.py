@@ -1,4 +1,4 @@
-"""Simpler Python for integer operations whose operands are within known bounds, and what comparisons say of them."""
+"""Simpler source for integer operations whose operands have known bounds, and the facts that comparisons state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["comparison_fact", "simpler_template"]
 
 
 def simpler_template(mnemonic: str, operands: Sequence[Text]) -> str | None:
-    """A simpler template for operands within known bounds."""
+    """A simpler template for operands with these bounds; ``None`` if there is none."""
     name, _, kind = mnemonic.partition(".")
     bounds = [one.bounds or (-1, 0) for one in operands]
     bits = int(kind[1:3]) if kind[1:3].isdigit() else 0
@@ -41,7 +41,7 @@ def simpler_template(mnemonic: str, operands: Sequence[Text]) -> str | None:
 
 
 def comparison_fact(mnemonic: str, operands: Sequence[Text], reads: Sequence[Variable]) -> Fact | None:
-    """What a comparison says of names and constants."""
+    """The fact that a comparison states of names and constants; ``None`` if it is not simple."""
     parts = mnemonic.split(".")
     if len(parts) < 3 or parts[2] not in ("i32", "i64"):
         return None

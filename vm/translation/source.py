@@ -1,4 +1,4 @@
-"""The Python source of one variant of a translated function, and what writes it line by line."""
+"""The Python source of one variant of a translated function, and its writer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ class Source:
 
     Attributes:
         text: Python source of a function ``make(…)`` that returns ``f(frame, a)``.
-        names: parameters of ``make``: what is bound for each context (``im3`` import 3, ``fn5`` function 5, ``ro1`` rodata, …).
+        names: parameters of ``make``, which each context binds (``im3`` import 3, ``fn5`` function 5, ``ro1`` rodata,
+            …).
         pcs: for each line of the text the pc it is from, or -1.
     """
 
@@ -29,8 +30,8 @@ class SourceWriter:
     """Lines of Python, each with the pc it is from.
 
     Attributes:
-        lines, pcs: what was written.
-        indent: how deep the next line is.
+        lines, pcs: written so far.
+        indent: levels of the next line.
         pc: of the instruction that is being written.
     """
 
@@ -48,7 +49,7 @@ class SourceWriter:
 
     @contextmanager
     def suite(self, header: str) -> Iterator[None]:
-        """Adds a header and indents what is written inside; a suite that stays empty passes."""
+        """Adds a header and indents the lines written inside; an empty suite becomes ``pass``."""
         self.line(header)
         count = len(self.lines)
         self.indent += 1
@@ -58,12 +59,12 @@ class SourceWriter:
         self.indent -= 1
 
     def bound(self, name: str) -> str:
-        """A name that is bound for each context."""
+        """Notes a name that each context binds, and returns it."""
         self._names[name] = None
         return name
 
     def source(self, head: list[str], head_pcs: list[int]) -> Source:
-        """All of it as a function, behind the lines of ``head``."""
+        """The whole function; ``head`` comes before the lines written."""
         names = tuple(self._names)
         text = "\n".join(
             (f"def make({', '.join(names)}):", "    def f(frame, a):", *head, *self.lines, "    return f", "")

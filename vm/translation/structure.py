@@ -1,7 +1,7 @@
-"""Writes a function's control flow: as ``if`` and ``while`` where the graph allows it, as a dispatch loop where not.
+"""Writes a function's control flow: as ``if`` and ``while`` where the graph allows it, otherwise as a dispatch loop.
 
-Node 0 of the graph is where the variant starts; node n + 1 is block n. Where several branches meet is a *label*, written
-behind the statement that they leave; if a statement may leave for more than one label, ``b`` says which.
+Node 0 of the graph is where the variant starts; node n + 1 is block n. A node where several branches meet is a *label*,
+written behind the statement that they leave; if a statement may leave for several labels, ``b`` says for which.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from .ranges import FULL, Range
 
 __all__ = ["StructureWriter"]
 
-_MOST_INDENT: Final = 60  # Python takes 100 levels; deeper nesting is written as a dispatch loop
-_MOST_CHAIN: Final = 12  # blocks of a dispatch loop that are written within each other
+_MAX_INDENT: Final = 60  # CPython accepts 100 levels; deeper nesting is written as a dispatch loop
+_MAX_CHAIN: Final = 12  # nested blocks of a dispatch loop
 
 
 class StructureWriter(NodeWriter):
-    """See the top of this file.
+    """Writes the control flow of one variant.
 
     Args:
-        analysis, constants, typed_globals, callees: as of the layers below.
+        analysis, constants, typed_globals, callees: as for the layers below.
         flow: of the function.
         entry: where the variant starts.
-        refuted: guesses that are not to be made, by header and name; ``None`` for none at all.
+        refuted: guesses not to make, as pairs of header and name; ``None`` makes no guess at all.
 
     Attributes:
         refuted: guesses that did not hold. The source is wrong if there are any.
@@ -61,10 +61,10 @@ class StructureWriter(NodeWriter):
         """Writes the variant with Python's statements.
 
         Args:
-            ends: nodes to be written wherever they are gone to.
+            ends: nodes that are copied to each branch that leads to them.
 
         Raises:
-            UnstructuredError: it cannot be written so.
+            UnstructuredError: Python's statements cannot express it.
         """
         self._placement = Placement(self.graph, ends)
         self._inline = self._placement.inline
@@ -83,17 +83,17 @@ class StructureWriter(NodeWriter):
         *,
         outside: tuple[Group, LoopNode] | None = None,
     ) -> None:
-        """Writes a node and all that it dominates at this level; falling off its end goes to the labels of ``follow``.
+        """Writes a node and the nodes that it dominates; falling off its end goes to the labels of ``follow``.
 
         Args:
             node: the node; with ``outside``, a header at the start of its own loop.
             follow: labels.
             loop: the loop around.
-            outside: what is around the loop whose ``while`` was just written.
+            outside: labels and loop around the loop whose ``while`` was just written.
         """
         placement = self._placement
         assert placement is not None
-        if self.indent > _MOST_INDENT:
+        if self.indent > _MAX_INDENT:
             raise UnstructuredError
         waiting: list[int] = []
         current: int | None = node
@@ -130,9 +130,10 @@ class StructureWriter(NodeWriter):
                     break
 
     def _enter_loop(self, header: int, behind: Sequence[int]) -> None:
-        """Forgets what is known of names that the loop changes, but for a guess: what is not negative stays so.
+        """Forgets bounds of names that the loop changes, but guesses that names that are not negative stay so.
 
-        Counters and indices do; then many a sum and product of them needs no wrapping. Each branch back to the header checks the guess.
+        Counters and indices do, and sums and products of them then often need no wrapping. Each branch back to the
+        header checks the guess.
         """
         written = self._loop_writes().get(header, 0)
         changing: list[str] = []
@@ -149,7 +150,7 @@ class StructureWriter(NodeWriter):
             self.bounds[name] = (0, FULL[name[0]][1])
 
     def _loop_writes(self) -> dict[int, int]:
-        """By header a mask of the registers that its loop writes."""
+        """For each header a mask of the registers that its loop writes."""
         if self._written_in is None:
             self._written_in = {}
             for node, headers in self.graph.loops.items():
@@ -159,7 +160,7 @@ class StructureWriter(NodeWriter):
         return self._written_in
 
     def _guard(self, labels: Sequence[int], targets: frozenset[int], group: Group) -> None:
-        """Labels that are not the only place to go to from a statement are reached by number."""
+        """Numbers the labels of a statement that may leave for several."""
         if labels and sum(one in targets for one in group) > 1:
             self._guarded.update(labels)
 
@@ -191,7 +192,7 @@ class StructureWriter(NodeWriter):
         return any(label in self._guarded for label in group[: group.index(target) + 1])
 
     def is_inline(self, target: int) -> bool:
-        """Whether a branch to a node is where the node is written; a branch back to a loop's header is not."""
+        """Whether a node is written where a branch leads to it; branches back to a loop's header are jumps."""
         return target in self._inline and target not in self._entered
 
     def falls(self, edge: Edge, group: Group) -> bool:
@@ -214,7 +215,7 @@ class StructureWriter(NodeWriter):
     # -- a dispatch loop -----------------------------------------------------------------------------
 
     def write_dispatch_loop(self) -> None:
-        """Writes the variant as a loop: every node that several edges lead to behind a number: for graphs that Python's statements cannot express."""
+        """Writes the variant as a loop over node numbers, for graphs that Python's statements cannot express."""
         graph = self.graph
         edges: dict[int, int] = {}
         for node in graph.order:
@@ -224,7 +225,7 @@ class StructureWriter(NodeWriter):
         depth = dict.fromkeys(graph.order, 0)
         for node in graph.order[1:]:
             above = graph.predecessors[node][0]
-            if edges[node] == 1 and not graph.is_back_edge(above, node) and depth[above] < _MOST_CHAIN:
+            if edges[node] == 1 and not graph.is_back_edge(above, node) and depth[above] < _MAX_CHAIN:
                 depth[node] = depth[above] + 1
                 inline.add(node)
         self._inline = inline

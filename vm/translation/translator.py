@@ -1,18 +1,19 @@
-"""From a function's instructions to Python source: decoded once, compiled by Python's own compiler, run at its speed.
+"""Translates a function's instructions to Python source.
 
-A function becomes a Python function of its frame and its arguments, ``f(frame, a)``. Registers are Python locals, branches
-are ``if`` and ``while``, operations are expressions. It runs until it returns its results, or until it has to give way:
+A function becomes a Python function of its frame and its arguments, ``f(frame, a)``. Registers are Python locals,
+branches are ``if`` and ``while``, operations are expressions. It runs until it returns its results or suspends:
 
-* at a call of another bytecode function, at a ``yield``, and where a native function returns a ``Wait``, it notes in the frame the
-  registers that are live, the pc and the *entry* to come back by, and returns what the interpreter acts on;
-* the interpreter comes back by the function's variant for that entry, whose source starts behind the call: variants are
-  translated when they are first needed, and end where the function gives way again. Nothing of the host's stack is kept, and no
-  generator.
+* At a call of another bytecode function, at a ``yield``, and where a native function returns a ``Wait``, it stores in
+  the frame the live registers, the pc and the *entry* to continue at, and returns CALL, YIELD or the ``Wait`` to the
+  interpreter.
+* The interpreter continues with the function's variant for that entry, whose source starts behind the call. A variant
+  is translated when first needed and ends where the function always suspends again. Neither the host's stack nor a
+  generator is kept.
 
-What writes the source is in layers, each of which knows those before it: translated_source.py lines, value_writer.py values in
-Python locals, operation_writer.py operations within a block, call_writer.py calls and giving way, copy_writer.py the copies of
-branches, node_writer.py blocks and their terminators, structure_writer.py the statements around them.
-``docs/design/vm.md`` has what else was tried.
+The writers are layers, each a subclass of the one before it: source.py lines, values.py values in Python locals,
+operation_writer.py operations within a block, call_writer.py calls and suspension, parallel_copy.py the copies of
+branches, blocks.py blocks and their terminators, structure.py the statements around them. ``docs/design/vm.md`` says
+what else was tried.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from .structure import StructureWriter
 
 __all__ = ["Translator"]
 
-_MOST_GUESSED: Final = 4000  # instructions; what is larger is not translated twice
+_MAX_GUESSED: Final = 4000  # instructions; larger functions are not translated twice
 _ZERO: Final = {"i": "0", "I": "0", "s": "0", "f": "0.0", "F": "0.0", "r": "None"}
 
 
 class Translator:
-    """Translates the variants of one function; see the top of this file.
+    """Translates the variants of one function.
 
     Args:
         analysis: of the function.
@@ -51,7 +52,7 @@ class Translator:
         self.analysis = analysis
         self._typed_globals = typed_globals
         self._callees = callees or Callees()
-        self._constants = {} if analysis.kinds is None else single_constants(analysis)
+        self._constants = {} if analysis.register_types is None else single_constants(analysis)
         self._flow = Flow(analysis, self._callees, self._constants)
         self._spilled: dict[int, tuple[str, ...]] = {}
 
@@ -69,10 +70,10 @@ class Translator:
         return self._spilled.get(entry, ())
 
     def _structured(self, entry: int) -> StructureWriter | None:
-        """The variant written with Python's statements; ``None`` if it cannot be."""
+        """The variant written with Python's statements; ``None`` if they cannot express it."""
         for ends in dict.fromkeys((self._flow.small_ends, self._flow.ends)):
             refuted: frozenset[tuple[int, str]] | None = frozenset()
-            if len(self.analysis.instructions) > _MOST_GUESSED:
+            if len(self.analysis.instructions) > _MAX_GUESSED:
                 refuted = None
             try:
                 while True:
@@ -91,7 +92,7 @@ class Translator:
         )
 
     def _finish(self, writer: StructureWriter) -> Source:
-        """Puts in front what brings arguments or registers into their names."""
+        """Writes the head, which assigns arguments or saved registers to their names."""
         head = SourceWriter()
         given: set[str] = set()
         analysis = self.analysis
@@ -111,7 +112,7 @@ class Translator:
         if writer.entry:
             head.line("frame.registers = ()")
         elif any(name[0] == "r" for name in names):
-            head.line("a = None")  # or arguments would live as long as the call, moved or not
+            head.line("a = None")  # otherwise arguments would live as long as the call, moved or not
         if writer.raw and writer.entry == 0:
             given = self._raw_arguments(writer, head)
         zeroed: dict[str, list[str]] = {}
@@ -128,7 +129,7 @@ class Translator:
         return writer.source(head.lines, head.pcs)
 
     def _raw_arguments(self, writer: StructureWriter, head: SourceWriter) -> set[str]:
-        """Takes arguments apart into slots; returns the names that then have values."""
+        """Writes arguments to slots; returns the names that then have values."""
         given: set[str] = set()
         writer.lines, head.lines = head.lines, writer.lines
         writer.pcs, head.pcs = head.pcs, writer.pcs

@@ -1,13 +1,14 @@
-"""Registers as Python locals: how values are read, put off, merged into the text of their use, wrapped and stored.
+"""Registers as Python locals: how values are read, deferred, merged into the text of their use, wrapped and stored.
 
-A *name* is a variable's Python local: ``i3`` slot 3 as i32, ``I4`` slots 4 and 5 as i64, ``f…`` and ``F…`` floats, ``r0`` a
-reference; in functions that mix kinds ``s3`` the unsigned bits of slot 3.
+A *name* is a variable's Python local: ``i3`` slot 3 as i32, ``I4`` slots 4 and 5 as i64, ``f…`` and ``F…`` floats,
+``r0`` a reference; in functions that mix register types ``s3`` the unsigned bits of slot 3.
 
-A value that is used once is not stored: it *waits*, and its text goes into that of its use. What waits reads only names, of which none
-changes before it is used: whoever changes a name stores first what reads it. So texts that wait never need each other's order.
+A value that is used once is not stored: it is *pending*, and its text goes into that of its use. A pending text reads
+only names that do not change before its use: a write to a name first stores the pending texts that read it. So the
+order of pending texts does not matter.
 
-Integers are brought back into range by a comparison that small values pass quickly, and only where their bounds do not already say
-that they are in range. Wrapping is put off along chains of operations that agree modulo 2**n.
+Integers are wrapped behind a comparison that small values pass quickly, and only where their bounds do not show that
+they are in range. Wrapping is deferred along chains of operations that agree modulo 2**n.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .source import SourceWriter
 __all__ = ["Fact", "Text", "ValueWriter"]
 
 _MANY: Final = 1 << 20
-# Comparisons with ints of one digit (30 bits) are what CPython does fastest; what is larger pays for the exact form.
+# CPython compares ints of one digit (30 bits) fastest; larger ones take the exact form.
 _NEAR: Final = 0x3FFFFFFF
 _WRAPPED: Final = {
     32: "({0} + 2147483648 & 4294967295) - 2147483648",
@@ -31,7 +32,7 @@ _WRAPPED: Final = {
 }
 _LIMITS: Final = {64: "not -9223372036854775808 <= {0} <= 9223372036854775807"}
 
-# A comparison, its operands as names or ints, and of which kind they are.
+# A comparison, its operands as names or ints, and their register type.
 Fact = tuple[str, str | int, str | int, str]
 _OPPOSITE: Final = {"lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq"}
 
@@ -40,14 +41,15 @@ class Text:
     """The text of a value.
 
     Attributes:
-        text: a Python expression; an atom or in need of parentheses, as ``atom`` says.
+        text: a Python expression.
         reads: the names it reads.
-        depth: how many operations are within each other in it.
-        bounds: of the integer, before it is wrapped; ``None`` for other kinds.
-        wrap: 32 or 64 if it has to be brought back into that range, 0 otherwise.
-        far: whether it will mostly be out of range, so that asking first would be in vain.
-        condition: whether it is a Python truth value, to become 1 or 0 where a number is wanted.
-        fact: what a condition says of integers, if that is simple.
+        depth: how deep operations are nested in it.
+        bounds: of the integer, before it is wrapped; ``None`` for other types.
+        atom: whether it needs no parentheses as an operand.
+        wrap: 32 or 64 if it has to be wrapped into that many bits, 0 otherwise.
+        far: whether it will mostly be out of range, so that testing first does not pay.
+        condition: whether it is a Python truth value, which becomes 1 or 0 where a number is wanted.
+        fact: the fact about integers that a condition states, if it is simple.
     """
 
     __slots__ = ("atom", "bounds", "condition", "depth", "fact", "far", "reads", "text", "wrap")
@@ -76,7 +78,7 @@ class Text:
         self.fact = fact
 
     def as_operand(self) -> Text:
-        """The same as an operand of another expression."""
+        """Puts it in parentheses unless it is an atom; returns itself."""
         if not self.atom:
             self.text = f"({self.text})"
             self.atom = True
@@ -84,7 +86,7 @@ class Text:
         return self
 
     def as_number(self) -> Text:
-        """The same as a number, if it is a truth value."""
+        """Makes a truth value a number; returns itself."""
         if self.condition:
             self.text = f"1 if {self.text} else 0"
             self.atom = self.condition = False
@@ -92,7 +94,7 @@ class Text:
         return self
 
     def wrapped(self) -> Text:
-        """The same, wrapped by its own text."""
+        """Wraps it within its own text; returns itself."""
         if self.wrap:
             self.text = _WRAPPED[self.wrap].format(self.as_operand().text)
             self.bounds = FULL["i" if self.wrap == 32 else "I"]
@@ -106,19 +108,20 @@ class ValueWriter(SourceWriter):
     """Writes reads and writes of variables.
 
     Attributes:
-        raw: whether the function mixes kinds, so that slots are kept as bits.
+        raw: whether the function mixes register types, so that slots are kept as bits.
         read_names: all names that the source reads.
-        state: kinds of the slots at the instruction that is being written.
+        pending: values that are not stored yet, by name.
+        state: types of the slots at the instruction that is being written.
     """
 
     def __init__(self, analysis: FunctionAnalysis, constants: Mapping[Variable, str]) -> None:
         super().__init__()
         self.analysis = analysis
-        self.raw = analysis.kinds is None
+        self.raw = analysis.register_types is None
         self.constants: Mapping[Variable, str] = {} if self.raw else constants
         self.read_names: set[str] = set()
-        self.waiting: dict[str, Text] = {}
-        self._readers: dict[str, set[str]] = {}  # which of those that wait read a name; some may wait no more
+        self.pending: dict[str, Text] = {}
+        self._readers: dict[str, set[str]] = {}  # by name the pending values that read it; some may be stored by now
         self.local_constants: dict[str, str] = {}
         self.bounds: dict[str, Range] = {}
         self._writes = 0
@@ -134,8 +137,8 @@ class ValueWriter(SourceWriter):
         Args:
             variable: what is read.
             atomic: whether it must be a name or a literal, as its text will occur twice.
-            tolerant: bits of an operation that agrees modulo 2**bits, and so takes what is not wrapped yet.
-            condition: whether a truth value is welcome.
+            tolerant: bits of an operation that agrees modulo 2**bits, and so takes values that are not wrapped yet.
+            condition: whether a truth value may be returned.
         """
         kind, number = variable
         if self.raw and kind != "r":
@@ -147,7 +150,7 @@ class ValueWriter(SourceWriter):
         if constant is not None:
             literal = int(constant.strip("()")) if kind in FULL else 0
             return Text(constant, bounds=(literal, literal) if kind in FULL else None, atom=True)
-        text = self.waiting.get(name)
+        text = self.pending.get(name)
         if text is not None:
             if atomic or (text.wrap and not text.far and not self._tolerated(text, tolerant)):
                 self.store(name)
@@ -162,7 +165,7 @@ class ValueWriter(SourceWriter):
         return Text(name, frozenset((name,)), bounds=self.bounds.get(name, FULL.get(kind)), atom=True)
 
     def _tolerated(self, text: Text, tolerant: int) -> bool:
-        # Numbers must not grow along a chain of multiplications without end.
+        # Numbers must not grow without bound along a chain of multiplications.
         return text.wrap == tolerant and text.bounds is not None and fits(text.bounds, 2 * tolerant)
 
     def value(self, variable: Variable) -> str:
@@ -170,9 +173,9 @@ class ValueWriter(SourceWriter):
         return self.read(variable).text
 
     def condition(self, variable: Variable) -> Text:
-        """A variable's value as what an ``if`` asks, in need of parentheses anywhere else."""
+        """A variable's value as the condition of an ``if``; elsewhere it needs parentheses."""
         name = f"{variable[0]}{variable[1]}"
-        text = self.waiting.get(name)
+        text = self.pending.get(name)
         if text is not None and not text.wrap:
             self._forget(name)
             return text
@@ -192,34 +195,34 @@ class ValueWriter(SourceWriter):
         }[kind]
         return Text(text, frozenset((low, high)), 1, FULL.get(kind), atom=True)
 
-    # -- waiting -------------------------------------------------------------------------------------
+    # -- pending values ------------------------------------------------------------------------------
 
-    def wait(self, name: str, text: Text) -> None:
-        """Puts a value off until it is used."""
+    def defer(self, name: str, text: Text) -> None:
+        """Defers a value until it is used."""
         self.before_write(name)
-        self.waiting[name] = text
+        self.pending[name] = text
         for one in text.reads:
             self._readers.setdefault(one, set()).add(name)
 
     def _forget(self, name: str) -> None:
-        text = self.waiting.pop(name, None)
+        text = self.pending.pop(name, None)
         if text is not None:
             for one in text.reads:
                 self._readers[one].discard(name)
 
     def store(self, name: str) -> None:
-        """Stores a value that waits."""
-        text = self.waiting[name]
+        """Stores a pending value."""
+        text = self.pending[name]
         self._forget(name)
         self.put(name, text)
 
     def flush(self) -> None:
-        """Stores every value that waits."""
-        for name in list(self.waiting):
+        """Stores every pending value."""
+        for name in list(self.pending):
             self.store(name)
 
     def before_write(self, name: str) -> None:
-        """Before a name changes: what waits and reads it is stored."""
+        """Before a name changes: stores the pending values that read it."""
         self._note_write(name)
         self.local_constants.pop(name, None)
         self.bounds.pop(name, None)
@@ -236,7 +239,7 @@ class ValueWriter(SourceWriter):
     # -- writing -------------------------------------------------------------------------------------
 
     def put(self, name: str, text: Text) -> None:
-        """Writes an assignment, and the wrapping that it needs."""
+        """Writes an assignment with the wrapping that it needs."""
         wrap, bounds = text.wrap, text.bounds
         self._note_write(name)
         if not wrap:
@@ -261,7 +264,7 @@ class ValueWriter(SourceWriter):
             tests.append(f"{name} < -{_NEAR}")
         test = " or ".join(tests)
         if wrap == 64 and fits(bounds, 66):
-            # Sums are rarely out of range however large they are: that is asked before the costly form.
+            # Even large sums are rarely out of range: test that before the costly form.
             test = (
                 f"({test}) and {_LIMITS[64].format(name)}"
                 if len(tests) > 1
@@ -271,7 +274,7 @@ class ValueWriter(SourceWriter):
             self.line(f"{name} = {_WRAPPED[wrap].format(name)}")
 
     def assign(self, variable: Variable, text: str) -> None:
-        """Stores a value that is in its kind's range in a variable."""
+        """Stores a value that is in its type's range in a variable."""
         kind, number = variable
         if self.raw and kind != "r":
             self.write_raw(variable, text)
@@ -300,19 +303,19 @@ class ValueWriter(SourceWriter):
         if names:
             self.line(f"{' = '.join(names)} = None")
 
-    # -- what is known -------------------------------------------------------------------------------
+    # -- bounds --------------------------------------------------------------------------------------
 
     def known(self) -> tuple[dict[str, Range], int]:
-        """What is known here, to be ``recall``ed where control comes by way of here."""
+        """The bounds known here, for ``recall`` where control comes from here."""
         return dict(self.bounds), self._writes
 
     def recall(self, known: tuple[dict[str, Range], int]) -> None:
-        """Knows again what was known at a place, of the names that nothing written since then changes."""
+        """Restores bounds known at an earlier place, for names that were not written since."""
         bounds, writes = known
         self.bounds = {name: one for name, one in bounds.items() if self._written.get(name, 0) <= writes}
 
     def learn(self, fact: Fact | None, *, holds: bool) -> None:
-        """Notes what a condition that was asked says of the names in it."""
+        """Narrows bounds by a condition that holds, or does not."""
         if fact is None:
             return
         comparison, left, right, kind = fact
@@ -325,15 +328,15 @@ class ValueWriter(SourceWriter):
     # -- blocks --------------------------------------------------------------------------------------
 
     def begin(self, block: Block, start: int, end: int) -> None:
-        """Begins to write a block's instructions from ``start``; those from ``end`` on are not written."""
-        self.waiting, self._readers, self.local_constants = {}, {}, {}
+        """Begins a block, of which the instructions from ``start`` up to ``end`` are written."""
+        self.pending, self._readers, self.local_constants = {}, {}, {}
         if self.raw:
             return
-        self.state = self.analysis.kinds_before(block, start)
+        self.state = self.analysis.types_before(block, start)
         self._count_uses(block, start, end)
 
     def _count_uses(self, block: Block, start: int, end: int) -> None:
-        """For each instruction with results: how often they are used before they are written again; many if live behind ``end``."""
+        """Counts for each instruction the uses of its results before their next write; many if live at the end."""
         self.uses = {}
         counts: dict[int, int] = {}
 
@@ -370,9 +373,9 @@ class ValueWriter(SourceWriter):
                         counts[slot] = counts.get(slot, 0) + 1
 
     def settle(self, block: Block, keep: Iterable[str] = ()) -> None:
-        """Before control leaves a block: stores what waits but for ``keep``, and the constants that are live behind it."""
+        """Before control leaves a block: stores pending values except ``keep``, and constants live behind it."""
         kept = frozenset(keep)
-        for name in list(self.waiting):
+        for name in list(self.pending):
             if name not in kept:
                 self.store(name)
         for name, text in list(self.local_constants.items()):

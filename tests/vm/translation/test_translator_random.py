@@ -33,7 +33,7 @@ def results(text: str) -> object:
 
 
 def _as_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FunctionAnalysis, "_compute_kinds", lambda self: None)
+    monkeypatch.setattr(FunctionAnalysis, "_compute_types", lambda self: None)
 
 
 def _as_dispatch_loops(monkeypatch: pytest.MonkeyPatch) -> None:
