@@ -96,7 +96,7 @@ def test_a_closed_device_is_refused() -> None:
         (
             lambda: pumice.SessionOptions(builtin_modules=frozenset({"hal", "halo"})),
             NotFoundError,
-            "no built-in module 'halo', but hal, io",
+            "no built-in module 'halo', only hal, io",
         ),
         (lambda: pumice.SessionOptions(builtin_modules="hal"), InvalidArgumentError, "a set of names, got 'hal'"),
         (lambda: pumice.SessionOptions(parameters=["a.irpa"]), InvalidArgumentError, "parameters maps scopes to files"),
