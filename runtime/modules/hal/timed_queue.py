@@ -1,13 +1,15 @@
-"""A queue that times what goes through it, between a context and a device's queue while a profile is on.
+"""A queue that times submissions, between a context and a device's queue while a profile runs.
 
-Each dispatch gets two timestamps. Command buffers with binding slots are recorded once more for each range of memory, with timestamps, and
-these recordings are kept apart from the usual ones: each serves one submission at a time, and is free again once that has retired and its
-timestamps were read. Several are made where calls overlap. So nothing ever waits for timestamps, and a profile records as rarely as
-programs do without one. What was recorded before, without slots, cannot be timed from inside: two marks are submitted around it.
+Each dispatch gets two timestamps. Command buffers with binding slots have further recordings, with timestamps, for each
+range of memory. Such a recording serves one submission at a time; it is free again when that has retired and its
+timestamps were read. Calls that overlap have several. So nothing waits for timestamps, and a profile records as rarely
+as programs without one. Commands without slots that were recorded before cannot be timed from inside: two marks are
+submitted around them.
 
-Reading is one native call when the device's queue retires the submission, as it does anyway; what was read stays bytes until somebody asks.
+Timestamps are read by one native call when the device's queue retires the submission, and stay bytes until somebody
+asks.
 
-Thread rule: as a queue's.
+Thread rule: a queue's.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ....hal_vulkan import CommandBuffer, Queue
 from ....hal_vulkan.commands.context import CommandContext
@@ -35,19 +37,21 @@ if TYPE_CHECKING:
 __all__ = ["TimedQueue"]
 
 _SECONDS_A_READING: Final = 1.0
-_CREDIT_NS: Final = 10e6  # of slowdown at most before, and behind a pause
-_MARKS_COST: Final = 3  # as many dispatches as a span's two marks cost
+_CREDIT_NS: Final = 10e6  # of slowdown at the start, and the most after a pause
+_MARKS_COST: Final = 3  # of a span's two marks, in dispatches
 _COST_DISPATCHES: Final = 8
 _COST_RUNS: Final = 5
 _COST_MARGIN: Final = 1.5  # a program's caches are colder than those of a loop that measures
 _now = time.monotonic_ns
 
+# Name, thread, time of submission; what noted the dispatches, source locations.
+_Counted: TypeAlias = "tuple[str, int, int, TimestampRecorder | None, tuple[Mapping[str, str], ...]]"
 
 _costs: Final[weakref.WeakKeyDictionary[LogicalDevice, float]] = weakref.WeakKeyDictionary()
 
 
 def timestamps_cost_ns(queue: Queue) -> float:
-    """By how much two timestamps lengthen a dispatch, measured once a device: from below a microsecond to tens of them."""
+    """What two timestamps add to a dispatch, measured once a device: from below a microsecond to tens of them."""
     found = _costs.get(queue.device)
     if found is not None:
         return found
@@ -75,14 +79,15 @@ def timestamps_cost_ns(queue: Queue) -> float:
 
 
 class _Stand:
-    """What the device's queue sees in place of a command buffer: prepared once, told when it has retired."""
+    """Stands in for a command buffer at the device's queue: prepared once, told when it has retired."""
 
-    __slots__ = ("device", "family", "name", "owner")
+    __slots__ = ("device", "family", "name", "owner", "submission")
 
-    one_shot = True  # has the queue say when it has retired
+    one_shot = True  # so the queue says when it has retired
 
-    def __init__(self, owner: TimedQueue, name: str) -> None:
+    def __init__(self, owner: TimedQueue, submission: TimedSubmission, name: str) -> None:
         self.owner = owner
+        self.submission = submission
         self.device = owner.device
         self.family = owner.family
         self.name = name
@@ -91,13 +96,12 @@ class _Stand:
 class _TimedCommands(_Stand):
     """A command buffer whose dispatches are timed."""
 
-    __slots__ = ("binding_capacity", "commands", "key", "submission", "timed")
+    __slots__ = ("binding_capacity", "commands", "key", "timed")
 
     def __init__(self, owner: TimedQueue, commands: HalCommandBuffer, submission: TimedSubmission) -> None:
-        super().__init__(owner, commands.name)
+        super().__init__(owner, submission, commands.name)
         self.commands: HalCommandBuffer | None = commands
         self.binding_capacity = commands.binding_capacity
-        self.submission = submission
         self.key = b""
         self.timed: TimedRecordings | None = None
 
@@ -109,7 +113,7 @@ class _TimedCommands(_Stand):
         recording = commands.prepare_timed(bindings, timed)
         timed.timestamps = recording.timestamps
         self.key = timed.key
-        recording.queue = None  # until it is submitted, what is read would be of its last run
+        recording.queue = None  # until the submission its timestamps are those of the last run
         return recording
 
     def _new_recordings(self) -> TimedRecordings:
@@ -125,7 +129,7 @@ class _TimedCommands(_Stand):
             self._give_back(commands, recording)
 
     def retired(self, recording: Recording) -> None:
-        """Its timestamps are there."""
+        """Reads its timestamps."""
         commands, self.commands = self.commands, None
         timed = self.timed
         if commands is None or timed is None or recording.timestamps is None:
@@ -150,15 +154,14 @@ class _TimedCommands(_Stand):
 class _Mark(_Stand):
     """One end of a span: a timestamp in a command buffer of its own."""
 
-    __slots__ = ("is_last", "marks", "submission")
+    __slots__ = ("is_last", "marks")
 
     binding_capacity = 0
 
     def __init__(
         self, owner: TimedQueue, submission: TimedSubmission, marks: tuple[_MarkCommands, _MarkCommands], *, last: bool
     ) -> None:
-        super().__init__(owner, "profile mark")
-        self.submission = submission
+        super().__init__(owner, submission, "profile mark")
         self.marks = marks
         self.is_last = last
 
@@ -184,7 +187,7 @@ class _Mark(_Stand):
 
 
 class _MarkCommands(CommandBuffer):
-    """A command buffer that writes two timestamps one after the other."""
+    """A command buffer that writes two timestamps in a row."""
 
     def __init__(self, context: CommandContext) -> None:
         super().__init__(context, timing=True, name="profile mark")
@@ -195,25 +198,25 @@ class _MarkCommands(CommandBuffer):
         self.end()
 
     def recorder(self) -> TimestampRecorder:
-        """What writes and reads them."""
+        """Writes and reads the timestamps."""
         assert self._recording is not None and self._recording.timestamps is not None
         return self._recording.timestamps
 
 
 class TimedQueue:
-    """In place of a device's queue: submits to it, and times what it submits.
+    """Submits to a device's queue in its place, and times the submissions.
 
     Args:
         queue: the device's.
-        most_slowdown: the share of the time by which timestamps may slow what goes through it, such as 0.05: submissions past that are only
-            counted. ``None`` times every one. Whatever is submitted first is timed, some milliseconds' worth.
+        most_slowdown: the share of the time that timestamps may cost, such as 0.05: submissions past it are only
+            counted. ``None`` times every one. The first milliseconds are timed in full.
 
     Attributes:
         device, queue, family: the device, its queue and the queue's family.
-        submissions: what went through it, in order.
+        submissions: the submissions, in order.
         timed_commands: command buffers that have recordings with timestamps.
-        on_reading: called now and then when timestamps are read, to relate the clocks.
-        errors: what went wrong while timestamps were read.
+        on_reading: called about once a second when timestamps are read, to relate the clocks.
+        errors: raised while timestamps were read.
     """
 
     def __init__(self, queue: Queue, most_slowdown: float | None = None) -> None:
@@ -227,7 +230,7 @@ class TimedQueue:
         self._marks: list[tuple[_MarkCommands, _MarkCommands]] = []
         self._lock = threading.Lock()
         self._stopped = False
-        self._counted: list[tuple[str, int, int, TimestampRecorder | None, tuple[Mapping[str, str], ...]]] = []
+        self._counted: list[_Counted] = []
         self._last = 0  # the number of the submission made last
         self._most_slowdown = most_slowdown
         self._cost_ns = 0.0 if most_slowdown is None else timestamps_cost_ns(queue)
@@ -245,24 +248,22 @@ class TimedQueue:
         """As ``Queue.submit``."""
         if self._stopped:
             return self.queue.submit(command_buffers, waits=waits, signals=signals, bindings=bindings)
-        if self._credit_ns <= 0 and self._most_slowdown is not None and len(command_buffers) == 1:
-            commands = command_buffers[0]
-            noted = commands.noted() if type(commands) is HalCommandBuffer else None
-            if noted is not None:
-                submit_ns = _now()
-                number = self.queue.submit(command_buffers, waits=waits, signals=signals, bindings=bindings)
-                self._counted.append((commands.name, threading.get_ident(), submit_ns, *noted))
-                return number
         thread = threading.get_ident()
+        counted: list[_Counted] = []
         stands: list[Any] = []
         for commands in command_buffers:
-            submission = TimedSubmission(commands.name, thread, _now())
+            submit_ns = _now()
+            of_program = commands if type(commands) is HalCommandBuffer else None
+            if not self.has_credit():
+                noted = (None, ()) if of_program is None else of_program.noted()
+                if noted is not None:
+                    counted.append((commands.name, thread, submit_ns, *noted))
+                    stands.append(commands)
+                    continue
+            submission = TimedSubmission(commands.name, thread, submit_ns)
             self.submissions.append(submission)
-            if not self.has_credit() and self._count(commands, submission):
-                stands.append(commands)
-                continue
-            if type(commands) is HalCommandBuffer and commands.is_timeable:
-                stands.append(_TimedCommands(self, commands, submission))
+            if of_program is not None and of_program.is_timeable:
+                stands.append(_TimedCommands(self, of_program, submission))
                 continue
             submission.is_span = True
             self.charge(_MARKS_COST)
@@ -273,14 +274,15 @@ class TimedQueue:
         except BaseException:
             for stand in stands:
                 if isinstance(stand, _Stand):
-                    stand.submission.failed = True  # type: ignore[attr-defined]  # both kinds have one
+                    stand.submission.failed = True
             raise
-        if number:
+        self._counted += counted
+        if number and len(counted) < len(stands):
             self._last = number
         return number
 
     def take_submissions(self) -> list[TimedSubmission]:
-        """All that went through it, in the order in which it was handed in."""
+        """All submissions, in order."""
         for name, thread, submit_ns, timestamps, locations in self._counted:
             submission = TimedSubmission(name, thread, submit_ns, locations=locations, untimed=True)
             if timestamps is None:
@@ -293,36 +295,23 @@ class TimedQueue:
         return self.submissions
 
     def has_credit(self) -> bool:
-        """Whether something may be timed now."""
+        """Whether a submission may be timed now."""
         return self._credit_ns > 0 or self._most_slowdown is None
 
     def earn(self, took_ns: float) -> None:
-        """Calls took so long, time between them left out."""
+        """Adds the share of the time that calls took."""
         if self._most_slowdown is not None:
             self._credit_ns = min(self._credit_ns + self._most_slowdown * took_ns, _CREDIT_NS)
 
     def charge(self, dispatches: int) -> None:
-        """So many were timed."""
+        """Takes off the cost of as many timed dispatches."""
         self._credit_ns -= dispatches * self._cost_ns
 
-    def _count(self, commands: CommandBuffer, submission: TimedSubmission) -> bool:
-        """Notes a submission that is not to be timed; ``False`` if it has to be, as nothing is known of it, or notes by itself."""
-        noted = commands.noted() if type(commands) is HalCommandBuffer else (None, ())
-        if noted is None:
-            return False
-        timestamps, submission.locations = noted
-        submission.untimed = True
-        if timestamps is None:
-            submission.is_span = True
-        else:
-            submission.dispatches, submission.barriers = timestamps.dispatches, timestamps.barriers
-        return True
-
     def read(self, submission: TimedSubmission, read: Callable[[], bytes]) -> None:
-        """Takes the timestamps of a submission that has retired."""
+        """Reads the timestamps of a submission that has retired."""
         try:
             submission.ticks = read()
-        except PumiceError as error:  # a lost device; whoever uses that is told
+        except PumiceError as error:  # a lost device: its users get the error
             self.errors.append(error)
             return
         if self.on_reading is not None and time.monotonic() >= self._next_reading:
@@ -337,7 +326,7 @@ class TimedQueue:
         return _MarkCommands(context), _MarkCommands(context)
 
     def give_back_marks(self, marks: tuple[_MarkCommands, _MarkCommands]) -> None:
-        """Marks that no submission uses any more."""
+        """Takes back marks that no submission uses."""
         with self._lock:
             if not self._stopped:
                 self._marks.append(marks)
@@ -346,9 +335,9 @@ class TimedQueue:
             mark.close()
 
     def stop(self, timeout: float) -> None:
-        """Times nothing from here on. Waits for what was timed to end, ``timeout`` seconds at most, and gives everything back.
+        """Ends timing. Waits ``timeout`` seconds at most for timed work to end, and gives everything back.
 
-        What has not ended then, or is held back, gives back what it uses when it does; it stays without times.
+        Work that has not ended then, or is held back, has no times and gives back what it uses when it ends.
         """
         try:
             if self._last and self.device.lost is None and not self.device.is_closed:
@@ -362,7 +351,7 @@ class TimedQueue:
                 self._stopped = True
                 marks, self._marks = self._marks, []
             if not self.device.is_closed:
-                self.queue.close_to_submissions()  # one that is being prepared sees the recordings that are given back here
+                self.queue.close_to_submissions()  # a submission being prepared uses the recordings below
                 for commands in list(self.timed_commands):
                     commands.drop_timed()
                 for pair in marks:

@@ -1,6 +1,6 @@
-"""What a profile keeps of submissions: their recordings with timestamps until they have retired, and then the timestamps.
+"""What a profile keeps of submissions: recordings with timestamps until they have retired, then the timestamps.
 
-Thread rule: as the queue's that they are for.
+Thread rule: that of their queue.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ _MAX_RANGES: Final = 64
 
 @dataclass(slots=True)
 class TimedSubmission:
-    """What became of one command buffer of one submission.
+    """One command buffer of one submission.
 
     Attributes:
         name: of the command buffer.
-        thread, submit_ns: who handed it in, and when by the host's monotonic clock.
+        thread, submit_ns: the submitting thread, and when by the host's monotonic clock.
         dispatches, barriers: as ``TimestampRecorder`` has them; empty for a span.
         locations: source locations by name, for each executable.
-        ticks: begin and end of each dispatch, or of the span, as native unsigned 64-bit integers; ``None`` until it has retired.
+        ticks: begin and end of each dispatch, or of the span, as native unsigned 64-bit integers; ``None`` until it has
+            retired.
         is_span: whether it was timed as a whole.
-        failed: whether it never came to run.
-        untimed: whether it was only counted, to keep within the most that a profile may slow a program.
+        failed: whether the submission failed.
+        untimed: whether it was only counted, to limit the cost of the profile.
     """
 
     name: str
@@ -48,7 +49,7 @@ class TimedSubmission:
 
 
 class TimedRecordings:
-    """The recordings with timestamps of one command buffer that no submission uses, by ranges of memory.
+    """A command buffer's idle recordings with timestamps, by ranges of memory.
 
     Attributes:
         key: of the recording that was taken last.
@@ -74,7 +75,7 @@ class TimedRecordings:
         return ring.pop() if ring else None
 
     def give_back(self, key: bytes, recording: Recording) -> None:
-        """A recording that no submission uses any more."""
+        """Takes back a recording that no submission uses."""
         surplus: list[Recording] | None = None
         with self._lock:
             if self.is_dropped:
@@ -88,7 +89,7 @@ class TimedRecordings:
         self._recycle(surplus or [])
 
     def drop(self) -> None:
-        """Gives all back; those in use follow when they are not."""
+        """Gives all back, and those in use when they are given back."""
         with self._lock:
             self.is_dropped = True
         self._rings.drop()
