@@ -35,7 +35,8 @@ from .memory import Buffer, BufferUsage, BufferView, MemoryAccess, MemoryTypeFla
 from .submit.calibration import ClockCalibration
 from .submit.queue import Queue
 from .sync.fence import Fence
-from .sync.semaphore import TimelineSemaphore, Timepoint, wait_all, wait_any
+from .sync.semaphore import TimelineSemaphore, Timepoint
+from .sync.waits import wait_all, wait_any
 from .vulkan import live_objects
 
 __all__ = [

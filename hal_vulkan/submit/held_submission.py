@@ -6,21 +6,30 @@ import heapq
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol
 
 from ...status import InternalError, PumiceError, ResourceExhaustedError
 from ..commands.command_buffer import CommandBuffer
 from ..commands.recording import Recording
+from ..instance.logical_device import LogicalDevice
 from ..memory.buffer import Buffer
-from ..sync.semaphore import TimelineSemaphore
+from .retirement import Points
 
-if TYPE_CHECKING:
-    from .queue import Queue
+__all__ = ["HeldSubmission"]
 
-__all__ = ["HeldSubmission", "Points", "Used"]
 
-Points: TypeAlias = Sequence[tuple[TimelineSemaphore, int]]
-Used: TypeAlias = Sequence[tuple[CommandBuffer, Recording]]
+class HoldingQueue(Protocol):
+    """What a held submission knows of its queue."""
+
+    device: LogicalDevice
+
+    def prepare_held(self, held: HeldSubmission, bindings: Sequence[Buffer] | None) -> None:
+        """Prepares the recordings: ``held.prepared``."""
+        ...
+
+    def submit_held(self, held: HeldSubmission) -> None:
+        """Submits it."""
+        ...
 
 
 class HeldSubmission:
@@ -53,7 +62,7 @@ class HeldSubmission:
 
     def __init__(
         self,
-        queue: Queue,
+        queue: HoldingQueue,
         command_buffers: Sequence[CommandBuffer],
         waits: Points,
         signals: Points,

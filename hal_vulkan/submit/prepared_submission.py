@@ -1,40 +1,37 @@
 """Submissions prepared for timing: between the two readings of the clock there is nothing but the native call.
 
-``Queue.submit`` checks, locks and keeps books, which is part of what pumice costs. Who wants to know what Vulkan costs makes the structures
-of vkQueueSubmit beforehand: calling sequence ``PreparedSubmission(queue, command_buffers)`` → ``submit`` → ``wait`` …, or ``run``, any
-number of times. It signals the queue's own timeline and nothing else, as a program on plain Vulkan would.
+``Queue.submit`` checks, locks and keeps books, which is part of what pumice costs. To time Vulkan alone, the structures of
+vkQueueSubmit are made beforehand: calling sequence ``PreparedSubmission(queue, command_buffers)`` → ``submit`` → ``wait``
+…, or ``run``, any number of times. It signals the queue's own timeline and nothing else, as a program on plain Vulkan
+would.
 
-Thread rule: one thread at a time. The command buffers must stay open; an interrupt (Ctrl-C) is served within a tenth of a second.
+Thread rule: one thread at a time. The command buffers must stay open; an interrupt (Ctrl-C) is served within a tenth of a
+second.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...status import DeadlineExceededError, InvalidArgumentError
 from ..commands.command_buffer import CommandBuffer
-from ..vulkan.functions import CData, ffi, new
+from ..vulkan.functions import ffi
 from ..vulkan.results import VK_TIMEOUT
-from .held_submission import Used
-
-if TYPE_CHECKING:
-    from .queue import Queue
+from .native_submission import NativeSubmission
+from .queue import Queue
 
 __all__ = ["PreparedSubmission"]
 
 _SLICE_NS: Final = 100_000_000
 
 
-class PreparedSubmission:
+class PreparedSubmission(NativeSubmission):
     """A submission whose native structures are made once.
 
     Attributes:
         queue: where it goes.
-        clock: gives the host's time in nanoseconds.
-        info, values: the VkSubmitInfo and the payload that it signals. For ``Queue``.
-        wait_info, wait_values: the VkSemaphoreWaitInfo and the payload that is waited for. For ``Queue``.
     """
 
     def __init__(
@@ -44,7 +41,12 @@ class PreparedSubmission:
         *,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        """Args: ``command_buffers`` are recorded, reusable and without binding slots; they may be recorded anew between submissions.
+        """Makes the structures.
+
+        Args:
+            queue: where it goes.
+            command_buffers: recorded, reusable, without binding slots. They may be recorded anew between submissions.
+            clock: gives the host's time in nanoseconds.
 
         Raises:
             InvalidArgumentError: command buffers of another device or queue family, one-shot ones, or ones with slots.
@@ -58,36 +60,10 @@ class PreparedSubmission:
                 raise InvalidArgumentError(
                     f"{commands.name} is one-shot or has binding slots; prepare reusable ones without slots"
                 )
+        super().__init__(queue.timeline, command_buffers, clock)
         self.queue = queue
-        self.clock = clock
         self._device = queue.device
-        self._command_buffers = tuple(command_buffers)
-        self._handles = ffi.new("VkCommandBuffer[]", max(1, len(command_buffers)))
-        self._semaphores = ffi.new("VkSemaphore[1]", [queue.timeline])
-        self.values: CData = ffi.new("uint64_t[1]")
-        self._timeline = new(
-            "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self.values
-        )
-        self.info: CData = new(
-            "VkSubmitInfo",
-            pNext=ffi.cast("void *", self._timeline),
-            commandBufferCount=len(command_buffers),
-            pCommandBuffers=self._handles,
-            signalSemaphoreCount=1,
-            pSignalSemaphores=self._semaphores,
-        )
-        self.wait_values: CData = ffi.new("uint64_t[1]")
-        self.wait_info: CData = new(
-            "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self._semaphores, pValues=self.wait_values
-        )
         self._counter = ffi.new("uint64_t *")
-
-    def prepare(self) -> Used:
-        """The recordings, with their handles in place. For ``Queue``."""
-        used = tuple([(commands, commands.prepare(None)) for commands in self._command_buffers])
-        for index, (_, recording) in enumerate(used):
-            self._handles[index] = recording.native.handle
-        return used
 
     def submit(self) -> tuple[int, int, int]:
         """Submits.
@@ -103,7 +79,7 @@ class PreparedSubmission:
         return number, before, after
 
     def run(self, timeout: float | None = None) -> tuple[int, int, int]:
-        """``submit`` and ``wait`` with less between the two native calls: what is there is Python's time in the samples.
+        """``submit`` and ``wait`` with less Python between the two native calls.
 
         Returns:
             the host's time before and after vkQueueSubmit, and right after the wait.
@@ -118,7 +94,7 @@ class PreparedSubmission:
             DeadlineExceededError: the time (in seconds) passed first.
             DeviceLostError: the device is lost.
         """
-        # As short as can be, see ``run``: the deadline is looked at once it is late.
+        # As short as can be, see ``run``: the deadline is checked after the first slice.
         device, clock = self._device, self.clock
         self.wait_values[0] = number
         result = device.fn.vkWaitSemaphores(device.handle, self.wait_info, _SLICE_NS)
@@ -126,7 +102,7 @@ class PreparedSubmission:
         return awake if not result else self._wait_on(result, timeout)
 
     def _wait_on(self, result: int, timeout: float | None) -> int:
-        """Goes on with a wait that took its first slice, or failed."""
+        """Continues a wait after its first slice, or raises its failure."""
         device, clock = self._device, self.clock
         wait, handle, info = device.fn.vkWaitSemaphores, device.handle, self.wait_info
         deadline = None if timeout is None else time.monotonic() - _SLICE_NS / 1e9 + timeout
@@ -139,7 +115,7 @@ class PreparedSubmission:
         return awake
 
     def poll(self, number: int, timeout: float | None = None) -> int:
-        """As ``wait``, by asking for the counter again and again: wakes soonest, and keeps a core busy."""
+        """``wait`` by polling the counter: wakes soonest, and keeps a core busy."""
         device, clock, counter = self._device, self.clock, self._counter
         query, handle, timeline = device.fn.vkGetSemaphoreCounterValue, device.handle, self.queue.timeline
         deadline = None if timeout is None else time.monotonic() + timeout

@@ -13,7 +13,8 @@ from typing import Any
 from ...awaiting import await_source
 from ...notification import Callback, JointNotification, Notification
 from ...status import PumiceError
-from .semaphore import TimelineSemaphore, wait_all
+from .semaphore import TimelineSemaphore
+from .waits import wait_all
 
 __all__ = ["Fence"]
 

@@ -1,198 +1,116 @@
-"""One thread a device that tells whoever asked when a semaphore has reached a payload.
+"""The notifier: one thread a device that calls back when semaphores reach payloads.
 
-While work is in flight that somebody wants to hear of, the thread blocks in vkWaitSemaphores on the timeline of each queue; otherwise it
-sleeps until it is woken. The wait set has one entry a queue, not one a waiter: ten thousand waiters cost what one does. A user's
-semaphore moves in two ways only: a host signal, which comes through ``TimelineSemaphore.signal`` and is passed on
-here, or a queue, whose own timeline moves with the same submission. Nothing polls.
+While work is in flight that callbacks wait for, the thread blocks in vkWaitSemaphores on the timeline of each queue;
+otherwise it sleeps until it is woken. The wait set has one entry a queue, not one a waiter: ten thousand waiters cost what
+one does. A user's semaphore moves in two ways only: by a host signal, which comes through ``TimelineSemaphore.signal`` and
+is passed on here, or by a queue, whose own timeline moves with the same submission. Nothing polls.
 
-A device with one queue is waited for by that queue's timeline alone: drivers that emulate timelines in user space block properly on
-one semaphore but spin on several (measured with lavapipe, docs/design/hal.md). That wait cannot be broken off, so what becomes
-due by a host signal meanwhile is called by a second thread, started when that first happens. With several queues a wake semaphore is in
-the set, and one thread does everything.
+A device with one queue is waited for by that queue's timeline alone: drivers that emulate timelines in user space block
+properly on one semaphore but spin on several (measured with lavapipe, docs/design/hal.md). That wait cannot be broken off,
+so callbacks that a host signal makes due meanwhile are called by a second thread, started when that first happens. With
+several queues a wake semaphore is in the set, and one thread does everything.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import logging
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ...notification import Callback, Notification
 from ...status import CancelledError, PumiceError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import UINT64_MAX, CData, ffi, new
 from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT, error_from_result
+from .notifications import Due, Notified, SemaphoreNotification
 from .timeline import create_timeline
 
-if TYPE_CHECKING:
-    from .semaphore import TimelineSemaphore
+__all__ = ["Notifier"]
 
-__all__ = ["Notification", "Notifier"]
-
-_log = logging.getLogger("pumice.notifier")
 _WAIT_ANY: Final = 1
-_order = itertools.count()
-
-
-class Notification:
-    """One callback armed on a semaphore; it is called once, or never if cancelled first."""
-
-    __slots__ = ("_callback", "_order", "_semaphore", "despite_failure", "value")
-
-    def __init__(
-        self,
-        semaphore: TimelineSemaphore,
-        value: int,
-        callback: Callable[[PumiceError | None], None],
-        despite_failure: bool,
-    ) -> None:
-        self._semaphore: TimelineSemaphore | None = semaphore
-        self.value = value
-        self.despite_failure = despite_failure
-        self._callback: Callable[[PumiceError | None], None] | None = callback
-        self._order = next(_order)
-
-    def __lt__(self, other: Notification) -> bool:
-        return (self.value, self._order) < (other.value, other._order)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether it was cancelled, or its callback has been or is being called."""
-        return self._callback is None
-
-    def cancel(self) -> bool:
-        """Disarms it; ``False`` when the callback has been, or is being, called."""
-        callback, self._callback = self._callback, None
-        semaphore, self._semaphore = self._semaphore, None
-        if callback is None:
-            return False
-        if semaphore is not None:
-            semaphore.context.notifier.cancelled(semaphore)
-        return True
-
-    def take(self) -> Callable[[PumiceError | None], None] | None:
-        """The callback, the first time it is asked for."""
-        callback, self._callback = self._callback, None
-        self._semaphore = None
-        return callback
-
 
 # What the thread is doing.
-_RUNNING: Final = 0  # looking for something to do; looks again before it sleeps
+_RUNNING: Final = 0  # looks for something to do, and again before it sleeps
 _SLEEPING: Final = 1  # until its event is set
 _WAITING: Final = 2  # in a native wait
 
 
 class Notifier:
-    """The notifier thread of one device; started by the first notification.
+    """The notifier of one device; its thread is started by the first notification.
 
-    Callbacks run on the thread one after another, with no lock held. An exception in one is logged and does not
-    stop the others.
+    Callbacks run on it one after another, with no lock held. What one raises is logged and does not stop the others.
     """
 
     def __init__(self, device: LogicalDevice) -> None:
         self._device = device
         self._lock = threading.Lock()
-        self._ready: deque[tuple[Notification, PumiceError | None]] = deque()
+        self._ready: deque[Due] = deque()
         self._thread: threading.Thread | None = None
         self._helper: threading.Thread | None = None
         self._stopping = False
         self._doing = _RUNNING
-        self._asleep = threading.Lock()  # held while there is nothing to wake up for; cheaper than an Event
+        self._asleep = threading.Lock()  # held while there is nothing to do; cheaper than an Event
         self._asleep.acquire()
         self._help = threading.Event()
-        self._calling = threading.RLock()  # one callback after another, whichever thread
+        self._calling = threading.RLock()  # held while a callback runs, in either thread
         self._wake_value = 0
         self._wake: CData | None = None  # of devices with several queues
-        self._armed: set[TimelineSemaphore] = set()
-        self._unswept: deque[TimelineSemaphore] = deque()
+        self._armed: set[Notified] = set()
+        self._unswept: deque[Notified] = deque()
 
     @property
     def thread_count(self) -> int:
-        """0 or 1: threads that this device keeps for all waits."""
+        """Threads that this device has for all notifications: 0 or 1."""
         return 1 if self._thread is not None and self._thread.is_alive() else 0
 
     @property
     def armed(self) -> int:
-        """Notifications not yet called, cancelled ones that are not yet swept included."""
+        """Notifications not called yet; cancelled ones may be among them until they are swept."""
         with self._lock:
             return sum(len(semaphore.notifications) for semaphore in self._armed)
 
     def arm(
-        self,
-        semaphore: TimelineSemaphore,
-        value: int,
-        callback: Callable[[PumiceError | None], None],
-        *,
-        despite_failure: bool = False,
+        self, semaphore: Notified, value: int, callback: Callback, *, despite_failure: bool = False
     ) -> Notification:
-        """Arms a callback; see ``TimelineSemaphore.notify``. ``despite_failure`` waits for the payload of a failed one."""
-        notification = Notification(semaphore, value, callback, despite_failure)
+        """Arms a callback; see ``TimelineSemaphore.notify``.
+
+        ``despite_failure`` waits for the native payload of a failed semaphore.
+        """
+        notification = SemaphoreNotification(self, semaphore, callback, despite_failure)
         with self._lock:
             self._sweep_cancelled()
             if self._thread is None and not self._stopping:
                 self._start()
-            if len(semaphore.notifications) >= semaphore.sweep_at:
-                semaphore.sweep_cancelled()
-            semaphore.push_notification(notification)
+            semaphore.notifications.push(value, notification)
             self._armed.add(semaphore)
-        # Looked at after it was pushed: whoever moves the semaphore from now on sees the notification.
+        # Queried after it was pushed: whoever moves the semaphore from now on sees the notification.
         failure = semaphore.failure
         if failure is None or despite_failure:
-            if not self._reached(semaphore, value):
+            if not _has_reached(semaphore, value):
                 if any(queue.next_completion() is not None for queue in self._device.queues):
-                    self._wake_thread()
+                    self.wake()
                 return notification
             failure = None if despite_failure else semaphore.failure
-        if taken := notification.take():
+        notification.call(failure)
+        with self._lock:
             self._sweep(semaphore)
-            _call(taken, failure)
         return notification
 
-    def _reached(self, semaphore: TimelineSemaphore, value: int) -> bool:
-        try:
-            return semaphore._query() >= value
-        except PumiceError:
-            return semaphore.failure is not None
-
-    def collect(self, semaphore: TimelineSemaphore) -> None:
-        """Called when a semaphore moved or failed: passes what is due to the thread."""
-        failure = semaphore.failure
-        due = False
+    def collect(self, semaphore: Notified) -> None:
+        """Passes what is due to the thread: the semaphore has moved or failed. May be repeated after an interrupt."""
         with self._lock:
-            queue = semaphore.notifications
-            if failure is None:
-                reached = semaphore._reached
-                while queue and queue[0].value <= reached:
-                    self._ready.append((heapq.heappop(queue), None))
-                    due = True
-            else:
-                kept = []
-                for notification in queue:
-                    if notification.despite_failure and semaphore._reached < notification.value:
-                        kept.append(notification)
-                    else:
-                        error = None if notification.despite_failure else failure
-                        self._ready.append((notification, error))
-                        due = True
-                queue[:] = kept
-                heapq.heapify(queue)
-            if not queue:
+            notifications = semaphore.notifications
+            notifications.move_due(self._ready, semaphore.reached, semaphore.failure)
+            if not notifications:
                 self._armed.discard(semaphore)
-        if due:
-            self._wake_thread()
+        if self._ready:
+            self.wake()
 
-    def wake(self) -> None:
-        """Makes the thread look again: a queue got work whose signals somebody waits for."""
-        self._wake_thread()
+    def cancelled(self, semaphore: Notified) -> None:
+        """Drops what was cancelled, so that a semaphore that nobody waits for is let go.
 
-    def cancelled(self, semaphore: TimelineSemaphore) -> None:
-        """A notification was cancelled: a semaphore that nobody waits for any more is let go.
-
-        It may be a finalizer that cancels, in the middle of anything: it never waits, and what it cannot do now the next one does.
+        It may be a finalizer that cancels, in the middle of anything: it never waits for the lock, and what it cannot do now
+        the next call does.
         """
         self._unswept.append(semaphore)
         if self._lock.acquire(False):
@@ -204,17 +122,12 @@ class Notifier:
     def _sweep_cancelled(self) -> None:
         """With the lock."""
         while self._unswept:
-            self._sweep_done(self._unswept.popleft())
+            self._sweep(self._unswept.popleft())
 
-    def _sweep(self, semaphore: TimelineSemaphore) -> None:
-        with self._lock:
-            self._sweep_done(semaphore)
-
-    def _sweep_done(self, semaphore: TimelineSemaphore) -> None:
-        queue = semaphore.notifications
-        while queue and queue[0].is_done:
-            heapq.heappop(queue)
-        if not queue:
+    def _sweep(self, semaphore: Notified) -> None:
+        """With the lock."""
+        semaphore.notifications.pop_done()
+        if not semaphore.notifications:
             self._armed.discard(semaphore)
 
     # -- the thread ----------------------------------------------------------------------------------
@@ -226,7 +139,8 @@ class Notifier:
         self._thread = threading.Thread(target=self._run, name="pumice-notifier", daemon=True)
         self._thread.start()
 
-    def _wake_thread(self) -> None:
+    def wake(self) -> None:
+        """Makes the thread look again: a callback is due, or a queue got work whose signals callbacks wait for."""
         with self._lock:
             if self._doing == _SLEEPING:
                 self._doing = _RUNNING
@@ -245,7 +159,7 @@ class Notifier:
                     self._help.set()
 
     def _assist(self) -> None:
-        """The second thread: calls what is due by host signals while the first is in a wait that cannot be broken off."""
+        """The second thread: runs callbacks while the first is in a wait that cannot be broken off."""
         while True:
             self._help.wait()
             self._help.clear()
@@ -268,7 +182,7 @@ class Notifier:
                 if self._stopping:
                     return
                 count = 0
-                # A lost device's waits return at once; whoever fails its semaphores still needs this thread.
+                # A lost device's waits return at once; the thread is still needed to pass failures on.
                 if self._armed and device.lost is None:
                     for queue in device.queues:
                         next_value = queue.next_completion()
@@ -302,8 +216,7 @@ class Notifier:
                     notification, error = self._ready.popleft()
                 except IndexError:
                     return
-                if callback := notification.take():
-                    _call(callback, error)
+                notification.call(error)
 
     def abandon(self) -> None:
         """In a forked child, where the thread is not. For ``Device.abandon``."""
@@ -317,24 +230,23 @@ class Notifier:
         with self._lock:
             self._stopping = True
             thread = self._thread
-            left = [n for semaphore in self._armed for n in semaphore.notifications]
+            left = [one for semaphore in self._armed for _, _, one in semaphore.notifications]
             self._armed.clear()
-        self._wake_thread()
+        self.wake()
         self._help.set()
         for one in (thread, self._helper):
             if one is not None and one is not threading.current_thread():
                 one.join()
         self._run_ready()
         for notification in left:
-            if callback := notification.take():
-                _call(callback, CancelledError("the device was closed"))
+            notification.call(CancelledError("the device was closed"))
         if self._wake is not None:
             self._device.destroy("semaphore", self._wake)
             self._wake = None
 
 
-def _call(callback: Callable[[PumiceError | None], None], error: PumiceError | None) -> None:
+def _has_reached(semaphore: Notified, value: int) -> bool:
     try:
-        callback(error)
-    except Exception:
-        _log.exception("a notification's callback raised")
+        return semaphore.read_payload() >= value
+    except PumiceError:
+        return semaphore.failure is not None

@@ -1,7 +1,7 @@
 """Timeline semaphores: the one thing that orders host and queues.
 
-A semaphore holds a payload that only goes up. Queues wait for and signal payloads; the host may query, signal,
-wait, be notified, and fail it. A failure is sticky: every wait, present or future, raises it.
+A semaphore holds a payload that only goes up. Queues wait for and signal payloads; the host may query, signal, wait, be
+notified, and fail it. A failure is sticky: every wait, present or future, raises it.
 
 Calling sequence: ``Device.create_semaphore`` → ``signal``/``Queue.submit(signals=…)`` → ``wait`` or
 ``at(value).notify(…)`` → ``close``.
@@ -12,13 +12,13 @@ Thread rule: every method may be called from any thread. A blocking wait holds n
 from __future__ import annotations
 
 import heapq
-import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from ...awaiting import await_source
+from ...notification import Callback, Notification
 from ...status import (
     CancelledError,
     ClosedError,
@@ -31,16 +31,24 @@ from ..instance.logical_device import DeviceQueue
 from ..vulkan.functions import CData, ffi, new
 from ..vulkan.results import VK_TIMEOUT
 from .context import SemaphoreContext, WaitInfo
-from .notifier import Notification
-from .timeline import SLICE_NS, create_timeline, deadline_after, timeout_nanoseconds
+from .notifications import NotificationHeap
+from .timeline import SLICE_NS, create_timeline, timeout_nanoseconds
 
-if TYPE_CHECKING:
-    from ..submit.held_submission import HeldSubmission
-
-__all__ = ["TimelineSemaphore", "Timepoint", "wait_all", "wait_any"]
+__all__ = ["HeldWork", "TimelineSemaphore", "Timepoint"]
 
 MAX_PAYLOAD: Final = (1 << 64) - 2
-_SWEEP_AT_LEAST: Final = 64
+
+
+class HeldWork(Protocol):
+    """What a semaphore knows of a submission that is held back until its waits are scheduled."""
+
+    def try_release(self) -> None:
+        """Submits it if every wait is scheduled now."""
+        ...
+
+    def fail(self, error: PumiceError) -> None:
+        """Drops it and fails what it was to signal."""
+        ...
 
 
 class TimelineSemaphore:
@@ -50,25 +58,36 @@ class TimelineSemaphore:
         context, device: what it shares with the other semaphores of its device, and the device.
         handle: the VkSemaphore.
         name: for messages.
+        is_closed: whether ``close`` was called.
+        failure: what failed the semaphore, or ``None``.
+        reached: a payload that it is known to have reached.
+        scheduled: the highest payload that is signalled or that submitted work will signal. A submission that waits for more
+            is held back on the host (queue.py).
+        claimed: the highest payload that somebody is about to signal: above ``scheduled`` while a submission is being made.
+            Of two who want the same payload one is refused.
+        is_signalling: whether the host checks and signals a payload. Submissions make no claim meanwhile.
+        held: submissions held back for it, in order; a failure drops them.
+        held_by_value: the same as a heap by payload; a signal releases them.
+        awaited_by: queues with a submission that waited for it.
+        notifications: the callbacks armed on it.
     """
 
     __slots__ = (
         "__weakref__",
-        "_closed",
-        "_failure",
-        "_reached",
         "awaited_by",
         "claimed",
         "context",
         "device",
+        "failure",
         "handle",
         "held",
         "held_by_value",
+        "is_closed",
         "is_signalling",
         "name",
         "notifications",
+        "reached",
         "scheduled",
-        "sweep_at",
     )
 
     def __init__(self, context: SemaphoreContext, initial_value: int = 0, name: str | None = None) -> None:
@@ -78,35 +97,19 @@ class TimelineSemaphore:
         self.device = context.device
         self.name = name or "semaphore"
         self.handle: CData = create_timeline(self.device, name, initial_value)
-        self._closed = False
-        self._failure: PumiceError | None = None
-        self._reached = initial_value
-        # The highest payload that is signalled or that submitted work will signal. A submission that waits for more than
-        # this is held back on the host (queue.py).
+        self.is_closed = False
+        self.failure: PumiceError | None = None
+        self.reached = initial_value
         self.scheduled = initial_value
-        # The highest payload that somebody has taken to signal, above ``scheduled`` while a submission is being made: of two
-        # who want the same payload one is refused.
         self.claimed = initial_value
-        # Whether the host looks and signals, under the signal lock: submissions make no claim meanwhile.
         self.is_signalling = False
-        self.held: dict[HeldSubmission, None] = {}  # in order; what a failure drops
-        self.held_by_value: list[tuple[int, int, HeldSubmission]] = []  # a heap; what a signal releases
-        self.awaited_by: tuple[DeviceQueue, ...] = ()  # queues with a submission that waited for it
-        self.notifications: list[Notification] = []
-        self.sweep_at = _SWEEP_AT_LEAST
+        self.held: dict[HeldWork, None] = {}
+        self.held_by_value: list[tuple[int, int, HeldWork]] = []
+        self.awaited_by: tuple[DeviceQueue, ...] = ()
+        self.notifications = NotificationHeap()
         context.register(self)
 
     # -- state ---------------------------------------------------------------------------------------
-
-    @property
-    def failure(self) -> PumiceError | None:
-        """What failed the semaphore, or ``None``."""
-        return self._failure
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether ``close`` was called."""
-        return self._closed
 
     def query(self) -> int:
         """The payload now.
@@ -115,28 +118,29 @@ class TimelineSemaphore:
             PumiceError: the failure, if the semaphore was failed.
         """
         self._check_usable()
-        return self._query()
+        return self.read_payload()
 
-    def _query(self) -> int:
+    def read_payload(self) -> int:
+        """The payload now, as the driver says, whether the semaphore has failed or not. Not for users."""
         value = ffi.new("uint64_t *")
         result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.handle, value)
         if result:
             self.device.check(result, f"querying {self.name}")
         reached: int = value[0]
-        if reached > self._reached and self._failure is None:
-            self._reached = reached
+        if reached > self.reached and self.failure is None:
+            self.reached = reached
         return reached
 
     def has_reached(self, value: int) -> bool:
         """Whether the payload is at ``value`` or beyond; raises the failure."""
-        if self._failure is not None or self._closed:
+        if self.failure is not None or self.is_closed:
             self._check_usable()
-        return self._reached >= value or self._query() >= value
+        return self.reached >= value or self.read_payload() >= value
 
     def advance(self, value: int) -> None:
-        """Notes a payload known to be reached: by a queue at retirement. Not for users."""
-        if value > self._reached:
-            self._reached = value
+        """Notes a payload known to be reached. For queues, at retirement."""
+        if value > self.reached:
+            self.reached = value
         if self.notifications:
             self.context.notifier.collect(self)
 
@@ -154,30 +158,30 @@ class TimelineSemaphore:
         """
         noted = False
         try:
-            # Vulkan has no "signal if it goes up": two threads that signal must look and signal one after the other.
+            # Vulkan has no "signal if it goes up": two threads that signal must check and signal one after the other.
             with self.context.signal_lock:
                 self.is_signalling = True
                 try:
                     self._check_usable()
-                    now = self._query()
+                    now = self.read_payload()
                     self._check_signal(now, value)
                     info = new("VkSemaphoreSignalInfo", semaphore=self.handle, value=value)
                     before = self.scheduled, self.claimed
-                    # To the end of the native call all is noted, or nothing: see Queue._submit_one on Ctrl-C.
+                    # To the end of the native call all is noted, or nothing: see SubmissionQueue._submit_one on Ctrl-C.
                     if value > self.claimed:
                         self.scheduled = self.claimed = value
-                    self._reached = value
+                    self.reached = value
                     noted = True
                     result = self.device.fn.vkSignalSemaphore(self.device.handle, info)
                     if result:
                         self.scheduled, self.claimed = before
-                        self._reached = now
+                        self.reached = now
                         self.device.check(result, f"signalling {self.name}")
                 finally:
                     self.is_signalling = False
             self._after_signal()
         except BaseException:
-            if noted:
+            if noted:  # after Ctrl-C, too: nobody else does it
                 self._after_signal()
             raise
 
@@ -196,16 +200,16 @@ class TimelineSemaphore:
         self.check_difference(value)
 
     def _after_signal(self) -> None:
-        """Releases and tells those who wait for the payload. May be repeated."""
+        """Releases held submissions and notifies. May be repeated after an interrupt."""
         self.after_schedule()
         if self.notifications:
             self.context.notifier.collect(self)
 
     def check_difference(self, value: int) -> None:
-        """Raises for a payload further ahead than the device allows (maxTimelineSemaphoreValueDifference)."""
+        """Raises if a payload is further ahead than maxTimelineSemaphoreValueDifference allows."""
         most = self.device.profile.limits.max_timeline_semaphore_value_difference
-        if value - self._reached > most:
-            now = self._query()
+        if value - self.reached > most:
+            now = self.read_payload()
             if value - now > most:
                 raise InvalidArgumentError(
                     f"{self.name}: {value} is {value - now} ahead of the payload now; this device allows {most}. Count in "
@@ -213,7 +217,7 @@ class TimelineSemaphore:
                 )
 
     def after_schedule(self) -> None:
-        """Releases submissions held for a payload that is now scheduled. May be repeated. Not for users."""
+        """Releases submissions held for a payload that is now scheduled. May be repeated after an interrupt."""
         heap = self.held_by_value
         while heap:
             with self.device.schedule_lock:
@@ -221,7 +225,7 @@ class TimelineSemaphore:
             if due is None:
                 return
             due[2].try_release()
-            with self.device.schedule_lock:  # only now: an interrupt in between loses nothing
+            with self.device.schedule_lock:  # only now: an interrupt leaves it on the heap
                 if heap and heap[0] is due:
                     heapq.heappop(heap)
 
@@ -233,18 +237,18 @@ class TimelineSemaphore:
         noted = False
         try:
             with self.context.signal_lock:
-                if self._failure is not None or self._closed:
+                if self.failure is not None or self.is_closed:
                     return
-                self._failure = error
+                self.failure = error
                 noted = True
             self._after_failure(error)
         except BaseException:
-            if noted:  # after Ctrl-C, too: nobody else tells them
+            if noted:  # see signal()
                 self._after_failure(error)
             raise
 
     def _after_failure(self, error: PumiceError) -> None:
-        """Fails and tells those who wait for a payload. May be repeated."""
+        """Fails held submissions and notifies. May be repeated after an interrupt."""
         self.drop_held(error)
         if self.notifications:
             self.context.notifier.collect(self)
@@ -258,15 +262,14 @@ class TimelineSemaphore:
     def _release_blocked(self) -> None:
         """Wakes threads that block in vkWaitSemaphores on a failed semaphore, by raising the native payload.
 
-        Vulkan forbids to signal past a pending device signal; where there is one, its own arrival wakes those
-        below it, and the rest are woken once it has come.
+        Vulkan forbids to signal past a pending device signal. Where there is one, it wakes the threads that wait for it or
+        less, and the others are woken once it has come.
         """
         if self.device.lost is not None:
             return  # the driver wakes them with VK_ERROR_DEVICE_LOST
         try:
-            # No submission makes a claim any more, as the semaphore has failed.
             with self.context.signal_lock:
-                now = self._query()
+                now = self.read_payload()
                 pending = now < self.claimed
                 if not pending:
                     difference = self.device.profile.limits.max_timeline_semaphore_value_difference
@@ -278,22 +281,22 @@ class TimelineSemaphore:
             if pending:
                 self.context.notifier.arm(self, self.claimed, lambda _: self._release_blocked(), despite_failure=True)
         except PumiceError:
-            pass  # the device went meanwhile, and with it the waits
+            pass  # the device was lost or closed meanwhile, which ends the waits
 
     def wait(self, value: int, timeout: float | None = None) -> None:
         """Blocks until the payload is at ``value`` or beyond.
 
         Args:
             value: the payload to wait for; it need not be scheduled yet.
-            timeout: seconds; ``None`` waits for ever, 0 only looks. Ctrl-C interrupts.
+            timeout: seconds; ``None`` is forever, 0 only queries. Ctrl-C interrupts.
 
         Raises:
             DeadlineExceededError: the time passed first; the semaphore is as it was.
             PumiceError: the failure, if the semaphore was or becomes failed.
         """
-        if self._failure is not None or self._closed:
+        if self.failure is not None or self.is_closed:
             self._check_usable()
-        if self._reached >= value:
+        if self.reached >= value:
             return
         device, context = self.device, self.context
         pool = context.wait_infos
@@ -304,11 +307,11 @@ class TimelineSemaphore:
         if wait.handle is not self.handle:
             wait.handle = wait.semaphores[0] = self.handle
         wait.values[0] = value
-        # Whoever closes the semaphore or the device waits until nobody is in here: the handle must outlive the call.
+        # Closing the semaphore or the device waits until this is empty: the handle must outlive the call.
         context.waiting[wait] = self
         try:
-            if self._failure is not None:
-                raise self._failure.again()
+            if self.failure is not None:
+                raise self.failure.again()
             remaining = -1 if timeout is None else timeout_nanoseconds(timeout)
             while True:
                 step = SLICE_NS if remaining < 0 or remaining > SLICE_NS else remaining
@@ -317,71 +320,60 @@ class TimelineSemaphore:
                     break
                 if result != VK_TIMEOUT:
                     device.check(result, f"waiting for {self.name} to reach {value}")
-                if self.failure is not None:
-                    break
+                self._check_usable()
                 if remaining >= 0:
                     remaining -= step
                     if remaining <= 0:
                         raise DeadlineExceededError(
-                            f"{self.name} did not reach {value} within {timeout} s (it is at {self._query()}); "
+                            f"{self.name} did not reach {value} within {timeout} s (it is at {self.read_payload()}); "
                             "it can be waited for again"
                         )
         finally:
             del context.waiting[wait]
             pool.append(wait)
-        if self._failure is not None:
-            raise self._failure.again()
-        if value > self._reached:
-            self._reached = value
+        if self.failure is not None:
+            raise self.failure.again()
+        if value > self.reached:
+            self.reached = value
 
     def at(self, value: int) -> Timepoint:
         """This semaphore at a payload, as a wait source."""
         return Timepoint(self, value)
 
-    def notify(self, value: int, callback: Callable[[PumiceError | None], None]) -> Notification:
+    def notify(self, value: int, callback: Callback) -> Notification:
         """Calls back once when the payload is at ``value`` or the semaphore fails. Blocks nothing.
 
         Args:
             value: the payload.
-            callback: gets ``None``, or the failure. It runs on the device's notifier thread, or in this call where
-                the payload is reached already; it must not block.
+            callback: gets ``None``, or the failure. It runs on the device's notifier thread, or in this call if the payload
+                is reached already; it must not block.
         """
-        if self._closed:
+        if self.is_closed:
             self._check_usable()
         return self.context.notifier.arm(self, value, callback)
 
-    def push_notification(self, notification: Notification) -> None:
-        """For the notifier, under its lock."""
-        heapq.heappush(self.notifications, notification)
-
-    def sweep_cancelled(self) -> None:
-        """Drops cancelled notifications, so that a payload that never comes does not collect them. For the notifier."""
-        self.notifications = [n for n in self.notifications if not n.is_done]
-        heapq.heapify(self.notifications)
-        self.sweep_at = max(_SWEEP_AT_LEAST, 2 * len(self.notifications))
-
     def _check_usable(self) -> None:
-        if self._closed:
+        if self.is_closed:
             raise ClosedError(f"{self.name} was closed")
-        if self._failure is not None:
-            raise self._failure.again()
+        if self.failure is not None:
+            raise self.failure.again()
 
     # -- end -----------------------------------------------------------------------------------------
 
     def abandon(self, error: PumiceError) -> None:
         """In a forked child: every wait raises. For ``Device.abandon``."""
-        self._failure = error
+        self.failure = error
         self.held.clear()
         self.held_by_value.clear()
         self.notifications.clear()
 
     def close(self) -> None:
-        """Destroys the semaphore once no queue uses it; idempotent. Notifications still armed and waiting threads get CANCELLED.
+        """Destroys the semaphore once no queue uses it; idempotent. Armed notifications and waiting threads get CANCELLED.
 
         Raises:
             FailedPreconditionError: a held-back submission waits for it; signal or fail it first.
         """
-        if self._closed:
+        if self.is_closed:
             return
         if self.held:
             raise FailedPreconditionError(
@@ -389,14 +381,14 @@ class TimelineSemaphore:
             )
         handle, context = self.handle, self.context
         with context.signal_lock:
-            if self._failure is None:
-                self._failure = CancelledError(f"{self.name} was closed")
+            if self.failure is None:
+                self.failure = CancelledError(f"{self.name} was closed")
         if self.notifications:
             context.notifier.collect(self)
         if context.is_waited_for(self):
             self._release_blocked()
             context.wait_for_waiters(self)
-        self._closed = True
+        self.is_closed = True
         context.unregister(self)
         queues = self.awaited_by
         self.device.defer(lambda: context.destroy(handle, queues))
@@ -410,17 +402,17 @@ class TimelineSemaphore:
         self.close()
 
     def __repr__(self) -> str:
-        if self._closed:
+        if self.is_closed:
             return f"<closed TimelineSemaphore {self.name}>"
-        if self._failure is not None:
-            return f"<failed TimelineSemaphore {self.name}: {self._failure}>"
-        return f"<TimelineSemaphore {self.name} reached {self._reached}, scheduled {self.scheduled}>"
+        if self.failure is not None:
+            return f"<failed TimelineSemaphore {self.name}: {self.failure}>"
+        return f"<TimelineSemaphore {self.name} reached {self.reached}, scheduled {self.scheduled}>"
 
 
 class Timepoint:
     """A semaphore at a payload: a wait source (vm/wait/source.py)."""
 
-    quick_query = True  # loops ask once more before they have themselves told (vm/wait/deferred.py)
+    quick_query = True  # loops ask once more before they arm a callback (vm/wait/deferred.py)
     __slots__ = ("semaphore", "value")
 
     def __init__(self, semaphore: TimelineSemaphore, value: int) -> None:
@@ -432,68 +424,16 @@ class Timepoint:
         return self.semaphore.has_reached(self.value)
 
     def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until reached or until ``time.monotonic()`` passes ``deadline`` (``None``: for ever)."""
+        """Blocks until reached or until ``time.monotonic()`` passes ``deadline`` (``None``: never)."""
         self.semaphore.wait(self.value, None if deadline is None else max(0.0, deadline - time.monotonic()))
 
-    def notify(self, callback: Callable[[PumiceError | None], None]) -> Notification:
+    def notify(self, callback: Callback) -> Notification:
         """Calls back once when reached or failed; see ``TimelineSemaphore.notify``."""
         return self.semaphore.notify(self.value, callback)
 
     def __await__(self) -> Generator[Any, Any, None]:
-        """Waits in a coroutine of asyncio's, or in a native function that is one; blocks nothing."""
+        """Suspends an asyncio coroutine, or a native function that is a coroutine; blocks nothing."""
         return await_source(self)
 
     def __repr__(self) -> str:
         return f"<Timepoint {self.semaphore.name} >= {self.value}>"
-
-
-def wait_all(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | None = None) -> None:
-    """Blocks until every semaphore has reached its payload.
-
-    Raises:
-        DeadlineExceededError: the time passed first.
-        PumiceError: the first failure met, in the order given.
-    """
-    deadline = deadline_after(timeout)
-    for semaphore, value in points:
-        semaphore.wait(value, None if deadline is None else max(0.0, deadline - time.monotonic()))
-
-
-def wait_any(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | None = None) -> int:
-    """Blocks until one of the semaphores has reached its payload and returns its place in ``points``.
-
-    It waits through the notifier: vkWaitSemaphores with WAIT_ANY keeps a core busy in drivers that emulate
-    timelines (Mesa's lavapipe measured 100 % of a core; docs/design/hal.md).
-
-    Raises:
-        DeadlineExceededError: the time passed first.
-        PumiceError: a semaphore failed before any was reached.
-    """
-    if not points:
-        raise InvalidArgumentError("wait_any needs at least one (semaphore, payload)")
-    for index, (semaphore, value) in enumerate(points):
-        if semaphore.has_reached(value):
-            return index
-    # Checked here because threading.Event takes no infinity.
-    limit = None if timeout is None or timeout_nanoseconds(timeout) < 0 else max(0.0, timeout)
-    done = threading.Event()
-    results: list[tuple[int, PumiceError | None]] = []
-
-    def make(index: int) -> Callable[[PumiceError | None], None]:
-        def callback(error: PumiceError | None) -> None:
-            results.append((index, error))
-            done.set()
-
-        return callback
-
-    notifications = [semaphore.notify(value, make(i)) for i, (semaphore, value) in enumerate(points)]
-    try:
-        if not done.wait(limit):
-            raise DeadlineExceededError(f"none of {len(points)} payloads was reached within {timeout} s")
-    finally:
-        for notification in notifications:
-            notification.cancel()
-    index, error = results[0]
-    if error is not None:
-        raise error.again()
-    return index

@@ -15,7 +15,7 @@ from pumice.hal_vulkan.commands.slots import BindingSlot
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
-from pumice.hal_vulkan.sync.semaphore import wait_any
+from pumice.hal_vulkan.sync.waits import wait_any
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import DeviceLostError, PumiceError, ResourceExhaustedError, StatusCode
 

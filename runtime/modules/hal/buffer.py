@@ -196,7 +196,7 @@ class HalAllocator:
             if pool is None:
                 return None
             ready, used = pool.ready, pool.used
-            while used and (self.timeline._reached >= used[0][1] or self._queue.completed >= used[0][0]):
+            while used and (self.timeline.reached >= used[0][1] or self._queue.completed >= used[0][0]):
                 buffer = used.popleft()[2]
                 insort(ready, (buffer.block_serial << 48 | buffer.offset, buffer))
             if not ready:

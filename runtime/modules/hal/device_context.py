@@ -110,7 +110,7 @@ class DeviceContext:
         waits: Points = ()
         if self.device.dropped:
             self.device.close_dropped()
-        if timeline._failure is not None:
+        if timeline.failure is not None:
             timeline = self._renew_timeline()
         if wait is not None and not (type(wait) is HalFence and wait.bound == () and wait.failure is None):
             failure = failure_of(check_fence(wait))
@@ -179,7 +179,7 @@ class DeviceContext:
         """What the queue has to wait for, and whether it can: semaphores of other devices it cannot."""
         waits = []
         for semaphore, value in points_of(wait):
-            if semaphore is self.timeline or semaphore._reached >= value:
+            if semaphore is self.timeline or semaphore.reached >= value:
                 continue
             if semaphore.device is not self.device:
                 return (), False

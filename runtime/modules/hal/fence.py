@@ -250,7 +250,7 @@ def wait_points(fence: AnyFence | None) -> Points:
     failure = failure_of(fence)
     if failure is not None:
         raise failure.again()
-    return tuple((s, v) for s, v in points_of(fence) if s._reached < v and not s.has_reached(v))
+    return tuple((s, v) for s, v in points_of(fence) if s.reached < v and not s.has_reached(v))
 
 
 def is_reached(fence: AnyFence | None) -> bool:
@@ -310,7 +310,7 @@ def alias(wait: AnyFence | None, target: AnyFence | None) -> None:
     if wait is None:
         points: Points = ()
     else:
-        points = tuple((s, v) for s, v in points_of(wait) if s._reached < v)
+        points = tuple((s, v) for s, v in points_of(wait) if s.reached < v)
     if isinstance(target, HalFence) and target.bind(points):
         return
     if not points:

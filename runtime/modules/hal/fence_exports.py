@@ -82,7 +82,7 @@ class FenceExports(DeviceTable):
                     pending.append(fence)
                     continue
                 for semaphore, value in points:
-                    if semaphore._reached < value or semaphore._failure is not None:
+                    if semaphore.reached < value or semaphore.failure is not None:
                         pending.append(fence)
                         break
             elif fence is not None and not check_fence(fence).query():

@@ -26,5 +26,5 @@ class HalSemaphore(TimelineSemaphore):
 
     def __del__(self) -> None:
         # The garbage collector may come at any point, under any lock: only a note is taken (docs/design/hal.md).
-        if not getattr(self, "_closed", True):
+        if not getattr(self, "is_closed", True):
             self.device.dropped.append(self)

@@ -32,7 +32,7 @@ from .command_buffer import HalCommandBuffer
 from .timed_recordings import TimedRecordings, TimedSubmission
 
 if TYPE_CHECKING:
-    from ....hal_vulkan.submit.held_submission import Points
+    from ....hal_vulkan.submit.retirement import Points
 
 __all__ = ["TimedQueue"]
 

@@ -24,7 +24,8 @@ from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.memory.buffer import Buffer
 from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
 from pumice.hal_vulkan.submit.prepared_submission import PreparedSubmission
-from pumice.hal_vulkan.sync.semaphore import TimelineSemaphore, wait_all
+from pumice.hal_vulkan.sync.semaphore import TimelineSemaphore
+from pumice.hal_vulkan.sync.waits import wait_all
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     ClosedError,

@@ -13,7 +13,8 @@ import pytest
 from support.waiting import until
 
 from pumice.hal_vulkan.device import Device
-from pumice.hal_vulkan.sync.semaphore import MAX_PAYLOAD, Timepoint, wait_all, wait_any
+from pumice.hal_vulkan.sync.semaphore import MAX_PAYLOAD, Timepoint
+from pumice.hal_vulkan.sync.waits import wait_all, wait_any
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     CancelledError,

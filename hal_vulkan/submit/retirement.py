@@ -1,0 +1,183 @@
+"""What submissions use is kept until they have retired: a queue's timeline counts them.
+
+Each submission signals the queue's own timeline with its number. Once the timeline is at that number, the submission has
+retired: its semaphores are known to be reached, its command buffers are given back, and what waited for it is run.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from ..commands.command_buffer import CommandBuffer
+from ..commands.recording import Recording
+from ..instance.logical_device import LogicalDevice
+from ..sync.semaphore import TimelineSemaphore
+from ..sync.timeline import create_timeline, wait_timeline
+from ..vulkan.functions import CData, ffi
+
+__all__ = ["Points", "RetiringQueue", "Used"]
+
+Points: TypeAlias = Sequence[tuple[TimelineSemaphore, int]]
+Used: TypeAlias = Sequence[tuple[CommandBuffer, Recording]]
+
+_log = logging.getLogger("pumice.queue")
+
+
+class RetiringQueue:
+    """A VkQueue and the submissions that have not retired.
+
+    Attributes:
+        device, handle: the device and VkQueue.
+        family: index of its queue family.
+        index: index within the family.
+        name: for messages.
+        timeline: a semaphore of its own that counts retired submissions.
+        completed: the count, as it was last read.
+    """
+
+    def __init__(self, device: LogicalDevice, family: int, index: int, name: str) -> None:
+        self.device = device
+        self.family = family
+        self.index = index
+        self.name = name
+        handle = ffi.new("VkQueue *")
+        device.fn.vkGetDeviceQueue(device.handle, family, index, handle)
+        self.handle: CData = handle[0]
+        device.set_name("VK_OBJECT_TYPE_QUEUE", self.handle, name)
+        self.timeline: CData = create_timeline(device, f"{name} timeline")
+        self._lock = threading.Lock()
+        self._retire_lock = threading.Lock()
+        self._submitted = 0
+        self.completed = 0
+        self._ended = False
+        self._preparing = 0  # the number of a submission that is being made
+        self._inflight: deque[tuple[int, Used, Points]] = deque()
+        self._deferred: deque[tuple[int, Callable[[], None]]] = deque()
+        self._after_next: deque[tuple[int, Callable[[], None]]] = deque()
+        self._counter = ffi.new("uint64_t *")
+
+    def retire(self) -> None:
+        """Lets go of what finished submissions used. Cheap when nothing finished; called at every few submissions."""
+        if not self._inflight and not self._deferred:
+            return
+        if self._retire_lock.locked():
+            return  # another thread is at it, or this one is further up
+        with self._retire_lock:  # unlike acquire() and try, nothing an interrupt could come between
+            self._retire_locked()
+
+    def end_retirement(self) -> None:
+        """The last retirement: the device is going away, and no thread may ask it afterwards. For the device."""
+        with self._retire_lock:
+            if not self._ended:
+                self._retire_up_to(self._submitted)
+            self._ended = True
+
+    def _retire_locked(self) -> None:
+        # On a lost device, too, only what is known to be done: the rest may still run, and goes when the device does.
+        if not self._ended and not self.device.fn.vkGetSemaphoreCounterValue(
+            self.device.handle, self.timeline, self._counter
+        ):
+            self._retire_up_to(min(self._counter[0], self._submitted))
+
+    def _retire_up_to(self, completed: int) -> None:
+        if completed >= self.completed:
+            self.completed = completed
+            inflight = self._inflight
+            while inflight and inflight[0][0] <= completed:
+                _, used, signals = inflight[0]
+                for semaphore, value in signals:
+                    if value > semaphore.reached or semaphore.notifications:
+                        semaphore.advance(value)
+                for commands, recording in used:
+                    if commands.one_shot:
+                        commands.retired(recording)
+                inflight.popleft()  # last: an interrupt leaves it for the next time
+            _run_due(self._deferred, completed)
+            _run_due(self._after_next, completed)
+
+    def pending_signals(self, semaphore: object) -> list[int]:
+        """Payloads of a semaphore that submitted work is still to signal, as far as is known."""
+        return [value for _, _, signals in list(self._inflight) for one, value in signals if one is semaphore]
+
+    def next_completion(self) -> int | None:
+        """The payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
+        return self.completed + 1 if self.completed < self._submitted else None
+
+    @property
+    def is_preparing(self) -> bool:
+        """Whether a submission is being made, which may use what is open now."""
+        return bool(self._preparing)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything submitted has retired."""
+        if self.completed < self._submitted:
+            self.retire()
+        return self.completed >= self._submitted
+
+    @property
+    def in_flight(self) -> tuple[str, ...]:
+        """Names of the command buffers submitted and not yet retired."""
+        return tuple(commands.name for _, used, _ in list(self._inflight) for commands, _ in used)
+
+    def defer(self, action: Callable[[], None]) -> None:
+        """Runs ``action`` when all that is submitted now has retired."""
+        preparing = self._preparing  # read first: a submission under way may use what is given back
+        self._deferred.append((max(preparing, self._submitted), action))
+
+    def after_next(self, action: Callable[[], None]) -> None:
+        """Runs ``action`` when a submission later than all of now has retired; see ``SemaphoreContext.destroy``."""
+        self._after_next.append((self._submitted + 1, action))
+
+    def pass_idle(self) -> None:
+        """Runs what waits for a later submission, by letting the driver bring the queue to rest."""
+        if self._after_next:
+            with self._lock:
+                self.device.check(self.device.fn.vkQueueWaitIdle(self.handle), f"bringing {self.name} to rest")
+                reached = self._submitted + 1
+            with self._retire_lock:
+                _run_due(self._after_next, reached)
+
+    def wait_idle(self, timeout: float | None = None) -> None:
+        """Blocks until everything submitted has retired.
+
+        Raises:
+            DeadlineExceededError: the time passed first.
+        """
+        self.device.check_usable()
+        wait_timeline(self.device, self.timeline, self._submitted, timeout, f"{self.name} to become idle")
+        self.retire()
+
+    def close_to_submissions(self) -> None:
+        """Returns when no thread is inside a submission; those that come later see the device closed. For the device."""
+        with self._lock:
+            pass
+
+    def abandon(self) -> None:
+        """In a forked child: locks that nobody holds. For ``Device.abandon``."""
+        self._lock = threading.Lock()
+        self._retire_lock = threading.Lock()
+        self._inflight.clear()
+        self._deferred.clear()
+        self.completed = self._submitted
+
+    def close(self) -> None:
+        """Destroys the timeline; called by ``Device.close`` when the queue is idle."""
+        self.device.destroy("semaphore", self.timeline)
+
+
+def _run_due(actions: deque[tuple[int, Callable[[], None]]], completed: int) -> None:
+    """Runs the actions that waited for a submission.
+
+    What one raises is logged: the caller, perhaps the notifier's thread, goes on.
+    """
+    while actions and actions[0][0] <= completed:
+        action = actions.popleft()[1]
+        try:
+            action()
+        except Exception:
+            _log.exception("an action deferred to the end of a submission raised")

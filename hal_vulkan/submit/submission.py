@@ -1,0 +1,442 @@
+"""Submission: what is checked, claimed and noted around vkQueueSubmit, so that Ctrl-C and other threads find all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, PumiceError
+from ..commands.command_buffer import CommandBuffer
+from ..commands.context import CommandContext
+from ..commands.recording import Recording
+from ..memory.buffer import Buffer
+from ..sync.context import SemaphoreContext
+from ..sync.semaphore import TimelineSemaphore
+from ..vulkan.functions import NULL, ffi, new
+from .held_submission import HeldSubmission
+from .native_submission import NativeSubmission
+from .retirement import Points, RetiringQueue, Used
+
+__all__ = ["SubmissionQueue"]
+
+_STAGE_ALL_COMMANDS: Final = 0x10000
+_INITIAL_CAPACITY: Final = 8
+_RETIRE_EVERY: Final = 8
+_MIN_DIFFERENCE: Final = (1 << 31) - 1  # that every device allows between a semaphore's payload and a pending one
+_ONE: Final = (1, 0, 2)  # command buffers, waits, signals of the usual submission, the queue's own signal included
+
+
+class SubmissionQueue(RetiringQueue):
+    """A VkQueue that takes submissions.
+
+    Attributes:
+        command_context, semaphore_context: what its command buffers and semaphores are made with.
+    """
+
+    def __init__(
+        self, commands: CommandContext, semaphores: SemaphoreContext, family: int, index: int, name: str
+    ) -> None:
+        super().__init__(commands.device, family, index, name)
+        self.command_context = commands
+        self.semaphore_context = semaphores
+        self._prepare_arrays(_INITIAL_CAPACITY)
+
+    def _prepare_arrays(self, capacity: int) -> None:
+        """The structures of vkQueueSubmit, made once; a submission only writes numbers and handles into them."""
+        self._capacity = capacity
+        self._command_handles = ffi.new("VkCommandBuffer[]", capacity)
+        self._wait_handles = ffi.new("VkSemaphore[]", capacity)
+        self._wait_values = ffi.new("uint64_t[]", capacity)
+        self._wait_stages = ffi.new("VkPipelineStageFlags[]", [_STAGE_ALL_COMMANDS] * capacity)
+        self._signal_handles = ffi.new("VkSemaphore[]", capacity)
+        self._signal_values = ffi.new("uint64_t[]", capacity)
+        self._timeline_info = new(
+            "VkTimelineSemaphoreSubmitInfo",
+            signalSemaphoreValueCount=1,
+            pSignalSemaphoreValues=self._signal_values,
+            pWaitSemaphoreValues=self._wait_values,
+        )
+        self._submit_info = new(
+            "VkSubmitInfo",
+            pNext=ffi.cast("void *", self._timeline_info),
+            pWaitSemaphores=self._wait_handles,
+            pWaitDstStageMask=self._wait_stages,
+            pCommandBuffers=self._command_handles,
+            signalSemaphoreCount=1,
+            pSignalSemaphores=self._signal_handles,
+        )
+        self._shape = (0, 0, 1)
+        # What the arrays hold from the last submission of one command buffer and one signal.
+        self._last_recording: Recording | None = None
+        self._last_commands: CommandBuffer | None = None
+        self._last_signal: TimelineSemaphore | None = None
+
+    def submit(
+        self,
+        command_buffers: Sequence[CommandBuffer] = (),
+        *,
+        waits: Points = (),
+        signals: Points = (),
+        bindings: Sequence[Buffer] | None = None,
+    ) -> int:
+        """Hands work to the queue; returns at once (a CPU driver may run it meanwhile).
+
+        Args:
+            command_buffers: recorded and ended; run in order.
+            waits: (semaphore, payload) pairs to be reached first. Payloads that nobody has scheduled hold the
+                submission back on the host; nothing else waits for it.
+            signals: pairs to be signalled when all commands are done; payloads only go up.
+            bindings: the table that fills the slots of command buffers with ``binding_capacity``.
+
+        Returns:
+            The submission's number, which ``completed`` is compared with; 0 for one that is held back.
+
+        Raises:
+            FailedPreconditionError: a command buffer is not ready, or a payload would not go up.
+            ClosedError: something used was closed.
+            DeviceLostError: the device is lost.
+        """
+        if (
+            not waits
+            and len(signals) == 1
+            and len(command_buffers) == 1
+            and (number := self._submit_one(command_buffers[0], signals, bindings))
+        ):
+            return number
+        for semaphore, value in waits:
+            if value > semaphore.scheduled or semaphore.failure is not None:
+                break
+        else:
+            return self._submit_now(command_buffers, waits, signals, bindings)
+        self._hold(command_buffers, waits, signals, bindings)
+        return 0
+
+    def _submit_one(self, commands: CommandBuffer, signals: Points, bindings: Sequence[Buffer] | None) -> int:
+        """``_submit_now`` for what is most common: one command buffer, nothing to wait for, one signal.
+
+        Everything that is not as it should be is left to the general path, and its error messages: returns 0.
+        (Measured in benchmarks/submit_wait.py: a submission after a wait finds cold caches, where each Python operation
+        costs three times its usual time; this path has half of them.)
+        """
+        device = self.device
+        semaphore, value = signals[0]
+        used: Used = ()
+        claimed = noted = False
+        try:
+            with self._lock:
+                # First: what other threads close from now on is kept for this submission.
+                self._preparing = number = self._submitted + 1
+                last_signal = self._last_signal
+                try:
+                    # Nor do threads switch between plain statements: the look and the claim are one.
+                    if (
+                        device.lost is not None
+                        or device._closed
+                        or value <= semaphore.claimed
+                        or semaphore.is_signalling
+                        or semaphore.failure is not None
+                        or (semaphore is not last_signal and semaphore.device is not device)
+                        or (
+                            commands is not self._last_commands
+                            and (commands.device is not device or commands.family != self.family)
+                        )
+                        or value - semaphore.reached > _MIN_DIFFERENCE
+                    ):
+                        return 0
+                    before = semaphore.scheduled
+                    semaphore.claimed = value
+                    claimed = True
+                    recording = commands.prepare(bindings)
+                    used = ((commands, recording),)
+                    if recording is not self._last_recording:
+                        self._command_handles[0] = recording.native.handle
+                        self._last_recording = recording
+                        self._last_commands = commands
+                    if semaphore is not last_signal:
+                        self._signal_handles[0] = semaphore.handle
+                        self._signal_handles[1] = self.timeline
+                        self._last_signal = semaphore
+                    values = self._signal_values
+                    values[0] = value
+                    values[1] = number
+                    if self._shape is not _ONE:
+                        self._set_shape(_ONE)
+                    inflight = self._inflight
+                    recording.queue = self
+                    recording.number = number
+                    inflight.append((number, used, signals))
+                    # An interrupt (Ctrl-C) is raised after a call, never between plain assignments: from here to the end
+                    # of the native call all is noted, or nothing.
+                    self._submitted = number
+                    semaphore.scheduled = value
+                    noted = True
+                    result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
+                except BaseException:
+                    if claimed and not noted:
+                        self._take_back(number, used, signals, (before,))
+                    raise
+                finally:
+                    self._preparing = 0
+                if result or device.validation:
+                    self._check_submitted(result, used, signals, (before,))
+            if semaphore.held:
+                semaphore.after_schedule()
+            if semaphore.notifications:
+                self.semaphore_context.notifier.wake()
+        except BaseException:
+            if noted:  # after Ctrl-C, too: others wait for what was submitted
+                self._after_submission(signals)
+            raise
+        if len(inflight) >= _RETIRE_EVERY or self._deferred:
+            self.retire()
+        return number
+
+    def submit_prepared(self, prepared: NativeSubmission, wait_ns: int = 0) -> tuple[int, int, int, int, int]:
+        """For ``PreparedSubmission``: its number, and the host's time before and after vkQueueSubmit.
+
+        With ``wait_ns`` it waits for so long at once, with nothing between that can be had before: then also the host's time
+        after vkWaitSemaphores, and what that returned; else 0 and 0.
+        """
+        device, clock = self.device, prepared.clock
+        wait, device_handle, wait_info = device.fn.vkWaitSemaphores, device.handle, prepared.wait_info
+        with self._lock:
+            if device.lost is not None or device._closed:
+                device.check_usable()
+            used: Used = ()
+            self._preparing = number = self._submitted + 1  # first, see _submit_one
+            prepared.values[0] = prepared.wait_values[0] = number
+            submit, handle, info = device.fn.vkQueueSubmit, self.handle, prepared.info
+            try:
+                used = prepared.prepare()
+                for _, recording in used:
+                    recording.queue = self
+                    recording.number = number
+                self._inflight.append((number, used, ()))
+                before = clock()
+                self._submitted = number  # see _submit_one
+                result = submit(handle, 1, info, NULL)
+                after = clock()
+            except BaseException:
+                if self._submitted < number:
+                    self._take_back(number, used, (), ())
+                raise
+            finally:
+                self._preparing = 0
+            if result or device.validation:
+                self._check_submitted(result, used, (), ())
+        if not wait_ns:
+            return number, before, after, 0, 0
+        result = wait(device_handle, wait_info, wait_ns)
+        return number, before, after, clock(), result
+
+    def _hold(
+        self,
+        command_buffers: Sequence[CommandBuffer],
+        waits: Points,
+        signals: Points,
+        bindings: Sequence[Buffer] | None,
+        *,
+        transient: bool = False,
+    ) -> None:
+        self.device.check_usable()
+        for semaphore, _ in (*waits, *signals):
+            self._check_owner(semaphore)
+        self._check_distinct(signals)
+        for semaphore, value in signals:
+            if value <= semaphore.claimed or semaphore.failure is not None:
+                self._refuse_signal(semaphore, value)
+        HeldSubmission(self, command_buffers, waits, signals, transient=transient).hold(bindings)
+
+    def prepare_held(self, held: HeldSubmission, bindings: Sequence[Buffer] | None) -> None:
+        """Prepares the recordings of a submission that is held back. For ``HeldSubmission``."""
+        with self._lock:
+            self._prepare_many(held.command_buffers, bindings, held.prepared)
+
+    def submit_held(self, held: HeldSubmission) -> None:
+        """Submits what was held back. For ``HeldSubmission``."""
+        self._submit_now(held.command_buffers, held.waits, held.signals, None, held)
+
+    def _submit_now(
+        self,
+        command_buffers: Sequence[CommandBuffer],
+        waits: Points,
+        signals: Points,
+        bindings: Sequence[Buffer] | None,
+        held: HeldSubmission | None = None,
+    ) -> int:
+        device = self.device
+        used: Used = ()
+        before: list[int] = []
+        claimed, noted = 0, False
+        try:
+            with self._lock:
+                if device.lost is not None or device._closed:
+                    device.check_usable()
+                command_count, wait_count, signal_count = len(command_buffers), len(waits), len(signals) + 1
+                if signal_count > 2:
+                    self._check_distinct(signals)
+                if max(command_count, wait_count, signal_count) > self._capacity:
+                    self._prepare_arrays(2 * max(command_count, wait_count, signal_count))
+                self._last_recording = self._last_commands = self._last_signal = None
+                self._preparing = number = self._submitted + 1  # first, see _submit_one
+                try:
+                    for index, (semaphore, value) in enumerate(waits):
+                        if semaphore.is_closed or semaphore.device is not device:
+                            self._check_owner(semaphore)
+                        if self not in semaphore.awaited_by:
+                            semaphore.awaited_by += (self,)
+                        self._wait_handles[index] = semaphore.handle
+                        self._wait_values[index] = value
+                    for index, (semaphore, value) in enumerate(signals):
+                        if value - semaphore.reached > _MIN_DIFFERENCE:
+                            semaphore.check_difference(value)
+                        before.append(semaphore.scheduled)
+                        while semaphore.is_signalling:
+                            with self.semaphore_context.signal_lock:
+                                pass
+                        # From here to the claim there are plain statements only, see _submit_one.
+                        if (
+                            value <= semaphore.claimed
+                            or semaphore.failure is not None
+                            or semaphore.device is not device
+                        ):
+                            self._refuse_signal(semaphore, value)
+                        semaphore.claimed = value
+                        claimed = index + 1
+                        self._signal_handles[index] = semaphore.handle
+                        self._signal_values[index] = value
+                    # Last: drivers signal in this order, and once the queue's own has come, whoever sees it may destroy
+                    # the others.
+                    self._signal_handles[signal_count - 1] = self.timeline
+                    self._signal_values[signal_count - 1] = number
+                    shape = (command_count, wait_count, signal_count)
+                    if shape != self._shape:
+                        self._set_shape(shape)
+                    if held is not None:
+                        used = held.prepared
+                        for index, (_, recording) in enumerate(used):
+                            self._command_handles[index] = recording.native.handle
+                    elif command_count == 1:
+                        commands = command_buffers[0]
+                        if commands.device is not device or commands.family != self.family:
+                            self._check_commands(commands)
+                        recording = commands.prepare(bindings)
+                        used = ((commands, recording),)
+                        self._command_handles[0] = recording.native.handle
+                    else:
+                        prepared: list[tuple[CommandBuffer, Recording]] = []
+                        used = prepared
+                        self._prepare_many(command_buffers, bindings, prepared)
+                        for index, (_, recording) in enumerate(used):
+                            self._command_handles[index] = recording.native.handle
+                    for _, recording in used:
+                        recording.queue = self
+                        recording.number = number
+                    self._inflight.append((number, used, signals))
+                    for semaphore, value in signals:
+                        semaphore.scheduled = value
+                    self._submitted = number  # to the end of the native call: see _submit_one
+                    noted = True
+                    if held is not None:
+                        held.is_submitted = True
+                    result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
+                except BaseException:
+                    if not noted:
+                        self._take_back(number, used if held is None else (), signals[:claimed], before)
+                    raise
+                finally:
+                    self._preparing = 0
+                if result or device.validation:
+                    if held is not None:
+                        held.is_submitted = result >= 0
+                    self._check_submitted(result, used, signals, before)
+            self._after_submission(signals)
+        except BaseException:
+            if noted:  # see _submit_one
+                self._after_submission(signals)
+            raise
+        if len(self._inflight) >= _RETIRE_EVERY or self._deferred:
+            self.retire()
+        return number
+
+    def _after_submission(self, signals: Points) -> None:
+        """Releases and tells those who wait for the signals. May be repeated."""
+        for semaphore, _ in signals:
+            if semaphore.held:
+                semaphore.after_schedule()
+            if semaphore.notifications:
+                self.semaphore_context.notifier.wake()
+
+    def _take_back(self, number: int, used: Used, claimed: Points, before: Sequence[int]) -> None:
+        """After an interrupt or an error: undoes what was noted of a submission that was not made.
+
+        Args:
+            number: the submission's.
+            used: what was prepared for it.
+            claimed: the signals whose payloads it has claimed.
+            before: the payloads that were scheduled before.
+        """
+        inflight = self._inflight
+        while inflight and inflight[-1][0] >= number:
+            inflight.pop()
+        for (semaphore, value), scheduled in zip(claimed, before, strict=False):
+            if semaphore.scheduled == value:
+                semaphore.scheduled = scheduled
+            if semaphore.claimed == value:
+                semaphore.claimed = semaphore.scheduled
+        for commands, recording in used:
+            commands.unprepare(recording)
+
+    def _set_shape(self, shape: tuple[int, int, int]) -> None:
+        info, timeline = self._submit_info, self._timeline_info
+        info.commandBufferCount, info.waitSemaphoreCount, info.signalSemaphoreCount = shape
+        timeline.waitSemaphoreValueCount, timeline.signalSemaphoreValueCount = shape[1], shape[2]
+        self._shape = shape
+
+    def _prepare_many(
+        self,
+        command_buffers: Sequence[CommandBuffer],
+        bindings: Sequence[Buffer] | None,
+        used: list[tuple[CommandBuffer, Recording]],
+    ) -> None:
+        """Adds to ``used`` one by one: the caller takes back what is there after an error or an interrupt."""
+        for commands in command_buffers:
+            self._check_commands(commands)
+            used.append((commands, commands.prepare(bindings if commands.binding_capacity else None)))
+
+    def _check_submitted(self, result: int, used: Used, signals: Points, before: Sequence[int]) -> None:
+        try:
+            self.device.check(result, f"submitting {', '.join(c.name for c, _ in used) or 'a barrier'}")
+        except PumiceError:
+            if result < 0:
+                self._submitted -= 1
+                self._take_back(self._submitted + 1, used, signals, before)
+            raise
+
+    def _refuse_signal(self, semaphore: TimelineSemaphore, value: int) -> None:
+        self._check_owner(semaphore)
+        if semaphore.failure is not None:
+            raise semaphore.failure.again()
+        raise FailedPreconditionError(
+            f"{semaphore.name}: a payload only goes up: {semaphore.claimed} is signalled or scheduled, {value} was to be"
+        )
+
+    def _check_owner(self, semaphore: TimelineSemaphore) -> None:
+        if semaphore.is_closed:
+            raise ClosedError(f"{semaphore.name} was closed")
+        if semaphore.device is not self.device:
+            raise InvalidArgumentError(
+                f"{semaphore.name} belongs to another device; order work of several devices on the host"
+            )
+
+    def _check_commands(self, commands: CommandBuffer) -> None:
+        if commands.device is not self.device:
+            raise InvalidArgumentError(f"{commands.name} was recorded for another device; record it for this one")
+        if commands.family != self.family:
+            raise InvalidArgumentError(
+                f"{commands.name} was recorded for queue family {commands.family}; {self.name} is of family {self.family}"
+            )
+
+    def _check_distinct(self, signals: Points) -> None:
+        if len({semaphore for semaphore, _ in signals}) != len(signals):
+            raise InvalidArgumentError("a submission signals each semaphore at most once; signal the largest payload")

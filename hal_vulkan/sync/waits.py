@@ -1,0 +1,66 @@
+"""Blocking waits for several semaphores."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+from ...notification import Callback
+from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError
+from .semaphore import TimelineSemaphore
+from .timeline import deadline_after, timeout_nanoseconds
+
+__all__ = ["wait_all", "wait_any"]
+
+
+def wait_all(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | None = None) -> None:
+    """Blocks until every semaphore has reached its payload.
+
+    Raises:
+        DeadlineExceededError: the time passed first.
+        PumiceError: the first failure met, in the order given.
+    """
+    deadline = deadline_after(timeout)
+    for semaphore, value in points:
+        semaphore.wait(value, None if deadline is None else max(0.0, deadline - time.monotonic()))
+
+
+def wait_any(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | None = None) -> int:
+    """Blocks until one of the semaphores has reached its payload; returns its index in ``points``.
+
+    It waits through the notifier: vkWaitSemaphores with WAIT_ANY keeps a core busy in drivers that emulate timelines
+    (measured with Mesa's lavapipe: 100 % of a core; docs/design/hal.md).
+
+    Raises:
+        DeadlineExceededError: the time passed first.
+        PumiceError: a semaphore failed before any was reached.
+    """
+    if not points:
+        raise InvalidArgumentError("wait_any needs at least one (semaphore, payload)")
+    for index, (semaphore, value) in enumerate(points):
+        if semaphore.has_reached(value):
+            return index
+    # threading.Event takes no infinity.
+    limit = None if timeout is None or timeout_nanoseconds(timeout) < 0 else max(0.0, timeout)
+    done = threading.Event()
+    results: list[tuple[int, PumiceError | None]] = []
+
+    def make(index: int) -> Callback:
+        def callback(error: PumiceError | None) -> None:
+            results.append((index, error))
+            done.set()
+
+        return callback
+
+    notifications = [semaphore.notify(value, make(i)) for i, (semaphore, value) in enumerate(points)]
+    try:
+        if not done.wait(limit):
+            raise DeadlineExceededError(f"none of {len(points)} payloads was reached within {timeout} s")
+    finally:
+        for notification in notifications:
+            notification.cancel()
+    index, error = results[0]
+    if error is not None:
+        raise error.again()
+    return index
