@@ -12,6 +12,7 @@ import click
 
 from ...terminal import printable
 from ..errors import usage, usage_error
+from ..options import DEVICE_HELP, given_options
 from ..streams import note, put
 from ..study.extra import needs_study_extra
 
@@ -47,7 +48,7 @@ _KERNEL_ONLY: Final = ("cold", "subtract_baseline")
 
 @click.command("bench", short_help="Time a kernel or a function of a compiled program.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--device", metavar="URI", help="vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe.")
+@click.option("--device", metavar="URI", help=DEVICE_HELP)
 @click.option(
     "--binding",
     "-b",
@@ -242,11 +243,8 @@ def _reject(ctx: click.Context, file: Path, kind: FileKind) -> None:
     mine, others = ("module", "kernel") if kind is FileKind.MODULE else ("kernel", "module")
     refused = {*_SETTINGS}.difference(KINDS[mine].names)
     refused.update((*_KERNEL_OPTIONS, *_KERNEL_ONLY) if mine == "module" else (*_MODULE_OPTIONS, *_MODULE_ONLY))
-    for parameter in ctx.command.params:
-        if (
-            parameter.name in refused
-            and ctx.get_parameter_source(parameter.name) is click.core.ParameterSource.COMMANDLINE
-        ):
+    for parameter in given_options(ctx):
+        if parameter.name in refused:
             raise usage_error(f"{parameter.opts[0]} is of {others}s, and {file} is a {kind.value}")
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ...status import shown
 from ...terminal import printable
 from ..errors import usage, usage_error
+from ..options import DEVICE_HELP, seconds
 from ..streams import note, put
 
 if TYPE_CHECKING:
@@ -19,20 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["run_checks"]
 
 
-def _seconds(text: str) -> float:
-    """A finite number of more than 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise click.BadParameter(f"expected a finite number of more than 0, got {shown(text)}")
-    return number
-
-
 @click.command("run-checks", short_help="Run the check functions of modules.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--device", metavar="URI", help="vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe.")
+@click.option("--device", metavar="URI", help=DEVICE_HELP)
 @click.option(
     "--filter",
     "-k",
@@ -42,7 +30,7 @@ def _seconds(text: str) -> float:
     help="Only functions whose names match, with or without the module's before it; repeatable.",
 )
 @click.option(
-    "--timeout", type=_seconds, metavar="SECONDS", help="For each function, and for its module's initializers; 60."
+    "--timeout", type=seconds, metavar="SECONDS", help="For each function, and for its module's initializers; 60."
 )
 @click.option(
     "--parameters",

@@ -6,15 +6,14 @@ The options of each kind of file are a group of their own; those given for anoth
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from ...status import shown
 from ..errors import usage_error
+from ..options import DEVICE_HELP, given_options, seconds, tolerance
 from .iree_flags import advice
 
 if TYPE_CHECKING:
@@ -27,28 +26,6 @@ _Command = TypeVar("_Command", bound=Callable[..., None])
 _KERNELS: Final = "Options for kernels"
 _MODULES: Final = "Options for compiled programs"
 _BOTH: Final = "Options for both"
-
-
-def _tolerance(text: str) -> float:
-    """A finite number of 0 or more."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise click.BadParameter(f"expected a finite number of 0 or more, got {shown(text)}")
-    return number
-
-
-def _seconds(text: str) -> float:
-    """A finite number above 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise click.BadParameter(f"expected a finite number of seconds above 0, got {shown(text)}")
-    return number
 
 
 class _Option(click.Option):
@@ -171,7 +148,7 @@ _module_options = _options(
         metavar="[SCOPE=]FILE",
         help="Parameters: an .irpa, .safetensors, .gguf, .npy or .npz file.",
     ),
-    _option("--timeout", type=_seconds, metavar="SECONDS", help="For the call, and for each module's initializers."),
+    _option("--timeout", type=seconds, metavar="SECONDS", help="For the call, and for each module's initializers."),
     _option(
         "--output_max_element_count",
         "--output-max-element-count",
@@ -192,13 +169,13 @@ _module_options = _options(
         _option(
             f"--expected_{name}_threshold",
             f"threshold_{name}",
-            type=_tolerance,
+            type=tolerance,
             metavar="X",
             help=f"--atol for {name} only.",
         )
         for name in ("f16", "bf16", "f32", "f64")
     ),
-    _option("--expected_rtol", type=_tolerance, metavar="X", help="--rtol by its name in iree-run-module."),
+    _option("--expected_rtol", type=tolerance, metavar="X", help="--rtol by its name in iree-run-module."),
     _option(
         "--module_mode",
         "--module-mode",
@@ -219,7 +196,7 @@ _common_options = _options(
         "devices",
         multiple=True,
         metavar="URI",
-        help="vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe. Compiled programs take several.",
+        help=f"{DEVICE_HELP} Compiled programs take several.",
     ),
     _option(
         "--output",
@@ -233,13 +210,13 @@ _common_options = _options(
     ),
     _option(
         "--atol",
-        type=_tolerance,
+        type=tolerance,
         metavar="X",
         help="For floats that are expected: absolute tolerance; 1e-4 for f32 and f64, 1e-3 for f16, 1e-2 for bf16.",
     ),
     _option(
         "--rtol",
-        type=_tolerance,
+        type=tolerance,
         metavar="X",
         help="And relative tolerance; 1e-5. Equal is |got - expected| <= atol + rtol * |expected|.",
     ),
@@ -296,11 +273,9 @@ def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **opt
 
 def _reject(ctx: click.Context, heading: str, what: str, found: str) -> None:
     """Refuses the options of the other kind of file."""
-    for parameter in ctx.command.params:
-        if getattr(parameter, "heading", None) == heading and parameter.name is not None:
-            source = ctx.get_parameter_source(parameter.name)
-            if source is click.core.ParameterSource.COMMANDLINE:
-                raise usage_error(f"{parameter.opts[0]} is for {what}; {found}")
+    for parameter in given_options(ctx):
+        if getattr(parameter, "heading", None) == heading:
+            raise usage_error(f"{parameter.opts[0]} is for {what}; {found}")
 
 
 def _run_kernel(file: Path, kind: FileKind, options: dict[str, Any]) -> None:

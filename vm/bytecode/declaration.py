@@ -10,6 +10,7 @@ no error; it says nothing.
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -118,6 +119,7 @@ def declaration_of(signature: Signature) -> FunctionDeclaration | None:
     return None if text is None else parse_declaration(text)
 
 
+@functools.lru_cache(maxsize=16)  # a program's declaration is asked for by what checks arguments and by what calls
 def parse_declaration(text: str) -> FunctionDeclaration | None:
     """What an ``iree.abi.declaration`` says; ``None`` for a text of another form, or one of over a million characters."""
     header = _HEADER.match(text) if len(text) <= _MAX_LENGTH else None

@@ -19,6 +19,7 @@ from pumice.runtime.parameters.index import ParameterIndex
 from pumice.tools.cli import main
 from pumice.tools.run.iree_flags import advice
 from pumice.vm.assembly.assembler import assemble
+from pumice.vm.bytecode.declaration import parse_declaration
 from pumice.vm.bytecode.writer import write_module
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
@@ -94,6 +95,12 @@ def test_declared_types_of_numbers(kit: Path) -> None:
         "EXEC @half\nresult[0]: f16=1.5\nresult[1]: i32=1\n"
     )
     wrong(2, r"--input 1 \(7\): .*expected a bool", kit, "--function=half", "--input=1", "--input=7")
+
+
+def test_a_declaration_is_parsed_once(kit: Path) -> None:
+    parse_declaration.cache_clear()
+    good(kit, "--function=add", "--input=2", "--input=3")
+    assert parse_declaration.cache_info().misses == 1
 
 
 def test_no_results(kit: Path) -> None:

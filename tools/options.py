@@ -1,0 +1,47 @@
+"""What the options of several commands share: their types, their texts, and which of them were given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+import click
+
+from ..status import shown
+
+__all__ = ["DEVICE_HELP", "given_options", "seconds", "tolerance"]
+
+DEVICE_HELP: Final = "vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe."
+
+
+def tolerance(text: str) -> float:
+    """A finite number of 0 or more."""
+    number = _number(text)
+    if not 0 <= number < math.inf:
+        raise click.BadParameter(f"expected a finite number of 0 or more, got {shown(text)}")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A finite number above 0."""
+    number = _number(text)
+    if not 0 < number < math.inf:
+        raise click.BadParameter(f"expected a finite number of seconds above 0, got {shown(text)}")
+    return number
+
+
+def given_options(ctx: click.Context) -> Iterator[click.Parameter]:
+    """The parameters that the command line has, without those that have their default."""
+    for parameter in ctx.command.params:
+        if parameter.name is not None:
+            source = ctx.get_parameter_source(parameter.name)
+            if source is click.core.ParameterSource.COMMANDLINE:
+                yield parameter
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
