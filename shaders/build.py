@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from ..spirv import glsl
+from ..spirv.glsl_includes import included_files
 from ..status import PumiceError, UnavailableError
 from . import names, path, source_path
 
@@ -52,7 +53,7 @@ def source_hash(name: str) -> str:
     """SHA-256, in hexadecimal, of the options, the source and every file it includes."""
     file = source_path(name)
     digest = hashlib.sha256(_OPTIONS.encode())
-    parts = {file: file.read_bytes(), **glsl.included_files(file)}
+    parts = {file: file.read_bytes(), **included_files(file)}
     for part, content in parts.items():
         text = content.replace(b"\r\n", b"\n")
         label = part.relative_to(MANIFEST.parent).as_posix()

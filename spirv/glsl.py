@@ -19,7 +19,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -27,32 +27,22 @@ from typing import Final
 
 from ..files import cache_directory, replacing
 from ..install_hints import remedy
-from ..status import InvalidArgumentError, NotFoundError, UnavailableError, shorten, shown
+from ..status import InvalidArgumentError, UnavailableError, shown
 from . import tools as spirv_tools
+from .glsl_errors import compile_error
+from .glsl_includes import BYTE_ORDER_MARK, absolute, included_files, read_source
 
-__all__ = ["GlslCompiler", "compile_glsl", "find_compiler", "included_files"]
+__all__ = ["GlslCompiler", "compile_glsl", "find_compiler"]
 
 _STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
 _TARGET_ENVIRONMENTS: Final = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3", "vulkan1.4")
 _COMMANDS: Final = ("glslangValidator", "glslang", "glslc")
 _TEXT_NAME: Final = "source"
-_BOM: Final = b"\xef\xbb\xbf"
-"""The UTF-8 byte order mark that some editors start a file with, and no compiler takes."""
 _SPIRV_MAGIC: Final = b"\x03\x02\x23\x07"
 _ENTRY_MAGIC: Final = b"pumice glsl 1\n"
-_SHOWN_ERRORS: Final = 10
 _NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# A comment may hold what looks like a directive, and a directive may be split by a line continuation.
-_COMMENT: Final = re.compile(rb"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_CONTINUATION: Final = re.compile(rb"\\\r?\n")
-_INCLUDE: Final = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)", re.MULTILINE)
-_GUARD: Final = re.compile(rb"\s*#[ \t]*ifndef[ \t]+(\w+)\s*#[ \t]*define[ \t]+\1\b")
-# The file part is lazy and ends at the first `:<digits>:`, so a drive letter stays part of it.
-_GLSLANG_ERROR: Final = re.compile(r"^ERROR: (.+?):(\d+): (.*)$")
-_GLSLC_ERROR: Final = re.compile(r"^(.+?):(\d+): error: (.*)$")
-_QUOTED: Final = re.compile(r"^'([^']+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,30 +87,6 @@ def find_compiler() -> GlslCompiler:
     )
 
 
-def included_files(source: str | Path, include_dirs: Iterable[str | Path] = ()) -> dict[Path, bytes]:
-    """Every file whose content can take part in a compile through ``#include``.
-
-    No condition is evaluated: a file that an inactive ``#if`` includes counts, and where a name exists in
-    several search folders all of those files count. A name that exists nowhere is left to the compiler.
-
-    Args:
-        source: GLSL text (``str``) or a file (``Path``).
-        include_dirs: folders searched after the including file's own.
-
-    Returns:
-        Content by absolute path, in sorted order, without ``source`` itself (unless it is included too).
-
-    Raises:
-        InvalidArgumentError: files include each other in a ring without an include guard, which no compiler
-            survives, or a file cannot be read.
-        NotFoundError: ``source`` is a path that does not exist.
-    """
-    root = _absolute(source) if isinstance(source, Path) else None
-    return _included_files(
-        _read_source(source).removeprefix(_BOM), root, [_absolute(folder) for folder in include_dirs]
-    )
-
-
 def compile_glsl(
     source: str | Path,
     *,
@@ -161,14 +127,14 @@ def compile_glsl(
             f"expected a target_env of {', '.join(_TARGET_ENVIRONMENTS)}, got {shown(target_env)}"
         )
     macros = _macros(defines)
-    folders = [_absolute(folder) for folder in include_dirs]
+    folders = [absolute(folder) for folder in include_dirs]
     compiler = find_compiler()
     optimizer = spirv_tools.version() if optimize else ""
-    root = _absolute(source) if isinstance(source, Path) else None
+    root = absolute(source) if isinstance(source, Path) else None
 
     def read_and_hash() -> tuple[bytes, dict[Path, bytes], str]:
-        text = _read_source(source)
-        files = _included_files(text.removeprefix(_BOM), root, folders)
+        text = read_source(source)
+        files = included_files(source, folders, text=text)
         name = str(root) if debug else ""
         options = [compiler.version, optimizer, stage, target_env, str(debug), name, *macros, *map(str, folders)]
         return text, files, _hash(options, text, files)
@@ -178,10 +144,10 @@ def compile_glsl(
     if entry is not None and (cached := _load(entry)) is not None:
         return cached
     # Without its byte order mark a file is compiled as a copy, away from its neighbours.
-    copied = root is None or text.startswith(_BOM)
+    copied = root is None or text.startswith(BYTE_ORDER_MARK)
     near = [root.parent] if root and copied else []
     arguments = _arguments(compiler, stage, target_env, debug, macros, [*near, *folders])
-    code = _run(compiler, arguments, text.removeprefix(_BOM), files, source, None if copied else root)
+    code = _run(compiler, arguments, text.removeprefix(BYTE_ORDER_MARK), files, source, None if copied else root)
     if optimize:
         code = spirv_tools.optimize(code, ["-O", f"--target-env={target_env}"])
     # The compiler read the files by itself, later than the hash was taken.
@@ -194,27 +160,6 @@ def _remedy() -> str:
     return f"{remedy('glslang')} Or set PUMICE_GLSLC to the path of glslangValidator or glslc."
 
 
-def _absolute(path: str | Path) -> Path:
-    # Not Path.resolve: a symbolic link's own folder is where the compilers look for its neighbours.
-    return Path(os.path.abspath(path))  # noqa: PTH100
-
-
-def _read_source(source: str | Path) -> bytes:
-    if isinstance(source, str):
-        try:
-            return source.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidArgumentError(f"expected GLSL text that UTF-8 can hold: {error}") from error
-    try:
-        return source.read_bytes()
-    except FileNotFoundError:
-        raise NotFoundError(f"there is no GLSL file {shown(str(source))}; to compile a text pass it as a str") from None
-    except (OSError, ValueError) as error:
-        raise InvalidArgumentError(
-            f"expected a readable GLSL file, got {shown(str(source))}: {shorten(str(error))}"
-        ) from error
-
-
 def _macros(defines: Mapping[str, str | int]) -> list[str]:
     macros = []
     for name, value in sorted(defines.items()):
@@ -225,67 +170,6 @@ def _macros(defines: Mapping[str, str | int]) -> list[str]:
             raise InvalidArgumentError(f"expected one line as the value of the define {name}, got {shown(text)}")
         macros.append(f"{name}={text}")
     return macros
-
-
-def _include_names(text: bytes) -> list[str]:
-    bare = _COMMENT.sub(b" ", _CONTINUATION.sub(b"", text.removeprefix(_BOM)))
-    return [os.fsdecode(local or system) for local, system in _INCLUDE.findall(bare)]
-
-
-def _included_files(text: bytes, root: Path | None, include_dirs: Sequence[Path]) -> dict[Path, bytes]:
-    folders = list(dict.fromkeys([*([root.parent] if root else []), *include_dirs]))
-    wanted = {root: _include_names(text)} if root else {}
-    names = dict.fromkeys(_include_names(text))
-    files: dict[Path, bytes] = {}
-    tried: set[Path] = set()
-    # glslang searches the folders of all files on its include stack, so a new file's folder can give a new
-    # meaning to a name met before: repeat until nothing is new.
-    while new := [p for f in folders for n in names if (p := _absolute(f / n)) not in tried]:
-        for path in new:
-            tried.add(path)
-            try:
-                if path in files or not path.is_file():
-                    continue
-                content = path.read_bytes()
-            except (OSError, ValueError) as error:
-                raise InvalidArgumentError(
-                    f"the included file {shown(str(path))} cannot be read: {shorten(str(error))}"
-                ) from error
-            files[path] = content
-            wanted[path] = [] if _is_guarded(content) else _include_names(content)
-            names.update(dict.fromkeys(_include_names(content)))
-            if path.parent not in folders:
-                folders.append(path.parent)
-    _refuse_rings(wanted, folders)
-    return dict(sorted(files.items()))
-
-
-def _is_guarded(text: bytes) -> bool:
-    return _GUARD.match(_COMMENT.sub(b" ", text.removeprefix(_BOM))) is not None
-
-
-def _refuse_rings(wanted: Mapping[Path, Sequence[str]], folders: Sequence[Path]) -> None:
-    def includes(path: Path) -> set[Path]:
-        found = (
-            next((p for f in (path.parent, *folders) if (p := _absolute(f / n)) in wanted), None) for n in wanted[path]
-        )
-        return {p for p in found if p is not None}
-
-    graph = {path: includes(path) for path in wanted}
-    # A file that includes nothing, or that nothing includes, is in no ring; without those only rings are left.
-    while True:
-        included = set().union(*graph.values())
-        outside = [path for path, targets in graph.items() if path not in included or not targets & graph.keys()]
-        if not outside:
-            break
-        for path in outside:
-            del graph[path]
-    if graph:
-        ring = ", ".join(str(path) for path in sorted(graph))
-        raise InvalidArgumentError(
-            f"these files include each other without end: {ring}; start one of them with an include guard "
-            "(#ifndef NAME, #define NAME, at the end #endif)"
-        )
 
 
 def _arguments(
@@ -321,52 +205,9 @@ def _run(
         said = "\n".join(stream.decode("utf-8", "replace") for stream in (result.stdout, result.stderr))
         shown = {input_name: str(source) if isinstance(source, Path) else "<source>"}
         lines = {input_name: text, **{str(path): content for path, content in files.items()}}
-        raise _compile_error(compiler, said, shown, lines, folder, spirv_tools.tool_message(result))
-
-
-def _compile_error(
-    compiler: GlslCompiler,
-    said: str,
-    shown: Mapping[str, str],
-    texts: Mapping[str, bytes],
-    cwd: Path,
-    whole: str,
-) -> InvalidArgumentError:
-    pattern = _GLSLC_ERROR if compiler.is_glslc else _GLSLANG_ERROR
-    entries = []
-    for match in filter(None, map(pattern.match, said.splitlines())):
-        file, line, message = match[1], int(match[2]), match[3].strip()
-        if message.endswith("compilation terminated"):
-            continue
-        text = texts.get(file, texts.get(str(_absolute(cwd / file)), b""))
-        entries.append((f"{shown.get(file, file)}:{line}", message, _excerpt(text, line, message)))
-    hint = f"\n(compiled with {compiler.version})"
-    source = next(iter(texts.values()))
-    if b"\n" not in source and source.endswith((b".comp", b".glsl")):
-        hint += "\nthe source looks like a file name: pass a file as a pathlib.Path"
-    for marked in (name for name, text in texts.items() if text.startswith(_BOM)):
-        hint += f"\n{marked} starts with a byte order mark, which the compiler refuses: save it as UTF-8 without one"
-    if not entries:
-        return InvalidArgumentError(f"GLSL does not compile: {whole}{hint}")
-    parts = [entries[0][1] + entries[0][2]]
-    parts += [f"{where}: {message}{excerpt}" for where, message, excerpt in entries[1:_SHOWN_ERRORS]]
-    if len(entries) > _SHOWN_ERRORS:
-        parts.append(f"... and {len(entries) - _SHOWN_ERRORS} more errors")
-    return InvalidArgumentError("\n".join(parts) + hint, location=entries[0][0])
-
-
-def _excerpt(text: bytes, line: int, message: str) -> str:
-    lines = text.decode("utf-8", "replace").splitlines()
-    if not 0 < line <= len(lines):
-        return ""
-    content = lines[line - 1].expandtabs(4)[:200]
-    excerpt = f"\n{line:6} | {content}"
-    # The compilers give no column; the quoted token says where to look.
-    if token := _QUOTED.match(message):
-        found = re.search(rf"(?<!\w){re.escape(token[1])}(?!\w)", content)
-        if found:
-            excerpt += f"\n       | {' ' * found.start()}{'^' * len(found[0])}"
-    return excerpt
+        raise compile_error(
+            compiler.version, compiler.is_glslc, said, shown, lines, folder, spirv_tools.tool_message(result)
+        )
 
 
 def _hash(options: Sequence[str], text: bytes, files: Mapping[Path, bytes]) -> str:

@@ -79,6 +79,11 @@ ROOMS: Mapping[str, set[str]] = {
     "study.sampling": {"definition", "results", "statistics", "workloads"},
     "study.cluster": {"definition", "results", "sampling", "workloads"},
     "study.report": {"definition", "results", "statistics", "workloads"},
+    "tools.setup": set(),
+    "tools.inspect": {"errors", "input_files", "options", "streams", "tables"},
+    "tools.run": {"errors", "input_files", "options", "output_files", "reports", "streams"},
+    "tools.study": {"errors", "streams", "tables"},
+    "tools.bench": {"errors", "input_files", "options", "run", "streams", "study"},
 }
 # Folders without an import cycle between files, imports for type checking included.
 ACYCLIC = ("formats", "hal_vulkan", "runtime", "spirv", "study", "tools", "vm")

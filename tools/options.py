@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import click
 
 from ..status import shown
+from .errors import usage_error
 
-__all__ = ["DEVICE_HELP", "given_options", "seconds", "tolerance"]
+__all__ = ["DEVICE_HELP", "given_options", "parse_defines", "seconds", "tolerance"]
 
 DEVICE_HELP: Final = "vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe."
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def tolerance(text: str) -> float:
@@ -38,6 +41,23 @@ def given_options(ctx: click.Context) -> Iterator[click.Parameter]:
             source = ctx.get_parameter_source(parameter.name)
             if source is click.core.ParameterSource.COMMANDLINE:
                 yield parameter
+
+
+def parse_defines(texts: Sequence[str]) -> dict[str, str]:
+    """Preprocessor macros by name.
+
+    Raises:
+        click.UsageError: a name that GLSL does not allow, or given twice.
+    """
+    defines: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not _IDENTIFIER.fullmatch(name):
+            raise usage_error(f"--define: expected NAME or NAME=VALUE, got {shown(text)}")
+        if name in defines:
+            raise usage_error(f"--define: {name} is given twice")
+        defines[name] = value
+    return defines
 
 
 def _number(text: str) -> float:

@@ -11,6 +11,7 @@ import pytest
 from pumice.spirv import glsl
 from pumice.spirv import tools as spirv_tools
 from pumice.spirv.glsl import compile_glsl
+from pumice.spirv.glsl_includes import included_files
 from pumice.status import InvalidArgumentError, NotFoundError, PumiceError, UnavailableError
 
 KERNEL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
@@ -131,7 +132,7 @@ class TestOptions:
         # A change of the neighbour shows, although the file is compiled elsewhere.
         (tmp_path / "near" / "part.glsl").write_text("#define WIDTH 7\n", encoding="utf-8")
         assert compile_glsl(marked, include_dirs=[tmp_path / "far"], debug=debug) != code
-        assert list(glsl.included_files(marked)) == [tmp_path / "near" / "part.glsl"]
+        assert list(included_files(marked)) == [tmp_path / "near" / "part.glsl"]
 
     def test_relative_path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "k.comp").write_text(KERNEL)
@@ -213,11 +214,11 @@ class TestErrors:
 class TestArguments:
     def test_missing_file(self, tmp_path: Path) -> None:
         with pytest.raises(NotFoundError, match=r"nothing\.comp"):
-            glsl.included_files(tmp_path / "nothing.comp")
+            included_files(tmp_path / "nothing.comp")
 
     def test_folder_instead_of_file(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError, match="readable"):
-            glsl.included_files(tmp_path)
+            included_files(tmp_path)
 
     @pytest.mark.parametrize("name", ["", "1A", "A B", "A=1", "A\n", "-D"])
     def test_define_name(self, name: str) -> None:
@@ -237,7 +238,7 @@ class TestArguments:
 
     def test_text_beyond_utf8(self) -> None:
         with pytest.raises(InvalidArgumentError, match="UTF-8"):
-            glsl.included_files("// \ud800")
+            included_files("// \ud800")
 
 
 class TestIncludedFiles:
@@ -248,21 +249,21 @@ class TestIncludedFiles:
         (tmp_path / "c.glsl").write_text("")
         (tmp_path / "no.glsl").write_text("")
         source = '#inc\\\nlude "inner/a.glsl"\n # include <c.glsl>\n// #include "no.glsl"\n/*\n#include "no.glsl"\n*/\n'
-        files = glsl.included_files(source + '#include "missing.glsl"\n', [tmp_path])
+        files = included_files(source + '#include "missing.glsl"\n', [tmp_path])
         assert [path.relative_to(tmp_path).as_posix() for path in files] == ["c.glsl", "inner/a.glsl", "inner/b.glsl"]
 
     def test_all_candidates_count(self, tmp_path: Path) -> None:
         for name in ("x", "y"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "part.glsl").write_text(name)
-        files = glsl.included_files('#include "part.glsl"', [tmp_path / "x", tmp_path / "y"])
+        files = included_files('#include "part.glsl"', [tmp_path / "x", tmp_path / "y"])
         assert sorted(files.values()) == [b"x", b"y"]
 
     def test_a_ring_without_guard_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "a.glsl").write_text('#include "b.glsl"\n')
         (tmp_path / "b.glsl").write_text('#include "a.glsl"\n')
         with pytest.raises(InvalidArgumentError, match=r"a\.glsl, .*b\.glsl.*include guard"):
-            glsl.included_files('#include "a.glsl"', [tmp_path])
+            included_files('#include "a.glsl"', [tmp_path])
         with pytest.raises(InvalidArgumentError, match="include guard"):
             compile_glsl(INCLUDING.replace("part", "a"), include_dirs=[tmp_path])
 
@@ -270,7 +271,7 @@ class TestIncludedFiles:
         file = tmp_path / "self.comp"
         file.write_text('#include "self.comp"\n')
         with pytest.raises(InvalidArgumentError, match=r"self\.comp.*include guard"):
-            glsl.included_files(file)
+            included_files(file)
 
     @needs_compiler
     def test_a_guarded_ring_compiles(self, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...study.definition.point import Point
     from ...study.definition.study import Study
     from ...study.results.results import Results
-    from ..run.kernel_files import FileKind
+    from ..input_files import FileKind
 
 __all__ = ["bench"]
 
@@ -161,7 +161,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
     from ...study.definition.axis import parse_axis
     from ...study.definition.study import make_sampling
     from ...study.results.results import Results
-    from ..run.kernel_files import FileKind, file_kind
+    from ..input_files import FileKind, file_kind
     from ..study.command import measure, sampling_settings
     from ..study.tables import print_bench
     from .study import BenchOptions, bench_study
@@ -238,7 +238,7 @@ def _profile(described: Study, point: Point, validation: bool | None) -> None:
 def _reject(ctx: click.Context, file: Path, kind: FileKind) -> None:
     """Refuses the options of the other kind of file."""
     from ...study.definition.target_settings import KINDS
-    from ..run.kernel_files import FileKind
+    from ..input_files import FileKind
 
     mine, others = ("module", "kernel") if kind is FileKind.MODULE else ("kernel", "module")
     refused = {*_SETTINGS}.difference(KINDS[mine].names)

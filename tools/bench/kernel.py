@@ -14,7 +14,8 @@ from ...runtime.kernels.push import describe_push
 from ...runtime.kernels.shader_source import load_shader
 from ...status import NotFoundError, shorten
 from ..errors import usage, usage_error
-from ..run.arguments import BindingKey, parse_buffers, parse_defines, parse_groups
+from ..options import parse_defines
+from ..run.arguments import BindingKey, parse_buffers, parse_groups
 from ..run.kernel_arguments import Slots, push_bytes, specialization_values
 
 __all__ = ["kernel_settings"]

@@ -15,7 +15,7 @@ from ...study.definition.expression import Expression
 from ...study.definition.settings import Sampling
 from ...study.definition.study import Study, Target
 from ..errors import usage, usage_error
-from ..run.kernel_files import FileKind
+from ..input_files import FileKind
 from .kernel import kernel_settings
 
 __all__ = ["BenchOptions", "bench_study"]

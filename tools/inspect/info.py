@@ -23,8 +23,8 @@ def info(file: Path, defines: tuple[str, ...], as_json: bool) -> None:
     from ...runtime.kernels.shader_source import load_shader
     from ...status import UnimplementedError
     from ..errors import usage_error
-    from ..run.arguments import parse_defines
-    from ..run.kernel_files import FileKind, file_kind, read_file
+    from ..input_files import FileKind, file_kind, read_file
+    from ..options import parse_defines
     from ..tables import print_json
     from .kernel_tables import executable_json, show_executable, show_module
 

@@ -6,7 +6,6 @@ Grammar::
     --output             KEY=@PATH  KEY=-
     KEY                  [SET.]BINDING or NAME, and [INDEX] after it for one of an array of descriptors
     --groups             X  X,Y  X,Y,Z
-    --define             NAME  NAME=VALUE
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ __all__ = [
     "BufferArgument",
     "OutputArgument",
     "parse_buffers",
-    "parse_defines",
     "parse_groups",
     "parse_outputs",
 ]
@@ -40,7 +38,6 @@ Array: TypeAlias = npt.NDArray[np.generic]
 
 _KEY: Final = re.compile(r"(?:(?:([0-9]{1,9})\.)?([0-9]{1,9})|([A-Za-z_]\w*))(?:\[([0-9]{1,9})\])?", re.ASCII)
 _NUMBER: Final = re.compile(r"[+-]?[0-9][0-9.]*", re.ASCII)
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _MAX_GROUPS: Final = (1 << 32) - 1
 
 
@@ -153,23 +150,6 @@ def parse_groups(text: str) -> tuple[int, ...]:
     if max(counts) > _MAX_GROUPS:
         raise usage_error(f"--groups: expected counts up to {_MAX_GROUPS}, got {shown(text)}")
     return counts
-
-
-def parse_defines(texts: Sequence[str]) -> dict[str, str]:
-    """Preprocessor macros by name.
-
-    Raises:
-        click.UsageError: a name that GLSL does not allow, or given twice.
-    """
-    defines: dict[str, str] = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        if not _IDENTIFIER.fullmatch(name):
-            raise usage_error(f"--define: expected NAME or NAME=VALUE, got {shown(text)}")
-        if name in defines:
-            raise usage_error(f"--define: {name} is given twice")
-        defines[name] = value
-    return defines
 
 
 def _split(option: str, text: str, example: str) -> tuple[BindingKey, str]:

@@ -17,7 +17,7 @@ from ..options import DEVICE_HELP, given_options, seconds, tolerance
 from .iree_flags import advice
 
 if TYPE_CHECKING:
-    from .kernel_files import FileKind
+    from ..input_files import FileKind
 
 __all__ = ["run"]
 
@@ -253,7 +253,7 @@ def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **opt
       binding[2]: 4xf32=2 6 12 20
     """
     from ...status import UnimplementedError
-    from .kernel_files import FileKind, file_kind
+    from ..input_files import FileKind, file_kind
 
     if file is None and not modules:
         raise usage_error("Missing argument 'FILE'.")

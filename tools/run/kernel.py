@@ -20,13 +20,14 @@ from ...runtime.values.format import format_value
 from ...status import NotFoundError, PumiceError, UnavailableError, UnimplementedError
 from ...terminal import printable
 from ..errors import ExpectationError, describe, usage, usage_error
+from ..input_files import FileKind
+from ..options import parse_defines
 from ..output_files import store
 from ..reports import device_text, repeat, say_times, seconds_text
 from ..streams import note, put
-from .arguments import Array, BufferArgument, OutputArgument, parse_buffers, parse_defines, parse_groups, parse_outputs
+from .arguments import Array, BufferArgument, OutputArgument, parse_buffers, parse_groups, parse_outputs
 from .expectations import difference
 from .kernel_arguments import Slot, Slots, bind, from_kernel, push_bytes, specialization_values
-from .kernel_files import FileKind
 
 __all__ = ["KernelRun", "run_kernel"]
 

@@ -25,8 +25,8 @@ from ...runtime.values.parse import parse_scalar, parse_value
 from ...spirv.reflection_types import ScalarType, SpecializationConstant
 from ...status import InvalidArgumentError, NotFoundError, shorten, shown
 from ..errors import usage, usage_error
+from ..input_files import read_file
 from .arguments import Array, BindingKey, BufferArgument
-from .kernel_files import read_file
 
 __all__ = ["Slot", "Slots", "bind", "from_kernel", "push_bytes", "specialization_values"]
 

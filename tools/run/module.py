@@ -151,7 +151,7 @@ def _open(path: str, *, preload: bool) -> BytecodeModule:
             raise UnavailableError("expected a module on stdin, which is closed")
         return BytecodeModule.from_bytes(sys.stdin.buffer.read(), "<stdin>")
     if preload:
-        from .kernel_files import read_file
+        from ..input_files import read_file
 
         return BytecodeModule.from_bytes(read_file(Path(path)), path)
     return BytecodeModule.open(path)

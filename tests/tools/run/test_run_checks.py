@@ -123,9 +123,9 @@ def test_nothing_to_run_is_no_success(
     ("arguments", "message"),
     [
         ([], "Missing argument"),
-        (["x.vmfb", "--timeout", "0"], "more than 0, got '0'"),
-        (["x.vmfb", "--timeout", "nan"], "more than 0, got 'nan'"),
-        (["x.vmfb", "--timeout", "soon"], "more than 0, got 'soon'"),
+        (["x.vmfb", "--timeout", "0"], "seconds above 0, got '0'"),
+        (["x.vmfb", "--timeout", "nan"], "seconds above 0, got 'nan'"),
+        (["x.vmfb", "--timeout", "soon"], "seconds above 0, got 'soon'"),
         (["x.vmfb", "--junit-xml", "/no/such/folder/x.xml"], "no such folder: "),
     ],
 )

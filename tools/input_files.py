@@ -6,7 +6,7 @@ import enum
 from pathlib import Path
 from typing import Final
 
-from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError, shorten
+from ..status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError, shorten
 
 __all__ = ["FileKind", "file_kind", "read_file"]
 

@@ -1,0 +1,128 @@
+"""The files that a GLSL source can include, found without evaluating conditions.
+
+A file that an inactive ``#if`` includes counts, and where a name exists in several search folders all of those files
+count. A name that exists nowhere is left to the compiler.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from ..status import InvalidArgumentError, NotFoundError, shorten, shown
+
+__all__ = ["BYTE_ORDER_MARK", "absolute", "included_files", "read_source"]
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+"""Some editors start a file with it; no compiler takes it."""
+
+# A comment may hold what looks like a directive, and a directive may be split by a line continuation.
+_COMMENT: Final = re.compile(rb"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_CONTINUATION: Final = re.compile(rb"\\\r?\n")
+_INCLUDE: Final = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)", re.MULTILINE)
+_GUARD: Final = re.compile(rb"\s*#[ \t]*ifndef[ \t]+(\w+)\s*#[ \t]*define[ \t]+\1\b")
+
+
+def absolute(path: str | Path) -> Path:
+    """The path from the root, symbolic links kept: compilers look for neighbours in a link's own folder."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def _include_names(text: bytes) -> list[str]:
+    bare = _COMMENT.sub(b" ", _CONTINUATION.sub(b"", text.removeprefix(BYTE_ORDER_MARK)))
+    return [os.fsdecode(local or system) for local, system in _INCLUDE.findall(bare)]
+
+
+def read_source(source: str | Path) -> bytes:
+    """The bytes of a GLSL text or file."""
+    if isinstance(source, str):
+        try:
+            return source.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(f"expected GLSL text that UTF-8 can hold: {error}") from error
+    try:
+        return source.read_bytes()
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no GLSL file {shown(str(source))}; to compile a text pass it as a str") from None
+    except (OSError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"expected a readable GLSL file, got {shown(str(source))}: {shorten(str(error))}"
+        ) from error
+
+
+def included_files(
+    source: str | Path, include_dirs: Iterable[str | Path] = (), *, text: bytes | None = None
+) -> dict[Path, bytes]:
+    """Every file whose content can take part in a compile through ``#include``.
+
+    Args:
+        source: GLSL text (``str``) or a file (``Path``).
+        include_dirs: folders searched after the including file's own.
+        text: the content of ``source``, where it was read before.
+
+    Returns:
+        Content by absolute path, in sorted order, without ``source`` itself (unless it is included too).
+
+    Raises:
+        InvalidArgumentError: files include each other in a cycle without an include guard, which no compiler
+            survives, or a file cannot be read.
+        NotFoundError: ``source`` is a path that does not exist.
+    """
+    text = (read_source(source) if text is None else text).removeprefix(BYTE_ORDER_MARK)
+    root = absolute(source) if isinstance(source, Path) else None
+    folders = list(dict.fromkeys([*([root.parent] if root else []), *map(absolute, include_dirs)]))
+    wanted = {root: _include_names(text)} if root else {}
+    names = dict.fromkeys(_include_names(text))
+    files: dict[Path, bytes] = {}
+    tried: set[Path] = set()
+    # glslang searches the folders of all files on its include stack, so a new file's folder can give a new
+    # meaning to a name met before: repeat until nothing is new.
+    while new := [p for f in folders for n in names if (p := absolute(f / n)) not in tried]:
+        for path in new:
+            tried.add(path)
+            try:
+                if path in files or not path.is_file():
+                    continue
+                content = path.read_bytes()
+            except (OSError, ValueError) as error:
+                raise InvalidArgumentError(
+                    f"the included file {shown(str(path))} cannot be read: {shorten(str(error))}"
+                ) from error
+            files[path] = content
+            wanted[path] = [] if _is_guarded(content) else _include_names(content)
+            names.update(dict.fromkeys(_include_names(content)))
+            if path.parent not in folders:
+                folders.append(path.parent)
+    _refuse_rings(wanted, folders)
+    return dict(sorted(files.items()))
+
+
+def _is_guarded(text: bytes) -> bool:
+    return _GUARD.match(_COMMENT.sub(b" ", text.removeprefix(BYTE_ORDER_MARK))) is not None
+
+
+def _refuse_rings(wanted: Mapping[Path, Sequence[str]], folders: Sequence[Path]) -> None:
+    def includes(path: Path) -> set[Path]:
+        found = (
+            next((p for f in (path.parent, *folders) if (p := absolute(f / n)) in wanted), None) for n in wanted[path]
+        )
+        return {p for p in found if p is not None}
+
+    graph = {path: includes(path) for path in wanted}
+    # A file that includes nothing, or that nothing includes, is in no ring; without those only rings are left.
+    while True:
+        included = set().union(*graph.values())
+        outside = [path for path, targets in graph.items() if path not in included or not targets & graph.keys()]
+        if not outside:
+            break
+        for path in outside:
+            del graph[path]
+    if graph:
+        ring = ", ".join(str(path) for path in sorted(graph))
+        raise InvalidArgumentError(
+            f"these files include each other without end: {ring}; start one of them with an include guard "
+            "(#ifndef NAME, #define NAME, at the end #endif)"
+        )
