@@ -1,4 +1,4 @@
-"""Clock rates, temperatures and reasons for throttling, where somebody tells: NVIDIA's management library, sysfs of AMD's and Intel's
+"""Clock rates, temperatures and reasons for throttling, from NVIDIA's management library, sysfs of AMD's and Intel's
 drivers, and for a device that is the CPU the CPU's clock.
 """
 
@@ -18,7 +18,7 @@ Reading = dict[str, Any]
 
 
 def clock_reader(device: Device) -> Callable[[], Mapping[str, Any]]:
-    """A function that gives what is known now, by the names of ``Store.add_clock``; it never fails, and is empty where nobody tells."""
+    """A function that returns current readings by the names of ``Sink.add_clock``; it does not fail."""
     readers = [_cpu]
     if device.profile.device_type is not DeviceType.CPU:
         vendor = device.profile.vendor_id
@@ -30,7 +30,7 @@ def clock_reader(device: Device) -> Callable[[], Mapping[str, Any]]:
     def read() -> Reading:
         found: Reading = {}
         for reader in readers:
-            with contextlib.suppress(Exception):  # what is only for information must not end a run
+            with contextlib.suppress(Exception):  # readings are only information
                 found |= reader()
         return found
 
@@ -75,7 +75,7 @@ def _nvidia(device: Device) -> Callable[[], Reading] | None:
 
 
 def _drm(vendor: int) -> Callable[[], Reading] | None:
-    """The first card of that vendor in sysfs; with several alike nobody can tell which it is, and nothing is said."""
+    """The card of a vendor in sysfs; ``None`` if it has several, which cannot be distinguished."""
     cards = []
     for file in Path("/sys/class/drm").glob("card[0-9]*/device/vendor"):
         with contextlib.suppress(OSError, ValueError):
@@ -92,7 +92,7 @@ def _drm(vendor: int) -> Callable[[], Reading] | None:
 
     def read() -> Reading:
         found = {
-            # AMD gives hertz of the shader clock, Intel megahertz of the whole.
+            # AMD reports hertz of the shader clock, Intel megahertz of the GPU.
             "frequency_mhz": number("hwmon/hwmon*/freq1_input", 1e6) or number("drm/card*/gt_act_freq_mhz", 1),
             "temperature_c": number("hwmon/hwmon*/temp1_input", 1e3),
             "power_w": number("hwmon/hwmon*/power1_average", 1e6),

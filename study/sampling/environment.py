@@ -1,4 +1,4 @@
-"""Facts of the host and of the device that bear on timings, as JSON values that results keep."""
+"""Facts of the host and the device that affect timings, as JSON values for results."""
 
 from __future__ import annotations
 
@@ -34,14 +34,13 @@ _LIMITS: Final = (
 
 
 def environment_facts() -> dict[str, object]:
-    """What the host and the process are like now.
+    """The current state of the host and the process.
 
     Returns:
         ``pumice``, ``python``, ``packages`` (versions by name), ``os``, ``machine``, ``cpu`` (``model``, ``cores``,
         ``threads``, ``usable`` to this process, ``mhz``, ``max_mhz``, ``governor``, ``boost``), ``memory_bytes``,
         ``load_average`` (of 1, 5 and 15 minutes), ``clock`` (``monotonic_resolution_ns``, ``source``), ``nice``,
-        ``container`` (what hints at one, empty without), ``variables`` (those that choose drivers and layers).
-        ``None`` where the platform does not tell.
+        ``container`` (signs of one), ``variables`` (those that select drivers and layers). ``None`` if unknown.
     """
     import psutil
 
@@ -80,7 +79,7 @@ def _cpu() -> dict[str, object]:
 
     try:
         frequency = psutil.cpu_freq()
-    except (OSError, NotImplementedError, RuntimeError):  # each of them on some platform
+    except (OSError, NotImplementedError, RuntimeError):  # depending on the platform
         frequency = None
     return {
         "model": _cpu_model(),
@@ -95,7 +94,7 @@ def _cpu() -> dict[str, object]:
 
 
 def _cpu_model() -> str | None:
-    # platform.processor() is empty or no more than the architecture on Linux.
+    # On Linux platform.processor() is empty or the architecture.
     for line in (_read(Path("/proc/cpuinfo")) or "").splitlines():
         name, _, value = line.partition(":")
         if name.strip() in ("model name", "Model", "cpu model"):
@@ -104,7 +103,7 @@ def _cpu_model() -> str | None:
 
 
 def _boost() -> bool | None:
-    """Whether cores may run faster than their nominal clock."""
+    """Whether cores may exceed their nominal clock."""
     if (no_turbo := _read(_CPUS / "intel_pstate/no_turbo")) is not None:
         return no_turbo == "0"
     boost = _read(_CPUS / "cpufreq/boost")
@@ -118,7 +117,7 @@ def _container() -> dict[str, object]:
         kinds.append("kubernetes")
     if kinds:
         found["kind"] = kinds
-    # Processor time that the group may use: "max 100000" where it is not limited.
+    # Processor time of the group: "max 100000" if it is not limited.
     quota = _read(Path("/sys/fs/cgroup/cpu.max"))
     if quota and not quota.startswith("max"):
         found["cpu_quota"] = quota
@@ -133,21 +132,21 @@ def _read(path: Path) -> str | None:
 
 
 def driver_text(profile: DeviceProfile) -> str:
-    """The driver for people, such as ``"llvmpipe, Mesa 25.0.7 (LLVM 19.1.7)"``."""
+    """The driver, such as ``"llvmpipe, Mesa 25.0.7 (LLVM 19.1.7)"``."""
     name = profile.driver_name or profile.driver_id_name
     return ", ".join(part for part in (name, profile.driver_info) if part) or f"version {profile.driver_version:#x}"
 
 
 def device_facts(profile: DeviceProfile, plan: DevicePlan) -> dict[str, object]:
-    """What a device, its driver and the ways chosen on it are.
+    """A device, its driver and the options chosen for it.
 
     Args:
         profile: of the physical device.
         plan: of the device that was opened.
 
     Returns:
-        JSON values: who it is, its driver, ``timestamps`` (``period_ns`` a tick, ``valid_bits`` on the compute queue,
-        ``calibrated`` the extension that relates clocks or ``None``, ``host_clock``, ``domains``), ``limits``,
+        JSON values: its identity, its driver, ``timestamps`` (``period_ns`` a tick, ``valid_bits`` on the compute
+        queue, ``calibrated`` the extension that relates clocks or ``None``, ``host_clock``, ``domains``), ``limits``,
         ``subgroup``, ``memory_heaps``, and ``plan`` (queues, staging, push descriptors, …, and ``why``).
     """
     record = profile.to_json()

@@ -1,4 +1,4 @@
-"""One point being measured: opened, called first, warmed up, then a block of samples at each of its turns.
+"""Measures one point: first call, warm-up, then block after block of samples.
 
 Calling sequence: ``PointRun`` → ``start`` → ``take_block`` until its decision is done → ``close``.
 """
@@ -29,10 +29,10 @@ from .stopping import Decision, StopRule
 
 __all__ = ["PointRun", "Prior"]
 
-# A turn ends after so long whatever the block's size, so that slow points do not keep the others waiting.
-_TURN_NS: Final = 500_000_000
+# A block ends after this time, so that slow points do not delay the others.
+_MAX_BLOCK_NS: Final = 500_000_000
 _READINGS: Final = 3
-# Times between events that are surer than this fraction of the whole are taken for sure.
+# A larger deviation, as a fraction of the total, puts device times in doubt.
 _UNSURE: Final = 0.05
 _HAD_WITH: Final = {
     "create": ", which targets of kind pipeline have",
@@ -43,13 +43,13 @@ _HAD_WITH: Final = {
 
 
 class Prior:
-    """What earlier runs measured of a point.
+    """The samples of a point from earlier runs.
 
     Attributes:
         values: the headline of each sample.
         blocks: the block of each.
-        disturbed: whether it was.
-        next_block: the first number that no sample has yet.
+        disturbed: whether each was disturbed.
+        next_block: the first unused block number.
     """
 
     __slots__ = ("blocks", "disturbed", "next_block", "values")
@@ -71,9 +71,9 @@ class PointRun:
     """One point; see the module.
 
     Attributes:
-        point: it.
+        point: the point.
         count: samples so far, those of earlier runs included.
-        preempted: samples of this run during which the host was taken off its core.
+        preempted: samples of this run during which the host was preempted.
         throttled: samples of this run while the device was throttled.
     """
 
@@ -95,7 +95,7 @@ class PointRun:
         self._rule = StopRule(sampling)
         self._elapsed = 0.0
         prior = prior or Prior()
-        # Of the array module: NumPy looks at them after each block without a copy, where lists of thousands took longer than samples.
+        # Arrays, which NumPy reads without a copy: converting long lists after each block took longer than samples.
         self._values = array("d", prior.values)
         self._blocks = array("q", prior.blocks)
         self._disturbed = array("b", prior.disturbed)
@@ -105,10 +105,10 @@ class PointRun:
         self._timestamps = True
 
     def start(self) -> None:
-        """Opens the workload, calls it first, and warms it up.
+        """Opens the workload, makes the first call, and warms up.
 
         Raises:
-            PumiceError: what the point asks for cannot be made or run.
+            PumiceError: the point's settings are not possible on the device, or its work fails.
         """
         sampling = self._sampling
         workload = self._workload = open_workload(self._kind, self.point, self._context, sampling)
@@ -143,17 +143,18 @@ class PointRun:
                 else "the device writes none on its compute queue (timestampValidBits 0)"
             )
             raise UnimplementedError(
-                f"{measure} needs device timestamps, and {why}; certain without them is device (the submit call returned to the "
-                'host awake), an upper bound: set measure = "device" or "total"'
+                f"{measure} needs device timestamps, and {why}; without them there is an upper bound, device (the "
+                "submit "
+                'call returned to the host awake): set measure = "device" or "total"'
             )
         how = _HAD_WITH.get(measure, "") if self._kind == "kernel" else ""
         raise InvalidArgumentError(f"this {self._kind} target has no {measure!r}{how}; it has {', '.join(known)}")
 
     def take_block(self, *, throttled: bool) -> Decision:
-        """A turn: takes a block of samples, hands them to the sink, and says whether the point is done.
+        """Takes a block of samples, adds them to the sink, and decides whether the point is done.
 
         Args:
-            throttled: whether the device is, as the reference kernel tells.
+            throttled: whether the device is, by the reference kernel.
         """
         workload, sampling = self._workload, self._sampling
         assert workload is not None
@@ -163,7 +164,7 @@ class PointRun:
         wanted = min(sampling.block, max(1, sampling.max_samples - self.count))
         for _ in range(wanted):
             raws.append(workload.sample())
-            if time.monotonic_ns() - begin > _TURN_NS:
+            if time.monotonic_ns() - begin > _MAX_BLOCK_NS:
                 break
         self._elapsed += (time.monotonic_ns() - begin) / 1e9
         samples = self._resolve(raws, before)
@@ -178,19 +179,19 @@ class PointRun:
             self._disturbed.append(bool(flag & DISTURBED))
         self._block += 1
         keep = kept(np.frombuffer(self._disturbed, np.bool_))
-        # Those left out count as taken: a machine that disturbs every sample must not keep the point open for ever.
+        # Excluded samples count too, so that a machine that disturbs every sample does not keep the point open.
         elapsed = math.inf if self.count >= sampling.max_samples else self._elapsed
         values, blocks = np.frombuffer(self._values), np.frombuffer(self._blocks, np.int64)
         return self._rule.update(values[keep], blocks=blocks[keep], elapsed=elapsed)
 
     @property
     def prior(self) -> Prior:
-        """What was measured so far, for another run of the point."""
+        """The samples so far, for another run of the point."""
         return Prior(self._values, self._blocks, [bool(one) for one in self._disturbed], self._block)
 
     @property
     def progress(self) -> float:
-        """How far it is, from 0 to 1, as far as one can tell."""
+        """Estimated progress, from 0 to 1."""
         sampling = self._sampling
         return min(1.0, max(self.count / sampling.max_samples, self._elapsed / max(sampling.time_limit, 1e-9)))
 
@@ -237,7 +238,7 @@ class PointRun:
         return resolve(raws, relation)
 
     def close(self) -> None:
-        """Gives everything back; idempotent."""
+        """Releases everything; idempotent."""
         if self._workload is not None:
             self._workload.close()
             self._workload = None

@@ -1,4 +1,4 @@
-"""Runs a study: expands it, keeps what is measured in a folder, and goes on where an earlier run stopped.
+"""Runs a study: expands it, stores measurements in a folder, and resumes an earlier run.
 
 >>> from pumice.study import load_study, run_study
 >>> outcome = run_study(load_study("study.toml"), "results")
@@ -39,24 +39,24 @@ def run_study(
     progress: Progress | None = None,
     validation: bool | None = None,
 ) -> SampleRun:
-    """Measures all points of a study that are not done yet.
+    """Measures the unfinished points of a study.
 
     Args:
         study: what is measured.
-        folder: where results are kept; made if need be. A folder with results of the same study is gone on with: points that are done stay,
-            those that were begun keep their samples, those that failed are tried again.
+        folder: where results are stored; created if necessary. Results of the same study are resumed: finished points
+            stay, begun ones keep their samples, failed ones are tried again.
         devices: URIs in place of the study's.
-        progress: is told how it goes.
-        validation: turn the validation layers on; ``None`` asks ``PUMICE_VALIDATION``.
+        progress: told about the points.
+        validation: enables the validation layers; ``None`` asks ``PUMICE_VALIDATION``.
 
     Returns:
-        what came of this run. Statistics are of the results: ``Results.open(folder)``.
+        the outcome of this run. Statistics are of the results: ``Results.open(folder)``.
 
     Raises:
-        InvalidArgumentError: the study does not fit together, or the folder has results of another one.
+        InvalidArgumentError: the study is inconsistent, or the folder has results of another one.
         NotFoundError: no such device or file.
-        ResourceExhaustedError: the disk is full; what was reported as done is kept.
-        KeyboardInterrupt: by the user; what was measured is kept.
+        ResourceExhaustedError: the disk is full; stored results stay.
+        KeyboardInterrupt: by the user; stored results stay.
     """
     points = expand(study, devices or study.devices or default_devices())
     path = Path(folder)
@@ -86,7 +86,7 @@ def run_study(
 
 
 def default_devices() -> tuple[str, ...]:
-    """The device of a study that names none: what ``PUMICE_DEVICE`` says, or the best."""
+    """The device of a study that names none: ``PUMICE_DEVICE``, or the best."""
     return (os.environ.get("PUMICE_DEVICE") or "vulkan",)
 
 
@@ -110,7 +110,7 @@ def sample_points(
 
 
 def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:
-    """Opens a device and notes what it is."""
+    """Opens a device and records its facts."""
     device = pool.open(uri)
     profile = device.profile
     sink.add_device(
@@ -122,12 +122,12 @@ def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:
 
 
 def pending_points(points: Sequence[Point], statuses: Sequence[PointStatus]) -> list[Point]:
-    """The points that are to be measured yet."""
+    """The unfinished points."""
     return [point for point, status in zip(points, statuses, strict=True) if not status.is_final]
 
 
 def prior_samples(folder: Path) -> dict[int, Prior]:
-    """What the results in a folder have of points that were begun and not ended."""
+    """The samples in a folder of points that were begun and not finished."""
     priors = {}
     with Results.open(folder) as results:
         for one in results.points:

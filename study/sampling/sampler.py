@@ -1,10 +1,10 @@
 """Samples the points of one device, their blocks in random order, until each is done.
 
-Several points are open at a time (``Sampling.interleave``); each turn takes a block of samples of one of them, drawn at random among those that
-have had the fewest turns. So a slow change of the machine falls on all points alike instead of on the last ones, and the blocks of a
-point lie apart, which is what makes differences between them visible.
+Several points are open at a time (``Sampling.interleave``). Each block is of one of them, drawn at random from those
+with the fewest blocks. So a slow change of the machine affects all points alike, and the blocks of a point are spread
+over time, which makes differences between them visible.
 
-Between the turns the reference kernel is run, for a tenth of the time at most, and the clocks are read.
+Between blocks the reference kernel runs, for at most a tenth of the time, and the clocks are read.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _WATCHING: Final = 0.1  # of the time at most goes to the reference kernel
 
 
 class Progress(Protocol):
-    """Is told how a run goes on."""
+    """Receives the progress of a run."""
 
     def advance(self, point: Point, fraction: float) -> None:
-        """A point is so far, from 0 to 1."""
+        """The estimated progress of a point, from 0 to 1."""
         ...
 
     def finished(self, point: Point, status: PointStatus, reason: str) -> None:
@@ -49,13 +49,13 @@ class Progress(Protocol):
 
 @dataclass(slots=True)
 class SampleRun:
-    """What came of sampling: the points by how they ended, and what disturbed them.
+    """The outcome of sampling: the points by how they ended, and disturbances.
 
     Attributes:
-        done, noisy, failed, skipped: indices of points; with the error of those that failed, and of those that the device cannot run.
+        done, noisy, failed, skipped: indices of points; failed and skipped (impossible on the device) with the error.
         samples, preempted, throttled: samples of this run, and how many of them were disturbed.
-        sampling_ns: host time spent within samples.
-        elapsed_ns: host time of all of it.
+        sampling_ns: host time of samples.
+        elapsed_ns: host time of the run.
     """
 
     done: list[int] = field(default_factory=list)
@@ -92,8 +92,8 @@ class Sampler:
         sampling: how.
         pool: opens devices.
         context: creates the context of a point's workload.
-        sink: takes the samples.
-        progress: is told; ``None`` for nobody.
+        sink: receives the samples.
+        progress: told about the points, or ``None``.
     """
 
     def __init__(
@@ -113,16 +113,16 @@ class Sampler:
         self._sink = cast(Sink, self._watched)
         self._progress = progress
         self._random = random.Random(sampling.seed)
-        # How far the run was when the device was last lost: samples, and points that failed.
+        # Samples and failed points when the device was last lost.
         self._at_loss = (-1, -1)
 
     def run(self, points: Iterable[Point], priors: Mapping[int, Prior] | None = None) -> SampleRun:
         """Samples points, all of one device, until each is done, noisy or failed.
 
         Raises:
-            KeyboardInterrupt: by the user; what was sampled is with the sink.
+            KeyboardInterrupt: by the user; the sink has the samples.
             ResourceExhaustedError: the sink's disk is full.
-            PumiceError: the device cannot be opened, or is lost again and again whatever is run.
+            PumiceError: the device cannot be opened, or is lost repeatedly without progress.
         """
         began = time.monotonic_ns()
         waiting = list(points)
@@ -137,13 +137,13 @@ class Sampler:
         return result
 
     def _run_on_device(self, waiting: list[Point], priors: dict[int, Prior], result: SampleRun) -> None:
-        """Until none are left, or until the device is lost: then those that were open wait again, for it to be opened anew."""
+        """Samples until no point is left or the device is lost; then its open points wait for a new device."""
         uri = waiting[0].device
         device = self._pool.open(uri)
         read_clocks = clock_reader(device)
         next_clocks = 0.0
         reference = ReferenceKernel(device, self._sampling.reference_limit) if self._sampling.reference else None
-        active: list[tuple[PointRun, int]] = []  # with its turns
+        active: list[tuple[PointRun, int]] = []  # with the number of its blocks
         throttled, watched_ns, began = False, 0, time.monotonic_ns()
         try:
             while active or waiting:
@@ -237,7 +237,7 @@ class Sampler:
             self._progress.finished(point, status, reason)
 
     def _fail(self, run: PointRun, error: PumiceError, result: SampleRun) -> None:
-        """A point that fails is marked so and the others go on; not where the store or the device is what fails."""
+        """Marks a point as failed, and raises if it is the sink or the device that failed."""
         run.close()
         if self._watched.failure is not None:
             raise error
@@ -254,7 +254,7 @@ class Sampler:
 
 @contextlib.contextmanager
 def _memory_errors() -> Iterator[None]:
-    """Within it, a host without memory for one point is an error like a device without: the other points go on."""
+    """Turns MemoryError into the error of a device without memory, which fails only the point."""
     try:
         yield
     except MemoryError as error:

@@ -1,27 +1,25 @@
-"""When a point has samples enough.
+"""Decides when a point has enough samples.
 
-A ``StopRule`` is asked after each block of samples, and answers go on, or done and why. Calling sequence: make one a
-point, call ``update`` with all samples so far whenever there are new ones, stop at the first ``Decision`` that is done.
+Calling sequence: one ``StopRule`` a point → ``update`` with all samples so far after each block, until a ``Decision``
+is done.
 
-**Error** (the default): the relative standard error of the median, by bootstrap, is small enough. Where the blocks are
-told, it is the larger of the error as if samples were independent and the error between blocks, so drift of the machine
-keeps a point open. It takes six blocks at least, as three or four often agree by chance, and ``bootstrap.BLOCKS`` where
-blocks visibly differ. A bootstrap costs more than a sample, so errors are computed only when the count has grown by a
-quarter since the last time. That also bounds how often a lucky sequence can end a point too early: some twenty looks
-from 30 samples to 2000.
+**Error** (the default): the relative standard error of the median, by bootstrap, is small enough. With known blocks it
+is the larger of the error for independent samples and the error between blocks, so that drift of the machine keeps a
+point open. At least six blocks are required, as three or four often agree by chance, and ``bootstrap.BLOCKS`` if blocks
+differ visibly. A bootstrap costs more than a sample, so errors are computed only when the count has grown by a quarter.
+That also limits how often a lucky sequence can end a point too early: to about twenty times from 30 samples to 2000.
 
 **Entropy**: more samples no longer change the shape of their distribution. The idea is nvbench's
-(``nvbench/detail/entropy_criterion.cxx``): the entropy of the histogram of the first k samples, as k grows, is fitted
-with a line, and the point ends when that is flat. Three things differ. Nvbench counts equal times, which suits clocks
-that tick; here bins are laid over all samples at each look (NumPy's automatic width, within Tukey's severe fences; what
-is beyond goes to the end bins), so times of any clock can recur, and a drift that fills new bins shows. The line is
-over the logarithm of k, so its slope has a meaning that does not depend on the count: bits by which the entropy grows
-when samples are doubled. And instead of R², which is 0 by definition for a line that is as flat as it should be, the
-scatter about the line is bounded: the trend must be told apart from noise. Entropy tells of the whole distribution and
-nothing of the median's error; it is for those who want the shape.
+(``nvbench/detail/entropy_criterion.cxx``): a line is fitted to the entropy of the histogram of the first k samples over
+k, and the point ends when it is flat. There are three differences. Nvbench counts equal times, which suits coarse
+clocks; here bins cover all samples each time (NumPy's automatic width within Tukey's severe fences; samples beyond go
+to the end bins), so that the clock's resolution does not matter and drift shows as new bins. The line is over the
+logarithm of k, so that its slope does not depend on the count: it is the growth of entropy, in bits, when samples are
+doubled. And instead of R², which is 0 for a flat line, the scatter about the line is bounded, which separates the trend
+from noise. Entropy describes the whole distribution, not the error of the median.
 
-Whatever the criterion, a point ends at ``max_samples`` or ``time_limit``, and is ``noisy`` when the error of its median
-is then above ``noise_limit``.
+With either criterion a point ends at ``max_samples`` or ``time_limit``, and is ``noisy`` if the error of its median is
+then above ``noise_limit``.
 """
 
 from __future__ import annotations
@@ -48,13 +46,11 @@ __all__ = ["Decision", "StopReason", "StopRule"]
 _GROWTH = 1.25
 # The noise of a standard error from this many resamples is 5 %, less than that of the samples themselves.
 _RESAMPLES = 200
-# A bootstrap of more samples than this takes every second, third, … instead: 200 resamples of it are some ten
-# milliseconds.
-_LARGEST = 4096
-# Three or four blocks often agree by chance, so fewer than this many do not end a point.
-_LEAST_BLOCKS = 6
-# Level of the test of whether blocks differ: high, as a few more samples are all that taking equal blocks for different
-# costs.
+# A bootstrap of more samples takes every second, third, …: 200 resamples of this many take about ten milliseconds.
+_MAX_BOOTSTRAP = 4096
+# Fewer blocks often agree by chance.
+_MIN_BLOCKS = 6
+# Level of the test of whether blocks differ: high, as a false positive only costs a few more samples.
 _DRIFT_LEVEL = 0.1
 # The entropy is settled when doubling the samples adds less than _FLAT bits, known to within _SCATTER bits.
 _FLAT = 0.05
@@ -73,13 +69,12 @@ class StopReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a stop rule says.
+    """A decision of a stop rule.
 
     Attributes:
-        reason: why the point is done; ``None`` to go on.
-        relative_error: relative standard error of the median as it was last computed: a fraction; NaN before the first
-            time.
-        noisy: the point is done, and ``relative_error`` is above the noise limit or cannot be told.
+        reason: why the point is done; ``None`` to continue.
+        relative_error: the last computed relative standard error of the median, a fraction; NaN before.
+        noisy: the point is done, and ``relative_error`` is above the noise limit or unknown.
     """
 
     reason: StopReason | None
@@ -88,19 +83,19 @@ class Decision:
 
     @property
     def done(self) -> bool:
-        """Whether no more samples are wanted."""
+        """Whether no more samples are needed."""
         return self.reason is not None
 
 
 class StopRule:
-    """Decides when one point has samples enough; see the module. One thread at a time.
+    """Decides when one point has enough samples; see the module. One thread at a time.
 
     Args:
         sampling: bounds, criterion and limits.
     """
 
     def __init__(self, sampling: Sampling) -> None:
-        # Loading it takes a second: now, and not between two samples.
+        # Loading takes a second, which must not be between samples.
         importlib.import_module("scipy.stats")
         self._sampling = sampling
         self._began = time.monotonic()
@@ -117,14 +112,14 @@ class StopRule:
         """Decide.
 
         Args:
-            values: the headline of all samples so far, in their order. NaNs count for ``max_samples`` and are left out
+            values: the headline of all samples so far, in their order. NaNs count for ``max_samples`` and are excluded
                 otherwise.
-            blocks: for each sample the block (turn) that it was taken in; ``None`` takes samples as independent.
-            elapsed: seconds spent sampling this point; ``None`` takes the time since the rule was made, which is wrong
-                where other points have turns meanwhile.
+            blocks: the block of each sample; ``None`` for independent samples.
+            elapsed: seconds of sampling this point; ``None`` for the time since the rule was created, which is wrong if
+                other points are sampled meanwhile.
 
         Returns:
-            Whether to go on, and the error. Once done, later answers are computed afresh.
+            Whether to continue, and the error.
 
         Raises:
             InvalidArgumentError: a value is infinite, or not as many blocks as values.
@@ -159,10 +154,10 @@ class StopRule:
         return StopReason.ERROR_REACHED if resolved and self._error <= self._sampling.relative_error else None
 
     def _relative_error(self, values: NDArray[np.float64], labels: NDArray[np.generic] | None) -> tuple[float, bool]:
-        """The relative standard error of the median, and whether the blocks suffice to tell it."""
+        """The relative standard error of the median, and whether there are enough blocks for it."""
         if not values.size:
             return math.nan, False
-        stride = -(-values.size // _LARGEST)
+        stride = -(-values.size // _MAX_BOOTSTRAP)
         thinned, labels = values[::stride], None if labels is None else labels[::stride]
         seed = self._sampling.seed
         error = bootstrap(thinned, resamples=_RESAMPLES, seed=seed).relative_error * math.sqrt(
@@ -170,17 +165,17 @@ class StopRule:
         )
         if labels is None:
             return error, True
-        # What is between blocks does not shrink with the samples in them: no correction for those left out.
+        # The error between blocks does not depend on the samples in them: no correction for thinning.
         of_each = np.unique(labels)
         medians = np.array([np.median(thinned[labels == block]) for block in of_each])
         between = bootstrap(medians, resamples=_RESAMPLES, seed=seed).relative_error
-        wanted = BLOCKS if blocks_differ(thinned, labels, level=_DRIFT_LEVEL) else _LEAST_BLOCKS
-        # Blocks so long that there will never be so many: all that there can be have to do.
+        wanted = BLOCKS if blocks_differ(thinned, labels, level=_DRIFT_LEVEL) else _MIN_BLOCKS
+        # Long blocks limit how many there can be.
         wanted = min(wanted, self._sampling.max_samples // self._sampling.block)
         return float(np.fmax(error, between)), of_each.size >= wanted
 
     def _settled(self, values: NDArray[np.float64]) -> bool:
-        """Whether the entropy of the samples' histogram stays as it is while the second half of them comes in."""
+        """Whether the second half of the samples leaves the entropy of their histogram unchanged."""
         from scipy import stats
 
         edges = _bin_edges(values)
@@ -196,7 +191,7 @@ class StopRule:
 
 
 def _bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inner edges of bins for these values; what is beyond the outer ones goes to the end bins."""
+    """Inner edges of bins for these values; values beyond belong to the end bins."""
     first, third = np.quantile(values, [0.25, 0.75])
     reach = 3 * (third - first)
     within = (float(first - reach), float(third + reach)) if reach else (float(values.min()), float(values.max()))

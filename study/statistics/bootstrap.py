@@ -1,21 +1,17 @@
-"""The bootstrap of a median or mean: how far it would move if the samples were taken again.
+"""The bootstrap of a median or mean.
 
-Resampling is SciPy's (``scipy.stats.bootstrap``), intervals are percentiles of the resampled statistic: for a median,
-which is no smooth function of the samples, the corrections of BCa have nothing to stand on, and percentiles carry over
-to ratios unchanged.
+Resampling is SciPy's (``scipy.stats.bootstrap``), intervals are percentiles of the resampled statistic: the corrections
+of BCa assume a smooth function of the samples, which a median is not, and percentiles apply to ratios unchanged.
 
-Samples of a point are taken in blocks, between which other points have their turns. Samples of one block share the
-state of the machine (clock, temperature, neighbours), so they say less than as many independent ones. What is resampled
-follows from that:
+Samples of a point are taken in blocks, between which other points are sampled. Samples of one block share the state of
+the machine (clock, temperature, neighbours), so they tell less than as many independent ones. Therefore:
 
-- twice ``BLOCKS`` or more: whole blocks are resampled (the cluster bootstrap), whether or not they differ;
-- ``BLOCKS`` or more: too few to resample, as the tails of the result would be too thin. The logarithm of each block's
-  statistic is one observation, and the error follows Student's t with one degree of freedom fewer than there are
-  blocks;
-- fewer: the same, if blocks differ by more than their samples explain (Kruskal-Wallis). If they do not, samples are
-  resampled, because Student's t with two or three degrees of freedom is so wide that no short run would ever say
-  anything;
-- no blocks told: samples are resampled.
+- with at least twice ``BLOCKS`` blocks, whole blocks are resampled (the cluster bootstrap), whether or not they differ;
+- with at least ``BLOCKS`` blocks, too few to resample, as the tails would be too thin, the logarithm of each block's
+  statistic is one observation, and the error follows Student's t with one degree of freedom fewer than blocks;
+- with fewer blocks the same if they differ by more than their samples explain (Kruskal-Wallis), else samples are
+  resampled: Student's t with two or three degrees of freedom is too wide to be useful;
+- without blocks, samples are resampled.
 """
 
 from __future__ import annotations
@@ -31,15 +27,15 @@ from ...status import InvalidArgumentError
 __all__ = ["BLOCKS", "DRIFT_LEVEL", "Bootstrap", "Interval", "blocks_differ", "bootstrap"]
 
 BLOCKS: Final = 10
-"""Fewest blocks that tell by themselves how far they vary."""
+"""The fewest blocks from which their variation can be estimated."""
 DRIFT_LEVEL: Final = 0.01
-"""Level of the test of whether few blocks differ: so often are blocks that do not differ taken to."""
+"""Level of the test of whether few blocks differ: the rate of false positives."""
 
-_ELEMENTS = 1_000_000  # resampled at a time, which bounds memory: 8 MB of values and as much of indices
+_MAX_ELEMENTS = 1_000_000  # resampled at a time: 8 MB of values and as much of indices
 
 
 class Interval(NamedTuple):
-    """A confidence interval, in the unit of what it is of; both NaN where nothing can be said."""
+    """A confidence interval; both ends NaN if it is unknown."""
 
     low: float
     high: float
@@ -47,14 +43,13 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bootstrap:
-    """A statistic and how it varies.
+    """A statistic and its variation.
 
     Attributes:
         estimate: the statistic of the samples.
-        distribution: the statistic of each resample; all NaN where there is one sample only.
-        standard_error: the distribution's standard deviation (of Student's t: its scale); NaN where there is one sample
-            only.
-        resampled: what was drawn: ``"samples"``, ``"blocks"``, or ``"few blocks"`` (Student's t).
+        distribution: the statistic of each resample; all NaN for one sample.
+        standard_error: the distribution's standard deviation (of Student's t: its scale); NaN for one sample.
+        resampled: what was resampled: ``"samples"``, ``"blocks"``, or ``"few blocks"`` (Student's t).
     """
 
     estimate: float
@@ -64,7 +59,7 @@ class Bootstrap:
 
     @property
     def relative_error(self) -> float:
-        """The standard error over the estimate: a fraction; 0 where both are 0, infinite where only the estimate is."""
+        """The standard error over the estimate: a fraction; 0 if both are 0, infinite if only the estimate is."""
         if self.standard_error == 0:
             return 0.0
         return self.standard_error / abs(self.estimate) if self.estimate else abs(self.standard_error) * np.inf
@@ -89,9 +84,9 @@ def bootstrap(
     Args:
         values: one-dimensional, at least one, all finite.
         statistic: which.
-        blocks: for each sample the block that it was taken in, any integers; ``None`` takes samples as independent.
-        resamples: how many; 1000 leave a noise of about 2 % in the standard error.
-        seed: of the resampling; the same seed gives the same result.
+        blocks: the block of each sample, any integers; ``None`` for independent samples.
+        resamples: how many; 1000 give the standard error a noise of about 2 %.
+        seed: of the resampling, which determines the result.
 
     Returns:
         The statistic with its distribution; see ``Bootstrap``, and the module for what is resampled.
@@ -107,11 +102,11 @@ def bootstrap(
     if numbers.size < 2:
         return Bootstrap(estimate, np.full(resamples, np.nan), float("nan"), "samples")
     rng = np.random.default_rng(seed)
-    batch = max(1, _ELEMENTS // numbers.size)
+    batch = max(1, _MAX_ELEMENTS // numbers.size)
     count = 1 if labels is None else int(labels.max()) + 1
     if labels is not None and count >= 2 * BLOCKS:
         table = _table(numbers, labels)
-        # Blocks of unequal length are padded with NaN, and functions that skip NaN are several times slower.
+        # Blocks of unequal length are padded with NaN; functions that skip NaN are several times slower.
         skipping = np.nanmedian if statistic == "median" else np.nanmean
         reduce = skipping if np.isnan(table).any() else compute
 
@@ -128,11 +123,11 @@ def bootstrap(
             rng=rng,
         )
         return Bootstrap(estimate, result.bootstrap_distribution, float(result.standard_error), "blocks")
-    # Logarithms are of durations; figures that may be negative are left to the samples.
+    # Logarithms need positive values.
     if labels is not None and numbers.min() > 0 and (count >= BLOCKS or _differ(numbers, labels, DRIFT_LEVEL)):
         of_each = np.log([compute(numbers[labels == block]) for block in range(count)])
         error = float(stats.sem(of_each))
-        # Two blocks make it a Cauchy distribution, whose tails overflow.
+        # Two blocks give a Cauchy distribution, whose tails overflow.
         moved = np.clip(error * stats.t.rvs(of_each.size - 1, size=resamples, random_state=rng), -100, 100)
         return Bootstrap(estimate, estimate * np.exp(moved), estimate * error, "few blocks")
     result = stats.bootstrap(
@@ -142,14 +137,14 @@ def bootstrap(
 
 
 def blocks_differ(values: ArrayLike, blocks: ArrayLike, *, level: float = DRIFT_LEVEL) -> bool:
-    """Whether samples differ between blocks by more than they do within: the machine's state drifted.
+    """Whether samples differ between blocks by more than within: the machine drifted.
 
-    The test is that of Kruskal and Wallis, on ranks, so outliers do not matter.
+    The test is that of Kruskal and Wallis, on ranks, so that outliers do not matter.
 
     Args:
         values: one-dimensional, at least one, all finite.
         blocks: the block of each, any integers.
-        level: how often blocks that do not differ are taken to.
+        level: rate of false positives.
 
     Raises:
         InvalidArgumentError: no values, values that are not finite, or not as many blocks as values.
@@ -168,7 +163,7 @@ def _differ(numbers: NDArray[np.float64], labels: NDArray[np.int64], level: floa
 
 
 def _checked(values: ArrayLike, blocks: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
-    """The values, and their blocks numbered from 0; ``None`` where blocks say nothing about what is correlated."""
+    """The values, and their blocks numbered from 0; ``None`` if blocks imply no correlation."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not numbers.size or not np.isfinite(numbers).all():
         raise InvalidArgumentError(
@@ -187,7 +182,7 @@ def _checked(values: ArrayLike, blocks: ArrayLike | None) -> tuple[NDArray[np.fl
 
 
 def _table(numbers: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """One row a block, filled up with NaN."""
+    """One row a block, padded with NaN."""
     order = np.argsort(labels, kind="stable")
     lengths = np.bincount(labels)
     column = np.arange(numbers.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)

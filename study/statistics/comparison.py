@@ -1,37 +1,34 @@
 """Comparing two runs of a point: SAME, FASTER, SLOWER or UNCLEAR.
 
-The figure is the ratio of medians, second over first, with its interval by bootstrap. Two questions are kept apart:
-whether there is a change, and whether the samples could have shown one. Not finding a change is no evidence of there
-being none, so SAME has to be earned:
+The figure is the ratio of medians, second over first, with its interval by bootstrap. Not finding a change is no
+evidence that there is none, so SAME has conditions of its own:
 
 - **FASTER, SLOWER**: the interval excludes 1, the ratio differs from 1 by at least ``threshold``, and the Mann-Whitney
-  test finds the distributions to differ at the same level. A change that is certain and smaller than the threshold is
-  nothing that anybody acts on: two builds of the same source differ by as much through the layout of memory. And the
-  percentiles of a bootstrap of few samples are a little too sure; the test is not, but it answers another question, so
-  both have to agree.
+  test finds different distributions at the same level. A certain change below the threshold is not relevant: two builds
+  of the same source differ as much by the layout of memory. The percentiles of a bootstrap of few samples are slightly
+  too narrow; the test is exact but answers another question, so both have to agree.
 - **SAME**: otherwise, if the interval's half-width and the ratio's distance from 1 are at most ``resolution``. So every
-  ratio in the interval is within about ``2 * resolution`` of 1, and a change beyond that is excluded at the level
-  ``confidence``. With the default ``resolution`` of 2.5 % a 5 % slow-down is at the very end of what can pass, so it is
-  missed about as rarely as ``1 - confidence``.
-- **UNCLEAR**: otherwise. More samples, or a quieter machine, would tell.
+  ratio in the interval is within about ``2 * resolution`` of 1, and a larger change is excluded at the level
+  ``confidence``. With the default ``resolution`` of 2.5 % a 5 % slow-down is at the limit, so that it is missed about
+  as rarely as ``1 - confidence``.
+- **UNCLEAR**: otherwise. More samples or a quieter machine are needed.
 
-The default level is 99 %: of a hundred equal points about one is then called FASTER or SLOWER by chance, and
-the threshold takes some of these away. A stop rule that ends points at 0.5 % relative error gives half-widths of ``2.58
-* sqrt(2) * 0.5 % = 1.8 %``, so equal points come out as SAME with room to spare.
+The default level is 99 %: of a hundred equal points about one is called FASTER or SLOWER by chance, fewer because of
+the threshold. A stop rule that ends points at 0.5 % relative error gives half-widths of ``2.58 * sqrt(2) * 0.5 % = 1.8
+%``, so that equal points are SAME with a margin.
 
-What is resampled (samples, blocks or Student's t) is told in ``bootstrap``. Two cares are taken for clocks that tick.
-Each time is moved by a random part of a tick, seeded, between half a tick earlier and later: that is where the event
-may have been, and medians no longer jump by whole ticks. And where more than three quarters of a run's times are in one
-tick, no number of samples tells where in it they are: its median is only known to half a tick, and the interval is
-widened by that.
+``bootstrap`` describes what is resampled (samples, blocks or Student's t). Coarse clocks are handled in two ways. Each
+time is moved at random, with a seed, by up to half a tick earlier or later, the interval of the event, so that medians
+do not jump by whole ticks. And if more than three quarters of a run's times are in one tick, its median is known only
+to half a tick whatever the number of samples, and the interval is widened by that.
 
-What the samples of two runs cannot show is what differs from run to run (memory placement, clock states). Where that
-matters, take several runs and compare them with each other first. Nor do blocks show a drift that is slow beside them,
-such as a machine that warms up over many blocks in a row: turns of other points between them are what makes it visible.
+The samples of two runs do not show what differs from run to run (memory placement, clock states). If that matters, take
+several runs and compare them with each other first. Nor do blocks show a drift that is slow compared with them, such as
+a machine that warms up over many consecutive blocks: blocks of other points in between make it visible.
 
-The effect size is Cliff's delta, from the Mann-Whitney statistic. It tells of the distributions, not of the medians: a
-change that is tiny beside the spread of single samples has a small effect however certain it is, and the effect has no
-part in the verdict.
+The effect size is Cliff's delta, from the Mann-Whitney statistic. It describes the distributions, not the medians: a
+change that is small compared with the spread of samples has a small effect however certain it is. The verdict does not
+depend on it.
 """
 
 from __future__ import annotations
@@ -50,13 +47,13 @@ from .tick import tick_of
 __all__ = ["Comparison", "Verdict", "compare"]
 
 _RESAMPLES = 1000
-# With more than this share of the samples in one tick, where they are in it hardly shows in how many are beside it:
-# interpolated medians of normal times are then off by more than 0.15 ticks, and by up to 0.5.
+# With more than this share of the samples in one tick, the others hardly tell where in the tick they are: interpolated
+# medians of normal times are then wrong by 0.15 to 0.5 ticks.
 _WITHIN_TICK = 0.75
 
 
 class Verdict(enum.StrEnum):
-    """What a comparison says of the second run, relative to the first."""
+    """The verdict on the second run, relative to the first."""
 
     SAME = "SAME"
     FASTER = "FASTER"
@@ -66,20 +63,19 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How the second of two runs compares with the first.
+    """The comparison of a second run with a first.
 
     Attributes:
         verdict: see the module.
-        ratio: median of the second over median of the first, interpolated within ticks of the clock; NaN where it is
-            not defined.
-        interval: of ``ratio``, at the level ``confidence``; NaN where it cannot be told.
+        ratio: median of the second over median of the first, interpolated within ticks of the clock; NaN if undefined.
+        interval: of ``ratio``, at the level ``confidence``; NaN if unknown.
         confidence: level of the interval.
         effect: Cliff's delta, -1 to 1: how much more often a sample of the second run is the longer one of a pair than
             the shorter one.
-        p_value: of the Mann-Whitney test, two-sided; of the medians of blocks where both runs have ``bootstrap.BLOCKS``
-            or more blocks.
+        p_value: of the Mann-Whitney test, two-sided; of the medians of blocks if both runs have at least
+            ``bootstrap.BLOCKS`` blocks.
         count_a, count_b: samples that are numbers.
-        explanation: one line for people, which begins with the verdict.
+        explanation: one line that begins with the verdict.
     """
 
     verdict: Verdict
@@ -107,17 +103,16 @@ def compare(
     """Compare two runs of a point.
 
     Args:
-        a, b: samples of the first and of the second run, one-dimensional, in the same unit; NaNs are left out.
+        a, b: samples of the first and of the second run, one-dimensional, in the same unit; NaNs are excluded.
         confidence: level of the interval, between 0 and 1.
-        resolution: largest half-width of the ratio's interval with which two runs may be called the same; a fraction.
+        resolution: largest half-width of the ratio's interval for SAME; a fraction.
         threshold: smallest change of the median that counts; a fraction.
-        blocks_a, blocks_b: for each sample the block (turn) that it was taken in; ``None`` takes samples as
-            independent.
+        blocks_a, blocks_b: the block of each sample; ``None`` for independent samples.
         seed: of the bootstrap.
 
     Returns:
-        The verdict with its figures; UNCLEAR too where there are too few samples for the level (8 for 99 %), or medians
-        that are not positive and differ.
+        The verdict with its figures; also UNCLEAR for too few samples for the level (8 for 99 %), or medians that are
+        not positive and differ.
 
     Raises:
         InvalidArgumentError: a run has no sample that is a number, a sample is infinite, an array has the wrong shape,
@@ -140,7 +135,7 @@ def compare(
         explanation = f"{verdict}: {why}"
         return Comparison(verdict, ratio, interval, confidence, effect, p_value, first.size, second.size, explanation)
 
-    # The widest interval of a median, smallest to largest sample, misses it with a probability of 2 / 2**count.
+    # The interval from smallest to largest sample misses the median with a probability of 2 / 2**count.
     least = max(2, math.ceil(math.log2(2 / (1 - confidence))))
     if min(first.size, second.size) < least:
         counts = f"{first.size} and {second.size}"
@@ -173,8 +168,8 @@ def _judge(
         return Verdict.SLOWER if ratio > 1 else Verdict.FASTER, found
     if max(half, abs(ratio - 1)) <= resolution:
         return Verdict.SAME, found
-    remedy = "batch more dispatches, the clock's tick is too coarse" if blur > resolution / 2 else "take more samples"
-    why = f"{found}; neither certain nor known to ±{100 * resolution:.4g} %: {remedy}"
+    advice = "batch more dispatches, the clock's tick is too coarse" if blur > resolution / 2 else "take more samples"
+    why = f"{found}; neither certain nor known to ±{100 * resolution:.4g} %: {advice}"
     return Verdict.UNCLEAR, why
 
 
@@ -186,10 +181,10 @@ def _ratio(
     confidence: float,
     seed: int,
 ) -> tuple[float, Interval, float]:
-    """The ratio of medians, its interval, and by which fraction its ends were moved out for the tick of the clock."""
+    """The ratio of medians, its interval, and the fraction by which the clock's tick widens it."""
     tick_a, tick_b = tick_of(first), tick_of(second)
     if not tick_a and not tick_b:
-        tick_a = tick_b = abs(float(first[0] - second[0]))  # two times a tick apart, or more: that is all that is known
+        tick_a = tick_b = abs(float(first[0] - second[0]))  # at least a tick apart
     tick_a, tick_b = tick_a or tick_b, tick_b or tick_a
     rng = np.random.default_rng(seed)
     bounds, medians = [], []
@@ -205,7 +200,7 @@ def _ratio(
         blur += half / drawn.estimate
     tail = (1 - confidence) / 2
     (least_a, most_a), (least_b, most_b) = bounds
-    # A median that resampling takes to 0 makes a ratio beyond all bounds, and rightly so.
+    # A resampled median of 0 gives an infinite ratio.
     with np.errstate(over="ignore"):
         low = np.quantile(least_b / most_a, tail)
         high = np.quantile(most_b / least_a, 1 - tail, method="higher")
@@ -256,5 +251,5 @@ def _known(
 
 
 def _percent(ratio: float) -> str:
-    """A ratio as the change that it is."""
+    """A ratio as a change."""
     return f"{100 * (ratio - 1):+.1f} %"

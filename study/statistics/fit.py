@@ -1,20 +1,19 @@
-"""Lines through points: what one more costs, and what the first one costs.
+"""Lines through points: marginal and fixed costs.
 
 With ``x`` dispatches in a command buffer the slope is the marginal cost and the intercept the fixed one.
 
-The line is weighted least squares through the medians at each ``x``. Medians keep single outliers out before the fit.
-Weights are there because the error of a time grows with the time: unweighted, a 1 % error at ``x = 256`` would outweigh
-all that ``x = 1`` says about the intercept, which is what the fit is for. Theil-Sen was the alternative and loses
-twice: it has no weights, so its intercept is the big points' as well, and with the six or so values that an axis of
-powers of two has, its slope is a median of few noisy ones. What it is good at, one wholly wrong point, shows here in
-``residuals`` and ``misfit``.
+The line is weighted least squares through the medians at each ``x``, which exclude outliers. Weights are necessary as
+the error of a time grows with the time: unweighted, a 1 % error at ``x = 256`` would outweigh all that ``x = 1`` tells
+about the intercept. Theil-Sen has no weights, so that large points determine its intercept, and with the about six
+values of an axis of powers of two its slope is a median of few noisy ones. Its strength, tolerance of a wrong point, is
+not needed: ``residuals`` and ``misfit`` show such a point.
 
 A weight is the inverse of the median's bootstrap standard error, to which the tick of the clock and a thousandth of the
-median are added: no clock is better than that, and without it one point of equal samples would nail the line down.
+median are added: clocks are not more exact, and a point of equal samples would otherwise determine the line.
 
-Intervals come from fitting each set of resampled medians. Where the points are off the line by more than their errors
+Intervals come from fitting each set of resampled medians. If points are off the line by more than their errors
 (``misfit`` above 1), the work is not quite linear or the machine changed between points, and intervals are widened by
-that factor: the practice of the Particle Data Group (Review of Particle Physics, section 5.2.2 of the introduction).
+that factor, as the Particle Data Group does (Review of Particle Physics, section 5.2.2 of the introduction).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .tick import tick_of
 __all__ = ["Line", "ScalingExponent", "fit_line", "scaling_exponent"]
 
 _RESAMPLES = 1000
-_LEAST_ERROR = 1e-3
+_MIN_ERROR = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +44,12 @@ class Line:
             samples).
         slope_interval, intercept_interval: at the level ``confidence``.
         confidence: level of the intervals.
-        r_squared: share of the medians' variance that the line explains; NaN where all medians are equal.
-        misfit: how far the medians are off the line, in their errors: root of chi-squared per degree of freedom. About
-            1 for a line; NaN for two points, which are always on one.
-        x: where, ascending.
-        medians: the points, at each ``x``.
-        residuals: medians less the line, at each ``x``.
+        r_squared: share of the medians' variance that the line explains; NaN if all medians are equal.
+        misfit: distance of the medians from the line in their errors: root of chi-squared per degree of freedom. About
+            1 for a line; NaN for two points.
+        x: the values of the axis, ascending.
+        medians: at each ``x``.
+        residuals: medians minus the line, at each ``x``.
     """
 
     slope: float
@@ -67,15 +66,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class ScalingExponent:
-    """The exponent ``e`` of ``y = c * x ** e``: 1 where k-fold work takes k times as long, 0 where it makes no
-    difference.
+    """The exponent ``e`` of ``y = c * x ** e``: 1 if time is proportional to ``x``, 0 if it does not depend on it.
 
     Attributes:
         value: the exponent.
         interval: at the level ``confidence``.
         confidence: level of the interval.
-        misfit: as of ``Line``; well above 1 where the points follow no power of ``x``, as when a fixed cost is part of
-            them.
+        misfit: as of ``Line``; well above 1 if the points follow no power of ``x``, for example because of a fixed
+            cost.
     """
 
     value: float
@@ -96,7 +94,7 @@ def fit_line(
 
     Args:
         x: at least two different values, in any order.
-        samples: for each ``x`` the samples, one-dimensional; NaNs are left out.
+        samples: for each ``x`` the samples, one-dimensional; NaNs are excluded.
         confidence: level of the intervals, between 0 and 1.
         blocks: for each ``x`` the block of each of its samples, or ``None``; see ``bootstrap``.
         seed: of the bootstrap.
@@ -194,8 +192,8 @@ def _points(
         values = values[known]
         drawn = bootstrap(values, blocks=labels, resamples=_RESAMPLES, seed=seed + int(index))
         tick = tick_of(values)
-        # A time is anywhere in its tick: variance of a uniform distribution.
-        least = math.hypot(tick / math.sqrt(12), _LEAST_ERROR * abs(drawn.estimate))
+        # The error within a tick is uniformly distributed.
+        least = math.hypot(tick / math.sqrt(12), _MIN_ERROR * abs(drawn.estimate))
         medians.append(drawn.estimate)
         errors.append(math.hypot(drawn.standard_error, least))
         noise = np.random.default_rng([seed, int(index)]).normal(0, least, _RESAMPLES)
@@ -209,7 +207,7 @@ def _fit(
     """Intercept and slope, their intervals, the misfit, and the residuals."""
     from numpy.polynomial import polynomial
 
-    # Where all times are 0 all weigh the same.
+    # If all times are 0 all weigh the same.
     weights = 1 / np.where(errors > 0, errors, errors.max() or 1)
     found = polynomial.polyfit(x, y, 1, w=weights)
     residuals = y - polynomial.polyval(x, found)

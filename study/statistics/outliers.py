@@ -1,10 +1,10 @@
-"""Outliers: samples classified by Tukey's fences, as criterion does. They are counted and shown, never dropped.
+"""Outliers: samples classified by Tukey's fences, as criterion does. They are counted and shown, not dropped.
 
 The fences are at 1.5 (mild) and 3 (severe) interquartile ranges below the first and above the third quartile; a sample
 is outside if it is strictly beyond. Source: criterion.rs 0.5, ``src/stats/univariate/outliers/tukey.rs``.
 
-One thing differs: where more than half of the samples are in one tick of the clock, their interquartile range is 0, and
-each neighbour of that tick would be a severe outlier. So the range is taken to be one tick at least.
+One difference: if more than half of the samples are in one tick of the clock, their interquartile range is 0, and
+samples in the adjacent ticks would be severe outliers. So the range is at least one tick.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEVERE = 3.0
 
 
 class OutlierClass(enum.IntEnum):
-    """On which side of which fence a sample is."""
+    """The side of the fences that a sample is on."""
 
     LOW_SEVERE = -2
     LOW_MILD = -1
@@ -51,7 +51,7 @@ class OutlierCounts:
 
     @property
     def total(self) -> int:
-        """All that were classified: those that are numbers."""
+        """All classified samples: those that are numbers."""
         return self.outliers + self.normal
 
 
@@ -60,8 +60,8 @@ class Outliers:
     """The classes of samples.
 
     Attributes:
-        classes: int8, an ``OutlierClass`` for each sample, in the samples' order; ``NORMAL`` for NaN, which is in no
-            count.
+        classes: int8, an ``OutlierClass`` for each sample, in the samples' order; ``NORMAL`` for NaN, which is not
+            counted.
         fences: low severe, low mild, high mild, high severe, in the samples' unit.
         counts: of the classes.
     """
@@ -85,13 +85,13 @@ def classify(values: ArrayLike) -> Outliers:
     """Classify samples by Tukey's fences.
 
     Args:
-        values: one-dimensional, of any unit; NaNs are no outliers and not counted.
+        values: one-dimensional, of any unit; NaNs are not counted.
 
     Returns:
         Classes, fences and counts; see ``Outliers``.
 
     Raises:
-        InvalidArgumentError: no sample is a number, or ``values`` has not one dimension.
+        InvalidArgumentError: no sample is a number, or ``values`` is not one-dimensional.
     """
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1:

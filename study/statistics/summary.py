@@ -1,8 +1,7 @@
-"""Summaries: what is said about the samples of a point.
+"""Summary statistics of the samples of a point.
 
-The median leads: preemptions and clock ramps make times longer and never shorter, so the mean measures the disturbance
-as much as the work. Mean and minimum are given beside it. Statistics are NumPy's and SciPy's; intervals are by
-bootstrap (``bootstrap``).
+The median is the headline: preemptions and clock ramps only lengthen times, so the mean measures disturbances as much
+as the work. Mean and minimum are given too. Statistics are NumPy's and SciPy's; intervals are by ``bootstrap``.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ __all__ = ["QUANTILES", "Summary", "summarize"]
 QUANTILES: Final[Mapping[str, float]] = {"p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 """The upper quantiles, by name."""
 
-# A quantile is given where this many samples are expected beyond it: their number is then within about a third of what
-# it should be (Poisson: 1 / sqrt(10)), and a tail that one preemption makes cannot pass for the distribution's.
+# A quantile is given if this many samples are expected beyond it: their number then has an error of about a third
+# (Poisson: 1 / sqrt(10)), and a single preemption does not determine it.
 _BEYOND = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is said about samples; times are in the samples' unit.
+    """Statistics of samples; times are in the samples' unit.
 
     Attributes:
-        count: samples that are numbers; all figures are of them.
+        count: samples that are numbers, to which all figures refer.
         missing: samples that are NaN.
         median, q1, q3: the quartiles, by linear interpolation.
         iqr: ``q3 - q1``.
@@ -43,8 +42,7 @@ class Summary:
         median_interval, mean_interval: by bootstrap; NaN for one sample.
         relative_error: relative standard error of the median, by bootstrap: a fraction; NaN for one sample.
         resampled: what the bootstrap drew: ``"samples"``, ``"blocks"``, or ``"few blocks"``; see ``bootstrap``.
-        quantiles: of ``QUANTILES`` those for which there are samples enough: ten beyond, so 100 for p90, 10 000 for
-            p99.9.
+        quantiles: those of ``QUANTILES`` that have ten samples beyond: 100 samples for p90, 10 000 for p99.9.
         outliers: how many are beyond Tukey's fences.
     """
 
@@ -73,10 +71,9 @@ def summarize(
     """Summarize the samples of a point.
 
     Args:
-        values: one-dimensional, such as nanoseconds; NaNs are left out and counted.
+        values: one-dimensional, such as nanoseconds; NaNs are excluded and counted.
         confidence: level of the intervals, between 0 and 1.
-        blocks: for each sample the block (turn) that it was taken in; samples of a block are correlated, and intervals
-            honour that. ``None`` takes samples as independent.
+        blocks: the block of each sample, whose correlation widens intervals; ``None`` for independent samples.
         seed: of the bootstrap.
 
     Returns:

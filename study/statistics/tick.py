@@ -1,7 +1,7 @@
-"""The tick of a clock: the step that times of it come in, read off the times themselves.
+"""The tick of a clock, estimated from times.
 
-Device timestamps step by tens of nanoseconds on some devices, whatever unit they are told in. Times that are few ticks
-long have many ties, and statistics that take them for exact are too sure of themselves.
+Timestamps of some devices advance in steps of tens of nanoseconds. Times of few ticks have many ties, and statistics
+that take them as exact underestimate the error.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _ROUNDING = 1e-12
 
 
 def tick_of(values: ArrayLike) -> float:
-    """The smallest step between two different values, in their unit; 0.0 where all are equal or there are none.
+    """The smallest difference of two values, in their unit; 0.0 if there is none.
 
-    For times of a clock that ticks this is a multiple of its tick, and the tick itself as soon as two samples are
-    neighbours. For times without a visible tick it is about the range over the squared count: too small to matter.
+    For a coarse clock this is a multiple of its tick, and the tick itself once two samples are adjacent. For a fine
+    clock it is about the range over the squared count: too small to matter.
 
     Args:
-        values: one-dimensional; what is not finite is left out.
+        values: one-dimensional; values that are not finite are excluded.
     """
     numbers = np.asarray(values, dtype=np.float64)
     distinct = np.unique(numbers[np.isfinite(numbers)])

@@ -1,8 +1,8 @@
 """The bandwidth of memory and the rate of arithmetic that a device reaches, measured by kernels that do nothing else.
 
-They are not a data sheet's figures but what a plain kernel gets: the copy kernel and vkCmdCopyBuffer over arrays that no
-cache holds, and fused multiply-adds of 32-bit floats in independent chains. Each is the median of repeated runs in the
-best of several launches.
+They are not a data sheet's figures but what a plain kernel gets: the copy kernel and vkCmdCopyBuffer over arrays that
+no cache holds, and fused multiply-adds of 32-bit floats in independent chains. Each is the median of repeated runs in
+the best of several launches.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Peaks:
     """Measured peaks.
 
     Attributes:
-        peaks: ``"GB/s"``, bytes read and written together, and ``"GFLOP/s"`` of 32-bit floats, a multiply-add being two.
+        peaks: ``"GB/s"``, bytes read and written together, and ``"GFLOP/s"`` of 32-bit floats, a multiply-add being
+            two.
         details: how each was reached.
     """
 

@@ -1,7 +1,7 @@
 """The time from a signal by the host until the threads that wait for it run again.
 
-``wake`` (and ``total``) is from before vkSignalSemaphore until the last waiter is awake. Signals by a device are measured
-with the empty kernel, whose ``wake`` begins when the device has ended.
+``wake`` (and ``total``) is from before vkSignalSemaphore until the last waiter is awake. Signals by a device are
+measured with the empty kernel, whose ``wake`` begins when the device has ended.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The cost of a submission by its number of command buffers, semaphores to wait for, and semaphores to signal.
 
-Submissions go through pumice's queue, whose checks and bookkeeping are part of the time; kind ``kernel`` times the native
-call alone.
+Submissions go through pumice's queue, whose checks and bookkeeping are part of the time; kind ``kernel`` times the
+native call alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Workloads: what runs for one sample of a point, and the context that they run in.
 
-Calling sequence: ``openers.open_workload`` → ``first`` once → ``sample`` any number of times → ``close``. Host times of a
-sample are of ``WorkloadContext.clock``, and all that it submitted is done when it returns.
+Calling sequence: ``openers.open_workload`` → ``first`` once → ``sample`` any number of times → ``close``. Host times of
+a sample are of ``WorkloadContext.clock``, and all that it submitted is done when it returns.
 
 Thread rule: one thread at a time.
 """

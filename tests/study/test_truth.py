@@ -24,6 +24,7 @@ from pumice.study.definition.sample import SEGMENTS, Sample
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
 from pumice.study.results.flags import SampleFlag
+from pumice.study.results.rows import SAMPLE_COLUMNS, sample_from_row
 from pumice.study.results.sink import SinkLog
 from pumice.study.sampling.runner import sample_points
 from pumice.study.statistics.bootstrap import bootstrap
@@ -61,12 +62,13 @@ class Taken:
         self.samples: dict[int, list[Sample]] = defaultdict(list)
         self.blocks: dict[int, list[int]] = defaultdict(list)
         self.flags: dict[int, list[int]] = defaultdict(list)
-        for name, arguments, _ in log._calls:
-            if name == "add_samples" and arguments[2] == "sample":
-                point, block, _, samples, flags = arguments
-                self.samples[point] += samples
-                self.blocks[point] += [block] * len(samples)
-                self.flags[point] += [int(flag) for flag in flags]
+        for table, _, rows in log._written:
+            for row in rows if table == "samples" else ():
+                if row["phase"] == "sample":
+                    point = int(row["point"] or 0)
+                    self.samples[point].append(sample_from_row([row[name] for name in SAMPLE_COLUMNS]))
+                    self.blocks[point].append(int(row["block"] or 0))
+                    self.flags[point].append(int(row["flags"] or 0))
 
     def of(self, point: int, measure: str) -> NDArray[np.float64]:
         return np.array([getattr(sample, measure) for sample in self.samples[point]])

@@ -1,4 +1,6 @@
-"""Studies on a Dask cluster: workers are lost, come back, lack the device or have another version, and no sample is there twice."""
+"""Studies on a Dask cluster: workers are lost or join, lack the device or have another version, and no sample is
+stored twice.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ from pumice.study.sampling.runner import run_study
 distributed = pytest.importorskip("distributed")
 pytestmark = [pytest.mark.vulkan, pytest.mark.timeout(90)]
 
-SAMPLES = 12
+SAMPLES = 8
 QUICK = Sampling(
     warmup_count=1,
     warmup_time=0,
@@ -203,7 +205,7 @@ def test_a_lost_worker_s_points_are_measured_again_and_never_twice(
     told = Told()
     with meanwhile(kill):
         run = run_on_cluster(
-            make_study(sleep=0.03), tmp_path, cluster.client, alone="worker", progress=told, worker_timeout=30
+            make_study(sleep=0.02), tmp_path, cluster.client, alone="worker", progress=told, worker_timeout=30
         )
     assert len(killed) == 1 and killed[0] in workers
     assert_measured_once(tmp_path, 8)
@@ -336,6 +338,6 @@ def test_a_worker_that_comes_takes_over(cluster: Cluster, tmp_path: Path) -> Non
         cluster.start(1)
 
     with meanwhile(replace):
-        run = run_on_cluster(make_study(4, sleep=0.03), tmp_path, cluster.client, worker_timeout=30)
+        run = run_on_cluster(make_study(4, sleep=0.02), tmp_path, cluster.client, worker_timeout=30)
     assert not run.failed
     assert_measured_once(tmp_path, 4)

@@ -1,4 +1,4 @@
-"""The scheduler of chunks, with workers that do as they are told: late results, refusals, points that lose every worker."""
+"""The scheduler of chunks with scripted workers: late results, refusals, points that lose every worker."""
 
 from __future__ import annotations
 

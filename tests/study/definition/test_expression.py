@@ -152,9 +152,11 @@ for text in sys.argv[1:]:
     assert result.returncode == 0, result.stderr
 
 
-@given(st.integers(-(10**6), 10**6), st.integers(-10, 3))
-def test_rounding_is_that_of_python(number: int, digits: int) -> None:
-    assert Expression("round(n, m)").evaluate({"n": number, "m": digits}) == round(number, digits)
+def test_rounding_is_that_of_python() -> None:
+    rounded = Expression("round(n, m)")
+    for number in (*range(-20, 21), 1234, -98765, 4999, 5000, 5001, 10**6):
+        for digits in range(-8, 3):
+            assert rounded.evaluate({"n": number, "m": digits}) == round(number, digits)
 
 
 def test_texts_are_formatted() -> None:

@@ -23,6 +23,7 @@ from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
 from pumice.study.definition.study import Study
 from pumice.study.definition.study_file import parse_study, study_as_dict
+from pumice.study.report import page as page_module
 from pumice.study.report import terminal_report, terminal_summary, write_report
 from pumice.study.report.comparisons import compare_across, compare_with_run
 from pumice.study.report.overview import verdict, warnings
@@ -464,6 +465,7 @@ def page_scripts(html: str) -> int:
 
 @pytest.mark.slow
 def test_the_file_is_whole_or_not_there(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_module, "render_report", lambda *given, **named: "<!DOCTYPE html>…</html>\n")
     path = tmp_path / "report.html"
     assert write_report(results, path) == path
     before = path.read_bytes()
@@ -480,7 +482,8 @@ def test_the_file_is_whole_or_not_there(results: Results, tmp_path: Path, monkey
 
 
 @pytest.mark.slow
-def test_a_folder_that_is_not_there_is_said(results: Results, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_said(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_module, "render_report", lambda *given, **named: "")
     with pytest.raises(NotFoundError, match="there is no folder"):
         write_report(results, tmp_path / "none" / "report.html")
 

@@ -29,7 +29,7 @@ version = 1
 name = "sizes"
 
 [sampling]
-time_limit = 0.1
+time_limit = 0.05
 warmup_time = 0
 warmup_count = 1
 max_samples = 100000
