@@ -68,7 +68,6 @@ class SubmissionQueue(RetiringQueue):
         self._shape = (0, 0, 1)
         # What the arrays hold from the last submission of one command buffer and one signal.
         self._last_recording: Recording | None = None
-        self._last_commands: CommandBuffer | None = None
         self._last_signal: TimelineSemaphore | None = None
 
     def submit(
@@ -136,10 +135,8 @@ class SubmissionQueue(RetiringQueue):
                         or semaphore.is_signalling
                         or semaphore.failure is not None
                         or (semaphore is not last_signal and semaphore.device is not device)
-                        or (
-                            commands is not self._last_commands
-                            and (commands.device is not device or commands.family != self.family)
-                        )
+                        or commands.device is not device
+                        or commands.family != self.family
                         or value - semaphore.reached > _MIN_DIFFERENCE
                     ):
                         return 0
@@ -151,7 +148,6 @@ class SubmissionQueue(RetiringQueue):
                     if recording is not self._last_recording:
                         self._command_handles[0] = recording.native.handle
                         self._last_recording = recording
-                        self._last_commands = commands
                     if semaphore is not last_signal:
                         self._signal_handles[0] = semaphore.handle
                         self._signal_handles[1] = self.timeline
@@ -277,7 +273,7 @@ class SubmissionQueue(RetiringQueue):
                     self._check_distinct(signals)
                 if max(command_count, wait_count, signal_count) > self._capacity:
                     self._prepare_arrays(2 * max(command_count, wait_count, signal_count))
-                self._last_recording = self._last_commands = self._last_signal = None
+                self._last_recording = self._last_signal = None
                 self._preparing = number = self._submitted + 1  # first, see _submit_one
                 try:
                     for index, (semaphore, value) in enumerate(waits):
