@@ -8,29 +8,21 @@ at one in 400.
 from __future__ import annotations
 
 import asyncio
-import gc
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable
 
 import numpy as np
-import psutil
 import pytest
+from support.flat import SOAK, hold_flat
 from support.peer import compile_module
 
 import pumice
 
 pytestmark = [pytest.mark.vulkan, pytest.mark.peer]
 
-_VALIDATION = os.environ.get("PUMICE_VALIDATION", "0") not in ("", "0")
-_SOAK = os.environ.get("PUMICE_SOAK", "0") not in ("", "0")
-_BLOCK = 25_000 if _SOAK else 400
-_MAX_BLOCKS = 4 if _SOAK else 8
+_BLOCK = 25_000 if SOAK else 400
 _IN_FLIGHT = 20
-_MAX_STAYING = 64 if _SOAK else 16  # native objects of a kind in a block
-_MAX_RESIDENT = (4 << 20) if _SOAK else (1 << 20)
 LOOP = """
 func.func @loop(%x: tensor<8xf32>) -> tensor<8xf32> {
   %c0 = arith.constant 0 : index
@@ -126,39 +118,15 @@ def _overlapping(one: Callable[[pumice.SessionFunction, int], object]) -> Callab
 )
 def test_memory_stays_flat(run: Callable[[pumice.SessionFunction, int], None]) -> None:
     module = compile_module(LOOP)
-    process = psutil.Process()
-
-    def measure(session: pumice.Session) -> dict[str, int]:
-        end = time.monotonic() + 20
-        while not session.context.is_idle() and time.monotonic() < end:
-            time.sleep(0.01)
-        session.device.hal.wait_idle()
-        session.device.hal.retire()
-        gc.collect()
-        return {
-            **pumice.live_objects(),
-            "Python objects": len(gc.get_objects()),
-            "blocks": sys.getallocatedblocks(),
-            "resident": process.memory_info().rss,
-        }
-
-    # What Python keeps for a native object.
-    limits = {"Python objects": 4 * _MAX_STAYING, "blocks": 16 * _MAX_STAYING, "resident": _MAX_RESIDENT}
-    if _VALIDATION:
-        limits["resident"] = sys.maxsize  # the layers keep records of their own
     with pumice.Session(options=pumice.SessionOptions(concurrent=True)) as session:
         session.load(module)
         loop = session.lookup("module.loop")
-        run(loop, _BLOCK)
-        before = measure(session)
-        blocks = []
-        for _ in range(_MAX_BLOCKS):
-            run(loop, _BLOCK)
-            after = measure(session)
-            grown = {kind: count - before.get(kind, 0) for kind, count in after.items()}
-            before = after
-            stays = {kind: more for kind, more in grown.items() if more > limits.get(kind, _MAX_STAYING)}
-            if not stays:
-                return
-            blocks.append(stays)
-    pytest.fail(f"each block of {_BLOCK} calls left something behind: {blocks}")
+
+        def idle() -> None:
+            end = time.monotonic() + 20
+            while not session.context.is_idle() and time.monotonic() < end:
+                time.sleep(0.01)
+            session.device.hal.wait_idle()
+            session.device.hal.retire()
+
+        hold_flat(lambda: run(loop, _BLOCK), idle)
