@@ -83,8 +83,8 @@ class Ticket(Latch):
         """
         if not self.is_settled and self._admission.runs_here():
             raise FailedPreconditionError(
-                "waiting for a turn in a context whose function this thread is running would never end; call the function "
-                "with context.invoke instead"
+                "waiting for a turn in a context whose function this thread is running would never end; call the "
+                "function with context.invoke instead"
             )
         super().wait_until(deadline)
 
@@ -93,15 +93,15 @@ class Ticket(Latch):
         self._admission.release(self)
 
     def drop(self) -> None:
-        """``release`` for finalizers, which may run at any point and under any lock: it takes a note and calls nobody."""
+        """``release`` for finalizers, which may run at any point and under any lock: only takes a note."""
         self._admission.drop(self)
 
 
 class Admission:
     """The tickets of one context.
 
-    A ticket is held by an invocation, not by a thread: one that is suspended in a wait still holds it. Synchronous calls
-    take no ticket but look at ``holder``.
+    A ticket is held by an invocation, not by a thread: one that is suspended in a wait still holds it. Synchronous
+    calls take no ticket but look at ``holder``.
 
     Attributes:
         holder: the admitted ticket, where the context runs one invocation at a time.
@@ -157,8 +157,8 @@ class Admission:
             if policy.refuse:  # another one was admitted meanwhile
                 self.release(ticket)
                 raise FailedPreconditionError(
-                    f"this {gate.kind} has just begun to run another invocation: give policy=FIFO to wait for a turn, or "
-                    f"make the {gate.kind} with {gate.concurrent_option}"
+                    f"this {gate.kind} has just begun to run another invocation: give policy=FIFO to wait for a "
+                    f"turn, or make the {gate.kind} with {gate.concurrent_option}"
                 )
             _Releaser.start()
             self.release_dropped()  # dropped before the releaser ran
@@ -187,7 +187,7 @@ class Admission:
         self.admit()
 
     def drop(self, ticket: Ticket) -> None:
-        """Notes a ticket whose invocation is gone; takes no lock and calls nobody."""
+        """Notes a ticket whose invocation is gone; takes no lock and calls no callback."""
         self._dropped.append(ticket)
         _Releaser.wake(self)
 
@@ -209,8 +209,8 @@ class Admission:
 class _Releaser:
     """A thread that releases dropped tickets while others wait for theirs.
 
-    It is started where a ticket has to wait, never in a finalizer: starting a thread takes locks. Without waiting tickets
-    dropped ones are released by the next call that looks at the admission.
+    It is started where a ticket has to wait, never in a finalizer: starting a thread takes locks. Without waiting
+    tickets dropped ones are released by the next call that looks at the admission.
     """
 
     _lock: Final = threading.Lock()

@@ -158,7 +158,8 @@ class Context:
 
         Args:
             module: not added before.
-            timeout: seconds for its initializers; ``None`` is no limit, and a module from an unknown source may never end.
+            timeout: seconds for its initializers; ``None`` is no limit, and a module from an unknown source may never
+                end.
 
         Raises:
             InvalidArgumentError: it is no module.
@@ -278,8 +279,8 @@ class Context:
         Args:
             function: of this context.
             arguments: one a calling-convention element: ints, floats, references; not checked.
-            timeout: seconds for the whole call, waits included; ``None`` is no limit. One that is not positive has passed
-                already: the call ends where it first loops or waits.
+            timeout: seconds for the whole call, waits included; ``None`` is no limit. One that is not positive has
+                passed already: the call ends where it first loops or waits.
 
         Returns:
             ``None``, the result, or a tuple of several.
@@ -354,15 +355,16 @@ class Context:
     def close(self, *, timeout: float | None = None) -> None:
         """Runs the modules' ``__deinit`` and drops their state, the last module's first; idempotent.
 
-        Asynchronous invocations that have not ended get AbortedError. A ``__deinit`` that fails, or is not done in time, is
-        logged, and the others still run.
+        Asynchronous invocations that have not ended get AbortedError. A ``__deinit`` that fails, or is not done in
+        time, is logged, and the others still run.
 
         Args:
-            timeout: seconds for each ``__deinit``; ``None`` is no limit, and a module from an unknown source may never end.
+            timeout: seconds for each ``__deinit``; ``None`` is no limit, and a module from an unknown source may never
+                end.
 
         Raises:
-            FailedPreconditionError: a function is being called, in this thread or another, or an invocation that was begun
-                in stages is in flight; close when it has ended.
+            FailedPreconditionError: a function is being called, in this thread or another, or an invocation that was
+                begun in stages is in flight; close when it has ended.
             BaseException: what a native module's state raised in its ``close``, once everything is released.
         """
         if self.is_closed:

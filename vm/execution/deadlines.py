@@ -1,7 +1,7 @@
-"""Drives an invocation under a deadline, in the calling thread: what ``timeout=`` is.
+"""Runs an invocation in the calling thread until a deadline: the implementation of ``timeout=``.
 
-An invocation that a native function makes, while another is under way in the same thread, is part of that one: it ends by the deadline of
-the outer one too, whatever its own timeout, and it is the outer one that reports it.
+An invocation made by a native function while another one is under way in the same thread is part of that one: it also
+ends by the outer deadline, whatever its own timeout, and the outer invocation reports it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .watchdog import Guard, Interrupted, Watchdog
 __all__ = ["await_source", "deadlines", "guard_of", "run_until_done", "step_until", "timeout_seconds", "wait_for"]
 
 deadlines: Final[dict[int, float]] = {}
-"""By thread, when the invocations under way in it have to be done, in ``time.monotonic()`` seconds; only where there is a timeout."""
+"""By thread, the deadline of the invocations under way in it, in ``time.monotonic()`` seconds; only with a timeout."""
 
 _SHOWN_FRAMES: Final = 10
-# Operations that may be given up half done: what they have changed by then is a buffer of the program's.
+# Operations that may be interrupted half done: they change nothing but buffers of the program.
 _OPERATIONS: Final = frozenset(str(module.__file__) for module in (buffer, elements, float_numerics, numerics, siphash))
 
 
 def timeout_seconds(timeout: float) -> float:
-    """A timeout as seconds, from 0 to what platforms can wait.
+    """A timeout as seconds, between 0 and the longest wait of the platform.
 
     Raises:
         InvalidArgumentError: it is no number.
@@ -56,14 +56,14 @@ def run_until_done(stack: Stack, name: str, timeout: float | None) -> None:
     """Steps an invocation until it is done, and performs its waits.
 
     Args:
-        stack: with the function entered. What it holds is released if the invocation ends in an error.
+        stack: with the function entered; released if the invocation ends in an error.
         name: of the function, for messages.
-        timeout: seconds; ``None`` is as long as the invocation has that this one is part of.
+        timeout: seconds; ``None`` leaves only the deadline of the outer invocation, if there is one.
 
     Raises:
         InvalidArgumentError: a timeout that is no number.
         DeadlineExceededError: the time passed first.
-        Interrupted: that of the invocation that this one is part of did.
+        Interrupted: the deadline of the outer invocation passed.
         PumiceError: what the program failed with.
     """
     me = threading.get_ident()
@@ -72,8 +72,8 @@ def run_until_done(stack: Stack, name: str, timeout: float | None) -> None:
     deadlines[me] = min(own, outer)
     try:
         _run(stack, deadlines[me])
-        # A native function is not interrupted: what it took too long for is late all the same. No time at all is asked for to
-        # get what is there without waiting.
+        # Native calls are not interrupted; the deadline is checked again after them. A timeout of 0 asks for results
+        # that need no waiting, so it is not checked.
         if timeout is not None and timeout > 0 and time.monotonic() >= deadlines[me]:
             raise Interrupted
     except Interrupted:
@@ -110,7 +110,7 @@ def _guarded(stack: Stack, deadline: float, run: Callable[[], _T]) -> _T:
         finally:
             guard.leave()
     except BaseException as error:
-        guard.leave()  # again, for an interrupt that came just before
+        guard.leave()  # again, if the interrupt came before the first call
         stack.abort()
         if isinstance(error, ResourceExhaustedError) and not stack.max_depth:
             raise Interrupted from None
@@ -118,10 +118,10 @@ def _guarded(stack: Stack, deadline: float, run: Callable[[], _T]) -> _T:
 
 
 def guard_of(stack: Stack, deadline: float) -> Guard:
-    """A guard, yet to be entered, that interrupts what runs on a stack from a deadline on."""
+    """A guard, not entered yet, that interrupts the functions on a stack from a deadline on."""
 
     def calls() -> Iterable[CellType]:
-        stack.max_depth = 0  # what it calls by way of the stack is refused
+        stack.max_depth = 0  # calls through the stack are refused
         frame = stack.frames[-1] if stack.frames else None
         return frame.function.call_cells() if isinstance(frame, Frame) else ()
 
@@ -129,10 +129,10 @@ def guard_of(stack: Stack, deadline: float) -> Guard:
 
 
 def step_until(stack: Stack, deadline: float) -> bool:
-    """``stack.step()`` that is over by a deadline, whatever the program does.
+    """``stack.step()`` that ends by a deadline.
 
     Args:
-        stack: of a suspended invocation, whose wait is done. Empty if the deadline passed.
+        stack: of a suspended invocation whose wait is done; empty afterwards if the deadline passed.
         deadline: ``time.monotonic()`` seconds.
 
     Raises:
@@ -169,7 +169,7 @@ def _step_to_end(stack: Stack, deadline: float | None) -> None:
 
 
 def wait_for(stack: Stack, frame: WaitFrame, deadline: float | None) -> None:
-    """Performs the wait on top of a stack; what is raised out of it says where the program waits."""
+    """Performs the wait on top of a stack; errors from it say where the program waits."""
     try:
         perform_wait(frame, deadline)
     except Interrupted:
@@ -189,15 +189,15 @@ def wait_for(stack: Stack, frame: WaitFrame, deadline: float | None) -> None:
 
 
 def await_source(source: WaitSource, deadline: float | None) -> None:
-    """Waits for a source as part of the invocations under way in this thread, if there are any.
+    """Waits for a source, also until the deadline of invocations under way in this thread.
 
     Args:
         source: what to wait for.
-        deadline: ``time.monotonic()`` seconds; ``None`` is for ever, or as long as those invocations have.
+        deadline: ``time.monotonic()`` seconds; ``None`` leaves only that of those invocations.
 
     Raises:
         DeadlineExceededError: the deadline passed first.
-        Interrupted: that of an invocation under way in this thread did.
+        Interrupted: the deadline of an invocation under way in this thread passed.
         PumiceError: the source's failure.
     """
     outer = deadlines.get(threading.get_ident(), math.inf) if deadlines else math.inf

@@ -84,8 +84,8 @@ class Frame:
     def register_values(self) -> Mapping[str, object]:
         """The live registers by name.
 
-        ``i3`` is slot 3 as i32, ``I4`` slots 4 and 5 as i64, ``f``/``F`` f32/f64, ``r0`` a reference; ``s3`` the bits of
-        slot 3 in functions that mix register types.
+        ``i3`` is slot 3 as i32, ``I4`` slots 4 and 5 as i64, ``f``/``F`` f32/f64, ``r0`` a reference; ``s3`` the bits
+        of slot 3 in functions that mix register types.
         """
         return dict(zip(self.function.register_names(self.entry), self.registers, strict=False))
 

@@ -66,8 +66,8 @@ class ContextGate:
             return
         if not self._lock.acquire(False):
             raise FailedPreconditionError(
-                f"this {self.kind} is in use by thread {self._owner_name()}: use it from one thread at a time (hold a lock, "
-                f"or make one {self.kind} a thread), or make it with {self.concurrent_option}"
+                f"this {self.kind} is in use by thread {self._owner_name()}: use it from one thread at a time (hold "
+                f"a lock, or make one {self.kind} a thread), or make it with {self.concurrent_option}"
             )
         if self.is_closed or (self.admission.holder is not None and not self._depth):
             self._refuse()
@@ -86,8 +86,8 @@ class ContextGate:
             admission.admit()
         self.check_open()
         raise FailedPreconditionError(
-            f"an invocation of this {self.kind} is under way, suspended or about to run: end or await it, wait for a turn "
-            f"with an asynchronous call, or make the {self.kind} with {self.concurrent_option}"
+            f"an invocation of this {self.kind} is under way, suspended or about to run: end or await it, wait for a "
+            f"turn with an asynchronous call, or make the {self.kind} with {self.concurrent_option}"
         )
 
     def release(self) -> None:
@@ -180,8 +180,8 @@ class ContextGate:
             count = self.admission.in_flight
             if count:
                 raise FailedPreconditionError(
-                    f"{count} invocation{'s' * (count != 1)} of this {self.kind} {'are' if count != 1 else 'is'} in flight: "
-                    "end, await, cancel or abort them before close"
+                    f"{count} invocation{'s' * (count != 1)} of this {self.kind} {'are' if count != 1 else 'is'} in "
+                    "flight: end, await, cancel or abort them before close"
                 )
         except BaseException:
             self.end_close()

@@ -1,4 +1,4 @@
-"""What traces and breakpoints of programs call."""
+"""Hooks that traces and breakpoints of programs call."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["Hooks"]
 
 
 class Hooks:
-    """The hooks of one context; set what is of interest. Thread rule: as the context's.
+    """The hooks of one context; assign to set one. Thread rule: as the context's.
 
     Attributes:
-        break_: called with function, pc and the live registers by name at a ``break``, and at a ``cond_break`` whose condition
-            holds; ``None`` ignores them.
+        break_: called with function, pc and the live registers by name at a ``break``, and at a ``cond_break`` whose
+            condition holds; ``None`` ignores them.
         on_trace, on_print: called with an event's name and its values; ``None`` ignores them.
     """
 
@@ -24,11 +24,11 @@ class Hooks:
         self.on_print: Callable[[str, tuple[object, ...]], None] | None = None
 
     def trace(self, event: str, values: tuple[object, ...]) -> None:
-        """For ``vm.trace``."""
+        """Called by ``vm.trace``."""
         if self.on_trace is not None:
             self.on_trace(event, values)
 
     def print(self, event: str, values: tuple[object, ...]) -> None:
-        """For ``vm.print``."""
+        """Called by ``vm.print``."""
         if self.on_print is not None:
             self.on_print(event, values)

@@ -1,4 +1,4 @@
-"""Links a module against those added before it: its dependencies checked, each import bound to what provides it."""
+"""Links a module against those added before it: checks dependencies and binds each import to its provider."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LoadedModule:
 
     Attributes:
         module: the module.
-        state: what the context has of it: a ``ModuleState``, or what a native module's factory made.
+        state: in the context: a ``ModuleState``, or what a native module's factory made.
     """
 
     __slots__ = ("module", "state")
@@ -49,7 +49,7 @@ class LoadedModule:
 def _split_name(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[LoadedModule | None, str]:
     """The module that a full name begins with, and the rest.
 
-    Names of modules and functions may have dots: of several modules it is the one that has the function, or the shortest.
+    Names of modules and functions may have dots: the first module that has the function counts, or the shortest name.
     """
     first: tuple[LoadedModule, str] | None = None
     prefix, _, rest = full_name.partition(".")
@@ -94,7 +94,7 @@ def unknown_export(module: Module, name: str) -> NotFoundError:
 
 
 def native_function(loaded: LoadedModule, export: NativeExport) -> Callable[..., Any]:
-    """What to call for an export of a native module, bound to its state; its results are checked unless it is trusted."""
+    """The function to call for an export of a native module, bound to its state; results are checked unless trusted."""
     function = export.bind(loaded.state)
     if not export.trusted:
         name = f"{loaded.module.name}.{export.name}"
@@ -139,12 +139,13 @@ def _check_dependency(
     if loaded is None:
         if required:
             raise NotFoundError(
-                f"module {module.name!r} needs module {name!r}, which was not added; there are {names_of(modules)}: add it first"
+                f"module {module.name!r} needs module {name!r}, which was not added; there are {names_of(modules)}: "
+                "add it first"
             )
     elif loaded.module.version < version:
         raise IncompatibleError(
-            f"module {module.name!r} needs module {name!r} of version {version} or later, this one has version {loaded.module.version}: "
-            f"compile {module.name!r} for that version, or use a newer release of pumice"
+            f"module {module.name!r} needs module {name!r} of version {version} or later, this one has version "
+            f"{loaded.module.version}: compile {module.name!r} for that version, or use a newer release of pumice"
         )
 
 
@@ -155,8 +156,8 @@ def _resolve(
     if loaded is None:
         if imported.required:
             raise NotFoundError(
-                f"module {module.name!r} imports {imported.name}, but there is no module {imported.name.partition('.')[0]!r}; "
-                f"there are {names_of(modules)}: add it first"
+                f"module {module.name!r} imports {imported.name}, but there is no module "
+                f"{imported.name.partition('.')[0]!r}; there are {names_of(modules)}: add it first"
             )
         return None
     provider = loaded.module
@@ -176,15 +177,16 @@ def _resolve(
         found.append(signature.text)
     if found:
         raise IncompatibleError(
-            f"module {module.name!r} imports {imported.name} with calling convention {convention.text}, module {provider.name!r} "
-            f"(version {provider.version}) has it with {', '.join(found)}: the two were made for different versions of each other"
+            f"module {module.name!r} imports {imported.name} with calling convention {convention.text}, module "
+            f"{provider.name!r} (version {provider.version}) has it with {', '.join(found)}: the two were made for "
+            "different versions of each other"
         )
     if imported.required:
         near = difflib.get_close_matches(name, list(provider.exports), 3)
         hint = f"; close to it: {', '.join(near)}" if near else ""
         raise NotFoundError(
-            f"module {module.name!r} imports {imported.name}, but module {provider.name!r} (version {provider.version}) has no "
-            f"function {name!r}{hint}"
+            f"module {module.name!r} imports {imported.name}, but module {provider.name!r} (version "
+            f"{provider.version}) has no function {name!r}{hint}"
         )
     return None
 

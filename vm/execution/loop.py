@@ -1,10 +1,11 @@
-"""Loops: where asynchronous invocations run, step by step, and who tells them that a wait is over.
+"""Loops: where the steps of asynchronous invocations run and their waits are performed.
 
-A loop runs callbacks one after another. It ends by ``close``, or by an exception that came out of a callback (its *failure*); from then on
-whatever was scheduled, and whatever is yet to be, is called with AbortedError: exactly once, as everything else.
+A loop runs callbacks one after another. It ends by ``close`` or by an exception from a callback (its *failure*). From
+then on callbacks that are scheduled, before or later, are called with AbortedError. Every callback is called exactly
+once.
 
-``InlineLoop`` runs everything inside the calls that schedule it, and blocks where an invocation waits. ``ThreadLoop`` has a thread. asyncio's loop is
-in asyncio_loop.py. One of your own subclasses ``Loop`` and implements ``_post``.
+``InlineLoop`` runs callbacks inside the calls that schedule them, and blocks where an invocation waits. ``ThreadLoop``
+has a thread. asyncio's loop is in asyncio_loop.py. A loop of your own subclasses ``Loop`` and implements ``_post``.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ _MAX_BEFORE_DEFERRED: Final = 32  # callbacks before deferred waits are looked a
 _log = logging.getLogger("pumice.vm")
 
 LoopCallback: TypeAlias = Callable[["Exception | None"], None]
-"""Called with ``None``, or with AbortedError where the loop ended first; for a wait, with what kept it from being performed. It must not
-block."""
+"""Called with ``None``, or with AbortedError where the loop ended first; for a wait, with the error that kept it from
+being performed. It must not block."""
 
 
 class Abortable(Protocol):
-    """What is to be told when a loop ends though it scheduled nothing."""
+    """Aborted when the loop ends."""
 
     def abort(self, error: PumiceError) -> None:
         """Ends it with this error, if it has not ended."""
@@ -57,19 +58,19 @@ class Loop(ABC):
 
     @abstractmethod
     def _post(self, callback: Callable[[], None]) -> None:
-        """Has ``callback`` called soon, by the loop, behind those posted before; or raises if it cannot."""
+        """Has the loop call ``callback`` soon, after those posted before; or raises if it cannot."""
 
     def _stop(self) -> None:  # noqa: B027  # many a loop has nothing to stop
-        """The loop has ended; nothing is posted any more."""
+        """The loop has ended; nothing is posted after this."""
 
     def runs_here(self) -> bool:
-        """Whether the calling thread is the one that the loop needs; who blocks in it waits for ever."""
+        """Whether this is the loop's own thread; blocking on the loop there deadlocks."""
         return False
 
     # -- scheduling ----------------------------------------------------------------------------------
 
     def call(self, callback: LoopCallback) -> None:
-        """Has a callback called soon, perhaps before this returns; with AbortedError if the loop has ended, or does before it comes to that."""
+        """Has a callback called soon, perhaps before this returns; with AbortedError if the loop ends before."""
         ended = self._ended
         if ended is None:
             try:
@@ -91,7 +92,7 @@ class Loop(ABC):
                 _log.exception("a callback of a loop that had ended raised")
             else:
                 self.fail(raised)
-            if not isinstance(raised, Exception):  # Ctrl-C is for who runs the loop
+            if not isinstance(raised, Exception):  # Ctrl-C goes to the code that runs the loop
                 raise
 
     def _run_deferred(self, callback: LoopCallback, error: Exception | None) -> None:
@@ -100,16 +101,16 @@ class Loop(ABC):
     def wait(
         self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
     ) -> ArmedWait | DeferredWait | None:
-        """Performs a wait; the callback comes when it is over, with its outcome on the frame.
+        """Performs a wait; calls back when it is over, with the outcome on the frame.
 
         Args:
-            stack: whose top the frame is.
+            stack: with the frame on top.
             frame: of a suspended invocation.
-            deadline: ``time.monotonic()`` seconds at which the callback comes anyway; ``None`` is never.
+            deadline: ``time.monotonic()`` seconds at which the callback is called anyway; ``None`` is never.
             callback: as for ``call``.
 
         Returns:
-            the wait, to be cancelled; ``None`` if it is over.
+            the wait, which can be cancelled; ``None`` if it is over.
         """
         return arm_frame(frame, deadline, lambda _: self.call(callback))
 
@@ -117,7 +118,7 @@ class Loop(ABC):
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has ended, one way or the other."""
+        """Whether it has ended, by ``close`` or a failure."""
         return self._ended is not None
 
     @property
@@ -139,7 +140,7 @@ class Loop(ABC):
         self._end()
 
     def close(self) -> None:
-        """Ends the loop: what is under way on it gets AbortedError. Idempotent."""
+        """Ends the loop: invocations on it get AbortedError. Idempotent."""
         with self._lock:
             if self._ended is not None:
                 return
@@ -147,7 +148,7 @@ class Loop(ABC):
         self._end()
 
     def _end(self) -> None:
-        """Tells everybody that the loop has ended, once."""
+        """Aborts the invocations, once."""
         with self._lock:
             active, self._active = list(self._active), set()
         assert self._ended is not None
@@ -156,7 +157,7 @@ class Loop(ABC):
         self._stop()
 
     def add(self, one: Abortable) -> bool:
-        """Notes what is to be told when the loop ends; ``False`` if it has."""
+        """Notes what is to be aborted when the loop ends; ``False`` if it has ended."""
         with self._lock:
             if self._ended is not None:
                 return False
@@ -180,10 +181,11 @@ class Loop(ABC):
 
 
 class InlineLoop(Loop):
-    """Runs everything in the thread that schedules it, before ``call`` returns, and blocks there where an invocation waits.
+    """Runs callbacks in the thread that schedules them, before ``call`` returns, and blocks where an invocation waits.
 
-    What callbacks schedule runs behind them, not inside: the host's stack does not grow. An invocation that another thread cancels while
-    it waits is released at once, but the thread that waits for it goes on waiting, and its callback comes when that is over.
+    Callbacks that a callback schedules run after it, not inside it: the host's stack does not grow. An invocation that
+    another thread cancels while it waits is released at once, but the waiting thread goes on waiting, and the callback
+    is called when that wait is over.
     """
 
     def __init__(self) -> None:
@@ -210,7 +212,7 @@ class InlineLoop(Loop):
 
 
 class ThreadLoop(Loop):
-    """Runs everything on a thread of its own, which is started by the first callback and ends with ``close``.
+    """Runs callbacks on a thread of its own, which is started by the first one and ends with ``close``.
 
     Args:
         name: of the thread.
@@ -225,11 +227,11 @@ class ThreadLoop(Loop):
 
     def _post(self, callback: Callable[[], None]) -> None:
         with self._lock:
-            if self._ended is not None:  # nothing comes behind what _stop puts there
+            if self._ended is not None:  # nothing may follow what _stop puts there
                 raise self._ended.again()
             self._queue.put(callback)
             if self._thread is None:
-                # Known before it runs: what it runs asks whether it is here.
+                # Set before it runs, as callbacks call runs_here().
                 self._thread = threading.Thread(
                     target=_serve, args=(self._queue, self._deferred), name=self._name, daemon=True
                 )
@@ -254,11 +256,11 @@ class ThreadLoop(Loop):
         return wait
 
     def _stop(self) -> None:
-        # What is queued is still called, and finds that the loop has ended.
+        # Queued callbacks are still called, and find that the loop has ended.
         self._queue.put(None)
 
     def close(self) -> None:
-        """Ends the loop: what is under way on it gets AbortedError. Waits for the thread, unless called in it. Idempotent."""
+        """Ends the loop: invocations on it get AbortedError. Waits for the thread, unless called in it. Idempotent."""
         super().close()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -280,7 +282,7 @@ class ThreadLoop(Loop):
 
 
 def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None], deferred: deque[DeferredWait]) -> None:
-    # Without the loop itself, so that one that was only dropped ends its thread.
+    # Holds no reference to the loop, so that dropping the loop ends the thread.
     since = 0
     while True:
         if deferred and (callbacks.empty() or since >= _MAX_BEFORE_DEFERRED):
@@ -292,7 +294,7 @@ def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None], deferred: de
         since += 1
         if callback is None:
             break
-        # What is no Exception, such as sys.exit() in a native function, has ended the loop by now, and been logged.
+        # An exception like SystemExit from a native function has ended the loop by now and was logged.
         with contextlib.suppress(BaseException):
             callback()
         del callback

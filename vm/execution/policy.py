@@ -1,7 +1,8 @@
 """How invocations of one context are ordered.
 
-A context runs one invocation at a time, from its beginning to its end, waits included, because its modules' globals are one state; only a
-context made ``concurrent`` lets them overlap. A policy says what an invocation does where another is under way.
+A context runs one invocation at a time, from its beginning to its end, waits included, because its modules' globals are
+one state; only a context made ``concurrent`` lets them overlap. A policy says what an invocation does while another one
+is under way.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ __all__ = ["CONCURRENT", "FIFO", "REFUSE", "InvocationPolicy"]
 class InvocationPolicy:
     """How an invocation is ordered among the others of its context.
 
-    ``InvocationPolicy()`` (``FIFO``) waits for its turn, in the order of beginning; ``InvocationPolicy(priority=1)`` goes before those of
-    smaller priority that have not begun to run, and never interrupts one that has; ``InvocationPolicy(refuse=True)`` (``REFUSE``) fails with
-    FAILED_PRECONDITION where it would have to wait; ``InvocationPolicy(concurrent=True)`` (``CONCURRENT``) overlaps with whatever else
-    there is, in a context made for it.
+    ``InvocationPolicy()`` (``FIFO``) waits for its turn, in the order of beginning. ``InvocationPolicy(priority=1)``
+    goes before those of smaller priority that have not begun to run, and never interrupts one that has.
+    ``InvocationPolicy(refuse=True)`` (``REFUSE``) fails with FAILED_PRECONDITION where it would have to wait.
+    ``InvocationPolicy(concurrent=True)`` (``CONCURRENT``) overlaps with all others, in a context made for it.
 
-    In a concurrent context an invocation that is not ``concurrent`` overlaps with those that are, and takes turns with those that are
-    not. No policy at all is ``CONCURRENT`` in a concurrent context, and elsewhere ``FIFO`` for asynchronous invocations and ``REFUSE`` for
-    synchronous and staged ones.
+    In a concurrent context an invocation that is not ``concurrent`` overlaps with those that are, and runs one at a
+    time with those that are not. ``None`` stands for ``CONCURRENT`` in a concurrent context, and elsewhere for
+    ``FIFO`` with asynchronous invocations and ``REFUSE`` with synchronous and staged ones.
 
     Attributes:
         priority: larger ones first; equal ones in order.
@@ -33,7 +34,7 @@ class InvocationPolicy:
         concurrent: whether to overlap.
 
     Raises:
-        InvalidArgumentError: values of other kinds, or ``concurrent`` with one of the others, which then mean nothing.
+        InvalidArgumentError: values of other types, or ``concurrent`` together with ``priority`` or ``refuse``.
     """
 
     priority: int = 0
@@ -45,7 +46,8 @@ class InvocationPolicy:
             raise InvalidArgumentError(f"priority is an int, larger ones first; got {self.priority!r}")
         if self.concurrent and (self.priority or self.refuse):
             raise InvalidArgumentError(
-                "a concurrent invocation waits for no turn: give it neither priority nor refuse, or leave concurrent out"
+                "a concurrent invocation waits for no turn: give it neither priority nor refuse, or leave concurrent "
+                "out"
             )
 
 

@@ -1,11 +1,12 @@
-"""The stack of one invocation, and the loop that runs what is on it.
+"""The stack of one invocation, and the interpreter's loop that runs its frames.
 
-The loop is a trampoline: translated functions return to it to call, to yield and to wait, so the host's stack is as deep at the
-thousandth nested call as at the first. ``step`` runs until the invocation is done or must wait; whoever drives it performs the wait and
-steps again, in any thread.
+The loop is a trampoline: translated functions return to it to call, to yield and to wait, so the host's stack is as
+deep at the thousandth nested call as at the first. ``step`` runs until the invocation is done or must wait; its caller
+performs the wait and steps again, in any thread.
 
-Calling sequence: ``enter``; ``step`` until it returns ``True``; ``results``. In between, when ``wait_frame`` is not ``None``,
-``wait_frame.complete(…)`` first. ``abort`` at any time between steps releases everything. Thread rule: any thread, one at a time.
+Calling sequence: ``enter``; ``step`` until it returns ``True``; ``results``. In between, when ``wait_frame`` is not
+``None``, ``wait_frame.complete(…)`` first. ``abort`` at any time between steps releases everything. Thread rule: any
+thread, one at a time.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def is_translated(code: CodeType) -> bool:
 class Stack:
     """Frames of one invocation.
 
-    References that the program dropped are not kept alive by what runs it: arguments and results are handed on, not held, and an
-    error's traceback does not hold the registers of the functions that it went through.
+    References that the program dropped are not kept alive here: arguments and results are handed on, not held, and an
+    error's traceback does not hold the registers of the functions that it passed.
 
     Attributes:
         frames: from the outermost; ``Frame``, ``NativeFrame`` or ``WaitFrame``, the last only on top.
@@ -54,7 +55,7 @@ class Stack:
         self.frames: list[Frame | NativeFrame | WaitFrame] = []
         self.max_depth = max_depth
         self.results: Any = None
-        self._handed: list[Any] = []  # what the function on top is entered or continued with: never more than one
+        self._handed: list[Any] = []  # the arguments or results that the top function gets next; at most one entry
 
     def enter(self, function: FrameFunction, arguments: tuple[Any, ...]) -> None:
         """Puts a bytecode function on an empty stack."""
@@ -80,7 +81,7 @@ class Stack:
         Raises:
             FailedPreconditionError: the invocation is done already, or waits.
             PumiceError: what the program or a native function failed with, located; the stack is empty then.
-            BaseException: what a user's native function raised, with a note of where.
+            BaseException: what a user's native function raised, with a note of the place.
         """
         frames = self.frames
         if not frames:
@@ -146,11 +147,11 @@ class Stack:
                 code = frame.function.code(frame.entry)
 
     def _resume(self, frames: list[Frame | NativeFrame | WaitFrame]) -> bool:
-        """Resumes the native function whose wait is over; whether it has its results, which are handed on."""
+        """Resumes the native function whose wait is over; whether it returned results, which are handed on."""
         wait, native = frames.pop(), frames.pop()
         assert type(wait) is WaitFrame and type(native) is NativeFrame
         resume = native.resume
-        # Whoever performed the wait may still look at its frame, but not keep alive what the function closed over.
+        # The frame may be kept by the code that performed the wait; it must not keep the function's closure alive.
         native.resume = wait.resume = _resumed
         wait.sources = ()
         answer = resume(wait.error)
@@ -172,7 +173,7 @@ class Stack:
                 frame.registers = ()
                 frame.arguments = None
             else:
-                # Whoever still has a wait frame, or has armed it, does not keep alive what the function closed over.
+                # A wait frame may be kept elsewhere; it must not keep the function's closure alive.
                 frame.resume = _resumed
         self.frames.clear()
         self._handed.clear()
@@ -180,7 +181,7 @@ class Stack:
     # -- errors --------------------------------------------------------------------------------------
 
     def _located(self, error: BaseException) -> BaseException:
-        """The error to raise: with the place in the program, and of the hierarchy where the program is at fault."""
+        """The error to raise: with its place in the program, and a PumiceError if the program is at fault."""
         places: list[str] = []
         inner: tuple[Translation, int] | None = None
         in_native = nested = False
@@ -188,7 +189,7 @@ class Stack:
         while traceback is not None:
             code = traceback.tb_frame.f_code
             if code is _STEP and inner is not None:
-                nested = True  # a native function made an invocation of its own, which located this already
+                nested = True  # an invocation made by a native function located this already
                 break
             found = translated_function(code, traceback.tb_lineno)
             if found is not None:
@@ -198,7 +199,7 @@ class Stack:
             elif inner is not None:
                 in_native = True
             if found is not None or code.co_filename in _OPERATIONS:
-                # Registers live no longer than the function, whoever keeps the error.
+                # Registers live no longer than the function, even if the error is kept.
                 with contextlib.suppress(RuntimeError):
                     traceback.tb_frame.clear()
             traceback = traceback.tb_next
@@ -227,7 +228,7 @@ class Stack:
         return result
 
     def _foreign(self, error: Exception, translation: Translation, pc: int, *, in_native: bool) -> BaseException:
-        """The error of the hierarchy that stands for another one; a user's own exceptions stay as they are."""
+        """The PumiceError that stands for another exception; a user's own exceptions stay as they are."""
         code, ordinal = translation.code_map, translation.ordinal
         instruction, number = code.instruction_at(ordinal, pc), code.import_at(ordinal, pc)
         mnemonic = "?" if instruction is None else instruction.operation.mnemonic
@@ -249,10 +250,10 @@ class Stack:
 
 
 def _resumed(error: PumiceError | None) -> object:
-    raise FailedPreconditionError("this wait is over, and the invocation went on")
+    raise FailedPreconditionError("this wait is over, and the invocation has continued")
 
 
-# Frames of these are the program's operations.
+# Code of these files is part of the program's operations.
 _OPERATIONS: Final = frozenset(
     str(one.__file__) for one in (buffer, elements, float_numerics, list_, namespace, native_call, numerics, siphash)
 )

@@ -1,18 +1,19 @@
-"""Ends what runs too long, at no cost to what it runs: the watchdog behind ``timeout=``.
+"""The watchdog behind ``timeout=``: ends invocations that run too long, at no cost until then.
 
-A program may loop for ever without giving way, and a check in each iteration is what a tight loop would feel. So one thread keeps
-the deadlines of all invocations, and when one passes, raises an exception *in* the thread that runs it: ``PyThreadState_SetAsyncExc``,
-which CPython delivers at the next backward jump or call, as it does Ctrl-C. It is only raised while that thread is in translated bytecode
-(seen in ``sys._current_frames``), never inside a native function, whose waits have deadlines of their own: until then
-the watchdog looks again every millisecond.
+A program may loop without end and never suspend, and a check in each iteration would slow tight loops. So one thread
+keeps the deadlines of all invocations. When one passes it raises an exception *in* the thread that runs the invocation,
+by ``PyThreadState_SetAsyncExc``; CPython delivers it at the next backward jump or call, like Ctrl-C. It is only raised
+while that thread is in translated bytecode (seen in ``sys._current_frames``), never inside a native function, whose
+waits have deadlines of their own; the watchdog looks again every millisecond.
 
-A loop that mostly calls native functions is hardly ever seen in its own code: threads change places when a native function
-lets go of the interpreter lock, and then it is the native function that is seen. So, from the deadline on, the cells by which the running
-function's code reaches what it calls hold a ``_Trap`` each, and the next call raises ``Interrupted`` there; and calls that go by
-the stack find it to be full. Until the deadline none of this costs anything.
+A loop that mostly calls native functions is rarely seen in its own code: threads switch when a native function releases
+the interpreter lock, and then the native function is seen. So from the deadline on the cells through which the running
+function's code calls imports hold a ``_Trap`` each, whose call raises ``Interrupted``; calls through the stack find it
+full.
 
-Calling sequence: ``guard = Watchdog.shared().guard(deadline)``, ``guard.enter()``, run, ``guard.leave()``; in between the running thread
-may get ``Interrupted``, and it cannot get it once ``leave`` has returned. Thread rule: a guard belongs to the thread that enters it.
+Calling sequence: ``guard = Watchdog.shared().guard(deadline)``, ``guard.enter()``, run, ``guard.leave()``. In between
+the running thread may get ``Interrupted``; not after ``leave`` has returned. Guards of one thread may be nested. Thread
+rule: a guard belongs to the thread that enters it.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from typing import Any, ClassVar, Final
 
 __all__ = ["Guard", "Interrupted", "Watchdog", "rebind"]
 
-_MOST_LEFT: Final = 64
+_MAX_LEFT: Final = 64
 _RETRY: Final = 0.001  # seconds between looks at a thread that is past its deadline but not in translated code
 
 
 class Interrupted(BaseException):
-    """Raised in the thread of an invocation whose guard ran out; the interpreter turns it into its error."""
+    """Raised in the thread of an invocation whose deadline passed; becomes its DeadlineExceededError."""
 
 
 def _raise_in(thread: int, exception: type[BaseException] | None) -> None:
@@ -44,7 +45,7 @@ def _raise_in(thread: int, exception: type[BaseException] | None) -> None:
 
 
 class _Trap:
-    """Stands in a cell for what the code calls through it."""
+    """Stands in a cell for the function that the code calls through it."""
 
     __slots__ = ("function", "guards")
 
@@ -97,23 +98,23 @@ class Guard:
         self.thread = 0
 
     def enter(self, thread: int | None = None) -> None:
-        """From here on this thread may get ``Interrupted``; or another one, which is to ``leave``."""
+        """From here on a thread may get ``Interrupted``: this one, or the given one, which then has to ``leave``."""
         self.thread = threading.get_ident() if thread is None else thread
         self._active = True
         self._watchdog.watch(self)
 
     def leave(self) -> None:
-        """From here on it cannot. Swallows an ``Interrupted`` that is on its way; ``expired`` still says so. Idempotent."""
+        """From here on it cannot. Swallows a pending ``Interrupted``; ``expired`` tells of it. Idempotent."""
         try:
             with self._watchdog.lock:
                 if self._active:
                     self._active = False
                     self._watchdog.left += 1
-                    self._calls = tuple  # which would keep the invocation's results for as long as its deadline is kept
+                    self._calls = tuple  # the heap may keep the guard until its deadline, and with it the invocation
                 self._untrap()
                 posted, self._posted = self._posted, False
             if posted:
-                # It was raised already, or will be at one of these jumps.
+                # It was raised already, or is delivered at one of these jumps.
                 _raise_in(self.thread, None)
                 for _ in range(16):
                     pass
@@ -126,7 +127,7 @@ class Guard:
             self._watchdog.post_again(self)
 
     def interrupt(self) -> bool:
-        """Raises in the thread if it runs translated code; whether there is nothing more to do. For the watchdog, with its lock held."""
+        """Raises in the thread if it runs translated code; ``False`` to try again. The watchdog's lock is held."""
         if not self._active or self._posted:
             return True
         self.expired = True
@@ -142,7 +143,7 @@ class Guard:
         return True
 
     def _trap(self) -> None:
-        """Puts traps where the running function calls; with the watchdog's lock held."""
+        """Puts traps into the cells of the running function; called with the watchdog's lock held."""
         for cell in self._calls():
             if any(cell is trapped for trapped in self._trapped):
                 continue
@@ -164,7 +165,7 @@ class Guard:
 
 
 def rebind(cell: CellType, function: Callable[..., object]) -> None:
-    """Has a cell hold another function, behind the trap that may be in it."""
+    """Puts another function into a cell, or behind the trap in it."""
     with Watchdog.shared().lock:
         content = cell.cell_contents
         if type(content) is _Trap:
@@ -174,7 +175,7 @@ def rebind(cell: CellType, function: Callable[..., object]) -> None:
 
 
 class Watchdog:
-    """A thread that keeps deadlines, started when the first is set."""
+    """A thread that keeps deadlines, started by the first one."""
 
     _shared: ClassVar[Watchdog | None] = None
     _shared_lock: ClassVar[threading.Lock] = threading.Lock()
@@ -190,7 +191,7 @@ class Watchdog:
 
     @classmethod
     def shared(cls) -> Watchdog:
-        """The process's one."""
+        """The watchdog of the process."""
         with cls._shared_lock:
             if cls._shared is None:
                 cls._shared = cls()
@@ -207,18 +208,19 @@ class Watchdog:
         Args:
             deadline: ``time.monotonic()`` seconds.
             interruptible: whether a thread that runs this code may be interrupted there.
-            calls: asked in the watchdog's thread, past the deadline: the cells by which the running function calls.
+            calls: called in the watchdog's thread after the deadline: the cells through which the running function
+                calls.
         """
         return Guard(self, deadline, interruptible, calls)
 
     def watch(self, guard: Guard) -> None:
-        """Takes a guard that was entered."""
+        """Watches a guard that was entered."""
         with self._wake:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="pumice watchdog", daemon=True)
                 self._thread.start()
-            if self.left > _MOST_LEFT and 2 * self.left > len(self._heap):
-                # Most invocations are done long before their deadlines.
+            if self.left > _MAX_LEFT and 2 * self.left > len(self._heap):
+                # Most invocations end long before their deadlines.
                 self._heap = [entry for entry in self._heap if entry[2]._active]
                 heapq.heapify(self._heap)
                 self.left = 0
@@ -229,8 +231,8 @@ class Watchdog:
     def post_again(self, left: Guard) -> None:
         """Interrupts again for the other guards of a thread that were due when one was left.
 
-        A thread holds one asynchronous exception at a time: the guard that was left took back or swallowed what the guards
-        around it had raised too.
+        A thread holds one asynchronous exception at a time, so the guard that was left took back or swallowed theirs
+        too.
         """
         with self._wake:
             due = [guard for guard in self.posted if guard._posted and guard.thread == left.thread]

@@ -1,6 +1,6 @@
-"""asyncio's loop as a ``Loop``: invocations step in its thread, between its other callbacks.
+"""asyncio's loop as a ``Loop``: invocations run in its thread, between its other callbacks.
 
-Any event loop with asyncio's interface does, uvloop's included.
+Any event loop with asyncio's interface works, uvloop's included.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["AsyncioLoop"]
 class AsyncioLoop(Loop):
     """Runs invocations in the thread of an asyncio loop.
 
-    A step occupies the loop as long as it takes, which for a program that computes much in the VM may be long: where that must not be, leave
-    invocations to their context's own thread, as ``call_async`` does. An exception from a callback also goes to the loop's exception
-    handler.
+    A step occupies the loop for as long as it runs, which may be long for a program that computes much in the VM. To
+    avoid that, run invocations on their context's own thread, as ``call_async`` does. An exception from a callback
+    also goes to the loop's exception handler.
 
     When the asyncio loop shuts down (``asyncio.run`` ends, or ``shutdown_asyncgens``) this one is closed.
 
@@ -34,7 +34,7 @@ class AsyncioLoop(Loop):
 
     Raises:
         FailedPreconditionError: no loop was given and none is running.
-        InvalidArgumentError: something else than a loop.
+        InvalidArgumentError: not a loop.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
@@ -76,7 +76,7 @@ class AsyncioLoop(Loop):
 
     def _call(self, callback: Callable[[], None]) -> None:
         if self._guard is None:
-            # Loops close the asynchronous generators that were begun in them when they shut down, and have no other sign of it.
+            # At shutdown a loop closes the asynchronous generators begun in it; it gives no other sign of it.
             self._guard = _until_shutdown(self)
             with contextlib.suppress(StopIteration):
                 self._guard.asend(None).send(None)

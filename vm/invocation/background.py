@@ -1,7 +1,7 @@
 """Invocations that run on a loop and end in a callback: ``async_invoke``.
 
-It drives the staged sequence (invocation.py) on a ``Loop``: each step is a callback of the loop, each wait is armed and blocks nobody.
-Thread rule: every function and method from any thread. The design is in docs/design/invocation.md.
+They run the staged sequence (state.py) on a ``Loop``: each step is a callback of the loop, each wait is armed and
+blocks no thread. Thread rule: every function and method from any thread. The design is in docs/design/invocation.md.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _lock: Final = threading.RLock()
 
 
 class AsyncInvocation:
-    """What runs one invocation on a loop; ``async_invoke`` makes it.
+    """Runs one invocation on a loop; ``async_invoke`` makes it.
 
-    Its steps never overlap: each is scheduled by the one before, or by the end of its wait. ``abort`` and ``cancel`` may come at any time; what
-    is suspended then ends at once, what is in the middle of a step ends behind it.
+    Its steps never overlap: each is scheduled by the one before, or by the end of its wait. ``abort`` and ``cancel``
+    may be called at any time: a suspended invocation ends at once, one in a step ends after it.
     """
 
     __slots__ = (
@@ -102,7 +102,7 @@ class AsyncInvocation:
             return
         context, function, policy = target
         try:
-            # Also of None, which a caller may have given and is told about.
+            # checked_call also reports None as inputs.
             arguments = inputs() if callable(inputs) else checked_call(context, function, inputs)  # type: ignore[arg-type]
             del inputs
             turn = checked_policy(policy, FIFO, concurrent=context.concurrent)
@@ -122,7 +122,7 @@ class AsyncInvocation:
                 raise
 
     def _failed(self, raised: BaseException) -> bool:
-        """A step raised; whether that is for who runs the loop."""
+        """A step raised; whether the loop has to raise it too."""
         if self._callback_raised:
             return True  # which ends the loop
         if isinstance(raised, Interrupted):
@@ -135,7 +135,7 @@ class AsyncInvocation:
         return False
 
     def _is_over(self, error: Exception | None) -> bool:
-        """Ends it where somebody or its deadline wants so."""
+        """Ends it if it was cancelled or aborted, or its deadline passed; whether it did."""
         error = self._ending or error  # the loop's end may be part of what ends it
         if error is not None:
             self._finish(error, None)
@@ -154,8 +154,8 @@ class AsyncInvocation:
     def _late(self) -> None:
         self._finish(
             DeadlineExceededError(
-                f"{self._name} was not done within its timeout of "
-                f"{self._timeout:g} s; everything of the call was released"
+                f"{self._name} was not done within its timeout of {self._timeout:g} s; everything of the call was "
+                "released"
             ),
             None,
         )
@@ -165,7 +165,7 @@ class AsyncInvocation:
         if status is not StatusCode.DEFERRED:
             error, outputs = state.take()
             if error is not None or self._settle is None:
-                # What fails because it is being ended ended by that.
+                # An error caused by ending it is reported as that end.
                 self._finish(error and (self._ending or error), outputs)
             else:
                 self._settled(outputs)
@@ -180,7 +180,7 @@ class AsyncInvocation:
         self._hold(self._loop.wait(stack, frame, self._deadline, self._resume))
 
     def _hold(self, armed: ArmedWait | DeferredWait | None) -> None:
-        """Notes the wait to be cancelled; it may be over, or not wanted any more."""
+        """Keeps the wait, to be cancelled; it may be over already, or the invocation ending."""
         if armed is None or armed.is_done:
             return
         self._armed = armed
@@ -188,7 +188,7 @@ class AsyncInvocation:
             self._stop_waiting()
 
     def _settled(self, outputs: Any) -> None:
-        """The program is done; its results are when a source is."""
+        """The program is done; its results are once a source is ready."""
         settle, self._settle = self._settle, None
         assert settle is not None
         source = settle(outputs)
@@ -222,8 +222,8 @@ class AsyncInvocation:
     def abort(self, error: PumiceError) -> None:
         """Ends it with an error, unless it has ended.
 
-        Where it is suspended, all that it holds is released before this returns, and the callback comes on the loop. Where it is in a step that
-        is interrupted in the program's own code; a native function returns first.
+        If it is suspended, everything it holds is released before this returns, and the callback is called on the loop.
+        If it is in a step, that is interrupted in the program's own code; a native function returns first.
         """
         with _lock:
             if self._callback is None or self._ending is not None:
@@ -232,13 +232,13 @@ class AsyncInvocation:
         self._stop_waiting()
 
     def _stop_waiting(self) -> None:
-        """Releases what a suspended invocation holds, or interrupts its step. Its end comes on the loop."""
+        """Releases what a suspended invocation holds, or interrupts its step. It ends on the loop."""
         armed = self._armed
         cancelled = armed is not None and armed.cancel()
         idle = try_abort(self._state)
         if not idle:
             interrupt_step(self._state)
-        # A loop that has ended may never come to what was scheduled on it.
+        # A loop that has ended may never call what was scheduled on it.
         if cancelled or (idle and self._loop.is_closed):
             self._loop.call(self._resume)
 
@@ -279,21 +279,23 @@ def async_invoke(
 
     Args:
         loop: where its steps run, and the callback.
-        context: that the function is of.
-        function: ``context.lookup`` finds it.
+        context: of the function.
+        function: from ``context.lookup``.
         inputs: values for its arguments, kept until it begins; do not change the list before.
-        callback: called exactly once, whatever fails, with the loop, the error or ``None``, and the outputs or ``None``. It may come before
-            this returns, must not block, and ends the loop by raising. The error is that of the program, or of the attempt to
-            invoke it: InvalidArgumentError for inputs that do not match, DeadlineExceededError, CancelledError, AbortedError where the loop
-            ended first.
-        policy: how it is ordered among the context's other invocations; ``None`` waits for a turn (in a concurrent context it overlaps).
-        timeout: seconds for everything, the wait for a turn included; ``None`` is for ever.
+        callback: called exactly once, with the loop, the error or ``None``, and the outputs or ``None``; perhaps before
+            this returns. It must not block; an exception from it ends the loop. The error is that of the program, or of
+            the attempt to invoke it: InvalidArgumentError for inputs that do not match, DeadlineExceededError,
+            CancelledError, AbortedError where the loop ended first.
+        policy: its order among the context's other invocations; ``None`` waits for a turn, and overlaps in a concurrent
+            context.
+        timeout: seconds for everything, the wait for a turn included; ``None`` is no limit.
 
     Returns:
-        the invocation, to be cancelled.
+        the invocation, which can be cancelled.
 
     Raises:
-        InvalidArgumentError: no loop or context, a callback that cannot be called, a timeout that is no number. There is no callback then.
+        InvalidArgumentError: no loop or context, a callback that cannot be called, a timeout that is no number. The
+            callback is not called then.
     """
     if not isinstance(loop, Loop):
         raise InvalidArgumentError(f"loop is a pumice.vm.Loop, got {type(loop).__name__}")
@@ -313,6 +315,6 @@ def async_invoke(
 
 def check_inputs(inputs: object) -> None:
     """Raises InvalidArgumentError for a function in the place of values."""
-    # A function is how the runtime makes values when the invocation begins; a caller's is a mistake.
+    # The runtime passes a function that makes the values when the invocation begins; a caller's is a mistake.
     if callable(inputs):
         raise InvalidArgumentError(f"inputs is a sequence of values, got {type(inputs).__name__}")

@@ -1,6 +1,7 @@
-"""``Invocation``: a function call that is under way or done, to be asked, waited for, awaited, cancelled.
+"""``Invocation``: a function call that is under way or done, to be queried, waited for, awaited, cancelled.
 
-What IREE's ``vm/invocation.h`` declares as the stateful invocation, and does not implement. It runs on a loop (async_invocation.py).
+The stateful invocation that IREE's ``vm/invocation.h`` declares and does not implement. It runs on a loop
+(background.py).
 Thread rule: every method from any thread. The design is in docs/design/invocation.md.
 """
 
@@ -27,9 +28,10 @@ __all__ = ["Invocation"]
 
 
 class Invocation(Latch):
-    """A function call that is under way or done: to be asked, waited for, awaited, cancelled. ``Invocation.create`` begins one.
+    """A function call that is under way or done: to be queried, waited for, awaited, cancelled.
 
-    It is a wait source, ready when the invocation has ended in whatever way: native functions of other contexts can wait for it.
+    ``Invocation.create`` begins one. It is a wait source, ready when the invocation has ended, well or not: native
+    functions of other contexts can wait for it.
     """
 
     __slots__ = ("_convert", "_observer", "_outcome", "_outputs", "_run")
@@ -56,20 +58,20 @@ class Invocation(Latch):
         """Begins an invocation.
 
         Args:
-            context: that the function is of.
-            function: ``context.lookup`` finds it.
+            context: of the function.
+            function: from ``context.lookup``.
             inputs: values for its arguments. Do not change a list before it begins.
-            policy: how it is ordered among the context's other invocations; ``None`` waits for a turn (in a concurrent context it
-                overlaps).
+            policy: its order among the context's other invocations; ``None`` waits for a turn, and overlaps in a
+                concurrent context.
             loop: where its steps run; ``None`` is the context's own (``Context.loop``).
-            timeout: seconds for everything, the wait for a turn included; ``None`` is for ever.
+            timeout: seconds for everything, the wait for a turn included; ``None`` is no limit.
 
         Raises:
             InvalidArgumentError: no context, function or loop, or a timeout that is no number.
             FailedPreconditionError: the function is of another context.
             ClosedError: the context was closed.
 
-        Whatever else there is to say about it, its status says.
+        Later errors: see ``query_status()``.
         """
         check_inputs(inputs)
         return cls()._start(context, function, inputs, policy, loop, timeout)
@@ -86,10 +88,19 @@ class Invocation(Latch):
         convert: Callable[[Any], Any] | None = None,
         observer: InvocationObserver | None = None,
     ) -> Invocation:
-        """``create``, for the runtime too: ``inputs`` may make the VM's own values when it begins, ``settle`` gives what results have to wait for, ``convert`` makes the caller's of the VM's, ``observer`` is told of its steps."""
+        """``create`` for the runtime.
+
+        Args:
+            inputs: may also be a function that makes the VM's values when the invocation begins.
+            settle: gives the source that results of the VM have to wait for.
+            convert: makes the caller's results of the VM's.
+            observer: observes its steps.
+            context, function, policy, loop, timeout: as for ``create``.
+        """
         if not isinstance(context, Context) or not isinstance(function, Function):
             raise InvalidArgumentError(
-                f"an invocation is of a Function in a Context; got {type(function).__name__} and {type(context).__name__}"
+                f"an invocation is of a Function in a Context; got {type(function).__name__} and "
+                f"{type(context).__name__}"
             )
         if function.context is not context:
             raise FailedPreconditionError(f"{function.full_name} is a function of another context")
@@ -122,10 +133,10 @@ class Invocation(Latch):
             observer.ended(error)
         self.settle()
 
-    # -- what became of it ---------------------------------------------------------------------------
+    # -- its outcome ---------------------------------------------------------------------------------
 
     def query_status(self) -> StatusCode:
-        """OK, DEFERRED while it is not done, CANCELLED, ABORTED where its loop ended first, or the code of its error."""
+        """OK, DEFERRED while it is not done, CANCELLED, ABORTED if its loop ended first, or the code of its error."""
         if not self.is_settled:
             return StatusCode.DEFERRED
         return StatusCode.OK if self._outcome is None else status_of(self._outcome)
@@ -137,24 +148,26 @@ class Invocation(Latch):
 
     @property
     def error(self) -> Exception | None:
-        """What it failed with; ``None`` while it is not done, and if it did not fail."""
+        """Its error; ``None`` while it is not done, and if it did not fail."""
         return self._outcome
 
     def done(self) -> bool:
-        """Whether it has ended, in whatever way."""
+        """Whether it has ended, well or not."""
         return self.is_settled
 
     def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until it is done, in whatever way.
+        """Blocks until it is done, well or not.
 
         Raises:
-            FailedPreconditionError: in the thread that it needs to go on: that of its loop, or one that runs a function of its context.
+            FailedPreconditionError: in a thread that it needs to continue: that of its loop, or one that runs a
+                function of its context.
             DeadlineExceededError: the deadline passed first.
         """
         run = self._run
         if run is not None and not self.is_settled and run.needs_this_thread():
             raise FailedPreconditionError(
-                "waiting for an invocation in the thread that it runs in would never end; await it, or use add_done_callback"
+                "waiting for an invocation in the thread that it runs in would never end; await it, or use "
+                "add_done_callback"
             )
         super().wait_until(deadline)
 
@@ -162,11 +175,11 @@ class Invocation(Latch):
         """Blocks until it is done.
 
         Args:
-            deadline: ``time.monotonic()`` seconds; ``None`` is for ever.
+            deadline: ``time.monotonic()`` seconds; ``None`` is no limit.
 
         Returns:
-            ``query_status()``; or DEADLINE_EXCEEDED where the deadline passed first, which does it no harm: ``done()`` tells that from its
-            own failure.
+            ``query_status()``; or DEADLINE_EXCEEDED if the deadline passed first. The invocation then continues;
+            ``done()`` distinguishes that from its own failure.
         """
         try:
             self.wait_until(deadline)
@@ -178,13 +191,13 @@ class Invocation(Latch):
         """Its results, once it is done.
 
         Args:
-            timeout: seconds to wait; ``None`` is for ever.
+            timeout: seconds to wait; ``None`` is no limit.
 
         Raises:
-            DeadlineExceededError: it was not done in time, and goes on; or its own timeout passed.
+            DeadlineExceededError: it was not done in time, and continues; or its own timeout passed.
             CancelledError: it was cancelled.
             AbortedError: the loop that it ran on ended.
-            PumiceError: what the program failed with; or a native function's own exception.
+            PumiceError: the program failed; a native function's own exception is raised as it is.
         """
         self.wait_until(None if timeout is None else time.monotonic() + timeout_seconds(timeout))
         return self._result()
@@ -196,22 +209,22 @@ class Invocation(Latch):
         return self._outputs
 
     def cancel(self) -> None:
-        """Asks for its end: nothing if it is done; at once where it waits; behind the step that it is in otherwise, which may be its last.
+        """Cancels it: at once if it waits, otherwise after the step that it is in, which may be its last.
 
-        Work of its on a device is not recalled; what that uses is kept until it is done, and released then.
+        Work that it submitted to a device goes on; its resources are released when that is done.
         """
         run = self._run
         if run is not None:
             run.cancel()
 
     def add_done_callback(self, callback: Callable[[Invocation], None]) -> None:
-        """Calls ``callback(invocation)`` once it is done: on its loop, or at once if it is. It must not block."""
+        """Calls ``callback(invocation)`` once it is done: on its loop, or at once. It must not block."""
         if not callable(callback):
             raise InvalidArgumentError(f"callback is called with the invocation, got {type(callback).__name__}")
         self.notify(lambda _: callback(self))
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        """Waits for it and gives its results; if the waiting task is cancelled, so is the invocation."""
+        """Waits for it and returns its results; if the waiting task is cancelled, so is the invocation."""
         try:
             yield from await_source(self)
         finally:

@@ -1,4 +1,4 @@
-"""Lists of values in and out of invocations, held to a function's calling convention."""
+"""Inputs and outputs of invocations, checked against a function's calling convention."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _KINDS: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64"}
 
 
 def marshal_inputs(function: Function, inputs: Iterable[Any] | VmList) -> tuple[Any, ...]:
-    """The VM's values of a caller's, captured.
+    """The VM's values for a caller's.
 
     Raises:
-        InvalidArgumentError: another number of values than the function takes, or one of another kind; the message says which.
+        InvalidArgumentError: another number of values than the function takes, or one of another kind; the message
+            says which.
     """
     kinds = function.convention.arguments
     if isinstance(inputs, VmList):
@@ -76,12 +77,13 @@ def _repeated(values: Any, kinds: tuple[str, ...], position: int, function: Func
     except (TypeError, ValueError):
         each = "values" if len(kinds) == 1 else f"tuples of {len(kinds)}"
         raise InvalidArgumentError(
-            f"{function.full_name}: argument {position} is a sequence of {each} ({function.convention.text}), got {values!r:.80}"
+            f"{function.full_name}: argument {position} is a sequence of {each} ({function.convention.text}), got "
+            f"{values!r:.80}"
         ) from None
 
 
 def outputs_of(function: Function, results: Any) -> tuple[Any, ...]:
-    """A function's results, one for each that it declares, of what the VM returns: nothing, a value, or a tuple."""
+    """A function's results as a tuple; the VM returns nothing, a value, or a tuple."""
     count = len(function.convention.results)
     if count == 0:
         return ()

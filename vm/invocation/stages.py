@@ -1,10 +1,10 @@
-"""Invocations, step by step: what IREE's ``vm/invocation.h`` declares, call by call.
+"""Invocations in stages, after IREE's ``vm/invocation.h``.
 
 Synchronous::
 
     outputs = invoke(context, function, inputs)
 
-Staged, for schedulers that have better things to do than to block::
+Staged, for schedulers that must not block::
 
     state = InvokeState()
     status = begin_invoke(state, context, function, inputs)
@@ -14,15 +14,15 @@ Staged, for schedulers that have better things to do than to block::
         status = resume_invoke(state)
     result = end_invoke(state)              # .status, .outputs, .error; result.unwrap()
 
-The calls return or raise what became of *the call*; what became of the invocation is in ``end_invoke``'s result: a program that fails is an
-invocation that ended. A call out of order, or made while another one is under way on the same state, raises FailedPreconditionError and
-changes nothing.
+The calls return or raise the result of *the call*. The result of the invocation comes from ``end_invoke``: a program
+that fails is an invocation that ended. A call out of order, or during another one on the same state, raises
+FailedPreconditionError and changes nothing.
 
-Ownership: the state owns the invocation's stack and everything on it, from ``begin_invoke`` to ``end_invoke`` or ``abort_invoke``; inputs are
-captured when it begins, and the list they came in is the caller's again. A state that is dropped is aborted. Thread rule: any thread, one at a
-time (checked).
+Ownership: the state owns the invocation's stack and everything on it, from ``begin_invoke`` to ``end_invoke`` or
+``abort_invoke``. Inputs are captured when it begins; their list can be used again at once. A state that is dropped is
+aborted. Thread rule: any thread, one at a time (checked).
 
-The header's sentences, one by one, are in docs/design/invocation.md.
+docs/design/invocation.md compares it with the header.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 Inputs: TypeAlias = "Iterable[Any] | VmList"
-"""Values for a function's arguments: ints, floats, references, a tuple of tuples for a repeated one; or a ``VmList`` of them."""
+"""Values for a function's arguments, or a ``VmList`` of them: ints, floats, references, tuples for repeated ones."""
 
 
 # -- synchronous ---------------------------------------------------------------------------------------
@@ -72,23 +72,24 @@ def invoke(
     policy: InvocationPolicy | None = None,
     timeout: float | None = None,
 ) -> tuple[Any, ...]:
-    """Calls a function and waits until it is done; it may block on whatever the program waits for.
+    """Calls a function and waits until it is done, the program's waits included.
 
     Args:
-        context: that the function is of.
-        function: ``context.lookup`` finds it.
-        inputs: values for its arguments; the list remains the caller's.
+        context: of the function.
+        function: from ``context.lookup``.
+        inputs: values for its arguments; the list is not kept.
         outputs: a list that results are appended to.
-        policy: how it is ordered among the context's other invocations; ``None`` fails where it would have to wait for a turn (in a
-            concurrent context it overlaps).
-        timeout: seconds for everything, the wait for a turn included; ``None`` is for ever.
+        policy: its order among the context's other invocations; ``None`` fails where it would have to wait for a turn,
+            and overlaps in a concurrent context.
+        timeout: seconds for everything, the wait for a turn included; ``None`` is no limit.
 
     Returns:
         the results, one for each that the function declares.
 
     Raises:
         InvalidArgumentError: inputs that do not match the calling convention; the message says which.
-        FailedPreconditionError: the function is of another context, or the context is in use and the policy does not wait.
+        FailedPreconditionError: the function is of another context, or the context is in use and the policy does not
+            wait.
         DeadlineExceededError: the time passed; everything of the invocation is released.
         PumiceError: what the program failed with, located.
     """
@@ -130,7 +131,8 @@ def _invoke_in_turn(
         if timeout is None or time.monotonic() >= outer:
             raise
         raise DeadlineExceededError(
-            f"{function.full_name} was not done within its timeout of {timeout:g} s; everything of the call was released"
+            f"{function.full_name} was not done within its timeout of {timeout:g} s; everything of the call was "
+            "released"
         ) from None
     finally:
         abort_invoke(state)
@@ -150,20 +152,20 @@ def begin_invoke(
     """Begins an invocation and runs it until it ends or has to wait.
 
     Args:
-        state: without an invocation; from here on it holds this one, and ``end_invoke`` or ``abort_invoke`` must follow.
-        context: that the function is of.
-        function: ``context.lookup`` finds it.
+        state: without an invocation; ``end_invoke`` or ``abort_invoke`` must follow.
+        context: of the function.
+        function: from ``context.lookup``.
         inputs: values for its arguments. They are captured: the list can be used again at once.
-        policy: how it is ordered among the context's other invocations. One that waits for its turn is DEFERRED, with a wait frame like any
-            other; ``None`` fails instead (in a concurrent context it overlaps).
+        policy: its order among the context's other invocations. One that waits for its turn is DEFERRED, with a wait
+            frame like any other; ``None`` fails instead, and overlaps in a concurrent context.
 
     Returns:
-        OK: it ended, well or not: ``end_invoke`` says which. DEFERRED: ``resume_invoke`` must follow, after the wait if there is a
-        ``wait_frame``.
+        OK: it ended, well or not: ``end_invoke`` says which. DEFERRED: ``resume_invoke`` must follow, after the wait if
+        there is a ``wait_frame``.
 
     Raises:
-        FailedPreconditionError: the state has an invocation already; the function is of another context; the context is in use and
-            the policy does not wait. Nothing has begun then.
+        FailedPreconditionError: the state has an invocation already, the function is of another context, or the context
+            is in use and the policy does not wait. Nothing has begun then.
         InvalidArgumentError: inputs that do not match the calling convention. Nothing has begun then.
         ClosedError: the context was closed.
     """
@@ -172,7 +174,7 @@ def begin_invoke(
 
 
 def checked_call(context: Context, function: Function, inputs: Inputs) -> tuple[Any, ...]:
-    """The VM's values of inputs, where all three fit each other; as ``begin_invoke`` says."""
+    """The VM's values of inputs; raises as ``begin_invoke`` if they do not fit the function or the context."""
     if not isinstance(context, Context):
         raise InvalidArgumentError(f"expected a Context, got {type(context).__name__}")
     if not isinstance(function, Function):
@@ -183,7 +185,7 @@ def checked_call(context: Context, function: Function, inputs: Inputs) -> tuple[
 
 
 def resume_invoke(state: InvokeState) -> StatusCode:
-    """Runs an invocation on that was DEFERRED.
+    """Continues an invocation that was DEFERRED.
 
     Returns:
         OK: it ended, well or not. DEFERRED: as from ``begin_invoke``.
@@ -203,8 +205,8 @@ def wait_invoke(state: InvokeState, wait_frame: WaitFrame | None = None, deadlin
         deadline: ``time.monotonic()`` seconds; together with the frame's own, the earlier one counts.
 
     Returns:
-        OK: the wait was performed. What it came to is on the frame, ``None``, a source's failure or DeadlineExceededError, and for the
-        program to see when it is resumed.
+        OK: the wait was performed. Its outcome is on the frame: ``None``, a source's failure or DeadlineExceededError.
+        The program gets it when it is resumed.
 
     Raises:
         FailedPreconditionError: the invocation is not suspended in a wait, or in another one.
@@ -234,17 +236,17 @@ def wait_invoke_async(
         state: suspended, with a wait frame.
         wait_frame: the state's; ``None`` takes that.
         deadline: ``time.monotonic()`` seconds; together with the frame's own, the earlier one counts.
-        callback: called once, with what is then on the frame: ``None``, a source's failure or DeadlineExceededError. It may come before this
-            returns; otherwise it comes in the thread of whoever is ready. It must not block; ``resume_invoke`` may run for long, and
-            belongs into another thread.
+        callback: called once, with the outcome on the frame: ``None``, a source's failure or DeadlineExceededError;
+            perhaps before this returns, otherwise in the thread of the source that became ready. It must not block;
+            ``resume_invoke`` may run for long and belongs into another thread.
 
     Returns:
-        the wait, to be cancelled: then the callback does not come, and the frame can be waited for again.
+        the wait. If it is cancelled the callback is not called, and the frame can be waited for again.
 
     Raises:
         FailedPreconditionError: the invocation is not suspended in a wait, or in another one.
-        InvalidArgumentError: something that the program waits for is no wait source, or ``callback`` cannot be called. The callback does
-            not come then.
+        InvalidArgumentError: something that the program waits for is no wait source, or ``callback`` cannot be called.
+            The callback is not called then.
     """
     if not callable(callback):
         raise InvalidArgumentError(f"callback is called with None or an error; got {type(callback).__name__}")
@@ -267,18 +269,18 @@ def _frame_of(state: InvokeState, wait_frame: WaitFrame | None, call: str) -> Wa
 
 
 def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None = None) -> InvokeResult:
-    """Ends the sequence and gives the result; the state can be used again.
+    """Ends the sequence and returns the result; the state can be used again.
 
     Args:
         state: of an invocation that has ended.
         outputs: a list that results are appended to.
 
     Returns:
-        what became of the invocation, which is the caller's.
+        the invocation's result.
 
     Raises:
         FailedPreconditionError: it is suspended, or there is none.
-        InvalidArgumentError: results that ``outputs`` does not take; the result is still there to be asked for.
+        InvalidArgumentError: results that ``outputs`` does not take; the result can still be asked for.
     """
     with Exclusive(state, "end_invoke", DONE):
         stack, function, error = state._stack, state._function, state._error
@@ -296,9 +298,9 @@ def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None
 
 
 def abort_invoke(state: InvokeState) -> None:
-    """Drops an invocation, wherever it is, and everything it holds; the state can be used again. Idempotent.
+    """Drops an invocation at any stage and everything it holds; the state can be used again. Idempotent.
 
-    The program is not told: it is gone. To have it end in an orderly way, fail what it waits for.
+    The program is not notified. To end it in an orderly way, fail the source that it waits for.
 
     Raises:
         FailedPreconditionError: a step is under way in another thread.

@@ -1,6 +1,6 @@
 """The state of an invocation under way: its stack, where it is in the calling sequence, and its steps.
 
-What may be called when, and by whom, is said and checked here; the calls themselves are in invocation.py.
+The order of calls is checked here; the calls themselves are in stages.py.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class InvokeResult:
-    """What became of an invocation.
+    """The result of an invocation.
 
     Attributes:
         status: OK, or why it ended.
         outputs: its results, one for each that the function declares; ``None`` unless it is OK.
-        error: what it failed with, located in the program; a native function's own exception as it was raised.
+        error: with its place in the program; a native function's own exception as it was raised.
     """
 
     status: StatusCode
@@ -61,22 +61,22 @@ class InvokeResult:
 
 
 class InvocationObserver(Protocol):
-    """Is told of each step of an asynchronous invocation, in the thread that makes it, and of its end."""
+    """Observes each step of an asynchronous invocation, in the thread that makes it, and its end."""
 
     def enter_step(self) -> None:
         """A step begins."""
 
     def leave_step(self) -> None:
-        """It is over: the invocation waits, yielded or ended."""
+        """The step is over: the invocation waits, yielded or ended."""
 
     def ended(self, error: BaseException | None) -> None:
-        """The invocation has ended, before anybody who waits for it is told."""
+        """The invocation has ended. Called before those who wait for it are notified."""
 
 
 class InvokeState:
-    """An invocation under way: its stack, and where it is in the calling sequence. Used again after its end.
+    """An invocation under way: its stack, and its place in the calling sequence. It can be used again after the end.
 
-    Begin with ``begin_invoke``; the functions of this module are its methods in all but form.
+    Begin with ``begin_invoke``.
     """
 
     __slots__ = (
@@ -126,7 +126,7 @@ class InvokeState:
 
     @property
     def frames(self) -> tuple[Frame | NativeFrame | WaitFrame, ...]:
-        """The frames of the suspended invocation, from the outermost: functions with pc, registers and source location."""
+        """The frames of the suspended invocation, outermost first: functions with pc, registers and source location."""
         return () if self._stack is None else tuple(self._stack.frames)
 
     def __del__(self) -> None:
@@ -138,7 +138,7 @@ class InvokeState:
             ticket.drop()
 
     def take(self) -> tuple[Exception | None, tuple[Any, ...] | None]:
-        """The error or the outputs of an invocation that has ended, and its end; for who knows that nobody else is at it."""
+        """Ends an invocation that is done; returns its error or outputs. The caller must have exclusive access."""
         stack, function, error = self._stack, self._function, self._error
         assert stack is not None and function is not None and self._phase is DONE
         results = None if error is not None else outputs_of(function, stack.results)
@@ -166,7 +166,7 @@ DONE: Final = "ended"
 
 
 class Exclusive:
-    """Keeps two calls on one state apart: the second one is refused."""
+    """Gives one call exclusive access to a state; a second call at the same time is refused."""
 
     __slots__ = ("_call", "_phases", "_state")
 
@@ -181,7 +181,8 @@ class Exclusive:
         state = self._state
         if not state._busy.acquire(False):
             raise FailedPreconditionError(
-                f"{self._call}: another call is under way on this state; make the steps of an invocation one after another"
+                f"{self._call}: another call is under way on this state; make the steps of an invocation one after "
+                "another"
             )
         if state._phase not in self._phases:
             phase, name = state._phase, "" if state._function is None else f" of {state._function.full_name}"
@@ -207,7 +208,7 @@ def begin(
     policy: InvocationPolicy,
     deadline: float | None,
 ) -> StatusCode:
-    """``begin_invoke`` with values that were checked, and a deadline in ``time.monotonic()`` seconds for the first step.
+    """``begin_invoke`` with checked values and, for the first step, a deadline in ``time.monotonic()`` seconds.
 
     Raises:
         Interrupted: the deadline passed; the invocation is aborted.
@@ -247,7 +248,7 @@ def _begin(
 
 
 def _no_resume(error: PumiceError | None) -> object:
-    raise AssertionError("replaced before anybody resumes")
+    raise AssertionError("replaced before it is resumed")
 
 
 def _enter(stack: Stack, function: Function, values: tuple[Any, ...]) -> None:
@@ -259,7 +260,7 @@ def _enter(stack: Stack, function: Function, values: tuple[Any, ...]) -> None:
 
 
 def _admitted(function: Function, values: tuple[Any, ...]) -> Callable[[PumiceError | None], object]:
-    """What a function is entered with once it is admitted: a bytecode one gets its arguments, a native one is called."""
+    """The resume function of a wait for a ticket: gives bytecode its arguments, calls a native function."""
 
     def resume(error: PumiceError | None) -> object:
         if error is not None:
@@ -270,11 +271,11 @@ def _admitted(function: Function, values: tuple[Any, ...]) -> Callable[[PumiceEr
 
 
 def _step(state: InvokeState, deadline: float | None) -> StatusCode:
-    """Runs the invocation on; what the program fails with is its result.
+    """Continues the invocation; an error of the program is its result.
 
     Raises:
         Interrupted: the deadline passed.
-        BaseException: what is no Exception, such as KeyboardInterrupt; or ClosedError. The invocation is aborted then.
+        BaseException: not an Exception, such as KeyboardInterrupt; or ClosedError. The invocation is aborted then.
     """
     stack, function = state._stack, state._function
     assert stack is not None and function is not None
@@ -317,7 +318,7 @@ def _run(state: InvokeState, stack: Stack, deadline: float | None) -> bool:
             ticket.thread = 0
             _leave(state)
     except BaseException:
-        _leave(state)  # again, for an interrupt that came just before
+        _leave(state)  # again, if the interrupt came before the first call
         raise
 
 
@@ -329,12 +330,12 @@ def _leave(state: InvokeState) -> None:
         state._guard = None
 
 
-# Held for a few assignments: a step that is to be interrupted does not end meanwhile.
+# Held for a few assignments, so that a step does not end while it is being interrupted.
 _interrupting: Final = threading.RLock()
 
 
 def interrupt_step(state: InvokeState) -> None:
-    """Has the step that is under way in another thread end with ``Interrupted`` as soon as it is in the program's own code; if there is one."""
+    """Interrupts the step under way in another thread, if there is one, as soon as it is in translated code."""
     with _interrupting:
         stack = state._stack
         if state._thread and state._guard is None and stack is not None:
@@ -343,13 +344,13 @@ def interrupt_step(state: InvokeState) -> None:
 
 
 def step(state: InvokeState, deadline: float | None) -> StatusCode:
-    """``resume_invoke`` that is over by a deadline in ``time.monotonic()`` seconds, whatever the program does.
+    """``resume_invoke`` that ends by a deadline in ``time.monotonic()`` seconds.
 
     Raises:
         Interrupted: the deadline passed; the invocation is aborted.
     """
     if type(state) is not InvokeState or state._phase is not SUSPENDED or not state._busy.acquire(False):
-        with Exclusive(state, "resume_invoke", SUSPENDED):  # which says what is wrong
+        with Exclusive(state, "resume_invoke", SUSPENDED):  # raises the error
             raise FailedPreconditionError(
                 "resume_invoke: another call was under way on this state; make one after another"
             )
@@ -364,7 +365,8 @@ def step(state: InvokeState, deadline: float | None) -> StatusCode:
                 frame.complete()
             else:
                 raise FailedPreconditionError(
-                    "resume_invoke: the wait on the stack was not performed; call wait_invoke, or complete() the frame when you have waited"
+                    "resume_invoke: the wait on the stack was not performed; call wait_invoke, or complete() the "
+                    "frame when you have waited"
                 )
         return _step(state, deadline)
     finally:
@@ -372,12 +374,12 @@ def step(state: InvokeState, deadline: float | None) -> StatusCode:
 
 
 def status_of(error: BaseException) -> StatusCode:
-    """An error's status code; UNKNOWN for those that are none of pumice's."""
+    """An error's status code; UNKNOWN for exceptions that are no PumiceError."""
     return error.code if isinstance(error, PumiceError) else StatusCode.UNKNOWN
 
 
 def try_abort(state: InvokeState) -> bool:
-    """``abort_invoke`` that does nothing where a call on the state is under way; whether it did something."""
+    """``abort_invoke``, unless a call on the state is under way; whether it did."""
     if not state._busy.acquire(False):
         return False
     try:
