@@ -209,8 +209,8 @@ class _Reference:
             if value.device not in self._devices:
                 raise InvalidArgumentError(
                     f"the array is on another device object, {value.device.name} ({value.device.uri}), than the "
-                    f"session, {first.name} ({first.uri}): make both with one pumice.Instance or pumice.Device, or copy "
-                    "it with session.device.asarray(x.numpy())"
+                    f"session, {first.name} ({first.uri}): make both with one pumice.Instance or pumice.Device, or "
+                    "copy it with session.device.asarray(x.numpy())"
                 )
 
     def _check_dtype(self, value: np.ndarray | DeviceArray) -> None:

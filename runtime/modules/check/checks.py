@@ -1,9 +1,9 @@
-"""Runs the check functions of compiled modules, as a test framework does.
+"""Runs the check functions of compiled modules, like a test framework.
 
-A check function is an export without arguments; those whose names begin with ``__`` or contain ``$`` are the compiler's
-own. Each runs in a context of its own, as in iree-check-module (``tools/iree-check-module-main.cc``, 3.13): globals are as
-the module's initializers leave them, whatever the functions before did. What contexts share is kept: the module is loaded,
-verified and translated once a file, its pipelines are made once, and the device is opened once in all.
+A check function is an export without arguments; names that begin with ``__`` or contain ``$`` are the compiler's. Each
+runs in its own context, as in iree-check-module (``tools/iree-check-module-main.cc``, 3.13), so globals are as the
+module's initializers leave them. The device is opened once; a module is loaded, verified and translated once, and its
+pipelines are made once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def run_checks(
         device: an open device, which stays open; or a URI as ``open_device`` takes it, to be opened and closed here.
         filters: glob patterns for names of functions, with or without the module's before it; a function runs if one
             matches, all run where none is given.
-        timeout: seconds for each function, waits included, and as many for the initializers before it; ``None`` for ever.
+        timeout: seconds for each function, waits included, and as many for the initializers before it; ``None`` for
+            ever.
         modules: what the files import besides ``hal`` and ``check``, in linking order.
         recorder: says how much of failures is kept; ``None`` takes the defaults.
         on_result: called with a file's path and a result as soon as that is known.

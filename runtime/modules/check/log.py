@@ -1,4 +1,4 @@
-"""What expectations of programs leave behind: failures with the values that differ, and the recorder that collects them."""
+"""Failed expectations with the values that differ, and the recorder that collects them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["CheckFailure", "CheckLog", "CheckRecorder", "ElementDifference"]
 
 @dataclass(frozen=True, slots=True)
 class ElementDifference:
-    """One element that is not as expected.
+    """An element that is not as expected.
 
     Attributes:
-        index: its position, one number an axis.
-        lhs, rhs: both values, with all digits that tell them from their neighbours; no ``rhs`` where only one was given.
-        difference: ``|lhs - rhs|``; ``None`` where it is not a number.
-        tolerance: the most that it may have been; ``None`` where values had to be equal.
+        index: its position, one number for each axis.
+        lhs, rhs: both values, with all significant digits; no ``rhs`` for expectations of one value.
+        difference: ``|lhs - rhs|``; ``None`` if it is not a number.
+        tolerance: the largest allowed difference; ``None`` where values have to be equal.
     """
 
     index: tuple[int, ...]
@@ -46,10 +46,10 @@ class CheckFailure:
     Attributes:
         expectation: the function's name: ``expect_eq``.
         summary: what is wrong, in one line.
-        location: where in the program, if the module says so.
-        lhs, rhs: both values as text, cut short if large.
-        differing, total: how many elements are not as expected, of how many; ``None`` where elements were not compared.
-        differences: the first of them.
+        location: in the program, if the module has it.
+        lhs, rhs: both values as text, shortened if large.
+        differing, total: how many elements differ, of how many; ``None`` where elements were not compared.
+        differences: the first of these elements.
         largest: the element with the largest difference, where tolerances apply.
     """
 
@@ -64,7 +64,7 @@ class CheckFailure:
     largest: ElementDifference | None = None
 
     def format(self) -> str:
-        """The failure for people, over several lines."""
+        """The failure as text of several lines."""
         lines = [f"{self.expectation}: {self.summary}"]
         if self.location:
             lines.append(f"  at {self.location}")
@@ -82,12 +82,12 @@ class CheckFailure:
 
 @dataclass(frozen=True, slots=True)
 class CheckLog:
-    """What was expected since the last ``take``.
+    """What was recorded since the last ``take``.
 
     Attributes:
-        failures: the first expectations that did not hold.
-        failure_count: how many did not.
-        expectation_count: how many there were.
+        failures: the first failed expectations.
+        failure_count: of all failed expectations.
+        expectation_count: of all expectations.
     """
 
     failures: tuple[CheckFailure, ...]
@@ -96,12 +96,12 @@ class CheckLog:
 
 
 class CheckRecorder:
-    """Where expectations are recorded. Thread rule: that of the context it is used in.
+    """Records expectations. Thread rule: that of its context.
 
     Args:
-        max_failures: how many failures to keep; all are counted.
-        max_differences: how many elements of each to show.
-        max_elements: how many elements of a tensor to print before ``...``.
+        max_failures: failures to keep; all are counted.
+        max_differences: elements of each to show.
+        max_elements: elements of a tensor to print before ``...``.
 
     Raises:
         InvalidArgumentError: a negative number.
@@ -127,13 +127,13 @@ class CheckRecorder:
         self._expectation_count += 1
 
     def failed(self, make: Callable[[], CheckFailure]) -> None:
-        """Counts a failure, and keeps what ``make`` returns if there is room."""
+        """Counts a failure, and keeps it if there is room."""
         self._failure_count += 1
         if len(self._failures) < self.max_failures:
             self._failures.append(make())
 
     def take(self) -> CheckLog:
-        """What was recorded so far; recording starts afresh."""
+        """Returns what was recorded, and starts afresh."""
         log = CheckLog(tuple(self._failures), self._failure_count, self._expectation_count)
         self._failures = []
         self._failure_count = self._expectation_count = 0

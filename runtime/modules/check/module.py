@@ -1,4 +1,4 @@
-"""The native module ``check``: expectations that a program states about its own values.
+"""The native module ``check``: expectations that programs state about their values.
 
     recorder = CheckRecorder()
     context = Context([hal_module([device]), check_module(recorder), program])
@@ -6,13 +6,13 @@
     for failure in recorder.take().failures:
         print(failure.format())
 
-An expectation that does not hold is recorded, and the program goes on; what cannot be checked at all (a null reference, an
-element type without the operation) is raised. Values are read when the expectation is called: compiled programs wait for
-their values before.
+A failed expectation is recorded, and the program goes on. What cannot be checked (a null reference, an element type
+without the operation) is raised. Values are read when the expectation is called: compiled programs wait for them
+before.
 
 Facts: ``runtime/src/iree/modules/check/module.cc`` and ``compiler/src/iree/compiler/Modules/Check/check.imports.mlir``,
-IREE 3.1 to 3.13. ``expect_almost_eq`` has tolerances since 3.3; programs from before 3.0 give no devices. Beyond the
-peer, a NaN meeting a number always fails (3.1 let it pass), and complex numbers can be almost equal.
+IREE 3.1 to 3.13. ``expect_almost_eq`` has tolerances since 3.3; programs from before 3.0 give no devices. Unlike IREE,
+a NaN and a number are never almost equal (3.1 let them pass), and complex numbers can be.
 """
 
 from __future__ import annotations
@@ -23,24 +23,23 @@ from types import FrameType
 from typing import Final
 
 from ....formats.element_type import format_shape
-from ....hal_vulkan import BufferView, Device
-from ....hal_vulkan.instance.logical_device import LogicalDevice
+from ....hal_vulkan import BufferView
 from ....status import InvalidArgumentError
 from ....vm.execution.translation import translated_function
 from ....vm.native.module import NativeModule, export
 from ..hal.buffer import check_buffer
-from ..hal.device_context import DeviceContext
+from ..hal.device_context import TransferContexts
 from ..hal.file import read_bytes
 from .log import CheckFailure, CheckRecorder, ElementDifference
 from .values import Differing, HostView, describe_difference, differing_bits, far_apart, zeros
 
 __all__ = ["CheckState", "check_module"]
 
-# Of expectations without tolerances of their own: runtime/src/iree/modules/check/module.cc, 3.1.
+# For expectations without tolerances: runtime/src/iree/modules/check/module.cc, 3.1.
 _ATOL: Final = 1e-4
 _NARROW_ATOL: Final = 1e-3
-# Python frames from where a failure is made to the translated function that states the expectation.
-_MOST_FRAMES_UP: Final = 12
+# Python frames between a failure and the translated function that states the expectation.
+_MAX_FRAMES_UP: Final = 12
 
 
 def check_module(recorder: CheckRecorder) -> NativeModule:
@@ -49,11 +48,11 @@ def check_module(recorder: CheckRecorder) -> NativeModule:
 
 
 class CheckState:
-    """The state of one context: where expectations go, and a way to each device whose memory the host does not see."""
+    """The state of one VM context: a recorder, and contexts of devices whose memory the host does not see."""
 
     def __init__(self, recorder: CheckRecorder) -> None:
         self._recorder = recorder
-        self._contexts: dict[LogicalDevice, DeviceContext] = {}
+        self._contexts = TransferContexts()
 
     # -- scalars -------------------------------------------------------------------------------------
 
@@ -81,7 +80,7 @@ class CheckState:
         """No element is zero. A NaN is not zero, -0.0 is.
 
         Raises:
-            InvalidArgumentError: no buffer view, or one of opaque elements.
+            InvalidArgumentError: not a buffer view, or one of opaque elements.
         """
         name = "expect_all_true"
         self._recorder.expected()
@@ -104,7 +103,7 @@ class CheckState:
 
     @export("expect_all_true", "0r_v")
     def expect_all_true_here(self, operand: object) -> None:
-        """``expect_all_true`` of programs that give no device."""
+        """``expect_all_true`` without a device."""
         self.expect_all_true(None, operand)
 
     @export("expect_eq", "0rrr_v")
@@ -112,7 +111,7 @@ class CheckState:
         """Type, shape and the bits of each element are the same: a NaN equals itself, and 0.0 is not -0.0.
 
         Raises:
-            InvalidArgumentError: no buffer view.
+            InvalidArgumentError: not a buffer view.
         """
         name = "expect_eq"
         self._recorder.expected()
@@ -128,17 +127,17 @@ class CheckState:
 
     @export("expect_eq", "0rr_v")
     def expect_eq_here(self, lhs: object, rhs: object) -> None:
-        """``expect_eq`` of programs that give no device."""
+        """``expect_eq`` without a device."""
         self.expect_eq(None, lhs, rhs)
 
     @export("expect_almost_eq", "0rrrff_v")
     def expect_almost_eq(self, device: object, lhs: object, rhs: object, atol: float, rtol: float) -> None:
-        """Type and shape are the same, and elements are near: ``|lhs - rhs| <= atol + rtol * |rhs|``.
+        """Type and shape are the same, and elements are close: ``|lhs - rhs| <= atol + rtol * |rhs|``.
 
         A NaN equals a NaN, and an infinity only itself. Computed in f64; complex numbers by their absolute values.
 
         Raises:
-            InvalidArgumentError: no buffer view, or one that has no floats or complex numbers.
+            InvalidArgumentError: not a buffer view of floats or complex numbers.
         """
         name = "expect_almost_eq"
         self._recorder.expected()
@@ -162,27 +161,20 @@ class CheckState:
 
     @export("expect_almost_eq", "0rr_v")
     def expect_almost_eq_here(self, lhs: object, rhs: object) -> None:
-        """``expect_almost_eq`` with fixed tolerances, of programs that give no device."""
+        """``expect_almost_eq`` with fixed tolerances, without a device."""
         self.expect_almost_eq_fixed(None, lhs, rhs)
 
     # -- helpers -------------------------------------------------------------------------------------
 
     def _read(self, view: object, what: str) -> HostView:
-        """The view's bytes now, from wherever its memory is."""
+        """The view's bytes now."""
         if not isinstance(view, BufferView):
             got = "null" if view is None else type(view).__name__
             raise InvalidArgumentError(f"{what}: expected a !hal.buffer_view, got {got}")
         buffer = check_buffer(view.buffer, what)
         if buffer.host_visible:
             return HostView(view, buffer.read(0, view.byte_length))
-        context = self._contexts.get(buffer.device)
-        if context is None:
-            device = buffer.device
-            assert isinstance(device, Device)
-            context = self._contexts[device] = DeviceContext(device)
-            # Nothing is allocated through it.
-            context.allocator.close()
-        return HostView(view, read_bytes(context, buffer, 0, view.byte_length))
+        return HostView(view, read_bytes(self._contexts[buffer.device], buffer, 0, view.byte_length))
 
     def _mismatched(self, name: str, left: HostView, right: HostView) -> bool:
         """Records that types, shapes or encodings differ, if they do."""
@@ -225,9 +217,9 @@ class CheckState:
 
 
 def _location() -> str | None:
-    """Where in the program the expectation is: by the nearest translated function among the Python frames."""
+    """The expectation's place in the program: that of the nearest translated function among the Python frames."""
     frame: FrameType | None = sys._getframe(1)
-    for _ in range(_MOST_FRAMES_UP):
+    for _ in range(_MAX_FRAMES_UP):
         if frame is None:
             break
         found = translated_function(frame.f_code, frame.f_lineno)

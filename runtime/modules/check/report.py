@@ -1,7 +1,7 @@
-"""Reports of check functions: what became of each, as counts, as text in pytest's manner and as JUnit XML.
+"""Reports of check functions, as counts, as text in pytest's style and as JUnit XML.
 
-JUnit XML has no standard of its own; this is what Jenkins, GitLab and GitHub's report actions read: ``testsuites`` of a
-``testsuite`` a file, of a ``testcase`` a function, with ``failure``, ``error`` or ``skipped`` inside.
+JUnit XML has no standard; this is what Jenkins, GitLab and GitHub's report actions read: ``testsuites`` with a
+``testsuite`` for each file, with a ``testcase`` for each function, with ``failure``, ``error`` or ``skipped`` inside.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .log import CheckFailure
 __all__ = ["CheckReport", "CheckResult", "FileReport", "Outcome"]
 
 _WIDTH: Final = 80
-# What the Char production of XML 1.0 leaves out: it cannot be written in any way.
+# Characters that XML 1.0 cannot hold, escaped or not.
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Outcome(enum.Enum):
-    """What became of a check function; the value is how it is named in reports."""
+    """Outcome of a check function; the value is its name in reports."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -32,20 +32,20 @@ class Outcome(enum.Enum):
 
     @property
     def letter(self) -> str:
-        """One character for progress, as pytest has them."""
+        """One character of pytest's progress output."""
         return {"passed": ".", "failed": "F", "error": "E", "skipped": "s"}[self.value]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What became of one function.
+    """Result of one function.
 
     Attributes:
         name: the function's, or ``"(load)"`` for a file that cannot be loaded.
-        outcome: ``FAILED`` where expectations did not hold, ``ERROR`` where the program ended otherwise than by returning.
+        outcome: ``FAILED`` if expectations failed, ``ERROR`` if the program did not return.
         duration: seconds, with the module's initializers.
-        expectation_count: how many expectations were evaluated.
-        failure_count: how many did not hold.
+        expectation_count: expectations that were evaluated.
+        failure_count: expectations that failed.
         failures: the first of these.
         error: the error's text with its location, for ``ERROR``; why it was not run, for ``SKIPPED``.
         error_type: the error's class.
@@ -62,7 +62,7 @@ class CheckResult:
 
     @property
     def summary(self) -> str:
-        """What went wrong, in one line; empty if nothing did."""
+        """The failure in one line; empty if there is none."""
         if self.error is not None:
             return self.error.partition("\n")[0]
         if not self.failure_count:
@@ -71,7 +71,7 @@ class CheckResult:
         return first if self.failure_count == 1 else f"{self.failure_count} expectations failed; the first: {first}"
 
     def details(self) -> str:
-        """Everything that went wrong."""
+        """All failures and the error."""
         parts = [failure.format() for failure in self.failures]
         if self.failure_count > len(self.failures):
             parts.append(f"and {self.failure_count - len(self.failures)} more expectation(s) failed")
@@ -82,11 +82,11 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What became of one file's functions.
+    """Results of one file's functions.
 
     Attributes:
-        path: as it was given.
-        module_name: the module's own name; empty if it could not be loaded.
+        path: as given.
+        module_name: the module's name; empty if it could not be loaded.
         results: in the order of the module's exports.
         duration: seconds, with loading.
     """
@@ -101,19 +101,19 @@ class FileReport:
         return f"{self.path}::{result.name}"
 
     def count(self, outcome: Outcome) -> int:
-        """How many functions came out so."""
+        """Number of functions with this outcome."""
         return sum(result.outcome is outcome for result in self.results)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What became of all files' functions.
+    """Results of all files' functions.
 
     Attributes:
         files: in the order given.
-        device: name of the device they ran on.
+        device: name of the device.
         duration: seconds in all.
-        deselected: how many functions no filter matched.
+        deselected: functions that no filter matched.
     """
 
     files: tuple[FileReport, ...]
@@ -122,17 +122,17 @@ class CheckReport:
     deselected: int = 0
 
     def count(self, outcome: Outcome) -> int:
-        """How many functions came out so."""
+        """Number of functions with this outcome."""
         return sum(file.count(outcome) for file in self.files)
 
     @property
     def passed(self) -> int:
-        """Functions that returned and whose expectations all held."""
+        """Functions that returned without failed expectations."""
         return self.count(Outcome.PASSED)
 
     @property
     def failed(self) -> int:
-        """Functions that returned and had expectations that did not hold."""
+        """Functions that returned with failed expectations."""
         return self.count(Outcome.FAILED)
 
     @property
@@ -147,7 +147,7 @@ class CheckReport:
 
     @property
     def total(self) -> int:
-        """All of the above."""
+        """All functions."""
         return sum(len(file.results) for file in self.files)
 
     @property
@@ -157,13 +157,13 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether some function ran, and all that ran passed."""
+        """Whether at least one function ran, and all that ran passed."""
         return not self.failed and not self.errors and self.passed > 0
 
     # -- text ----------------------------------------------------------------------------------------
 
     def format(self) -> str:
-        """The failures in full and one line of counts, in pytest's manner."""
+        """All failures and one line of counts, in pytest's style."""
         lines: list[str] = []
         for outcome, title in ((Outcome.ERROR, "ERRORS"), (Outcome.FAILED, "FAILURES")):
             found = [(file, result) for file in self.files for result in file.results if result.outcome is outcome]
@@ -186,7 +186,7 @@ class CheckReport:
         return "\n".join(lines)
 
     def summary_line(self) -> str:
-        """The counts that are not zero, and the time."""
+        """Non-zero counts, and the time."""
         counts = [
             (self.failed, "failed"),
             (self.passed, "passed"),

@@ -1,6 +1,6 @@
-"""Tensors as expectations compare them: their bytes on the host, which elements differ, and how that is said.
+"""Comparison of tensors on the host: which elements differ, and how that is described.
 
-Large tensors are compared by parts, so that wide copies of their elements stay small.
+Large tensors are compared in parts, so that wide copies of their elements stay small.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _CHUNK: Final = 1 << 20
 
 
 class HostView:
-    """A buffer view and its bytes, read.
+    """A buffer view and its bytes.
 
     Attributes:
-        view: what was read.
-        data: its bytes as they were then.
+        view: the buffer view.
+        data: its bytes when it was read.
         count: number of elements.
-        is_dense: whether elements are packed in row-major order; else only bytes are known.
+        is_dense: whether elements are packed in row-major order; otherwise only bytes are known.
     """
 
     def __init__(self, view: BufferView, data: bytes) -> None:
@@ -46,20 +46,20 @@ class HostView:
 
     @functools.cached_property
     def array(self) -> Array | None:
-        """The elements; ``None`` where they are not dense or NumPy has no type for them."""
+        """The elements; ``None`` if they are not dense or NumPy has no type for them."""
         if not self.is_dense or self.view.element_type.dtype is None:
             return None
         return self.view.element_type.unpack(self.data, self.view.shape)
 
     @functools.cached_property
     def flat(self) -> Array:
-        """The elements in one row; only where there is an ``array``."""
+        """The elements as one row; requires ``array``."""
         assert self.array is not None
         return self.array.reshape(-1)
 
     @property
     def has_values(self) -> bool:
-        """Whether elements have values and are not mere bytes."""
+        """Whether elements have values, not only bytes."""
         return self.array is not None and not self.view.element_type.is_opaque
 
     @property
@@ -69,12 +69,12 @@ class HostView:
 
     @property
     def kind(self) -> str:
-        """Shape and type, and the encoding where it is not dense."""
+        """Shape and type, and the encoding if it is not dense."""
         text = format_shape_and_type(self.view.shape, self.view.element_type)
         return text if self.is_dense else f"{text} ({self.view.encoding.name.lower()} encoding)"
 
     def bits(self) -> npt.NDArray[np.uint8]:
-        """The elements' bytes, a row an element; 4-bit elements have one each, what fills up the last byte is left out."""
+        """The elements' bytes, a row for each element; 4-bit elements have one each, without padding."""
         element_type = self.view.element_type
         data = self.data
         if element_type.is_sub_byte:
@@ -87,20 +87,20 @@ class HostView:
         return tuple(int(i) for i in np.unravel_index(position, self.view.shape)) if self.view.shape else ()
 
     def element(self, position: int) -> str:
-        """One element's value, with all digits that tell it from its neighbours."""
+        """One element's value with all significant digits."""
         if self.has_values:
             return str(self.flat[position])
         size = self.view.element_type.byte_count
         return self.data[position * size : (position + 1) * size].hex().upper()
 
     def format(self, max_elements: int) -> str:
-        """The text form, cut short after about ``max_elements``."""
+        """The text form, shortened to about ``max_elements``."""
         if self.array is None:
             return f"{self.kind} of {len(self.data)} bytes"
         element_type, shape = self.view.element_type, self.view.shape
         if self.count <= max_elements:
             return format_value(self.array, max_elements=None, element_type=element_type)
-        # What is printed of a large tensor is a corner of it: the rest is not even made into text.
+        # Only a corner of a large tensor is converted to text.
         corner = []
         room = max(max_elements, 1)
         for length in reversed(shape):
@@ -112,12 +112,12 @@ class HostView:
 
 @dataclass(slots=True)
 class Differing:
-    """Which elements are not as expected.
+    """Elements that are not as expected.
 
     Attributes:
-        count: how many.
+        count: their number.
         first: the first of them, by position in row-major order.
-        largest: the one with the largest finite difference, where differences were computed.
+        largest: the one with the largest finite difference, if differences were computed.
     """
 
     count: int = 0
@@ -126,7 +126,7 @@ class Differing:
 
 
 def zeros(value: HostView, shown: int) -> Differing:
-    """The elements that are zero: of floats 0.0 and -0.0, no NaN."""
+    """The elements that are zero: of floats 0.0 and -0.0, not NaN."""
 
     def differs(part: slice) -> tuple[Mask, None]:
         with np.errstate(all="ignore"):
@@ -142,7 +142,8 @@ def differing_bits(left: HostView, right: HostView, shown: int) -> Differing:
 
 
 def far_apart(left: HostView, right: HostView, atol: float, rtol: float, shown: int) -> Differing:
-    """The elements that do not satisfy ``|left - right| <= atol + rtol * |right|``, of views of one floating type and shape.
+    """The elements that do not satisfy ``|left - right| <= atol + rtol * |right|``, of views of one floating type and
+    shape.
 
     A NaN is near a NaN, and an infinity only to itself. Computed in f64, of complex numbers by absolute values.
     """
@@ -160,7 +161,7 @@ def far_apart(left: HostView, right: HostView, atol: float, rtol: float, shown: 
 
 
 def _scan(count: int, differs: Callable[[slice], tuple[Mask, Magnitude | None]], shown: int) -> Differing:
-    """Goes over the elements by parts, with a function that says of each part which differ, and by how much."""
+    """Compares in parts; ``differs`` returns which elements of a part differ, and by how much."""
     found = Differing()
     largest = -1.0
     for start in range(0, count, _CHUNK):
@@ -173,7 +174,7 @@ def _scan(count: int, differs: Callable[[slice], tuple[Mask, Magnitude | None]],
             found.first += tuple(start + int(i) for i in positions[: shown - len(found.first)])
         if distance is not None:
             sizes = distance[positions]
-            # Where a NaN or an infinity meets a number there is no difference to compare with.
+            # A NaN or an infinity and a number have no difference to compare.
             sizes = np.where(np.isfinite(sizes), sizes, -1.0)
             place = int(np.argmax(sizes))
             if sizes[place] > largest:
@@ -185,7 +186,7 @@ def _scan(count: int, differs: Callable[[slice], tuple[Mask, Magnitude | None]],
 def describe_difference(
     left: HostView, right: HostView, position: int, tolerances: tuple[float, float] | None
 ) -> ElementDifference:
-    """One element of two views that differ there, with its ``atol`` and ``rtol`` if tolerances apply."""
+    """An element that differs in two views; ``tolerances`` are ``atol`` and ``rtol`` if they apply."""
     distance: float | None = None
     tolerance: float | None = None
     if left.view.element_type.is_integer and left.has_values:

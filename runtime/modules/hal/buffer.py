@@ -1,10 +1,10 @@
-"""Buffers whose memory goes back with their last reference, and the allocator that gives it out again.
+"""Buffers whose memory is given back with their last reference, and the allocator that uses it again.
 
-A compiled function allocates its results and its transients anew at each call, in the same sizes. A ``HalAllocator`` keeps
-the memory of buffers that are gone and hands it out for the next buffer of the same kind once the device is past its last
-use: that saves the native allocation and, since addresses come again, the recording of commands (hal_command_buffer.py).
+A compiled function allocates its results and transients at each call, in the same sizes. A ``HalAllocator`` keeps the
+memory of closed buffers and uses it for the next buffer of the same kind once the device is past its last use. That
+saves the native allocation and, since addresses come again, the recording of commands (command_buffer.py).
 
-Thread rule: an allocator may be used from any thread. Finalisers only take a note of what is to be given back.
+Thread rule: an allocator may be used from any thread. Finalizers only take a note.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _MIN_BUDGET: Final = 64 << 20
 _HEAP_SHARE: Final = 16
 _MAX_POOLS: Final = 256
 _DEVICE_LOCAL: Final = 0x20
-# What makes results readable in place where the host sees device memory anyway, as for arrays (runtime/arrays/array_device.py).
+# Makes results readable in place where the host sees device memory, as for arrays (runtime/arrays/array_device.py).
 _MAPPED: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.HOST_COHERENT | MemoryTypeFlags.HOST_CACHED
 
 
 class HalBuffer(Buffer):
-    """A buffer that gives its memory back by itself.
+    """A buffer that closes with its last reference.
 
     Attributes:
-        allocator: where the memory goes.
-        kind: what may use the memory next; ``None`` for memory that is not given out again.
-        owners: how many hold on to the allocation (``buffer.allocation.preserve``).
+        allocator: takes the memory back.
+        kind: of the buffers that may use the memory next; ``None`` for memory that is not used again.
+        owners: of the allocation (``buffer.allocation.preserve``).
     """
 
     __slots__ = ("allocator", "kind", "owners")
@@ -63,7 +63,7 @@ class HalBuffer(Buffer):
         self.owners = 1
 
     def successor(self) -> HalBuffer:
-        """A new buffer over the memory of this one, which is gone."""
+        """A new buffer over the memory of this one, which is closed."""
         new = HalBuffer.__new__(HalBuffer)
         new.device = self.device
         new._allocation = self._allocation
@@ -85,7 +85,7 @@ class HalBuffer(Buffer):
         return new
 
     def close(self) -> None:
-        """Gives the memory back, for others to use once queues that use it have retired; idempotent."""
+        """Gives the memory back, to be used again when queues no longer use it; idempotent."""
         if not self._closed:
             self._closed = True
             self.device.close_epoch += 1
@@ -120,11 +120,11 @@ class HalAllocator:
 
     Attributes:
         device: whose memory.
-        budget: bytes kept at most for next uses.
-        returned: buffers whose last reference went since they were looked at.
+        budget: the most bytes kept.
+        returned: closed buffers that are not sorted in yet.
         timeline, number, payload: the last submission of the context: its semaphore, its number on the queue and its
-            payload. Set by hal_device.py.
-        is_closed: whether it keeps nothing any more.
+            payload. Set by device_context.py.
+        is_closed: whether it keeps nothing.
     """
 
     __slots__ = (
@@ -159,14 +159,14 @@ class HalAllocator:
 
     @property
     def kept(self) -> int:
-        """Bytes kept for next uses."""
+        """Bytes kept."""
         return self._kept
 
     def allocate(self, memory_type: int, usage: int, size: int) -> HalBuffer:
         """A buffer with undefined contents.
 
         Args:
-            memory_type, usage: bits as modules have them (hal_vulkan/memory/memory_type.py).
+            memory_type, usage: bits as in modules (hal_vulkan/memory/memory_type.py).
             size: bytes.
 
         Raises:
@@ -215,20 +215,20 @@ class HalAllocator:
         return HalBuffer(self, allocation, size, flags, BufferUsage(usage), kind=kind)
 
     def adopt(self, buffer: Buffer) -> HalBuffer:
-        """The memory of a buffer that has no other owner, as one that gives it back by itself."""
+        """Takes over the memory of a buffer that has no other owner."""
         return HalBuffer(
             self, buffer._allocation, buffer.size, buffer.memory_type, buffer.usage, buffer.access, kind=None
         )
 
     def take_back(self, buffer: HalBuffer) -> None:
-        """Memory that its owner gave back: kept for the next use, or freed. For ``HalBuffer.close``."""
+        """Keeps or frees the memory of a closed buffer. For ``HalBuffer.close``."""
         self.returned.append(buffer)
         self._collect()
 
     def _collect(self) -> None:
-        """Sorts in what came back. Call it with no lock held."""
+        """Sorts in closed buffers. The caller holds no lock."""
         device, queue = self.device, self._queue
-        # Read before anything is popped: what used the buffers was submitted before they were dropped.
+        # Read before anything is popped: work that uses the buffers was submitted before they were dropped.
         number = max(queue._preparing, queue._submitted)
         payload = self.payload if number == self.number else _NEVER
         if (
@@ -274,7 +274,7 @@ class HalAllocator:
             self.device.allocator.retire(buffer._allocation)
 
     def trim(self, keep: int = 0) -> None:
-        """Frees memory that is kept for next uses, until no more than ``keep`` bytes are left."""
+        """Frees kept memory down to ``keep`` bytes."""
         self._free_returned()
         unwanted: list[HalBuffer] = []
         with self._lock:
@@ -290,7 +290,7 @@ class HalAllocator:
             self._release(buffer)
 
     def close(self) -> None:
-        """Frees what is kept; buffers that are still there free themselves. Idempotent."""
+        """Frees what is kept; live buffers free themselves later. Idempotent."""
         if not self.is_closed:
             self.is_closed = True
             self.trim()
@@ -314,14 +314,14 @@ def check_buffer(buffer: object, what: str = "buffer") -> Buffer:
 
 
 def root_of(buffer: Buffer) -> Buffer:
-    """The buffer that owns the memory: itself, or what it is a subspan of."""
+    """The buffer that owns the memory: itself, or the one that it is a subspan of."""
     while buffer.parent is not None:
         buffer = buffer.parent
     return buffer
 
 
 def subspan(buffer: Buffer, offset: int, size: int) -> Buffer:
-    """Bytes ``[offset, offset + size)``; all that follow for a size of -1. The buffer itself where that is all of it."""
+    """Bytes ``[offset, offset + size)``, to the end for a size of -1. The buffer itself if that is all of it."""
     if not offset and (size == buffer.size or size == -1):
         return buffer
     return buffer.subspan(offset, None if size == -1 else size)

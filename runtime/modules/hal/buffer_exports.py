@@ -14,7 +14,7 @@ from .reference import Ref, text_of
 
 __all__ = ["BufferExports"]
 
-# IntFlag's own operators are Python functions; this is the integer's.
+# IntFlag's operators are Python functions; this is int's.
 _and = int.__and__
 
 
@@ -48,8 +48,8 @@ class BufferExports(DeviceTable):
             )
         if int(found.usage) & usage != usage:
             raise PermissionDeniedError(
-                f"{name} requested usage was not specified when the buffer was allocated; buffer allows {found.usage!r}, "
-                f"operation requires {BufferUsage(usage)!r}"
+                f"{name} requested usage was not specified when the buffer was allocated; buffer allows "
+                f"{found.usage!r}, operation requires {BufferUsage(usage)!r}"
             )
 
     @export("buffer.length", "0r_I")
@@ -64,7 +64,7 @@ class BufferExports(DeviceTable):
 
     @export("buffer.load", "0rIi_i")
     def buffer_load(self, buffer: Ref, offset: int, size: int) -> int:
-        """Up to four bytes as an integer, the missing ones 0."""
+        """Up to four bytes as an integer, zero-extended."""
         found = check_buffer(buffer, "buffer.load")
         if not 0 <= size <= 4:
             raise InvalidArgumentError(f"buffer.load takes 0 to 4 bytes, got {size}")
@@ -81,14 +81,14 @@ class BufferExports(DeviceTable):
 
     @export("buffer.allocation.preserve", "0r_v")
     def buffer_allocation_preserve(self, buffer: Ref) -> None:
-        """One owner more."""
+        """Adds an owner."""
         root = root_of(check_buffer(buffer, "buffer.allocation.preserve"))
         if isinstance(root, HalBuffer):
             root.owners += 1
 
     @export("buffer.allocation.discard", "0r_i")
     def buffer_allocation_discard(self, buffer: Ref) -> int:
-        """One owner less; 1 if it was the last. Buffers of the caller's stay the caller's."""
+        """Removes an owner; 1 if it was the last. The caller keeps its own buffers."""
         root = root_of(check_buffer(buffer, "buffer.allocation.discard"))
         if not isinstance(root, HalBuffer):
             return 0

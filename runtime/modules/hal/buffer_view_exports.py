@@ -100,7 +100,7 @@ class BufferViewExports(DeviceTable):
 
     @export("buffer_view.dim", "0ri_I")
     def buffer_view_dim(self, view: Ref, index: int) -> int:
-        """The length of an axis; 0 for one that there is not, as in other runtimes."""
+        """The length of an axis; 0 if there is no such axis, as in other runtimes."""
         shape = require(view, BufferView, "buffer_view").shape
         return shape[index] if 0 <= index < len(shape) else 0
 
@@ -117,7 +117,7 @@ class BufferViewExports(DeviceTable):
 
 
 def _check_view_is(view: Ref, name: str, element_type: int, encoding: int, shape: tuple[int, ...]) -> None:
-    """What ``buffer_view.assert`` asks, where it is not plainly so: opaque views pass, integers may differ in sign."""
+    """The slow path of ``buffer_view.assert``: opaque views pass, integers may differ in signedness."""
     found = require(view, BufferView, "buffer_view")
     if found.encoding is not EncodingType.OPAQUE and found.encoding != encoding:
         raise InvalidArgumentError(

@@ -11,7 +11,7 @@ __all__ = ["Channel", "ChannelExports", "Event"]
 
 
 class Channel:
-    """A collective channel. There are none: what would make one says so."""
+    """A collective channel; none can be made."""
 
 
 class Event:
@@ -25,22 +25,22 @@ class ChannelExports(DeviceTable):
     def channel_create(
         self, device: Ref, affinity: int, flags: int, identifier: Ref, group: Ref, rank: int, count: int
     ) -> Channel:
-        """Collectives between devices are not there."""
+        """Not implemented."""
         raise _no_collectives("channel.create")
 
     @export("channel.split", "0riiI_r", "0riii_r")
     def channel_split(self, channel: Ref, color: int, key: int, flags: int) -> Channel:
-        """Collectives between devices are not there."""
+        """Not implemented."""
         raise _no_collectives("channel.split")
 
     @export("channel.rank_and_count", "0r_ii")
     def channel_rank_and_count(self, channel: Ref) -> tuple[int, int]:
-        """Collectives between devices are not there."""
+        """Not implemented."""
         raise _no_collectives("channel.rank_and_count")
 
     @export("command_buffer.collective", "0rriiiirrIIIII_v")
     def command_buffer_collective(self, *arguments: Ref) -> None:
-        """Collectives between devices are not there."""
+        """Not implemented."""
         raise _no_collectives("command_buffer.collective")
 
 

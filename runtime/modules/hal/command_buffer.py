@@ -1,8 +1,8 @@
-"""Command buffers as compiled modules record them.
+"""Command buffers that compiled modules record.
 
-They keep alive what they name (executables, buffers), give themselves back with their last reference, and take binding
-tables of ``(buffer, offset, length)``. What is recorded for a table is kept by the memory ranges in it, not by the buffers:
-a recording holds no buffer of a table, and is right for whoever owns the ranges when they come again.
+They keep their executables and buffers alive, close with their last reference, and take binding tables of ``(buffer,
+offset, length)``. Recordings are kept by the memory ranges of a table, not by its buffers: a recording holds no buffer
+of a table, and serves any owner of the same ranges.
 
 Thread rule: record in one thread at a time; submit from any.
 """
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["BindingReference", "HalCommandBuffer", "TableEntry"]
 
 TableEntry = tuple[Buffer | None, int, int]
-"""A buffer, or ``None`` for a slot that is not used; offset and length in bytes, -1 for all that follow."""
+"""A buffer, or ``None`` for an unused slot; offset and length in bytes, -1 to the end."""
 
 BindingReference = tuple[int, int, Buffer | None, int, int]
-"""Reserved, slot, buffer (``None``: the slot's), offset and length in bytes, -1 for all that follow."""
+"""Reserved, slot, buffer (``None``: the slot's), offset and length in bytes, -1 to the end."""
 
 _NULL_ENTRY: Final = bytes(32)
 _RANGE: Final = struct.Struct("=QQ")
@@ -39,7 +39,14 @@ _DISPATCH_ARGUMENTS_IN_BUFFERS: Final = 0x4 | 0x8 | 0x10
 
 
 class HalCommandBuffer(CommandBuffer):
-    """A command buffer of the VM; ``begin`` is called by whoever makes it."""
+    """A command buffer of the VM; its maker calls ``begin``.
+
+    Args:
+        peers: the other devices whose buffers it takes (mirror.py).
+        muted: whether it only notes the dispatches that ``timing`` would time.
+
+    The other arguments are those of ``CommandBuffer``.
+    """
 
     __slots__ = (
         "_executables",
@@ -51,7 +58,7 @@ class HalCommandBuffer(CommandBuffer):
         "_uses",
     )
 
-    MAX_RECORDINGS = 64  # as many calls in flight as find their commands recorded
+    MAX_RECORDINGS = 64  # so many calls in flight find their commands recorded
 
     def __init__(
         self,
@@ -64,8 +71,6 @@ class HalCommandBuffer(CommandBuffer):
         timing: bool = False,
         muted: bool = False,
     ) -> None:
-        """Args: ``peers`` are the other devices whose buffers it takes (hal_mirror.py), ``muted`` has it note its dispatches where ``timing``
-        would time them; the others are ``CommandBuffer``'s."""
         device.check_usable()
         super().__init__(
             device.command_context, one_shot=one_shot, binding_capacity=binding_capacity, timing=timing, name=name
@@ -88,12 +93,12 @@ class HalCommandBuffer(CommandBuffer):
     def reference(
         self, slot: int, buffer: Buffer | None, offset: int, size: int, *, written: bool = True
     ) -> Buffer | BindingSlot:
-        """A range of a buffer, or of the slot's where there is none; ``written`` if the command may write it."""
+        """A range of a buffer, or of the slot's for ``None``; ``written``: the command may write it."""
         if buffer is None:
             if self.binding_capacity == 0:
                 raise InvalidArgumentError(
-                    f"{self.name}: a null buffer stands for slot {slot} of a binding table, but the command buffer was created "
-                    "with no binding capacity"
+                    f"{self.name}: a null buffer stands for slot {slot} of a binding table, but the command buffer was "
+                    "created with no binding capacity"
                 )
             if size < -1:
                 raise OutOfRangeError(f"{self.name}: a range of slot {slot} has a length of {size} bytes")
@@ -119,12 +124,12 @@ class HalCommandBuffer(CommandBuffer):
         constants: Sequence[int],
         bindings: Sequence[BindingReference],
     ) -> None:
-        """``dispatch`` as modules ask for it. Workgroup counts are unsigned; one of 0 does nothing.
+        """``dispatch`` with a module's arguments. Workgroup counts are unsigned; with a 0 nothing runs.
 
         Raises:
             OutOfRangeError: no such function, or a range outside its buffer.
             InvalidArgumentError: a wrong number of bindings or constants.
-            ResourceExhaustedError: many more workgroups than the device dispatches at once.
+            ResourceExhaustedError: far more workgroups than the device dispatches at once.
         """
         resolved, push = self._dispatch_arguments(executable, function, flags, constants, bindings)
         x, y, z = groups
@@ -148,7 +153,7 @@ class HalCommandBuffer(CommandBuffer):
         constants: Sequence[int],
         bindings: Sequence[BindingReference],
     ) -> None:
-        """``dispatch_indirect`` as modules ask for it: three uint32 counts in ``workgroups``."""
+        """``dispatch_indirect`` with a module's arguments: three uint32 counts in ``workgroups``."""
         resolved, push = self._dispatch_arguments(executable, function, flags, constants, bindings)
         self.dispatch_indirect(executable.pipeline(function), resolved, workgroups, 0, push)
 
@@ -175,7 +180,7 @@ class HalCommandBuffer(CommandBuffer):
         writes = pipeline.writes if self._peers else ()
         for index, (_, slot, buffer, offset, size) in enumerate(bindings):
             if not size:
-                # Nothing can be bound that has no bytes; a shader does not touch what is empty.
+                # Vulkan cannot bind an empty range; no shader accesses it.
                 resolved.append(executable.empty_buffer())
             else:
                 written = index >= len(writes) or writes[index]
@@ -186,11 +191,11 @@ class HalCommandBuffer(CommandBuffer):
 
     @property
     def mirrors(self) -> tuple[Mirror, ...]:
-        """The stand-ins for buffers of other devices that were recorded."""
+        """The stand-ins for recorded buffers of other devices."""
         return tuple(self._mirrors.values())
 
     def uses(self, slot: int) -> frozenset[Use]:
-        """What it does with the range of a slot, where it takes buffers of other devices."""
+        """How it uses the range of a slot; noted where it takes buffers of other devices."""
         return frozenset(self._uses.get(slot, ()))
 
     def _recording_for(self, table: Sequence[Any], timed: TimedRecordings | None = None) -> Recording:
@@ -228,8 +233,8 @@ class HalCommandBuffer(CommandBuffer):
         found = check_buffer(buffer, f"the binding table of {self.name}")
         if found.device is not self.device:
             raise InvalidArgumentError(
-                f"{self.name} runs on {self.device.profile.name}, but a buffer of its binding table is of another device; copy "
-                "it over through the host"
+                f"{self.name} runs on {self.device.profile.name}, but a buffer of its binding table is of another "
+                "device; copy it through the host"
             )
 
     def _record(self, table: Sequence[Any], *, timing: bool = False) -> Recording:
@@ -250,19 +255,20 @@ class HalCommandBuffer(CommandBuffer):
 
     @property
     def is_timeable(self) -> bool:
-        """Whether it can be submitted with timestamps for each dispatch: its native commands are not recorded yet, or with them."""
+        """Whether it can be submitted with timestamps for each dispatch: it is not recorded yet, or was with them."""
         return bool(self.binding_capacity) or self._timing is True
 
     @property
     def locations(self) -> tuple[Mapping[str, str], ...]:
-        """For each executable that it uses: where in the source its functions are from, by name."""
+        """For each of its executables the source locations of functions, by name."""
         return tuple(executable.locations for executable in self._executables)
 
     def noted(self) -> tuple[TimestampRecorder | None, tuple[Mapping[str, str], ...]] | None:
-        """What is known of its dispatches if it is submitted without timestamps: what noted them, and source locations.
+        """What is known of its dispatches when it is submitted without timestamps.
 
         Returns:
-            nothing that noted them, where it cannot be timed; ``None`` where it has to be, as they are in no recording yet, or it was recorded so.
+            what noted them and source locations; ``(None, ())`` if it cannot be timed; ``None`` if it has to be: no
+            recording notes its dispatches yet, or it was recorded with timestamps.
         """
         if self.binding_capacity:
             timed = self._timed
@@ -272,11 +278,11 @@ class HalCommandBuffer(CommandBuffer):
         recording = self._recording
         if not self._muted or recording is None:
             return None
-        self._timing = False  # nothing is to be read from it when it has run
+        self._timing = False  # it is not read when it has run
         return recording.timestamps, self.locations
 
     def prepare_timed(self, bindings: Sequence[Any] | None, timed: TimedRecordings) -> Recording:
-        """``prepare`` with timestamps. The recording is the caller's, for one submission. For the queue of a profile."""
+        """``prepare`` with timestamps; the recording is for one submission. For ``TimedQueue``."""
         if not self.binding_capacity:
             recording = self.prepare(bindings)
             self._recording = None
@@ -289,7 +295,7 @@ class HalCommandBuffer(CommandBuffer):
         return recording
 
     def unprepare_timed(self, recording: Recording) -> bool:
-        """Takes ``prepare_timed`` back, after a submission that failed; whether the recording is its own again."""
+        """Undoes ``prepare_timed`` when the submission failed; whether the recording is its own again."""
         if self.state is CommandBufferState.SUBMITTED:
             self.state = CommandBufferState.EXECUTABLE
         if self.binding_capacity or self.state is not CommandBufferState.EXECUTABLE:
@@ -298,13 +304,13 @@ class HalCommandBuffer(CommandBuffer):
         return True
 
     def timed_recordings(self, make: Callable[[], TimedRecordings]) -> TimedRecordings:
-        """Those kept for the profile that is on."""
+        """Those of the running profile."""
         if self._timed is None or self._timed.is_dropped:
             self._timed = make()
         return self._timed
 
     def drop_timed(self) -> None:
-        """The profile is over."""
+        """Drops them: the profile is over."""
         timed, self._timed = self._timed, None
         if timed is not None:
             timed.drop()
@@ -321,7 +327,7 @@ class HalCommandBuffer(CommandBuffer):
         super()._drop()
 
     def __del__(self) -> None:
-        # The garbage collector may come at any point, under any lock: only a note is taken (docs/design/hal.md).
+        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
         if hasattr(self, "_muted") and (
             self._recording is not None
             or self._recordings

@@ -23,7 +23,7 @@ class CommandExports(DeviceTable):
     def command_buffer_create(
         self, device: Ref, modes: int, categories: int, affinity: int, binding_capacity: int
     ) -> HalCommandBuffer:
-        """A command buffer, being recorded."""
+        """A command buffer in the recording state."""
         context = self.device_context(device)
         one_shot, timed = bool(modes & _ONE_SHOT), context.timed
         commands = HalCommandBuffer(
@@ -54,14 +54,14 @@ class CommandExports(DeviceTable):
 
     @export("command_buffer.execution_barrier", "0riiI_v", "0riii_v")
     def command_buffer_execution_barrier(self, commands: Ref, source: int, target: int, flags: int) -> None:
-        """What follows waits for, and sees, all before."""
+        """Later commands wait for, and see, all earlier ones."""
         require(commands, HalCommandBuffer, "command_buffer").execution_barrier()
 
     @export("command_buffer.advise_buffer", "0rrIIIi_v")
     def command_buffer_advise_buffer(
         self, commands: Ref, buffer: Ref, flags: int, first: int, second: int, slot: int
     ) -> None:
-        """Advice that Vulkan has no use for."""
+        """Does nothing: Vulkan has no such advice."""
         require(commands, HalCommandBuffer, "command_buffer")._check_recording()
 
     @export("command_buffer.fill_buffer", "0rrIIiIiI_v", "0rrIIiii_v")
@@ -92,7 +92,7 @@ class CommandExports(DeviceTable):
         slot: int,
         flags: int = 0,
     ) -> None:
-        """Writes bytes of the host, captured now."""
+        """Writes host bytes, captured now."""
         found = require(commands, HalCommandBuffer, "command_buffer")
         data = HalFile(memory_of(source, "source")).range(source_offset, size, "update_buffer")
         found.update(found.reference(slot, target, offset, size), data.tobytes())
@@ -175,5 +175,5 @@ class CommandExports(DeviceTable):
 
     @export("executable.lookup.function", "0rr_I")
     def executable_lookup_function(self, executable: Ref, name: Ref) -> int:
-        """What ``command_buffer.dispatch`` takes for a name."""
+        """The function id of a name, for ``command_buffer.dispatch``."""
         return require(executable, HalExecutable, "executable").lookup(text_of(name, "function name"))

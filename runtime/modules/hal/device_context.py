@@ -1,11 +1,12 @@
-"""What a context keeps for one device: a timeline, memory for next uses, and the way of work to the queue.
+"""Device contexts: what a VM context keeps for one device.
 
-Each submission signals the next payload of the context's own timeline, so fences cost no semaphores, and payloads are
-reached in the order of submission. Work whose waits nobody has scheduled yet would upset that order: it signals a semaphore
-of its fence's own. Waits for the timeline itself are left out: command buffers of one queue follow each other with full
-barriers between them (docs/design/hal.md).
+That is a timeline, an allocator, and the queue. Each submission signals the next payload of the timeline, so fences
+cost no semaphores, and payloads are reached in the order of submission. Work whose waits are not scheduled yet would
+break that
+order: it signals a semaphore of its fence. Waits for the timeline itself are left out: command buffers of one queue run
+in order with full barriers between them (docs/design/hal.md).
 
-Thread rule: may be used from any thread; submissions of one context to one device take turns.
+Thread rule: any thread; submissions of one context to one device are serialized.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from .mirror import Mirror, mirrored_table, submit_across
 from .semaphore import HalSemaphore
 from .timed_queue import TimedQueue
 
-__all__ = ["DeviceContext"]
+__all__ = ["DeviceContext", "TransferContexts"]
 
 
 class DeviceContext:
-    """One context's way to one device.
+    """What a VM context keeps for one device.
 
     Attributes:
         device: the device.
-        queue: where all work goes.
-        timed: the queue in between, while a profile is on.
+        queue: all work is submitted to it.
+        timed: the queue that times, while a profile runs.
         allocator: what ``!hal.allocator`` refers to.
         timeline: signalled by each submission.
-        peers: the context's ways to all its devices, where there are several.
+        peers: the device contexts of all the VM context's devices, if it has several.
     """
 
     __slots__ = ("_lock", "allocator", "device", "peers", "queue", "timed", "timeline")
@@ -54,7 +55,7 @@ class DeviceContext:
     # -- profiles ------------------------------------------------------------------------------------
 
     def begin_profile(self, most_slowdown: float | None) -> TimedQueue:
-        """From here on work goes through a queue that times it; ``end_profile`` must follow.
+        """Times all work until ``end_profile``, which must follow.
 
         Args:
             most_slowdown: see ``TimedQueue``.
@@ -67,7 +68,7 @@ class DeviceContext:
         return self.timed
 
     def end_profile(self, timeout: float) -> None:
-        """Work goes straight to the queue again. Waits for what was timed to end, ``timeout`` seconds at most."""
+        """Ends timing. Waits ``timeout`` seconds at most for timed work to end."""
         timed, self.timed = self.timed, None
         self.queue = self.device.compute_queue
         if timed is not None:
@@ -86,12 +87,12 @@ class DeviceContext:
 
         Args:
             command_buffers: recorded and ended; run in order.
-            wait: ``None`` is reached. One that has failed fails ``target``, and nothing runs.
-            target: ``None`` is nobody's.
+            wait: ``None`` is reached. A failed one fails ``target``, and nothing runs.
+            target: ``None`` signals nothing.
             bindings: (buffer, offset, length) for each slot.
 
         Raises:
-            PumiceError: the work cannot be submitted; nothing is signalled then.
+            PumiceError: the work cannot be submitted; nothing is signalled.
         """
         if target is not None and type(target) is not HalFence:
             check_fence(target)
@@ -135,7 +136,7 @@ class DeviceContext:
             allocator.number = number
             allocator.payload = payload
         if target is not None and not target.bind(points):
-            _forward(points, target)  # somebody asked for its timepoints meanwhile
+            _forward(points, target)  # its timepoints were asked for meanwhile
 
     def _submit_across(
         self,
@@ -144,7 +145,7 @@ class DeviceContext:
         target: AnyFence | None,
         bindings: Sequence[Any] | None,
     ) -> bool:
-        """Submits work with buffers of other devices; ``False``, and nothing done, if it has none."""
+        """Submits work with buffers of other devices; ``False`` if it has none."""
         recorded = [
             one for commands in command_buffers if isinstance(commands, HalCommandBuffer) for one in commands.mirrors
         ]
@@ -176,7 +177,7 @@ class DeviceContext:
         return True
 
     def _waits(self, wait: AnyFence) -> tuple[Points, bool]:
-        """What the queue has to wait for, and whether it can: semaphores of other devices it cannot."""
+        """What the queue has to wait for, and whether it can: it cannot wait for semaphores of other devices."""
         waits = []
         for semaphore, value in points_of(wait):
             if semaphore is self.timeline or semaphore.reached >= value:
@@ -193,10 +194,10 @@ class DeviceContext:
         target: AnyFence | None,
         bindings: Sequence[Any] | None,
     ) -> None:
-        """The queue holds the submission back; the timeline must not depend on it."""
+        """The queue holds the submission back, so the timeline must not depend on it."""
         own = () if target is None else self._own_points(target)
         if own is None:
-            # Signals semaphores of another device: by way of one here.
+            # Semaphores of another device are signalled on the host.
             assert target is not None
             here = HalFence(self.device)
             own = here.points()
@@ -210,7 +211,7 @@ class DeviceContext:
         target: AnyFence,
         bindings: Sequence[Any] | None,
     ) -> None:
-        """A target with semaphores of its own."""
+        """Submits with a target that has semaphores."""
         own = self._own_points(check_fence(target))
         if own is not None:
             self.queue.submit(command_buffers, waits=waits, signals=own, bindings=bindings)
@@ -220,7 +221,7 @@ class DeviceContext:
         _forward(here.points(), target)
 
     def _own_points(self, target: AnyFence) -> Points | None:
-        """The timepoints of a fence that work is to signal; ``None`` where they are of another device."""
+        """The timepoints that work signals for a fence; ``None`` if they are of another device."""
         points = points_of(target)
         if not points:
             raise FailedPreconditionError("the signal fence was signalled before; make a fence for each operation")
@@ -233,7 +234,7 @@ class DeviceContext:
         target: AnyFence | None,
         bindings: Sequence[Any] | None,
     ) -> None:
-        """Waits on the host for what the queue cannot wait for."""
+        """Submits after a wait on the host for what the queue cannot wait for."""
 
         def run(error: PumiceError | None) -> None:
             if error is None:
@@ -247,7 +248,7 @@ class DeviceContext:
         wait.notify(run)
 
     def _renew_timeline(self) -> HalSemaphore:
-        """A timeline that failed by a race with its user's semaphores is replaced; a lost device raises."""
+        """Replaces a timeline that failed by a race with its user's semaphores; raises if the device is lost."""
         self.device.check_usable()
         self.timeline = self.allocator.timeline = HalSemaphore(self.device.semaphore_context, "context timeline")
         self.allocator.number = 0
@@ -256,7 +257,7 @@ class DeviceContext:
     def once(
         self, name: str, record: Callable[[HalCommandBuffer], None], wait: AnyFence | None, target: AnyFence | None
     ) -> None:
-        """Submits commands recorded for this one time."""
+        """Records and submits one-shot commands."""
         commands = HalCommandBuffer(self.device, one_shot=True, name=name, peers=self.peers)
         commands.begin()
         record(commands)
@@ -264,12 +265,22 @@ class DeviceContext:
         self.submit((commands,), wait, target)
 
     def close(self) -> None:
-        """Frees what is kept for next uses. Fences and buffers that are still there go by themselves."""
+        """Frees kept memory. Live fences and buffers free themselves later."""
         self.allocator.close()
 
 
+class TransferContexts(dict[LogicalDevice, DeviceContext]):
+    """Device contexts for transfers, made when first used. Their allocators keep no memory for reuse."""
+
+    def __missing__(self, device: LogicalDevice) -> DeviceContext:
+        assert isinstance(device, Device)
+        context = self[device] = DeviceContext(device)
+        context.allocator.close()
+        return context
+
+
 def _forward(points: Points, target: AnyFence) -> None:
-    """Signals or fails ``target`` on the host when the points are reached."""
+    """Signals or fails ``target`` on the host when the points are reached or fail."""
 
     def run(error: PumiceError | None) -> None:
         if error is None:

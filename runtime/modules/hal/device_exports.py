@@ -28,7 +28,7 @@ class DeviceExports(DeviceTable):
 
     @export("devices.get", "0i_r")
     def devices_get(self, index: int) -> Device | None:
-        """A device by its number; null past the last."""
+        """A device by number; null past the last."""
         return self._devices[index] if 0 <= index < len(self._devices) else None
 
     @export("device.allocator", "0r_r")
@@ -41,7 +41,7 @@ class DeviceExports(DeviceTable):
 
     @export("device.query.i64", "0rrr_iI")
     def device_query_i64(self, device: Ref, category: Ref, key: Ref) -> tuple[int, int]:
-        """(1, value), or (0, 0) for a query that is not known."""
+        """(1, value), or (0, 0) for an unknown query."""
         value = query_device(self.device_context(device).device, text_of(category, "category"), text_of(key, "key"))
         return (0, 0) if value is None else (1, value)
 
@@ -49,7 +49,7 @@ class DeviceExports(DeviceTable):
     def allocator_select(
         self, memory_types: int, usage: int, flags: int, pairs: tuple[tuple[Ref, int], ...]
     ) -> tuple[Device, int]:
-        """The first of the devices: all are as good as each other until a policy says otherwise."""
+        """The first of the devices: there is no policy that prefers another."""
         if not pairs:
             raise InvalidArgumentError("allocator.select needs at least one device")
         device, affinity = pairs[0]
@@ -72,7 +72,7 @@ class DeviceExports(DeviceTable):
         offset: int,
         size: int,
     ) -> HalBuffer | None:
-        """A buffer over host memory in place; null where that is not to be had and ``attempt`` is set."""
+        """A buffer over host memory in place; null if that is not possible and ``attempt`` is set."""
         found = require(allocator, HalAllocator, "allocator")
         view = memory_of(source, "source")
         if size == -1:
@@ -84,7 +84,7 @@ class DeviceExports(DeviceTable):
         if view.readonly and not usage & _IMMUTABLE:
             raise PermissionDeniedError("allocator.import: constant data can only be imported for constant use")
         device = found.device
-        # Kernels would read imported memory over the bus where the device has memory of its own.
+        # On a device with its own memory kernels would read imported memory over the bus.
         if attempt and (device.plan.staging or size < _MIN_IMPORT):
             return None
         buffer = device.import_buffer(view[offset : offset + size], copy=not attempt)

@@ -1,4 +1,4 @@
-"""What compiled programs ask about a device, by category and key.
+"""Device queries of compiled programs, by category and key.
 
 Facts: ``runtime/src/iree/hal/drivers/vulkan/{logical_device.c,vulkan_device.cc}``, IREE 3.1 to 3.13.
 """
@@ -15,10 +15,7 @@ __all__ = ["query_device"]
 
 
 def query_device(device: Device, category: str, key: str) -> int | None:
-    """The value of a device query as compiled modules ask it, or ``None`` for one that is not known.
-
-    Facts: ``runtime/src/iree/hal/drivers/vulkan/{logical_device.c,vulkan_device.cc}``, IREE 3.1 to 3.13.
-    """
+    """The value of a device query; ``None`` for an unknown one."""
     if category == "hal.device.id":
         return int(fnmatch.fnmatchcase("vulkan", key.replace("[", "[[]")))
     if category == "hal.executable.format":
@@ -74,7 +71,7 @@ _FEATURES: Final = {
 
 
 def _dispatch_query(device: Device, key: str) -> int | None:
-    """What compilers up to 3.11 ask of a dispatch: bits for what kernels may compute with and store."""
+    """Dispatch queries of compilers up to 3.11: bits for what kernels may compute with and store."""
     features = device.plan.features
 
     def bits(*names: str) -> int:

@@ -1,4 +1,4 @@
-"""The devices of one VM context: what all exports of the ``hal`` module share."""
+"""The devices of one VM context, shared by all exports of the ``hal`` module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DeviceTable"]
 
 
 class DeviceTable:
-    """The devices of one VM context, with what the context keeps for each.
+    """The devices of one VM context and their device contexts.
 
     Args:
         devices: open devices, in the order in which programs number them.
@@ -28,10 +28,10 @@ class DeviceTable:
                 context.peers = self._contexts
 
     def device_context(self, device: Ref) -> DeviceContext:
-        """What the context keeps for a device.
+        """The device context of a device.
 
         Raises:
-            InvalidArgumentError: not a device, or one that the context was not made with.
+            InvalidArgumentError: not a device of this context.
         """
         try:
             return self._contexts[device]
@@ -42,23 +42,23 @@ class DeviceTable:
             ) from None
 
     def _context_of(self, buffer: Buffer, device: Ref) -> DeviceContext:
-        """That of a buffer's device, for what any queue may do; that of ``device`` where the buffer's is not known."""
+        """The device context of a buffer's device; of ``device`` if the buffer's is not in the table."""
         context = self.device_context(device)
         return context.peers.get(buffer.device, context)
 
     @property
     def device_contexts(self) -> tuple[DeviceContext, ...]:
-        """Those of all devices."""
+        """The device contexts of all devices."""
         return tuple(self._contexts.values())
 
     def close(self) -> None:
-        """Frees what is kept for next uses; idempotent. What was handed out lives on."""
+        """Frees kept memory; idempotent. Live objects stay usable."""
         for context in self._contexts.values():
             context.peers = {}
             context.close()
 
     def __del__(self) -> None:
-        # The garbage collector may come at any point, under any lock: only a note is taken (docs/design/hal.md).
+        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
         for device, context in getattr(self, "_contexts", {}).items():
             if not context.allocator.is_closed:
                 device.dropped.append(context.allocator)

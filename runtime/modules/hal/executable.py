@@ -1,4 +1,4 @@
-"""Executables of compiled modules: pipelines by function id, made once for all contexts of a device that use them.
+"""Executables of compiled modules: pipelines by function id, shared by all contexts of a device.
 
 Thread rule: may be used from any thread.
 """
@@ -24,8 +24,8 @@ __all__ = ["DESCRIPTOR_FORMATS", "HalExecutable", "create_executable", "supporte
 DESCRIPTOR_FORMATS: Final = ("vulkan-spirv-fb",)
 ADDRESS_FORMATS: Final = ("vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1")
 
-# Each is a pipeline of its own.
-_MOST_PARTS: Final = 64
+# Each is a pipeline.
+_MAX_PARTS: Final = 64
 
 _lock: Final = threading.Lock()
 _cache: Final[weakref.WeakKeyDictionary[Device, weakref.WeakValueDictionary[bytes, _Shared]]] = (
@@ -34,7 +34,7 @@ _cache: Final[weakref.WeakKeyDictionary[Device, weakref.WeakValueDictionary[byte
 
 
 class _Shared:
-    """What the executables made of one blob have in common; closed with the last of them. ``users`` is under ``_lock``."""
+    """Shared by the executables of one blob; closed with the last of them. ``_lock`` guards ``users``."""
 
     __slots__ = ("__weakref__", "constants", "empty", "executable", "key", "locations", "pipelines", "users")
 
@@ -51,12 +51,12 @@ class _Shared:
 
 
 class HalExecutable:
-    """An executable of the VM; what ``!hal.executable`` refers to. Closes itself with its last reference.
+    """An executable of the VM; what ``!hal.executable`` refers to. Closes with its last reference.
 
     Attributes:
         device: the device it runs on.
-        executable: the HAL executable, which others made of the same blob share.
-        pipelines: by function id, which is the order of the exports.
+        executable: the HAL executable, shared with others of the same blob.
+        pipelines: by function id, in the order of the exports.
     """
 
     __slots__ = ("__weakref__", "_shared", "device", "executable", "pipelines")
@@ -71,7 +71,7 @@ class HalExecutable:
         """The pipeline of a function id.
 
         Raises:
-            OutOfRangeError: there is none.
+            OutOfRangeError: no such function.
         """
         if not 0 <= function < len(self.pipelines):
             raise OutOfRangeError(f"this executable has {len(self.pipelines)} function(s); {function} was asked for")
@@ -79,7 +79,7 @@ class HalExecutable:
 
     @property
     def locations(self) -> Mapping[str, str]:
-        """Where in the compiled program's source its functions are from, as ``file:line`` by name; those that say so."""
+        """Source locations of functions, as ``file:line`` by name, where the program has them."""
         shared, source = self._shared, self.executable.source
         if shared is None or source is None:
             return {}
@@ -92,16 +92,16 @@ class HalExecutable:
         return shared.locations
 
     def parts(self, function: int, groups: tuple[int, int, int]) -> list[tuple[ComputePipeline, tuple[int, int, int]]]:
-        """Pipelines with workgroup counts that together run a grid which the device cannot dispatch at once.
+        """Pipelines and workgroup counts that together run a grid too large for one dispatch.
 
         Raises:
-            ResourceExhaustedError: too many workgroups even so.
-            UnimplementedError: a kernel that cannot be told where its part begins.
+            ResourceExhaustedError: too many workgroups for that.
+            UnimplementedError: the kernel does not take a part of a grid.
         """
         whole, executable, most = self.pipeline(function), self.executable, self.device.groups_max
         count = math.prod(-(-count // limit) for count, limit in zip(groups, most, strict=True))
         shared, source = self._shared, executable.source
-        if count > _MOST_PARTS or shared is None or source is None:
+        if count > _MAX_PARTS or shared is None or source is None:
             check_groups(whole, groups)
             raise ClosedError("this executable was closed")
         values = _specialization(executable, source.pipelines[function].shader_module, shared.constants)
@@ -125,7 +125,7 @@ class HalExecutable:
         raise NotFoundError(f"this executable has no function {name!r}; it has: {known or 'none'}")
 
     def empty_buffer(self) -> Buffer:
-        """A few bytes to bind where a binding is empty."""
+        """A small buffer to bind in place of an empty range."""
         shared = self._shared
         if shared is None:
             raise ClosedError("this executable was closed")
@@ -134,7 +134,7 @@ class HalExecutable:
         return shared.empty
 
     def close(self) -> None:
-        """Gives pipelines and modules back once nobody else uses them and no queue does; idempotent."""
+        """Closes pipelines and modules when no other executable or queue uses them; idempotent."""
         with _lock:
             shared, self._shared = self._shared, None
             if shared is None:
@@ -150,7 +150,7 @@ class HalExecutable:
             shared.empty.close()
 
     def __del__(self) -> None:
-        # The garbage collector may come at any point, under any lock: only a note is taken (docs/design/hal.md).
+        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
         if getattr(self, "_shared", None) is not None:
             self.device.dropped.append(self)
 
@@ -159,29 +159,29 @@ class HalExecutable:
 
 
 def supported_formats(device: Device) -> tuple[str, ...]:
-    """Executable formats that the device runs."""
+    """The executable formats that the device runs."""
     return DESCRIPTOR_FORMATS + (ADDRESS_FORMATS if device.device_addresses else ())
 
 
 def create_executable(device: Device, name: str, data: memoryview, constants: bytes) -> HalExecutable:
-    """The executable for a blob; the one that another context made of the same blob, where there is one.
+    """The executable for a blob, shared with other contexts that have the same blob.
 
     Args:
-        device: where it is to run.
+        device: that runs it.
         name: its format, such as ``vulkan-spirv-fb``.
         data: the blob.
         constants: u32 values of the specialization constants 0, 1, …
 
     Raises:
         NotFoundError: a format that the device does not run; the message lists those that it does.
-        InvalidArgumentError: a damaged blob, or constants that are not whole.
+        InvalidArgumentError: a damaged blob, or constants that are not whole words.
         UnimplementedError: a capability that the device lacks, by name.
     """
     formats = supported_formats(device)
     if name not in formats:
         raise NotFoundError(
-            f"{device.profile.name} does not run executables of format {name!r}; it runs {', '.join(formats)}. Compile for one "
-            "of those (--iree-hal-target-device=vulkan)"
+            f"{device.profile.name} does not run executables of format {name!r}; it runs {', '.join(formats)}. Compile "
+            "for one of those (--iree-hal-target-device=vulkan)"
         )
     if len(constants) % 4:
         raise InvalidArgumentError(f"executable constants are u32 values, got {len(constants)} bytes")
@@ -199,7 +199,7 @@ def create_executable(device: Device, name: str, data: memoryview, constants: by
 
 
 def _join(device: Device, key: bytes, made: _Shared | None = None) -> HalExecutable | None:
-    """One more user of what a blob gave before, or else of ``made``."""
+    """An executable of the cached entry for a blob, or else of ``made``."""
     with _lock:
         known = _cache.setdefault(device, weakref.WeakValueDictionary())
         shared = known.get(key)
@@ -213,7 +213,7 @@ def _join(device: Device, key: bytes, made: _Shared | None = None) -> HalExecuta
 
 def _create(device: Device, data: memoryview, constants: bytes, key: bytes) -> _Shared:
     if len(data) >= 8 and bytes(data[:4]) != FILE_IDENTIFIER and bytes(data[4:8]) == FILE_IDENTIFIER:
-        # Compilers before the 64-byte header wrote the bare FlatBuffer.
+        # Older compilers write the FlatBuffer without the 64-byte header.
         data = memoryview(HEADER.pack(FILE_IDENTIFIER, FORMAT_VERSION, len(data)) + bytes(data))
     elif bytes(data[:4]) != FILE_IDENTIFIER:
         raise InvalidArgumentError(f"an executable starts with {FILE_IDENTIFIER!r}, got {bytes(data[:4])!r}")
@@ -235,7 +235,7 @@ def _create(device: Device, data: memoryview, constants: bytes, key: bytes) -> _
 
 
 def _specialization(executable: Executable, module: int, constants: bytes) -> dict[int, SpecializationValue] | None:
-    """The values for the constants that a module declares: number i is constant id i."""
+    """The values of the constants that a module declares; value i is for constant id i."""
     values: dict[int, SpecializationValue] = {}
     for declared in executable.reflections[module].specialization_constants:
         start = 4 * declared.constant_id

@@ -23,7 +23,7 @@ class FenceExports(DeviceTable):
 
     @export("fence.create", "0rI_r", "0ri_r")
     def fence_create(self, device: Ref, flags: int) -> HalFence:
-        """A fence that nothing signals yet."""
+        """An unsignalled fence."""
         if device not in self._contexts:
             self.device_context(device)
         return HalFence(device)
@@ -41,7 +41,7 @@ class FenceExports(DeviceTable):
 
     @export("fence.query", "0r_i")
     def fence_query(self, fence: Ref) -> int:
-        """0 when reached, DEFERRED when not, else the code it failed with."""
+        """0 when reached, DEFERRED when not, else its failure's code."""
         found = check_fence(fence)
         try:
             return 0 if found.query() else _DEFERRED
@@ -72,7 +72,7 @@ class FenceExports(DeviceTable):
     def fence_await(self, timeout: int, flags: int, fences: tuple[Ref, ...]) -> int | Wait:
         """0 once all are reached; DEADLINE_EXCEEDED after ``timeout`` ms (-1: never). Raises the failure of one.
 
-        Payloads not known to be reached are not asked for first: whoever waits finds out by the same native call.
+        Payloads not known to be reached are not queried first: the wait makes the same native call.
         """
         pending = []
         for fence in fences:

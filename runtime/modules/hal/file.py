@@ -1,6 +1,6 @@
-"""Files as compiled modules know them: bytes of the host that queues read from and write to.
+"""Files of compiled modules: host bytes that queues read and write.
 
-Thread rule: immutable, but for the bytes of a writable file; may be used from any thread.
+Thread rule: any thread; immutable except for the bytes of a writable file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class HalFile:
     """Bytes in host memory; what ``!hal.file`` refers to.
 
     Attributes:
-        view: the bytes, in place; it keeps what they belong to alive.
+        view: the bytes, in place; it keeps their owner alive.
     """
 
     __slots__ = ("__weakref__", "view")
@@ -55,7 +55,7 @@ class HalFile:
     ) -> None:
         """Reads bytes into a buffer once ``wait`` is reached, then signals.
 
-        Memory that the host sees is written in place where nothing is to be waited for; else the bytes are staged now.
+        Host-visible memory is written in place if there is nothing to wait for; else the bytes are staged now.
 
         Raises:
             OutOfRangeError: a range outside the file or the buffer.
@@ -72,7 +72,7 @@ class HalFile:
             target.write(data, target_offset)
             signal_after(context.device, None, target_fence, None)
         else:
-            # Goes with the commands that use it, which may have to wait for another device.
+            # Freed with the commands that use it, which may have to wait for another device.
             staged = context.allocator.adopt(context.device.create_buffer(size, memory_type=_STAGING))
             staged.write(data)
             context.once(
@@ -95,12 +95,12 @@ class HalFile:
         """Writes bytes of a buffer to the file once ``wait`` is reached, then signals.
 
         Raises:
-            PermissionDeniedError: the file may only be read.
+            PermissionDeniedError: the file is read-only.
             OutOfRangeError: a range outside the file or the buffer.
         """
         data = self.range(offset, size, "queue.write")
         if data.readonly:
-            raise PermissionDeniedError("queue.write: the file may only be read: it is a view of read-only memory")
+            raise PermissionDeniedError("queue.write: the file is read-only: it is a view of read-only memory")
         if source_offset < 0 or source_offset + size > check_buffer(source, "queue.write").size:
             raise OutOfRangeError(
                 f"queue.write: bytes [{source_offset}, {source_offset + size}) do not lie within the buffer of "
@@ -156,7 +156,7 @@ def _read_all(buffer: Buffer, moves: Sequence[tuple[int, memoryview]]) -> None:
 
 
 def read_bytes(context: DeviceContext, buffer: Buffer, offset: int, size: int) -> bytes:
-    """Bytes of a buffer now, for a program that has waited for whatever wrote them. May block for a copy."""
+    """Reads bytes of a buffer now; may block for a copy. The program has waited for their writer."""
     if buffer.host_visible:
         return buffer.read(offset, size)
     if size < 0 or offset < 0 or offset + size > buffer.size:
@@ -171,7 +171,7 @@ def read_bytes(context: DeviceContext, buffer: Buffer, offset: int, size: int) -
 
 
 def write_bytes(context: DeviceContext, buffer: Buffer, offset: int, data: bytes) -> None:
-    """Writes bytes of a buffer now, for a program that has waited for whatever uses them."""
+    """Writes bytes of a buffer now; may block for a copy. The program has waited for their users."""
     if buffer.host_visible:
         buffer.write(data, offset)
         return

@@ -1,12 +1,13 @@
-"""Work on one device with buffers of another, which Vulkan devices do not see.
+"""Work on one device with buffers of another, which Vulkan devices cannot access.
 
-A ``Mirror`` stands in for such a buffer: the ranges that commands use are copied to it through the host before they run, and
-what they may have written is copied back before their signal fence is reached. So a program that was compiled for several
-devices runs whatever they share, and pays for it by the byte.
+A ``Mirror`` stands in for such a buffer. Ranges that commands use are copied to it through the host before they run,
+and ranges that they may have written are copied back before their signal fence is reached. So a program for several
+devices runs whatever buffers they share, at a cost for each byte.
 
-Calling sequence: command buffers note what they use (``HalCommandBuffer.reference``) → ``submit_across`` at each submission.
+Calling sequence: command buffers note their uses (``HalCommandBuffer.reference``) → ``submit_across`` at each
+    submission.
 
-Thread rule: any thread; the steps of a submission follow each other on the notifier threads of the devices.
+Thread rule: any thread; the steps of a submission run in order on the notifier threads of the devices.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from .fence import AnyFence, HalFence, fail, join, signal
 __all__ = ["Mirror", "Use", "mirrored_table", "submit_across"]
 
 Use = tuple[int, int, bool]
-"""Offset and size in bytes, and whether it may be written."""
+"""Offset and size in bytes, and whether the range may be written."""
 
 _HOST: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE | MemoryTypeFlags.HOST_CACHED
 _USAGE: Final = 0xF03  # transfer, storage and indirect parameters
 
 
 class MirrorContext(Protocol):
-    """What copies between devices need of each device; ``DeviceContext`` has it.
+    """What copies between devices need of a device context.
 
     Attributes:
         device: the device.
@@ -47,16 +48,16 @@ class MirrorContext(Protocol):
     def once(
         self, name: str, record: Callable[[CommandBuffer], None], wait: AnyFence | None, target: AnyFence | None
     ) -> None:
-        """Submits commands recorded for this one time."""
+        """Records and submits one-shot commands."""
 
 
 class Mirror:
     """A stand-in on ``device`` for bytes ``[start, start + size)`` of a buffer of another device.
 
     Attributes:
-        foreign: the buffer, the one that owns the memory.
-        local: what commands use in its place; visible to the host.
-        start: bytes.
+        foreign: the buffer that owns the memory.
+        local: the host-visible buffer that commands use in its place.
+        start: in bytes.
         uses: ranges within ``foreign``.
     """
 
@@ -69,12 +70,12 @@ class Mirror:
         self.uses: set[Use] = set()
 
     def part(self, offset: int, size: int, written: bool) -> Buffer:
-        """The stand-in for a range of ``foreign``, whose use is noted."""
+        """The stand-in for a range of ``foreign``; notes its use."""
         self.uses.add((offset, size, written))
         return self.local.subspan(offset - self.start, size)
 
     def ranges(self, *, written: bool) -> list[tuple[int, int]]:
-        """Offsets and sizes of what is used, or only of what is written; no two overlap."""
+        """Offsets and sizes of used, or only of written, ranges, merged where they overlap."""
         merged: list[tuple[int, int]] = []
         for offset, size, writes in sorted(self.uses):
             if not size or (written and not writes):
@@ -87,19 +88,19 @@ class Mirror:
         return merged
 
     def close(self) -> None:
-        """Gives the memory back; idempotent."""
+        """Frees the memory; idempotent."""
         self.local.close()
 
 
 def mirrored_table(
     device: Device, table: Sequence[tuple[Buffer | None, int, int]], uses: Sequence[Iterable[Use]]
 ) -> tuple[list[tuple[Buffer | None, int, int]], list[Mirror]]:
-    """A binding table with stand-ins for the buffers of other devices, and these.
+    """A binding table with stand-ins for buffers of other devices, and the stand-ins.
 
     Args:
         device: that the commands run on.
-        table: buffers, offsets and lengths in bytes (-1: all that follow).
-        uses: of each slot, within its range (a size of -1: all that follows).
+        table: buffers, offsets and lengths in bytes (-1: to the end).
+        uses: of each slot, within its range (a size of -1: to the end).
     """
     spans: dict[Buffer, tuple[int, int]] = {}
     places: list[tuple[Buffer, int, int] | None] = []
@@ -128,7 +129,7 @@ def mirrored_table(
 
 
 class _Transfer:
-    """The bytes of one mirror on their way: a host-visible buffer of the other device, the foreign one itself if it can."""
+    """Copies of one mirror, through the foreign buffer itself or a host-visible buffer beside it."""
 
     __slots__ = ("context", "mirror", "staged")
 
@@ -141,11 +142,11 @@ class _Transfer:
             self.staged = context.device.create_buffer(mirror.local.size, memory_type=_HOST)
 
     def fetch(self) -> HalFence | None:
-        """Brings what is used to where the host sees it; ``None`` when it is there."""
+        """Copies used ranges to host-visible memory; ``None`` when they are there."""
         return self._copy(self.mirror.ranges(written=False), to_staged=True)
 
     def read(self) -> None:
-        """Host memory to the mirror."""
+        """Copies used ranges from the host to the mirror."""
         mirror = self.mirror
         for offset, size in mirror.ranges(written=False):
             there = offset - mirror.start
@@ -153,7 +154,7 @@ class _Transfer:
             mirror.local.write(data, there)
 
     def write(self) -> HalFence | None:
-        """What may have been written, back from the mirror; ``None`` when it is there."""
+        """Copies written ranges back from the mirror; ``None`` when they are there."""
         mirror, ranges = self.mirror, self.mirror.ranges(written=True)
         for offset, size in ranges:
             there = offset - mirror.start
@@ -196,11 +197,11 @@ def submit_across(
     """Fills the mirrors once ``wait`` is reached, submits, copies back, then signals ``target``. Returns at once.
 
     Args:
-        context: the device that the work runs on.
-        mirrors: all that it uses.
+        context: of the device that the work runs on.
+        mirrors: all that the work uses.
         temporary: those of them to close at the end.
-        wait, target: ``None`` is reached, and nobody's.
-        submit: submits the work, which is to signal the fence given.
+        wait, target: ``None`` is reached, or signals nothing.
+        submit: submits the work, which signals the given fence.
     """
     transfers: list[_Transfer] = []
     peers = context.peers
@@ -216,13 +217,13 @@ def submit_across(
             signal(target)
 
     def step(action: Callable[[], Iterable[HalFence | None]], then: Callable[[PumiceError | None], None]) -> None:
-        """Runs an action, then goes on when its fences are reached."""
+        """Runs an action, then ``then`` when its fences are reached."""
         try:
             pending = [fence for fence in action() if fence is not None]
         except PumiceError as error:
             end(error)
             return
-        except Exception as raised:  # a bug here must not leave a fence pending for ever
+        except Exception as raised:  # a bug must not leave a fence pending
             internal = InternalError(f"work across devices raised {type(raised).__name__}: {raised}")
             internal.__cause__ = raised
             end(internal)

@@ -1,7 +1,8 @@
 """The ``hal`` module: what compiled programs call to use devices, with the calling conventions of versions 5, 6 and 7.
 
 ``hal_module(devices)`` makes it. Its exports are methods, a file for each noun: ``device_exports.py`` and so on. They
-check their arguments and pass them on. Where two versions differ in a trailing flags word alone, one method serves both.
+check their arguments and pass them on. Where two versions differ in a trailing flags word alone, one method serves
+both.
 
 Facts: ``compiler/src/iree/compiler/Dialect/HAL/hal.imports.mlir`` and
 ``runtime/src/iree/modules/hal/{exports.inl,module.c}``, IREE 3.1 to 3.13. Queue affinities are accepted and ignored: a

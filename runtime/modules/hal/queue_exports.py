@@ -22,7 +22,7 @@ class QueueExports(DeviceTable):
     def file_from_memory(
         self, device: Ref, affinity: int, access: int, buffer: Ref, offset: int, size: int, flags: int
     ) -> HalFile:
-        """A file over bytes of the host, in place."""
+        """A file over host bytes, in place."""
         self.device_context(device)
         if access & ~int(MemoryAccess.READ):
             raise PermissionDeniedError("ex.file.from_memory: files over memory may only be read")
@@ -42,7 +42,7 @@ class QueueExports(DeviceTable):
         size: int,
         flags: int = 0,
     ) -> HalBuffer:
-        """A buffer for use once the signal fence is reached, which is when the wait fence is: its memory is there at once."""
+        """A buffer, allocated at once; the signal fence is reached with the wait fence."""
         try:
             context = self._contexts[device]
         except (KeyError, TypeError):
@@ -56,9 +56,9 @@ class QueueExports(DeviceTable):
 
     @export("device.queue.dealloca", "0rIrrrI_v", "0rIrrr_v")
     def queue_dealloca(self, device: Ref, affinity: int, wait: Ref, target: Ref, buffer: Ref, flags: int = 0) -> None:
-        """The program is done with a buffer once the wait fence is reached; its memory goes back with the last reference.
+        """Reaches the signal fence with the wait fence; the memory is given back with the last reference.
 
-        Compilers drop their last reference here. One release, 3.11, also deallocates buffers that its loops use again.
+        Compilers drop the last reference here. IREE 3.11 also deallocates buffers that its loops use again.
         """
         self.device_context(device)
         check_buffer(buffer, "queue.dealloca")
@@ -66,13 +66,13 @@ class QueueExports(DeviceTable):
 
     @export("device.queue.barrier", "0rIrrI_v")
     def queue_barrier(self, device: Ref, affinity: int, wait: Ref, target: Ref, flags: int) -> None:
-        """Signals when the wait fence is reached."""
+        """Reaches the signal fence with the wait fence."""
         self.device_context(device)
         alias(optional_fence(wait), optional_fence(target))
 
     @export("device.queue.flush", "0rI_v")
     def queue_flush(self, device: Ref, affinity: int) -> None:
-        """Nothing is ever pending: submissions go out at once."""
+        """Does nothing: work is submitted at once."""
         self.device_context(device)
 
     @export("device.queue.execute.indirect", "0rIrrrICrIID_v")
@@ -113,7 +113,7 @@ class QueueExports(DeviceTable):
     def queue_execute_v5(
         self, device: Ref, affinity: int, wait: Ref, target: Ref, command_buffers: tuple[Ref, ...]
     ) -> None:
-        """``queue.execute`` of version 5, of any number of command buffers in order."""
+        """``queue.execute`` of version 5: any number of command buffers, in order."""
         if not command_buffers:
             self.queue_barrier(device, affinity, wait, target, 0)
             return
@@ -158,7 +158,7 @@ class QueueExports(DeviceTable):
         size: int,
         flags: int,
     ) -> None:
-        """Writes bytes of the host, captured now."""
+        """Writes host bytes, captured now."""
         data = HalFile(memory_of(source, "source")).range(source_offset, size, "queue.update").tobytes()
         found = check_buffer(buffer, "queue.update")
         self._context_of(found, device).once(

@@ -10,7 +10,7 @@ from .fence import AnyFence, check_fence
 __all__ = ["Ref", "memory_of", "optional_fence", "pattern_of", "require", "text_of"]
 
 Ref: TypeAlias = Any
-"""What a register of the VM holds. Exports that run at each call check it by using it: a check costs as much as the use."""
+"""What a VM register holds. Exports that run at each call check it by using it: a check costs as much as the use."""
 
 _T = TypeVar("_T")
 

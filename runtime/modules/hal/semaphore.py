@@ -1,4 +1,4 @@
-"""Semaphores that close themselves with their last reference, as fences and contexts of the VM hold them."""
+"""Semaphores that close with their last reference; fences and VM contexts hold them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["HalSemaphore"]
 
 
 class HalSemaphore(TimelineSemaphore):
-    """A timeline semaphore at 0 that is closed some time after its last reference has gone."""
+    """A timeline semaphore at 0, closed after its last reference is gone."""
 
     __slots__ = ()
 
@@ -19,12 +19,12 @@ class HalSemaphore(TimelineSemaphore):
         super().__init__(context, 0, name)
 
     def close(self) -> None:
-        """Destroys the semaphore; what waits for it on the host is dropped, as nobody is left to signal it. Idempotent."""
+        """Destroys the semaphore and drops work that waits for it on the host; idempotent."""
         if self.held:
             self.fail(CancelledError("nobody is left who could signal this fence; work that waits for it is dropped"))
         super().close()
 
     def __del__(self) -> None:
-        # The garbage collector may come at any point, under any lock: only a note is taken (docs/design/hal.md).
+        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
         if not getattr(self, "is_closed", True):
             self.device.dropped.append(self)

@@ -1,13 +1,14 @@
-"""The native module ``io_parameters``: parameters of a scope into buffers, and back.
+"""The native module ``io_parameters``: parameters into buffers, and back.
 
     module = io_parameters_module({"model": ParameterIndex.from_file("model.safetensors")})
 
-Facts: ``runtime/src/iree/modules/io/parameters/`` of IREE 3.1 to 3.13, which export the same three functions with the same
-calling conventions. Keys come in two buffers: a table of (u32 offset, u32 length) and the text that it points into; spans in
-a third, of (u64 parameter offset, u64 buffer offset, u64 length) each.
+Facts: ``runtime/src/iree/modules/io/parameters/``, IREE 3.1 to 3.13: the same three functions with the same calling
+conventions. Keys come in two buffers: a table of (u32 offset, u32 length) and the text that it points into. Spans come
+in
+a third: (u64 parameter offset, u64 buffer offset, u64 length) each.
 
-Where the wait fence has failed, the signal fence fails with it. An error of the call itself, such as a key that does not
-exist, is raised, and fails the signal fence too, in case somebody waits for it elsewhere.
+A failed wait fence fails the signal fence. An error of the call itself, such as a missing key, is raised and fails the
+signal fence too, as others may wait for it.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from ....vm.types.ref_types import ref_type_class
 from ...parameters.entry import ParameterEntry, decode_name
 from ...parameters.index import ParameterIndex, ParameterScopes, find_scope
 from ..hal.buffer import HalBuffer, check_buffer
-from ..hal.device_context import DeviceContext
+from ..hal.device_context import DeviceContext, TransferContexts
 from ..hal.fence import AnyFence, fail, failure_of
 from ..hal.file import read_back
-from ..hal.reference import optional_fence
+from ..hal.reference import optional_fence, require
 from .upload import ParameterUpload, repeat_pattern
 
 __all__ = ["io_parameters_module"]
@@ -43,7 +44,7 @@ _U32: Final = 0xFFFF_FFFF
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """``length`` bytes from ``parameter_offset`` of an entry, which belong at ``buffer_offset`` of a buffer."""
+    """``length`` bytes at ``parameter_offset`` of an entry and at ``buffer_offset`` of a buffer."""
 
     entry: ParameterEntry
     parameter_offset: int
@@ -52,12 +53,12 @@ class _Span:
 
     @property
     def pattern(self) -> bytes | None:
-        """A splat's pattern as it stands at the span's start."""
+        """A splat's pattern, rotated to the span's start."""
         splat = self.entry.splat
         return None if splat is None else repeat_pattern(splat, self.parameter_offset, len(splat))
 
     def upload(self, upload: ParameterUpload, target: Buffer) -> None:
-        """Moves the bytes into ``target``."""
+        """Copies the bytes into ``target``."""
         if not self.length:
             return
         pattern = self.pattern
@@ -71,11 +72,11 @@ class _Span:
         return data[self.parameter_offset : self.parameter_offset + self.length]
 
     def check_within(self, buffer: Buffer) -> None:
-        """Raises OutOfRangeError unless the buffer has the span."""
+        """Raises OutOfRangeError unless the span lies within the buffer."""
         if self.buffer_offset + self.length > buffer.size:
             raise OutOfRangeError(
-                f"parameter {shown(self.entry.name)}: bytes [{self.buffer_offset}, {self.buffer_offset + self.length}) do not "
-                f"lie within the buffer of {buffer.size} bytes"
+                f"parameter {shown(self.entry.name)}: bytes [{self.buffer_offset}, {self.buffer_offset + self.length}) "
+                f"do not lie within the buffer of {buffer.size} bytes"
             )
 
 
@@ -83,14 +84,14 @@ _Move: TypeAlias = "Callable[[DeviceContext, AnyFence | None, AnyFence | None, B
 
 
 def io_parameters_module(scopes: ParameterScopes) -> NativeModule:
-    """The module that serves the parameters of these scopes to programs.
+    """The module that gives programs the parameters of these scopes.
 
     Args:
-        scopes: indices by scope; ``""`` is the scope of references without one. Programs write (``scatter``) only to entries
+        scopes: indices by scope; ``""`` is for references without a scope. Programs write (``scatter``) only to entries
             of files and arrays opened with ``writable=True``.
 
     Raises:
-        InvalidArgumentError: a value is no ParameterIndex.
+        InvalidArgumentError: a value is not a ParameterIndex.
     """
     for scope, index in scopes.items():
         if not isinstance(index, ParameterIndex):
@@ -102,11 +103,11 @@ def io_parameters_module(scopes: ParameterScopes) -> NativeModule:
 
 
 class _Parameters:
-    """One context's state: its ways to the devices."""
+    """The state of one VM context: its device contexts."""
 
     def __init__(self, scopes: ParameterScopes) -> None:
         self._scopes = scopes
-        self._contexts: dict[Device, DeviceContext] = {}
+        self._contexts = TransferContexts()
 
     @export("load", "0rIrrrIiirrr_r")
     def load(
@@ -126,15 +127,15 @@ class _Parameters:
         """A new buffer for each key, filled when ``target`` is reached."""
         wait_fence, signal_fence = optional_fence(wait), optional_fence(target)
         with _failing(signal_fence):
-            context = self._context(device)
+            context = self._contexts[require(device, Device, "device")]
             wanted = self._resolve(scope, key_table, key_data, spans)
             for span in wanted:
                 if span.buffer_offset:
                     raise InvalidArgumentError(
-                        f"parameter {shown(span.entry.name)}: a load makes a buffer of the parameter, so its buffer offset is "
-                        f"0, not {span.buffer_offset}"
+                        f"parameter {shown(span.entry.name)}: a load makes a buffer of the parameter, so its buffer "
+                        f"offset is 0, not {span.buffer_offset}"
                     )
-            # New buffers depend on nothing, so their contents need not wait.
+            # New buffers need not wait.
             buffers: list[HalBuffer] = []
             with ParameterUpload(context, None) as upload:
                 for span in wanted:
@@ -191,23 +192,12 @@ class _Parameters:
     ) -> None:
         wait_fence, signal_fence = optional_fence(wait), optional_fence(target)
         with _failing(signal_fence):
-            context = self._context(device)
+            context = self._contexts[require(device, Device, "device")]
             found = check_buffer(buffer, f"io_parameters.{name}")
             spans = self._resolve(scope, *keys)
             for span in spans:
                 span.check_within(found)
             move(context, wait_fence, signal_fence, found, spans)
-
-    def _context(self, device: object) -> DeviceContext:
-        if not isinstance(device, Device):
-            got = "null" if device is None else type(device).__name__
-            raise InvalidArgumentError(f"io_parameters: expected a !hal.device, got {got}")
-        context = self._contexts.get(device)
-        if context is None:
-            context = self._contexts[device] = DeviceContext(device)
-            # Parameters stay, and are large: their memory is not kept for others.
-            context.allocator.close()
-        return context
 
     def _resolve(self, scope: object, *keys: object) -> list[_Span]:
         """The spans of a call, each checked against its entry."""
@@ -221,14 +211,16 @@ class _Parameters:
             )
         if len(table) < count * _KEY.size:
             raise InvalidArgumentError(
-                f"io_parameters: expected {count} keys of {_KEY.size} bytes for {count} spans, got a table of {len(table)} bytes"
+                f"io_parameters: expected {count} keys of {_KEY.size} bytes for {count} spans, got a table of "
+                f"{len(table)} bytes"
             )
         resolved = []
         for ordinal in range(count):
             offset, length = _KEY.unpack_from(table, ordinal * _KEY.size)
             if offset + length > len(text):
                 raise OutOfRangeError(
-                    f"io_parameters: key {ordinal} is bytes [{offset}, {offset + length}) of a text of {len(text)} bytes"
+                    f"io_parameters: key {ordinal} is bytes [{offset}, {offset + length}) of a text of {len(text)} "
+                    "bytes"
                 )
             entry = index[decode_name(text[offset : offset + length])]
             parameter_offset, buffer_offset, size = _SPAN.unpack_from(ranges, ordinal * _SPAN.size)

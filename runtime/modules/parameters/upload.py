@@ -1,10 +1,9 @@
-"""Moves parameters into buffers: straight into memory that the host sees, through the queue otherwise.
+"""Copies parameters into buffers: directly into host-visible memory, else on the queue.
 
 Calling sequence: ``with ParameterUpload(…) as upload:`` → ``write`` and ``fill`` → ``finish`` once. One thread.
 
-Mapped files are read where the bytes go: the one copy is the one into the buffer. Where the host does not see the buffer's
-memory, the device copies out of the mapping itself if it can import it; else pieces go through staging memory, of which no
-more than a few are in flight at a time.
+Bytes of mapped files are copied once, into the buffer. If the host does not see the buffer's memory, the device copies
+from the mapping if it can import it; else pieces go through staging memory, a few at a time.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ __all__ = ["ParameterUpload", "repeat_pattern"]
 
 _STAGING: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE
 _PIECE_BYTES: Final = 16 << 20
-_MOST_PIECES: Final = 4
-# Below this a copy costs less than pinning pages and making the native objects of an import.
+_MAX_PIECES: Final = 4
+# Smaller copies cost less than pinning pages and making the native objects of an import.
 _IMPORT_BYTES: Final = 1 << 20
-_MOST_TILE_BYTES: Final = 1 << 20
+_MAX_TILE_BYTES: Final = 1 << 20
 _FILL_LENGTHS: Final = (1, 2, 4)
 
 
@@ -33,15 +32,15 @@ class ParameterUpload:
     """The copies and fills of one call of the module.
 
     Args:
-        context: the way to the device.
-        wait: what the buffers' contents depend on, and so what the copies wait for; ``None`` for new buffers.
+        context: of the device.
+        wait: what the copies wait for; ``None`` for new buffers.
     """
 
     def __init__(self, context: DeviceContext, wait: AnyFence | None) -> None:
         self._context = context
         pending = wait is not None and not wait.query()
         self._wait = wait if pending else None
-        # Blocking for a payload that nobody has scheduled might be for ever: then all pieces are in flight at a time.
+        # A payload that is not scheduled may never come: then nothing blocks, and all pieces are in flight at once.
         self._may_block = not pending or (
             wait is not None and all(value <= semaphore.scheduled for semaphore, value in points_of(wait))
         )
@@ -73,13 +72,13 @@ class ParameterUpload:
         if len(pattern) in _FILL_LENGTHS and not length % len(pattern):
             self._record().fill(target, pattern, offset, length)
             return
-        # Queues fill with words; a longer pattern is copied from a tile of it.
-        tile = self._stage(memoryview(repeat_pattern(pattern, 0, min(length, _MOST_TILE_BYTES))))
+        # Queues fill with up to 4 bytes; a longer pattern is copied from a tile of it.
+        tile = self._stage(memoryview(repeat_pattern(pattern, 0, min(length, _MAX_TILE_BYTES))))
         for start in range(0, length, tile.size):
             self._record().copy(tile, target, min(tile.size, length - start), target_offset=offset + start)
 
     def finish(self, wait: AnyFence | None, target: AnyFence | None) -> None:
-        """Submits what is left and signals ``target`` once all is done and ``wait`` is reached."""
+        """Submits the rest; ``target`` is signalled when all is done and ``wait`` is reached."""
         if self._commands is None and not self._submitted:
             alias(wait, target)
         else:
@@ -102,7 +101,7 @@ class ParameterUpload:
         return self._commands
 
     def _stage(self, piece: memoryview) -> Buffer:
-        """The bytes in staging memory, which is kept by the commands that use it, and goes with them."""
+        """The bytes in staging memory, which is freed with the commands that use it."""
         staged = self._context.device.create_buffer(len(piece), memory_type=_STAGING)
         kept = self._context.allocator.adopt(staged)
         kept.write(piece)
@@ -113,7 +112,7 @@ class ParameterUpload:
         self._submit(self._wait, None)
         timeline = self._context.timeline
         self._in_flight.append((timeline, timeline.scheduled))
-        if len(self._in_flight) >= _MOST_PIECES:
+        if len(self._in_flight) >= _MAX_PIECES:
             semaphore, value = self._in_flight.popleft()
             semaphore.wait(value)
             self._context.device.retire()
@@ -128,6 +127,6 @@ class ParameterUpload:
 
 
 def repeat_pattern(pattern: bytes, start: int, length: int) -> bytes:
-    """``length`` bytes of an endless repetition of ``pattern``, from byte ``start`` of it on."""
+    """``length`` bytes of an endless repetition of ``pattern``, from its byte ``start``."""
     start %= len(pattern)
     return (pattern * (-(-(start + length) // len(pattern))))[start : start + length]
