@@ -32,11 +32,8 @@ from .commands import (
 from .device import Device
 from .instance import DeviceLimits, DevicePlan, DeviceProfile, DeviceType, Driver, PlanOptions, shared_driver
 from .memory import Buffer, BufferUsage, BufferView, MemoryAccess, MemoryTypeFlags
-from .submit.calibration import ClockCalibration
-from .submit.queue import Queue
-from .sync.fence import Fence
-from .sync.semaphore import TimelineSemaphore, Timepoint
-from .sync.waits import wait_all, wait_any
+from .submit import ClockCalibration, Queue
+from .sync import Fence, TimelineSemaphore, Timepoint, wait_all, wait_any
 from .vulkan import live_objects
 
 __all__ = [

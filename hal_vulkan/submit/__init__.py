@@ -1,1 +1,13 @@
-"""."""
+"""Submission: queues, work held back on the host, and what is kept until the device is done with it.
+
+Imports: `vulkan`, `instance`, `memory`, `sync`, `commands` and the ground files at the root.
+
+Read: `retirement`, `held_submission`, `native_submission`, `submission`, `queue`, `prepared_submission`, `calibration`.
+"""
+
+from __future__ import annotations
+
+from .calibration import ClockCalibration
+from .queue import Queue
+
+__all__ = ["ClockCalibration", "Queue"]

@@ -73,7 +73,8 @@ def calibrate(queue: Queue, *, samples: int = 8) -> ClockCalibration:
 def calibrate_monotonic(queue: Queue, *, samples: int = 8) -> ClockCalibration:
     """``calibrate`` with ``time.monotonic_ns`` as the host's clock, whatever clock the driver reads.
 
-    Where that is another one, its offset is read between two readings of the monotonic clock, and the deviation is larger by their distance.
+    Where that is another one, its offset is read between two readings of the monotonic clock, and the deviation is
+    larger by their distance.
 
     Raises:
         UnimplementedError: the device has no timestamps.

@@ -1,4 +1,4 @@
-"""Submissions held back on the host until their waits are scheduled; queue.py says why there are such."""
+"""Submissions held back on the host until their waits are scheduled; queue.py says why."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class HoldingQueue(Protocol):
 class HeldSubmission:
     """A submission that waits on the host for its waits to be scheduled.
 
-    Its commands are prepared when it is held back, as if it were submitted then: what is closed afterwards is kept
-    for it, as for work on the queue.
+    Its commands are prepared when it is held back, as if it were submitted then. What is closed afterwards is kept for
+    it, as for work on the queue.
 
-    It ends submitted or failed, in the thread that first calls ``try_release`` or ``fail`` in time. Each step may be
-    repeated, and is after an interrupt.
+    It ends submitted or failed, in the thread whose ``try_release`` or ``fail`` claims it first. After an interrupt
+    (Ctrl-C) that thread repeats the step that was interrupted.
 
     Attributes:
         queue, command_buffers, waits, signals: what is to be submitted, and where.
         prepared: the recordings.
-        is_submitted: set by the queue together with its own notes.
+        is_submitted: set by the queue when it notes the submission.
     """
 
     __slots__ = (
@@ -81,9 +81,9 @@ class HeldSubmission:
         self._serial = 0
 
     def hold(self, bindings: Sequence[Buffer] | None) -> None:
-        """Hooks it to the semaphores, then looks again: one may have been scheduled meanwhile.
+        """Adds it to the semaphores that it waits for, then checks again: one may have been scheduled meanwhile.
 
-        Whatever it raises, an interrupt included, the submission is then either not held, or ended by another thread.
+        If it raises, by an interrupt too, the submission is not held, or another thread ends it.
         """
         device = self.queue.device
         serial = self._serial = device.register_held()
@@ -115,7 +115,7 @@ class HeldSubmission:
         _worklist.run(self, error)
 
     def end(self, error: PumiceError | None) -> None:
-        """Submits it, or fails its signals, unless another thread does. For the worklist."""
+        """Submits it, or fails its signals, unless another thread does."""
         if not self._claim():
             return
         if error is not None:
@@ -128,7 +128,7 @@ class HeldSubmission:
         self._release(dropped=not self.is_submitted)
 
     def _claim(self) -> bool:
-        """Whether this thread is the one to end it; the first that asks is."""
+        """Whether this thread is the one to end it: the first that asks."""
         me = threading.get_ident()
         with self.queue.device.schedule_lock:
             if self._owner is None:
@@ -157,7 +157,7 @@ class HeldSubmission:
             self._error.__cause__ = error
 
     def _release(self, *, dropped: bool) -> None:
-        """Lets go of what was kept for it."""
+        """Releases what was kept for it."""
         if dropped:
             for commands, recording in self.prepared:
                 commands.unprepare(recording)
@@ -183,7 +183,7 @@ class _Worklist(threading.local):
             self._pending.append((submission, error))
             self._work()
         except BaseException:
-            self._work()  # after Ctrl-C, too: what is on the list is neither submitted nor failed
+            self._work()  # after Ctrl-C, too: what is on the list is neither submitted nor failed yet
             raise
         finally:
             self._running = False

@@ -1,12 +1,11 @@
 """Submissions prepared for timing: between the two readings of the clock there is nothing but the native call.
 
-``Queue.submit`` checks, locks and keeps books, which is part of what pumice costs. To time Vulkan alone, the structures of
-vkQueueSubmit are made beforehand: calling sequence ``PreparedSubmission(queue, command_buffers)`` → ``submit`` → ``wait``
-…, or ``run``, any number of times. It signals the queue's own timeline and nothing else, as a program on plain Vulkan
-would.
+``Queue.submit`` checks, locks and keeps books, which is part of what pumice costs. To time Vulkan alone, the structures
+of vkQueueSubmit are made beforehand: calling sequence ``PreparedSubmission(queue, command_buffers)`` → ``submit`` →
+``wait`` …, or ``run``, any number of times. It signals the queue's own timeline and nothing else, as a program on plain
+Vulkan would.
 
-Thread rule: one thread at a time. The command buffers must stay open; an interrupt (Ctrl-C) is served within a tenth of a
-second.
+Thread rule: one thread at a time. The command buffers must stay open; Ctrl-C is served within a tenth of a second.
 """
 
 from __future__ import annotations

@@ -4,12 +4,11 @@ A submission waits for timepoints, runs command buffers, and signals timepoints.
 semaphores; those of one queue also start in the order they were submitted.
 
 A submission whose waits are not yet *scheduled* (nobody has signalled the payload or submitted work that will) is
-**held back** on the host, so that it cannot block others on the same VkQueue or hang it, and is submitted by
-whoever schedules the last payload it waits for. If one of its semaphores fails, it is dropped and the semaphores
-it was to signal fail with the same error.
+**held back** on the host, so that it cannot block others on the same VkQueue or hang it, and is submitted by whoever
+schedules the last payload it waits for. If one of its semaphores fails, it is dropped and the semaphores it was to
+signal fail with the same error.
 
-A queue keeps what a submission uses alive until it has retired. Thread rule: a queue may be used from any
-thread; it locks.
+A queue keeps what a submission uses alive until it has retired. Thread rule: a queue may be used from any thread.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Queue(SubmissionQueue):
         waits: Points = (),
         signals: Points = (),
     ) -> Buffer:
-        """A buffer that may be used once the signals are reached. The memory is committed at once.
+        """Makes a buffer that may be used once the signals are reached. Its memory is committed at once.
 
         Raises:
             ResourceExhaustedError: no memory; nothing is submitted.
@@ -68,7 +67,7 @@ class Queue(SubmissionQueue):
         return buffer
 
     def dealloca(self, buffer: Buffer, *, waits: Points = (), signals: Points = ()) -> None:
-        """Gives a buffer back once the waits are reached and the queue is past it."""
+        """Closes a buffer once the waits are reached and the queue is past it."""
         self.barrier(waits=waits, signals=signals)
         buffer.close()
 

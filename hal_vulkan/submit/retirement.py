@@ -1,7 +1,7 @@
-"""What submissions use is kept until they have retired: a queue's timeline counts them.
+"""Retirement: what a submission uses is kept until the device is done with it.
 
-Each submission signals the queue's own timeline with its number. Once the timeline is at that number, the submission has
-retired: its semaphores are known to be reached, its command buffers are given back, and what waited for it is run.
+Each submission signals the queue's own timeline with its number. Once the timeline is at that number, the submission
+has retired: its semaphores are known to be reached, its command buffers are recycled, and deferred actions are run.
 """
 
 from __future__ import annotations
@@ -61,23 +61,23 @@ class RetiringQueue:
         self._counter = ffi.new("uint64_t *")
 
     def retire(self) -> None:
-        """Lets go of what finished submissions used. Cheap when nothing finished; called at every few submissions."""
+        """Releases what finished submissions used. Cheap if nothing has finished; called every few submissions."""
         if not self._inflight and not self._deferred:
             return
         if self._retire_lock.locked():
-            return  # another thread is at it, or this one is further up
-        with self._retire_lock:  # unlike acquire() and try, nothing an interrupt could come between
+            return  # another thread does it, or this one further up its stack
+        with self._retire_lock:  # unlike after acquire(), an interrupt cannot leave it locked
             self._retire_locked()
 
     def end_retirement(self) -> None:
-        """The last retirement: the device is going away, and no thread may ask it afterwards. For the device."""
+        """Retires everything: the device is closed, and no thread may ask it afterwards. For the device."""
         with self._retire_lock:
             if not self._ended:
                 self._retire_up_to(self._submitted)
             self._ended = True
 
     def _retire_locked(self) -> None:
-        # On a lost device, too, only what is known to be done: the rest may still run, and goes when the device does.
+        # On a lost device, too, only what is known to be done: the rest may still run, and goes with the device.
         if not self._ended and not self.device.fn.vkGetSemaphoreCounterValue(
             self.device.handle, self.timeline, self._counter
         ):
@@ -95,12 +95,12 @@ class RetiringQueue:
                 for commands, recording in used:
                     if commands.one_shot:
                         commands.retired(recording)
-                inflight.popleft()  # last: an interrupt leaves it for the next time
+                inflight.popleft()  # last: after an interrupt the next call does it again
             _run_due(self._deferred, completed)
             _run_due(self._after_next, completed)
 
     def pending_signals(self, semaphore: object) -> list[int]:
-        """Payloads of a semaphore that submitted work is still to signal, as far as is known."""
+        """Payloads of a semaphore that submitted work is still to signal."""
         return [value for _, _, signals in list(self._inflight) for one, value in signals if one is semaphore]
 
     def next_completion(self) -> int | None:
@@ -126,7 +126,7 @@ class RetiringQueue:
 
     def defer(self, action: Callable[[], None]) -> None:
         """Runs ``action`` when all that is submitted now has retired."""
-        preparing = self._preparing  # read first: a submission under way may use what is given back
+        preparing = self._preparing  # read first: a submission that is being made may use what is given back
         self._deferred.append((max(preparing, self._submitted), action))
 
     def after_next(self, action: Callable[[], None]) -> None:
@@ -134,7 +134,7 @@ class RetiringQueue:
         self._after_next.append((self._submitted + 1, action))
 
     def pass_idle(self) -> None:
-        """Runs what waits for a later submission, by letting the driver bring the queue to rest."""
+        """Runs the actions that wait for a later submission, once the driver has brought the queue to rest."""
         if self._after_next:
             with self._lock:
                 self.device.check(self.device.fn.vkQueueWaitIdle(self.handle), f"bringing {self.name} to rest")
@@ -153,12 +153,12 @@ class RetiringQueue:
         self.retire()
 
     def close_to_submissions(self) -> None:
-        """Returns when no thread is inside a submission; those that come later see the device closed. For the device."""
+        """Returns when no thread is inside a submission; later ones see the device closed. For the device."""
         with self._lock:
             pass
 
     def abandon(self) -> None:
-        """In a forked child: locks that nobody holds. For ``Device.abandon``."""
+        """Replaces the locks after a fork. For ``Device.abandon``."""
         self._lock = threading.Lock()
         self._retire_lock = threading.Lock()
         self._inflight.clear()

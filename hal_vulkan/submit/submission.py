@@ -1,4 +1,12 @@
-"""Submission: what is checked, claimed and noted around vkQueueSubmit, so that Ctrl-C and other threads find all or nothing."""
+"""Submission: the checks, claims and notes around vkQueueSubmit.
+
+Whatever interrupts a submission, Ctrl-C or another thread, all of it is noted or nothing. Its steps are in this order:
+
+1. The submission counts as being made: what other threads close from now on is kept for it.
+2. It claims the payloads that it is to signal: nobody else can signal them.
+3. Its command buffers are prepared.
+4. It is noted and submitted. Work that waited for its signals is released, and callbacks are told.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +30,7 @@ __all__ = ["SubmissionQueue"]
 _STAGE_ALL_COMMANDS: Final = 0x10000
 _INITIAL_CAPACITY: Final = 8
 _RETIRE_EVERY: Final = 8
-_MIN_DIFFERENCE: Final = (1 << 31) - 1  # that every device allows between a semaphore's payload and a pending one
+_MIN_DIFFERENCE: Final = (1 << 31) - 1  # the least maxTimelineSemaphoreValueDifference that Vulkan allows
 _ONE: Final = (1, 0, 2)  # command buffers, waits, signals of the usual submission, the queue's own signal included
 
 
@@ -42,7 +50,7 @@ class SubmissionQueue(RetiringQueue):
         self._prepare_arrays(_INITIAL_CAPACITY)
 
     def _prepare_arrays(self, capacity: int) -> None:
-        """The structures of vkQueueSubmit, made once; a submission only writes numbers and handles into them."""
+        """Makes the structures of vkQueueSubmit; a submission only writes numbers and handles into them."""
         self._capacity = capacity
         self._command_handles = ffi.new("VkCommandBuffer[]", capacity)
         self._wait_handles = ffi.new("VkSemaphore[]", capacity)
@@ -111,11 +119,11 @@ class SubmissionQueue(RetiringQueue):
         return 0
 
     def _submit_one(self, commands: CommandBuffer, signals: Points, bindings: Sequence[Buffer] | None) -> int:
-        """``_submit_now`` for what is most common: one command buffer, nothing to wait for, one signal.
+        """``_submit_now`` for the most common case: one command buffer, no waits, one signal.
 
-        Everything that is not as it should be is left to the general path, and its error messages: returns 0.
-        (Measured in benchmarks/submit_wait.py: a submission after a wait finds cold caches, where each Python operation
-        costs three times its usual time; this path has half of them.)
+        Returns 0 if anything is wrong: the general path has the error messages. (Measured in benchmarks/submit_wait.py:
+        after a wait the caches are cold and each Python operation costs three times its usual time; this path has half
+        of them.)
         """
         device = self.device
         semaphore, value = signals[0]
@@ -127,7 +135,7 @@ class SubmissionQueue(RetiringQueue):
                 self._preparing = number = self._submitted + 1
                 last_signal = self._last_signal
                 try:
-                    # Nor do threads switch between plain statements: the look and the claim are one.
+                    # Neither another thread nor Ctrl-C comes between plain statements: check and claim are one step.
                     if (
                         device.lost is not None
                         or device._closed
@@ -161,8 +169,8 @@ class SubmissionQueue(RetiringQueue):
                     recording.queue = self
                     recording.number = number
                     inflight.append((number, used, signals))
-                    # An interrupt (Ctrl-C) is raised after a call, never between plain assignments: from here to the end
-                    # of the native call all is noted, or nothing.
+                    # An interrupt (Ctrl-C) is raised after a call, never between plain assignments: from here to the
+                    # end of the native call all is noted, or nothing.
                     self._submitted = number
                     semaphore.scheduled = value
                     noted = True
@@ -180,7 +188,7 @@ class SubmissionQueue(RetiringQueue):
             if semaphore.notifications:
                 self.semaphore_context.notifier.wake()
         except BaseException:
-            if noted:  # after Ctrl-C, too: others wait for what was submitted
+            if noted:  # after Ctrl-C, too: others wait for it
                 self._after_submission(signals)
             raise
         if len(inflight) >= _RETIRE_EVERY or self._deferred:
@@ -188,10 +196,10 @@ class SubmissionQueue(RetiringQueue):
         return number
 
     def submit_prepared(self, prepared: NativeSubmission, wait_ns: int = 0) -> tuple[int, int, int, int, int]:
-        """For ``PreparedSubmission``: its number, and the host's time before and after vkQueueSubmit.
+        """Submits for ``PreparedSubmission``: its number, and the host's time before and after vkQueueSubmit.
 
-        With ``wait_ns`` it waits for so long at once, with nothing between that can be had before: then also the host's time
-        after vkWaitSemaphores, and what that returned; else 0 and 0.
+        With ``wait_ns`` it then waits for at most so long, with as little in between as possible, and also returns the
+        host's time after vkWaitSemaphores and what that returned; else 0 and 0.
         """
         device, clock = self.device, prepared.clock
         wait, device_handle, wait_info = device.fn.vkWaitSemaphores, device.handle, prepared.wait_info
@@ -244,12 +252,12 @@ class SubmissionQueue(RetiringQueue):
         HeldSubmission(self, command_buffers, waits, signals, transient=transient).hold(bindings)
 
     def prepare_held(self, held: HeldSubmission, bindings: Sequence[Buffer] | None) -> None:
-        """Prepares the recordings of a submission that is held back. For ``HeldSubmission``."""
+        """Prepares the recordings of a held submission."""
         with self._lock:
             self._prepare_many(held.command_buffers, bindings, held.prepared)
 
     def submit_held(self, held: HeldSubmission) -> None:
-        """Submits what was held back. For ``HeldSubmission``."""
+        """Submits a held submission."""
         self._submit_now(held.command_buffers, held.waits, held.signals, None, held)
 
     def _submit_now(
@@ -290,7 +298,7 @@ class SubmissionQueue(RetiringQueue):
                         while semaphore.is_signalling:
                             with self.semaphore_context.signal_lock:
                                 pass
-                        # From here to the claim there are plain statements only, see _submit_one.
+                        # To the claim there are plain statements only, see _submit_one.
                         if (
                             value <= semaphore.claimed
                             or semaphore.failure is not None
@@ -356,7 +364,7 @@ class SubmissionQueue(RetiringQueue):
         return number
 
     def _after_submission(self, signals: Points) -> None:
-        """Releases and tells those who wait for the signals. May be repeated."""
+        """Releases held submissions and wakes the notifier. May be repeated after an interrupt."""
         for semaphore, _ in signals:
             if semaphore.held:
                 semaphore.after_schedule()
@@ -364,7 +372,7 @@ class SubmissionQueue(RetiringQueue):
                 self.semaphore_context.notifier.wake()
 
     def _take_back(self, number: int, used: Used, claimed: Points, before: Sequence[int]) -> None:
-        """After an interrupt or an error: undoes what was noted of a submission that was not made.
+        """Undoes the notes and claims of a submission that was not made, after an interrupt or an error.
 
         Args:
             number: the submission's.
@@ -395,7 +403,7 @@ class SubmissionQueue(RetiringQueue):
         bindings: Sequence[Buffer] | None,
         used: list[tuple[CommandBuffer, Recording]],
     ) -> None:
-        """Adds to ``used`` one by one: the caller takes back what is there after an error or an interrupt."""
+        """Adds to ``used`` one by one: after an error or an interrupt the caller takes them back."""
         for commands in command_buffers:
             self._check_commands(commands)
             used.append((commands, commands.prepare(bindings if commands.binding_capacity else None)))
@@ -414,7 +422,8 @@ class SubmissionQueue(RetiringQueue):
         if semaphore.failure is not None:
             raise semaphore.failure.again()
         raise FailedPreconditionError(
-            f"{semaphore.name}: a payload only goes up: {semaphore.claimed} is signalled or scheduled, {value} was to be"
+            f"{semaphore.name}: a payload only goes up: {semaphore.claimed} is signalled or scheduled, {value} was to "
+            "be"
         )
 
     def _check_owner(self, semaphore: TimelineSemaphore) -> None:
@@ -430,7 +439,8 @@ class SubmissionQueue(RetiringQueue):
             raise InvalidArgumentError(f"{commands.name} was recorded for another device; record it for this one")
         if commands.family != self.family:
             raise InvalidArgumentError(
-                f"{commands.name} was recorded for queue family {commands.family}; {self.name} is of family {self.family}"
+                f"{commands.name} was recorded for queue family {commands.family}; {self.name} is of family "
+                f"{self.family}"
             )
 
     def _check_distinct(self, signals: Points) -> None:

@@ -1,4 +1,4 @@
-"""What the timeline semaphores of one device share: the notifier, the signal lock, and who waits."""
+"""What the timeline semaphores of one device share: the notifier, the signal lock, and the waiting threads."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SemaphoreContext:
         """For ``TimelineSemaphore``."""
         with self._lock:
             self._semaphores.add(semaphore)
-        # One that was made while the device was being lost is not among those that were told.
+        # One that was made while the device was being lost has not been failed with the others.
         if self.device.lost is not None:
             semaphore.fail(self.device.lost)
 
@@ -91,8 +91,8 @@ class SemaphoreContext:
     def destroy(self, handle: CData, queues: Sequence[DeviceQueue]) -> None:
         """Destroys a semaphore once ``queues``, which have waited for it, are a submission further.
 
-        Mesa's queue thread lets go of what a submission waited for only after it has signalled (22.3, lavapipe: a mutex
-        in freed memory), so that a signal alone does not say that the semaphore is out of use.
+        Mesa's queue thread uses what a submission waited for until after it has signalled (22.3, lavapipe: a mutex in
+        freed memory): a signal alone does not say that the semaphore is out of use.
         """
         if queues:
             queues[0].after_next(lambda: self.destroy(handle, queues[1:]))

@@ -41,7 +41,7 @@ class Notified(Protocol):
 
 
 class Disarms(Protocol):
-    """What a cancelled notification tells."""
+    """What a cancelled notification calls."""
 
     def cancelled(self, semaphore: Notified) -> None:
         """A notification on the semaphore was cancelled. Never blocks."""

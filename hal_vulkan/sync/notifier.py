@@ -1,14 +1,15 @@
 """The notifier: one thread a device that calls back when semaphores reach payloads.
 
 While work is in flight that callbacks wait for, the thread blocks in vkWaitSemaphores on the timeline of each queue;
-otherwise it sleeps until it is woken. The wait set has one entry a queue, not one a waiter: ten thousand waiters cost what
-one does. A user's semaphore moves in two ways only: by a host signal, which comes through ``TimelineSemaphore.signal`` and
-is passed on here, or by a queue, whose own timeline moves with the same submission. Nothing polls.
+otherwise it sleeps until it is woken. The wait set has one entry a queue, not one a waiter: ten thousand waiters cost
+what one does. A user's semaphore moves in two ways only: by a host signal, which comes through
+``TimelineSemaphore.signal`` and is passed on here, or by a queue, whose own timeline moves with the same submission.
+Nothing polls.
 
 A device with one queue is waited for by that queue's timeline alone: drivers that emulate timelines in user space block
-properly on one semaphore but spin on several (measured with lavapipe, docs/design/hal.md). That wait cannot be broken off,
-so callbacks that a host signal makes due meanwhile are called by a second thread, started when that first happens. With
-several queues a wake semaphore is in the set, and one thread does everything.
+properly on one semaphore but spin on several (measured with lavapipe, docs/design/hal.md). That wait cannot be broken
+off, so callbacks that a host signal makes due meanwhile are called by a second thread, started when that first happens.
+With several queues a wake semaphore is in the set, and one thread does everything.
 """
 
 from __future__ import annotations
@@ -109,8 +110,8 @@ class Notifier:
     def cancelled(self, semaphore: Notified) -> None:
         """Drops what was cancelled, so that a semaphore that nobody waits for is let go.
 
-        It may be a finalizer that cancels, in the middle of anything: it never waits for the lock, and what it cannot do now
-        the next call does.
+        A finalizer may cancel, in the middle of anything. So this never waits for the lock: what it cannot do now, the
+        next call does.
         """
         self._unswept.append(semaphore)
         if self._lock.acquire(False):

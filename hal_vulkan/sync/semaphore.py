@@ -61,10 +61,10 @@ class TimelineSemaphore:
         is_closed: whether ``close`` was called.
         failure: what failed the semaphore, or ``None``.
         reached: a payload that it is known to have reached.
-        scheduled: the highest payload that is signalled or that submitted work will signal. A submission that waits for more
-            is held back on the host (queue.py).
-        claimed: the highest payload that somebody is about to signal: above ``scheduled`` while a submission is being made.
-            Of two who want the same payload one is refused.
+        scheduled: the highest payload that is signalled or that submitted work will signal. A submission that waits for
+            more is held back on the host (queue.py).
+        claimed: the highest payload that somebody is about to signal: above ``scheduled`` while a submission is being
+            made. Of two who want the same payload one is refused.
         is_signalling: whether the host checks and signals a payload. Submissions make no claim meanwhile.
         held: submissions held back for it, in order; a failure drops them.
         held_by_value: the same as a heap by payload; a signal releases them.
@@ -188,7 +188,8 @@ class TimelineSemaphore:
     def _check_signal(self, now: int, value: int) -> None:
         if not now < value <= MAX_PAYLOAD:
             raise InvalidArgumentError(
-                f"{self.name}: a payload only goes up (at most {MAX_PAYLOAD}): it is {now} and {value} was to be signalled"
+                f"{self.name}: a payload only goes up (at most {MAX_PAYLOAD}): it is {now} and {value} was to be "
+                "signalled"
             )
         if now < self.claimed:
             pending = [v for queue in self.device.queues for v in queue.pending_signals(self) if v > now]
@@ -212,8 +213,8 @@ class TimelineSemaphore:
             now = self.read_payload()
             if value - now > most:
                 raise InvalidArgumentError(
-                    f"{self.name}: {value} is {value - now} ahead of the payload now; this device allows {most}. Count in "
-                    "smaller steps"
+                    f"{self.name}: {value} is {value - now} ahead of the payload now; this device allows {most}. Count "
+                    "in smaller steps"
                 )
 
     def after_schedule(self) -> None:
@@ -262,8 +263,8 @@ class TimelineSemaphore:
     def _release_blocked(self) -> None:
         """Wakes threads that block in vkWaitSemaphores on a failed semaphore, by raising the native payload.
 
-        Vulkan forbids to signal past a pending device signal. Where there is one, it wakes the threads that wait for it or
-        less, and the others are woken once it has come.
+        Vulkan forbids to signal past a pending device signal. Where there is one, it wakes the threads that wait for it
+        or less, and the others are woken once it has come.
         """
         if self.device.lost is not None:
             return  # the driver wakes them with VK_ERROR_DEVICE_LOST
@@ -345,8 +346,8 @@ class TimelineSemaphore:
 
         Args:
             value: the payload.
-            callback: gets ``None``, or the failure. It runs on the device's notifier thread, or in this call if the payload
-                is reached already; it must not block.
+            callback: gets ``None``, or the failure. It runs on the device's notifier thread, or in this call if the
+                payload is reached already; it must not block.
         """
         if self.is_closed:
             self._check_usable()
@@ -368,7 +369,9 @@ class TimelineSemaphore:
         self.notifications.clear()
 
     def close(self) -> None:
-        """Destroys the semaphore once no queue uses it; idempotent. Armed notifications and waiting threads get CANCELLED.
+        """Destroys the semaphore once no queue uses it; idempotent.
+
+        Armed notifications and waiting threads get CANCELLED.
 
         Raises:
             FailedPreconditionError: a held-back submission waits for it; signal or fail it first.
@@ -377,7 +380,8 @@ class TimelineSemaphore:
             return
         if self.held:
             raise FailedPreconditionError(
-                f"{self.name}: {len(self.held)} submission(s) wait for a payload nobody has scheduled; signal or fail it first"
+                f"{self.name}: {len(self.held)} submission(s) wait for a payload nobody has scheduled; signal or fail "
+                "it first"
             )
         handle, context = self.handle, self.context
         with context.signal_lock:
@@ -424,7 +428,7 @@ class Timepoint:
         return self.semaphore.has_reached(self.value)
 
     def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until reached or until ``time.monotonic()`` passes ``deadline`` (``None``: never)."""
+        """Blocks until reached; DeadlineExceededError at ``deadline`` (``time.monotonic()`` seconds)."""
         self.semaphore.wait(self.value, None if deadline is None else max(0.0, deadline - time.monotonic()))
 
     def notify(self, callback: Callback) -> Notification:

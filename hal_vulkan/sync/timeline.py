@@ -13,8 +13,7 @@ from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT
 
 __all__ = ["SLICE_NS", "create_timeline", "deadline_after", "timeout_nanoseconds", "wait_timeline"]
 
-# A native wait cannot be interrupted by Ctrl-C, so long waits are made of slices this long; short ones
-# never see it.
+# Ctrl-C cannot interrupt a native wait, so long waits are made of slices this long.
 SLICE_NS: Final = 250_000_000
 
 

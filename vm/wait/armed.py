@@ -72,7 +72,8 @@ def arm(sources: Sequence[WaitSource], any: bool, deadline: float | None, callba
         sources: to be waited for.
         any: whether one is enough.
         deadline: ``time.monotonic()`` seconds, at which the callback gets DeadlineExceededError; ``None`` is never.
-        callback: gets ``None`` or the error, in this call or in the thread that makes a source ready. It must not block.
+        callback: gets ``None`` or the error, in this call or in the thread that makes a source ready. It must not
+            block.
 
     Raises:
         InvalidArgumentError: one of the sources is no wait source, or its ``notify`` returns nothing to cancel.

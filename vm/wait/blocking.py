@@ -1,7 +1,7 @@
 """Performs the wait of a wait frame in the calling thread.
 
-One source is waited for by its own means. Several are armed together and the thread sleeps until enough of them have called
-back: a failure is known at once, however long the others take, and nothing polls.
+One source is waited for by its ``wait_until``. Several are armed together, and the thread sleeps until enough of them
+have called back: a failure is known at once, however long the others take, and nothing polls.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .frame import WaitFrame
 __all__ = ["LONGEST_WAIT", "perform_wait"]
 
 LONGEST_WAIT: Final = min(threading.TIMEOUT_MAX, 1e9)
-"""Seconds, some thirty years: what is to be waited for longer is waited for without a limit. Platforms' timers end somewhere."""
+"""Seconds, some thirty years. Longer waits have no limit, as platforms' timers end somewhere."""
 
 
 def perform_wait(frame: WaitFrame, deadline: float | None) -> None:
@@ -27,12 +27,13 @@ def perform_wait(frame: WaitFrame, deadline: float | None) -> None:
 
     Args:
         frame: of a suspended invocation.
-        deadline: the caller's, in ``time.monotonic()`` seconds. When it passes first the frame is left as it is, not
-            done, and can be waited for again.
+        deadline: the caller's, in ``time.monotonic()`` seconds. When it passes first, the frame is not done and can be
+            waited for again.
 
     Raises:
-        InvalidArgumentError: something among the sources is none, and none can be made of it.
-        BaseException: what a source raised beside the errors of pumice, or a signal handler (KeyboardInterrupt).
+        InvalidArgumentError: one of the sources is no wait source.
+        BaseException: another error than pumice's that a source raised, or that of a signal handler
+            (KeyboardInterrupt).
     """
     own = frame.deadline
     until = own if deadline is None else deadline if own is None else min(own, deadline)

@@ -1,9 +1,9 @@
 """Deferred waits: a loop asks their source once more before it arms them.
 
-Work of a device is often done by the time that its loop has nothing else to do. Then one query is enough, where an armed
-callback has to wake the device's notifier and be woken by it. So a loop defers such a wait, runs what is scheduled, and
-then asks once; what is not ready by then is armed. Only sources that say they answer ``query`` quickly are deferred
-(``quick_query``).
+Work of a device is often done by the time that its loop has nothing else to do. Then one query is enough, where an
+armed callback has to wake the device's notifier and be woken by it. So a loop defers such a wait, runs what is
+scheduled, and then asks once; what is not ready by then is armed. Only sources that say they answer ``query`` quickly
+are deferred (``quick_query``).
 
 Thread rule: ``look`` in the loop's thread; ``cancel`` from any.
 """

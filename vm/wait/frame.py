@@ -1,10 +1,11 @@
-"""What suspends an invocation: ``Wait``, which a native function returns instead of its results, and the frame made of it.
+"""What suspends an invocation: ``Wait``, which a native function returns instead of its results, and its frame.
 
-Calling sequence: a native function returns ``Wait(sources, resume=…)``; the interpreter pushes a ``WaitFrame`` over the
-native function's frame and gives control back to whoever drives the invocation; that waits for the sources by whatever means
-it has and stores the outcome on the frame; on resumption ``resume`` is called with it and returns the function's results.
+Calling sequence: a native function returns ``Wait(sources, resume=…)``; the interpreter pushes a ``WaitFrame`` on top
+    of
+the native function's frame and returns to its driver; the driver waits for the sources and stores the outcome on the
+frame; on resumption ``resume`` is called with it and returns the function's results.
 
-Thread rule: as the invocation's: any thread, one at a time.
+Thread rule: that of the invocation: any thread, one at a time.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ __all__ = ["Wait", "WaitFrame"]
 class Wait:
     """A native function's answer that its results are not there yet.
 
-    It is over when its sources are ready: all of them, or one where ``any`` is set. The first source that fails ends it too, with
-    that source's failure, in either case: what failed stays failed, and all of them can no longer become ready.
+    It is over when its sources are ready: all of them, or one if ``any`` is set. The first source that fails ends it in
+    either case, with that source's failure.
 
     Attributes:
-        sources: what it waits for; none means that it only yields.
+        sources: what it waits for; without any it only yields.
         any: whether one ready source is enough.
         deadline: ``time.monotonic()`` seconds after which the wait ends with DeadlineExceededError; ``None`` is never.
         resume: called once, when the wait is over, with ``None`` or the wait's error: a source's failure or
             DeadlineExceededError. Returns the function's results, or another Wait; raises what the function fails with.
 
     Raises:
-        InvalidArgumentError: sources that are no sequence, a deadline that is no number, a ``resume`` that cannot be called.
+        InvalidArgumentError: ``sources`` is no sequence, ``deadline`` no number, or ``resume`` not callable.
     """
 
-    # ``callee``: of a call that goes to a function of another bytecode module, with its arguments; for the interpreter.
+    # ``callee``, for the interpreter: the function of another bytecode module that is called, and its arguments.
     __slots__ = ("any", "callee", "deadline", "resume", "sources")
 
     def __init__(
@@ -46,7 +47,7 @@ class Wait:
         deadline: float | None = None,
         resume: Callable[[PumiceError | None], object],
     ) -> None:
-        # What comes wrong is said here, inside the native function that made it, and not in the interpreter's depths.
+        # Checked here, so that the traceback shows the native function and not the interpreter.
         if type(sources) is not tuple:
             try:
                 sources = tuple(sources)
@@ -81,7 +82,7 @@ class WaitFrame:
     """A wait on an invocation's stack.
 
     Attributes:
-        sources, any, deadline: as the ``Wait`` that it was made of.
+        sources, any, deadline: those of the ``Wait``.
         done: whether the outcome is known.
         error: the outcome: ``None`` or what went wrong.
     """
@@ -97,7 +98,7 @@ class WaitFrame:
         self.error: PumiceError | None = None
 
     def complete(self, error: PumiceError | None = None) -> None:
-        """Stores the outcome; for whoever performed the wait."""
+        """Stores the outcome."""
         self.error = error
         self.done = True
 

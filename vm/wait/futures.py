@@ -1,6 +1,6 @@
-"""Wait sources made of what is none: futures of ``concurrent.futures`` and asyncio, and a user's own with nothing but ``when_ready``.
+"""Adapters from futures to wait sources: of ``concurrent.futures``, of asyncio, and of objects with ``when_ready``.
 
-``as_wait_source`` finds which. Thread rule: every method from any thread.
+``as_wait_source`` picks the adapter. Thread rule: every method from any thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...status import (
 from .latch import Latch
 from .source import WaitSource, WhenReady
 
-if TYPE_CHECKING:  # programs that use neither start sooner
+if TYPE_CHECKING:  # programs without them start sooner
     import asyncio
     import concurrent.futures
 
@@ -58,10 +58,10 @@ class FutureSource(Latch):
             self.settle(None if error is None else as_pumice_error(error, "the future that was waited for"))
 
     def result(self) -> Any:
-        """What the future has; blocks for nothing.
+        """The future's result; does not block.
 
         Raises:
-            BaseException: what it failed with, as it is.
+            BaseException: what the future failed with.
         """
         return self.future.result(0)
 
@@ -78,9 +78,9 @@ class AsyncioSource(Latch):
     """Ready when an asyncio future or task is done; failed if that is.
 
     Args:
-        future: of a loop that runs, in whichever thread.
+        future: of a running loop, in any thread.
 
-    Waiting for it *in* the thread of its loop is refused: it could never become ready.
+    A blocking wait in the thread of its loop is refused: it would deadlock.
     """
 
     __slots__ = ("_attached", "_future")
@@ -123,7 +123,7 @@ class AsyncioSource(Latch):
         """
         if not self.query() and _running_loop() is self._future.get_loop():
             raise FailedPreconditionError(
-                "waiting for an asyncio future in the thread of its loop would block the loop for ever; use await, or call_async"
+                "a blocking wait for an asyncio future in the thread of its loop deadlocks; use await, or call_async"
             )
         super().wait_until(deadline)
 
@@ -137,7 +137,7 @@ class AsyncioSource(Latch):
 
 
 class WhenReadySource(Latch):
-    """Makes a whole wait source of an object that only has ``when_ready``."""
+    """The wait source of an object that only has ``when_ready``."""
 
     __slots__ = ("_asked", "source")
 
@@ -162,16 +162,17 @@ class WhenReadySource(Latch):
         if error is not None and not isinstance(error, BaseException):
             name = type(self.source).__name__
             error = InvalidArgumentError(
-                f"{name} called back with {type(error).__name__}; it calls with nothing when ready and with an exception when failed"
+                f"{name} called back with {type(error).__name__}; it calls with nothing when ready and with an "
+                "exception when failed"
             )
         self.settle(None if error is None else as_pumice_error(error, type(self.source).__name__))
 
 
 def as_wait_source(source: Any) -> WaitSource:
-    """A wait source of one, of a future of ``concurrent.futures`` or asyncio, or of an object with ``when_ready``.
+    """The wait source itself, or the adapter of a future or of an object with ``when_ready``.
 
     Raises:
-        InvalidArgumentError: it is none of these.
+        InvalidArgumentError: anything else.
     """
     if hasattr(source, "notify") and hasattr(source, "query") and hasattr(source, "wait_until"):
         found: WaitSource = source
@@ -184,13 +185,13 @@ def as_wait_source(source: Any) -> WaitSource:
     if callable(getattr(source, "when_ready", None)):
         return WhenReadySource(source)
     raise InvalidArgumentError(
-        f"{type(source).__name__} is no wait source; a wait source has query(), wait_until(deadline) and notify(callback), or "
-        "when_ready(callback), or is a future"
+        f"{type(source).__name__} is no wait source; a wait source has query(), wait_until(deadline) and "
+        "notify(callback), or when_ready(callback), or is a future"
     )
 
 
 def as_pumice_error(error: BaseException, what: str) -> PumiceError:
-    """An error of the hierarchy for any exception, which stays its cause."""
+    """A pumice error for any exception, which becomes its cause."""
     if isinstance(error, PumiceError):
         return error
     if type(error).__name__ == "CancelledError":  # asyncio's and concurrent.futures'

@@ -40,8 +40,8 @@ class _LatchNotification(Notification):
 class Latch:
     """A wait source that is settled once: ready, or failed.
 
-    Subclasses whose readiness comes from elsewhere override ``_armed``, which is called for each callback that is armed,
-    and ``_poll``, which looks.
+    Subclasses whose readiness comes from elsewhere override ``_armed``, which is called for each callback that is
+    armed, and ``_poll``, which looks.
     """
 
     __slots__ = ("__weakref__", "_error", "_notifications", "_settled")
@@ -66,7 +66,7 @@ class Latch:
     # -- state ---------------------------------------------------------------------------------------
 
     def settle(self, error: PumiceError | None = None) -> bool:
-        """Makes it ready, or failed; ``False`` and no change if it was settled before."""
+        """Makes it ready, or failed; ``False`` and no change if it is settled already."""
         with _lock:
             if self._settled:
                 return False

@@ -1,7 +1,8 @@
 """The reactor: one thread a process that waits for file descriptors and timers.
 
-It sleeps in the selector until a descriptor is ready, the next timer is due, or something new is armed; nothing polls. It
-is started when first needed, and a forked child starts its own. Callbacks run on it one after another and must not block.
+It sleeps in the selector until a descriptor is ready, the next timer is due, or something new is armed; nothing polls.
+It is started when first needed, and a forked child starts its own. Callbacks run on it one after another and must not
+block.
 """
 
 from __future__ import annotations

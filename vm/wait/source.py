@@ -26,7 +26,7 @@ class WaitSource(Protocol):
         ...
 
     def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until ready; raises its failure, or DeadlineExceededError when ``time.monotonic()`` passes ``deadline``."""
+        """Blocks until ready; raises its failure, or DeadlineExceededError at ``deadline`` (``time.monotonic()``)."""
         ...
 
     def notify(self, callback: Callback, /) -> Cancellable:
@@ -38,7 +38,8 @@ class WaitSource(Protocol):
 class WhenReady(Protocol):
     """The smallest wait source: ``as_wait_source`` makes a whole one of it.
 
-    ``when_ready`` is called once, from any thread, and calls back once, from any thread, perhaps before it returns: with
+    ``when_ready`` is called once, from any thread, and calls back once, from any thread, perhaps before it returns:
+        with
     nothing when ready, with an exception when failed.
     """
 

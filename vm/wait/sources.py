@@ -36,7 +36,7 @@ class Event(Latch):
         self.settle()
 
     def fail(self, error: PumiceError | BaseException) -> None:
-        """Makes it failed; no change if it is ready or failed already. Other errors than pumice's become UnknownError."""
+        """Makes it failed; no change if it is ready or failed already. Foreign errors become UnknownError."""
         self.settle(as_pumice_error(error, "the event"))
 
     def is_set(self) -> bool:

@@ -5,8 +5,8 @@ A ``HalFence`` starts *unbound*: a plain object, no semaphore. It is bound once,
 - to the payload that a submission signals on its context's timeline,
 - to the payloads of another fence, by operations that wait for one fence, need no device and signal the other,
 - to nothing, when it is signalled from the host or by an operation that waits for nothing, or
-- to a semaphore of its own, when somebody asks for its timepoints before (it is *materialised*); what is to signal it then
-  signals that semaphore.
+- to a semaphore of its own, when its timepoints are asked for before (it is *materialised*); the operation that is to
+  signal it then signals that semaphore.
 
 Thread rule: every function and method may be called from any thread.
 """
@@ -30,7 +30,7 @@ __all__ = ["AnyFence", "HalFence", "Points", "fail", "join", "points_of", "signa
 Points: TypeAlias = tuple[tuple[TimelineSemaphore, int], ...]
 AnyFence: TypeAlias = "HalFence | Fence"
 
-# Held for a few assignments only: which of two threads binds a fence first.
+# Held for a few assignments: of two threads one binds a fence.
 _transition: Final = threading.Lock()
 
 
@@ -40,10 +40,10 @@ class HalFence:
     Attributes:
         context: where its semaphore is made, if it ever needs one.
         bound: its timepoints, or ``None`` while it is unbound. Read it, never write it.
-        failure: what it failed with by itself, apart from its semaphores; or ``None``.
+        failure: its own failure, apart from those of its semaphores; or ``None``.
     """
 
-    quick_query = True  # loops ask once more before they have themselves told (vm/wait/deferred.py)
+    quick_query = True  # loops ask once more before they arm a callback (vm/wait/deferred.py)
     __slots__ = ("__weakref__", "bound", "context", "failure")
 
     def __init__(self, device: Device) -> None:
@@ -54,7 +54,7 @@ class HalFence:
     # -- binding -------------------------------------------------------------------------------------
 
     def bind(self, points: Points) -> bool:
-        """Binds it to what was submitted; ``False`` if it was bound before, perhaps by somebody who waits for it."""
+        """Binds it to what was submitted; ``False`` if it was bound before, perhaps by a thread that waits for it."""
         with _transition:
             if self.bound is None:
                 self.bound = points
@@ -62,10 +62,10 @@ class HalFence:
         return False
 
     def points(self) -> Points:
-        """Its timepoints; an unbound one is materialised. Those of a failed fence are those it had before."""
+        """Its timepoints; an unbound fence is materialised, a failed one keeps those it had."""
         points = self.bound
         if points is None:
-            # Not under the lock: whoever comes second drops what it made.
+            # Not under the lock: the second thread drops the semaphore it made.
             own = HalSemaphore(self.context, "fence")
             if not self.bind(((own, 1),)):
                 own.close()
@@ -101,7 +101,7 @@ class HalFence:
             if self.bound is None:
                 self.bound = ()
         for semaphore, value in self.bound:
-            # A semaphore that work is to signal may be the timeline that others wait on.
+            # A semaphore that submitted work signals may be the timeline that other fences wait on.
             if semaphore.scheduled < value:
                 semaphore.fail(error)
 
@@ -118,7 +118,7 @@ class HalFence:
         for semaphore, value in points:
             ready = semaphore.has_reached(value) and ready
         if ready and points:
-            self.bound = ()  # lets the semaphores go
+            self.bound = ()  # releases the semaphores
         return ready
 
     def wait_until(self, deadline: float | None = None) -> None:
@@ -151,7 +151,7 @@ class HalFence:
         return Fence(points).notify(call)
 
     def __await__(self) -> Generator[Any, Any, None]:
-        """Waits in a coroutine of asyncio's, or in a native function that is one; blocks nothing."""
+        """Suspends an asyncio coroutine, or a native function that is a coroutine; blocks nothing."""
         return await_source(self)
 
     def __repr__(self) -> str:
@@ -164,7 +164,7 @@ class HalFence:
 
 
 class _JoinedFence(HalFence):
-    """Ready when all its parts are, some of which were unbound when it was made."""
+    """Ready when all its parts are. Some of them were unbound when it was made."""
 
     __slots__ = ("_parts",)
 
@@ -194,7 +194,7 @@ class _JoinedFence(HalFence):
             part.fail(error)
 
     def query(self) -> bool:
-        # All of them: a failure behind a part that is not reached counts.
+        # All of them: a failure counts even behind a part that is not reached.
         reached = [part.query() for part in self._parts]
         return all(reached)
 
@@ -212,7 +212,7 @@ class _JoinedFence(HalFence):
 
 
 def check_fence(fence: object) -> AnyFence:
-    """The fence; InvalidArgumentError for anything else."""
+    """The fence itself; InvalidArgumentError for anything else."""
     if isinstance(fence, (HalFence, Fence)):
         return fence
     what = "null" if fence is None else type(fence).__name__
@@ -225,7 +225,7 @@ def points_of(fence: AnyFence) -> Points:
 
 
 def failure_of(fence: AnyFence | None) -> PumiceError | None:
-    """What a fence failed with, as far as is known without asking the device."""
+    """The failure of a fence, as far as is known without asking the device."""
     if fence is None:
         return None
     if isinstance(fence, _JoinedFence):
@@ -259,13 +259,13 @@ def is_reached(fence: AnyFence | None) -> bool:
 
 
 def signal(fence: AnyFence | None) -> None:
-    """Signals a fence from the host; ``None`` is nobody's."""
+    """Signals a fence from the host; ``None`` is none."""
     if fence is not None:
         fence.signal()
 
 
 def fail(fence: AnyFence | None, error: PumiceError) -> None:
-    """Fails a fence; ``None`` is nobody's."""
+    """Fails a fence; ``None`` is none."""
     if fence is not None:
         fence.fail(error)
 
@@ -300,7 +300,7 @@ def join(fences: Iterable[AnyFence | None]) -> HalFence:
 
 
 def alias(wait: AnyFence | None, target: AnyFence | None) -> None:
-    """Makes ``target`` ready when ``wait`` is: what an operation that takes no time does with its two fences."""
+    """Makes ``target`` ready when ``wait`` is, for operations that take no time."""
     if target is None:
         return
     failure = failure_of(wait)
@@ -316,23 +316,19 @@ def alias(wait: AnyFence | None, target: AnyFence | None) -> None:
     if not points:
         target.signal()
     else:
-        signal_after(None, wait, target, None)
+        signal_after(wait, target, None)
 
 
-def signal_after(
-    device: Device | None, wait: AnyFence | None, target: AnyFence | None, action: Callable[[], None] | None
-) -> None:
-    """Runs ``action`` on the host once ``wait`` is reached, then signals ``target``; fails it if either of the two fails.
+def signal_after(wait: AnyFence | None, target: AnyFence | None, action: Callable[[], None] | None) -> None:
+    """Runs ``action`` on the host once ``wait`` is reached, then signals ``target``.
 
-    Never blocks: where ``wait`` is pending, the action runs on its device's notifier thread, and must not block there.
+    Never blocks: if ``wait`` is pending, the action runs on its device's notifier thread and must not block there.
 
     Args:
-        device: not needed; names whose work it is.
-        wait: ``None`` is reached.
-        target: ``None`` is nobody's.
-        action: ``None`` does nothing. Whatever it raises, ``target`` fails with.
+        wait: ``None`` is reached. If it fails, so does ``target``.
+        target: ``None`` is none.
+        action: ``None`` does nothing. ``target`` fails with what it raises.
     """
-    del device
 
     def run(error: PumiceError | None) -> None:
         if error is None:
@@ -343,7 +339,7 @@ def signal_after(
                 return
             except PumiceError as raised:
                 error = raised
-            except Exception as raised:  # a bug in an action must not leave a fence pending for ever
+            except Exception as raised:  # a bug in an action must not leave a fence pending
                 error = InternalError(f"an operation between two fences raised {type(raised).__name__}: {raised}")
                 error.__cause__ = raised
         fail(target, error)

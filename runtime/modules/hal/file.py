@@ -67,10 +67,10 @@ class HalFile:
                 f"{target.size} bytes"
             )
         if failure_of(wait) is not None or not size:
-            signal_after(context.device, wait, target_fence, None)
+            signal_after(wait, target_fence, None)
         elif target.host_visible and target.device is context.device and is_reached(wait):
             target.write(data, target_offset)
-            signal_after(context.device, None, target_fence, None)
+            signal_after(None, target_fence, None)
         else:
             # Freed with the commands that use it, which may have to wait for another device.
             staged = context.allocator.adopt(context.device.create_buffer(size, memory_type=_STAGING))
@@ -126,10 +126,10 @@ def read_back(
     """
     size = sum(data.nbytes for _, data in moves)
     if failure_of(wait) is not None or not size:
-        signal_after(context.device, wait, target, None)
+        signal_after(wait, target, None)
         return
     if source.host_visible:
-        signal_after(context.device, wait, target, lambda: _read_all(source, moves))
+        signal_after(wait, target, lambda: _read_all(source, moves))
         return
     # Freed with its last user: the commands or, once they have run, the reading.
     staged = context.allocator.adopt(
@@ -147,7 +147,7 @@ def read_back(
 
     copied = HalFence(context.device)
     context.once("read back", record, wait, copied)
-    signal_after(context.device, copied, target, lambda: _read_all(staged, placed))
+    signal_after(copied, target, lambda: _read_all(staged, placed))
 
 
 def _read_all(buffer: Buffer, moves: Sequence[tuple[int, memoryview]]) -> None:

@@ -1,4 +1,4 @@
-"""Held submissions end submitted or failed, whatever comes between: Ctrl-C at any point, no memory, an error of any kind."""
+"""Held submissions end submitted or failed, despite Ctrl-C at any point and errors of any kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOMS = ("hal_vulkan/submit/", "hal_vulkan/sync/semaphore", "hal_vulkan/sync/not
 
 
 def interrupted_at(step: int, call: Callable[[], object]) -> bool:
-    """Runs a call with a KeyboardInterrupt where CPython may raise one: at entry to a Python function, after a C function.
+    """Runs a call with a KeyboardInterrupt where CPython raises one: on entry to a function, after one written in C.
 
     Returns whether the call came as far as ``step``.
     """
@@ -40,7 +40,7 @@ def interrupted_at(step: int, call: Callable[[], object]) -> bool:
 
 
 class Chain:
-    """A gate, and work behind it: three submissions in a row, one of them with a command buffer, and one beside them."""
+    """Submissions that wait for a gate: three in a row, one of them with a command buffer, and one beside them."""
 
     def __init__(self, device: Device) -> None:
         self.device = device

@@ -1,4 +1,4 @@
-"""Native functions that wait: what ends a wait, what its function gets told, and what is left armed afterwards (nothing)."""
+"""Native functions that wait: what ends a wait, what the function gets, and that nothing is left armed."""
 
 from __future__ import annotations
 
