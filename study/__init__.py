@@ -1,4 +1,4 @@
-"""Dispatch timing studies: what a dispatch costs, where the time goes, how it scales.
+"""Dispatch timing studies: what a dispatch costs, where its time goes, and how it scales.
 
 >>> from pumice.study import Axis, Results, Study, Target, run_study
 >>> study = Study("mul", (Target("mul", "kernel", {"source": "mul.comp", "bindings": [{"shape": "$n"}] * 3}),),
@@ -8,37 +8,49 @@
 ...     for point in results.points:
 ...         print(point.point.label, summarize(point.values(keep=point.keep)))
 
-Needs the ``study`` extra: ``pip install 'pumice[study]'``; ``run_on_cluster`` needs ``cluster``. The design is in docs/design/study.md,
-the schema of study files in docs/reference/study.md, that of results in docs/reference/results.md.
+Needs the ``study`` extra: ``pip install 'pumice[study]'``; ``run_on_cluster`` needs ``cluster``. The design is in
+docs/design/study.md, study files are described in docs/reference/study.md, results in docs/reference/results.md.
+
+Imports: ``runtime``, ``vm``, ``hal_vulkan``, ``shaders``, ``formats``, ``spirv`` and the ground.
+
+Rooms, lower ones first: definition, statistics, workloads, results, sampling, cluster, report.
 """
 
-# Looked up when first asked for: the command line shows its help without loading SciPy or Vulkan.
+# Loaded on first use: the command line shows its help without loading SciPy or Vulkan.
 from typing import TYPE_CHECKING
 
 from ..lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from .cluster.run import run_on_cluster
-    from .definition.axis import Axis
-    from .definition.expansion import derive, expand
-    from .definition.point import Point
-    from .definition.sample import MEASURES, SEGMENTS, Sample
-    from .definition.settings import Sampling
-    from .definition.study import Study, Target
-    from .definition.study_file import load_study, parse_study
+    from .cluster import run_on_cluster
+    from .definition import (
+        MEASURES,
+        SEGMENTS,
+        Axis,
+        Point,
+        Sample,
+        Sampling,
+        Study,
+        Target,
+        derive,
+        expand,
+        load_study,
+        parse_study,
+    )
     from .report import write_report
-    from .results.compare_results import PointComparison, ResultsComparison, compare_results
-    from .results.export import export_results
-    from .results.flags import SampleFlag
-    from .results.point_result import PointResult
-    from .results.point_status import PointStatus
-    from .results.results import Results
-    from .sampling.runner import run_study
-    from .sampling.sampler import Progress, SampleRun
-    from .statistics.comparison import Comparison, Verdict, compare
-    from .statistics.fit import Line, fit_line
-    from .statistics.summary import Summary, summarize
-    from .workloads.peaks import Peaks, measure_peaks
+    from .results import (
+        PointComparison,
+        PointResult,
+        PointStatus,
+        Results,
+        ResultsComparison,
+        SampleFlag,
+        compare_results,
+        export_results,
+    )
+    from .sampling import Progress, SampleRun, run_study
+    from .statistics import Comparison, Line, Summary, Verdict, compare, fit_line, summarize
+    from .workloads import Peaks, measure_peaks
 
 __all__ = [
     "MEASURES",
@@ -80,26 +92,49 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        ".definition.axis": ("Axis",),
-        ".cluster.run": ("run_on_cluster",),
-        ".results.compare_results": ("PointComparison", "ResultsComparison", "compare_results"),
-        ".statistics.comparison": ("Comparison", "Verdict", "compare"),
-        ".definition.expansion": ("derive", "expand"),
-        ".results.export": ("export_results",),
-        ".statistics.fit": ("Line", "fit_line"),
-        ".results.flags": ("SampleFlag",),
-        ".workloads.peaks": ("Peaks", "measure_peaks"),
-        ".definition.point": ("Point",),
-        ".results.point_result": ("PointResult",),
-        ".results.point_status": ("PointStatus",),
+        ".definition": (
+            "Axis",
+            "derive",
+            "expand",
+            "Point",
+            "MEASURES",
+            "SEGMENTS",
+            "Sample",
+            "Sampling",
+            "Study",
+            "Target",
+            "load_study",
+            "parse_study",
+        ),
+        ".statistics": (
+            "Comparison",
+            "Verdict",
+            "compare",
+            "Line",
+            "fit_line",
+            "Summary",
+            "summarize",
+        ),
+        ".workloads": (
+            "Peaks",
+            "measure_peaks",
+        ),
+        ".results": (
+            "PointComparison",
+            "ResultsComparison",
+            "compare_results",
+            "export_results",
+            "SampleFlag",
+            "PointResult",
+            "PointStatus",
+            "Results",
+        ),
+        ".sampling": (
+            "run_study",
+            "Progress",
+            "SampleRun",
+        ),
+        ".cluster": ("run_on_cluster",),
         ".report": ("write_report",),
-        ".results.results": ("Results",),
-        ".sampling.runner": ("run_study",),
-        ".definition.sample": ("MEASURES", "SEGMENTS", "Sample"),
-        ".sampling.sampler": ("Progress", "SampleRun"),
-        ".definition.settings": ("Sampling",),
-        ".definition.study": ("Study", "Target"),
-        ".definition.study_file": ("load_study", "parse_study"),
-        ".statistics.summary": ("Summary", "summarize"),
     },
 )

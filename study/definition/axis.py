@@ -1,4 +1,4 @@
-"""Axes: what a study varies, and over which values."""
+"""Axes: what a study varies, and its values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Final
 
 import numpy as np
 
-from ...status import InvalidArgumentError
+from ...status import InvalidArgumentError, shown
 from .point import AxisValue
 
 __all__ = ["Axis", "parse_axis", "read_axis"]
 
 _MAX_VALUES: Final = 100_000
-"""More would be no axis but a slip of the keyboard, and would fill the memory before anyone could say so."""
+"""More values would be a mistake, and fill the memory."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INTEGER: Final = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|[0-9]+)")
@@ -30,14 +30,12 @@ class Axis:
     """A named list of values.
 
     Attributes:
-        name: as expressions have it: a letter or underscore, then letters, digits and underscores. ``"device"`` varies
-            the device.
-        values: at least one, all different, in the order in which they are measured and shown. ``1``, ``1.0`` and
-            ``True`` are equal, and so are no different values. Numbers of NumPy become Python's.
+        name: an identifier: letters, digits and underscores. ``"device"`` varies the device.
+        values: at least one, all different (``1``, ``1.0`` and ``True`` are equal), in the order in which they are
+            measured and shown. NumPy's numbers become Python's.
 
     Raises:
-        InvalidArgumentError: a name that no expression could have, no values, or values that are equal, not finite or
-            of other types.
+        InvalidArgumentError: not an identifier, no values, or values that are equal, not finite or of other types.
     """
 
     name: str
@@ -47,10 +45,12 @@ class Axis:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name) or keyword.iskeyword(self.name):
             raise InvalidArgumentError(
                 "an axis has a name of letters, digits and underscores, such as batch, that expressions can use; "
-                f"got {self.name!r}"
+                f"got {shown(self.name)}"
             )
         if self.name == "target":
-            raise InvalidArgumentError("no axis is named target: that is how 'compare' names the study's targets")
+            raise InvalidArgumentError(
+                "an axis cannot be named target, which is how 'compare' names the study's targets"
+            )
         values = tuple(_checked(value, self.name) for value in self.values)
         if not values:
             raise InvalidArgumentError(f"axis {self.name!r} is empty; give it at least one value")
@@ -63,8 +63,7 @@ class Axis:
 
     @classmethod
     def range(cls, name: str, start: int | float, stop: int | float, step: int | float = 1) -> Axis:
-        """From ``start`` in equal steps to ``stop``, which is included where a step meets it; a negative step goes
-        down.
+        """From ``start`` in equal steps to ``stop``, inclusive if a step meets it; a negative step goes down.
 
         Raises:
             InvalidArgumentError: the range is empty, the step is 0, or there are more than 100,000 values.
@@ -79,7 +78,7 @@ class Axis:
             raise InvalidArgumentError(
                 f"axis {name!r} would have more than {_MAX_VALUES} values, the most there may be"
             )
-        # Decimals, so that a step of 0.1 gives 0.3 and not 0.30000000000000004, and the number of steps is exact.
+        # Decimal: a step of 0.1 yields 0.3, not 0.30000000000000004, and the number of steps is exact.
         first, last, by = (Decimal(repr(each)) for each in (start, stop, step))
         count = int((last - first) // by) + 1
         if isinstance(start, int) and isinstance(step, int):
@@ -88,10 +87,10 @@ class Axis:
 
     @classmethod
     def powers_of_two(cls, name: str, first: int, last: int) -> Axis:
-        """All powers of two from ``first`` to ``last``, both included where they are such.
+        """All powers of two from ``first`` to ``last``, inclusive.
 
         Raises:
-            InvalidArgumentError: there is none in between, or an end is no int of at least 1.
+            InvalidArgumentError: there is none, or an end is not an int of at least 1.
         """
         for end in (first, last):
             if isinstance(end, bool) or not isinstance(end, int) or not 1 <= end <= 2**63:
@@ -105,9 +104,9 @@ class Axis:
 
     @classmethod
     def logspace(cls, name: str, first: int | float, last: int | float, count: int) -> Axis:
-        """``count`` values from ``first`` to ``last``, both included, each the same factor from the one before.
+        """``count`` values in equal ratios from ``first`` to ``last``, inclusive.
 
-        Where both ends are ints the values are rounded to ints, and equal ones are left out.
+        If both ends are ints the values are rounded to ints, without repeats.
 
         Raises:
             InvalidArgumentError: an end is not above 0, or there are fewer than 2 or more than 100,000 values.
@@ -126,7 +125,7 @@ class Axis:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether all values are numbers; truth values are none."""
+        """Whether all values are numbers, not truth values."""
         return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
 
 
@@ -135,12 +134,11 @@ _FORMS: Final[Mapping[str, tuple[tuple[int, ...], str]]] = {
     "powers_of_two": ((2,), "[first, last]"),
     "logspace": ((3,), "[first, last, count]"),
 }
-"""The forms of a table, with how many numbers each takes."""
+"""The forms of a table: how many numbers each takes, and how it is written."""
 
 
 def read_axis(name: str, value: object) -> Axis:
-    """The axis that a study file gives: a list of values, or a table with one of ``range``, ``powers_of_two`` and
-    ``logspace``.
+    """An axis of a study file: a list of values, or a table with ``range``, ``powers_of_two`` or ``logspace``.
 
     Raises:
         InvalidArgumentError: any other value, an empty range, or what :class:`Axis` refuses.
@@ -149,11 +147,11 @@ def read_axis(name: str, value: object) -> Axis:
     if isinstance(value, (list, tuple)):
         return Axis(name, tuple(value))
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in _FORMS:
-        raise InvalidArgumentError(f"axis {name!r}: expected {forms}; got {value!r}")
+        raise InvalidArgumentError(f"axis {name!r}: expected {forms}; got {shown(value)}")
     ((form, ends),) = value.items()
     counts, text = _FORMS[form]
     if not isinstance(ends, (list, tuple)) or len(ends) not in counts:
-        raise InvalidArgumentError(f"axis {name!r}: {form} takes {text}, got {ends!r}")
+        raise InvalidArgumentError(f"axis {name!r}: {form} takes {text}, got {shown(ends)}")
     numbers = [_number(end, name) for end in ends]
     if form == "range":
         return Axis.range(name, *numbers)
@@ -163,12 +161,12 @@ def read_axis(name: str, value: object) -> Axis:
 
 
 def parse_axis(text: str) -> Axis:
-    """The axis that a command line gives.
+    """An axis of a command line.
 
     Args:
         text: ``n=1,2,4`` (values), ``n=1:64`` or ``n=1:64:9`` (a range: start, stop, step), ``n=pow2:1:256``, or
-            ``n=log:1024:1048576:6``. Values that read as numbers are numbers, ``true`` and ``false`` are truth values,
-            all others are texts; double quotes make a text of any.
+            ``n=log:1024:1048576:6``. Values are numbers, ``true`` and ``false``, and texts; double quotes make any
+            value a text.
 
     Raises:
         InvalidArgumentError: none of these, or what :class:`Axis` refuses.
@@ -176,7 +174,7 @@ def parse_axis(text: str) -> Axis:
     name, equals, values = (part.strip() for part in text.partition("="))
     if not equals or not values:
         raise InvalidArgumentError(
-            f"expected an axis such as n=1,2,4 or n=1:64:9 or n=pow2:1:256 or n=log:1024:1048576:6, got {text!r}"
+            f"expected an axis such as n=1,2,4 or n=1:64:9 or n=pow2:1:256 or n=log:1024:1048576:6, got {shown(text)}"
         )
     head, *rest = values.split(":")
     form = {"pow2": "powers_of_two", "log": "logspace"}.get(head)
@@ -201,15 +199,17 @@ def _checked(value: object, name: str) -> AxisValue:
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, (int, float, str)):
-        raise InvalidArgumentError(f"axis {name!r} has numbers, texts and truth values for values, got {value!r}")
+        raise InvalidArgumentError(f"axis {name!r} has numbers, texts and truth values for values, got {shown(value)}")
     if not isinstance(value, str) and not _is_number(value):
-        raise InvalidArgumentError(f"axis {name!r} has finite numbers for values (ints have 64 bits), got {value!r}")
+        raise InvalidArgumentError(
+            f"axis {name!r} has finite numbers for values (ints have 64 bits), got {shown(value)}"
+        )
     return value
 
 
 def _number(value: object, name: str) -> int | float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_number(value):
-        raise InvalidArgumentError(f"axis {name!r}: expected a finite number (ints have 64 bits), got {value!r}")
+        raise InvalidArgumentError(f"axis {name!r}: expected a finite number (ints have 64 bits), got {shown(value)}")
     return value
 
 
@@ -219,5 +219,5 @@ def _is_number(value: int | float) -> bool:
 
 def _int(value: int | float, name: str) -> int:
     if not isinstance(value, int):
-        raise InvalidArgumentError(f"axis {name!r}: expected an int, got {value!r}")
+        raise InvalidArgumentError(f"axis {name!r}: expected an int, got {shown(value)}")
     return value

@@ -1,4 +1,4 @@
-"""Expansion: from a study to the points that are measured, and from what was measured to derived figures."""
+"""Expands a study to its points, and derives figures from their measurements."""
 
 from __future__ import annotations
 
@@ -20,26 +20,25 @@ from .template import Template, as_json_value
 __all__ = ["MAX_POINTS", "derive", "expand"]
 
 MAX_POINTS: Final = 100_000
-"""The most points that a study may have, baselines left aside."""
+"""The most points of a study, without baselines."""
 
 _BASELINE_MEASURES: Final = ("record", "submit", "queue", "execute", "wake", "device", "total")
 _RATES: Final = (("bytes", "GB/s"), ("flops", "GFLOP/s"))
 
 
 def expand(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
-    """The points of a study, in an order that depends on nothing but the study and the devices.
+    """The points of a study, in an order that depends only on the study and the devices.
 
     Devices vary slowest, then targets, then axes in their order, the last one fastest. A target has points only for
-    axes that make a difference to it. Where the study has baselines, their points are at the end: one for each device
-    and setting.
+    axes that affect it. Baselines come last, one for each device and setting.
 
     Args:
-        study: which.
-        devices: their URIs; empty takes the study's. The study's axis ``device``, where it has one, comes before both.
+        study: to be expanded.
+        devices: their URIs; empty for the study's. An axis ``device`` of the study has precedence.
 
     Raises:
-        InvalidArgumentError: no device, one that is there twice, more than 100,000 points, or a setting that is missing
-            or wrong at a point: the message has target, point and setting, the location the file and the path in it.
+        InvalidArgumentError: no device, a repeated one, more than 100,000 points, or a setting that is missing or wrong
+            at a point: the message has target, point and setting, the location the file and the path in it.
     """
     with located(study.where):
         uris = _devices(study, devices)
@@ -60,27 +59,28 @@ def derive(
 ) -> dict[str, float]:
     """All derived figures of a point.
 
-    ``bytes`` and ``flops``, of one dispatch, give ``GB/s`` and ``GFLOP/s`` over the headline, if no figure has that
-    name; ``bytes`` is a copy's own setting where no figure has that name. Figures that need what was not measured are
-    left out; those that cannot be told from it are not a number. A baseline has none.
+    ``bytes`` and ``flops``, of one dispatch, yield ``GB/s`` and ``GFLOP/s`` over the headline, if no figure has that
+    name; ``bytes`` of a copy is its setting if no figure has that name. Figures that need a missing measurement are
+    omitted; undefined ones are NaN. A baseline has none.
 
     Args:
-        study: which.
-        point: of it.
-        measured: seconds of a sample, with all its dispatches, by segment, ``device`` and ``total``; ``time``, the
-            headline, is taken from the point's measure where it is not there, and ``dispatches`` from the point's
-            settings: batch times command buffers times submissions in flight.
-        peaks: the device's measured peaks by the name of a figure, such as ``{"GB/s": 900.0}``: each gives one more
+        study: of the point.
+        point: whose figures.
+        measured: seconds of a sample, with all its dispatches, by segment, ``device`` and ``total``. Defaults: ``time``
+            is the point's measure, ``dispatches`` batch times command buffers times submissions in flight.
+        peaks: the device's measured peaks by the name of a figure, such as ``{"GB/s": 900.0}``: each yields another
             figure, ``"% of peak GB/s"``.
 
     Raises:
-        InvalidArgumentError: a figure is no number; the location names it.
+        InvalidArgumentError: a figure is not a number; the location names it.
     """
     if point.is_baseline:
         return {}
     target = next((each for each in study.targets if each.name == point.target), None)
     if target is None:
-        raise InvalidArgumentError(f"{study.where} no target is named {point.target!r}; the point is another study's")
+        raise InvalidArgumentError(
+            f"{study.where} no target is named {point.target!r}; the point belongs to another study"
+        )
     known = {"dispatches": float(_dispatches(point)), **measured}
     if point.measure in known:
         known.setdefault("time", known[point.measure])
@@ -106,14 +106,14 @@ def _dispatches(point: Point) -> int:
 
 
 class _Settings:
-    """The settings of one target, ready to be evaluated for point after point."""
+    """The settings of one target, evaluated point by point."""
 
     def __init__(self, study: Study, index: int) -> None:
         self._study = study
         self._target = target = study.targets[index]
         self._where = f"targets[{index}]"
         self._templates = {name: Template(value) for name, value in target.settings.items()}
-        # Each value is evaluated and checked once for all points that have it: by setting, and its axes' values.
+        # Each value is evaluated and checked once, by setting and the values of its axes.
         self._known: dict[tuple[AxisValue, ...], object] = {}
 
     def point(self, index: int, device: str, axes: Mapping[str, AxisValue]) -> Point:
@@ -164,7 +164,7 @@ def _at(
 
 
 def _fill_in(target: Target, settings: dict[str, object], study: Study) -> None:
-    """The defaults that are another setting's value."""
+    """Fills in defaults that are the value of another setting."""
     if target.kind == "kernel" and settings["cache"] is None:
         settings["cache"] = study.sampling.cache
     for name in ("bindings", "inputs"):
@@ -186,7 +186,7 @@ def _devices(study: Study, devices: Sequence[str]) -> tuple[str, ...]:
     uris = tuple(devices) or study.devices
     if not uris:
         raise InvalidArgumentError(
-            "expected at least one device, such as vulkan, which is the best there is; got none", location="devices"
+            "expected at least one device, such as vulkan, the best one; got none", location="devices"
         )
     if len(set(uris)) != len(uris):
         raise InvalidArgumentError(f"expected different devices, got {', '.join(uris)}", location="devices")
@@ -219,11 +219,11 @@ def _with_baselines(study: Study, points: list[Point]) -> list[Point]:
             continue
         shared = {name: point.settings[name] for name in BASELINE_SETTINGS}
         shared["groups"] = _canonical_groups(shared["groups"])
-        # The headline is the point's, where the empty kernel has it.
+        # The headline is the point's if the empty kernel has it.
         measure = point.measure if point.measure in _BASELINE_MEASURES else "total"
         key = json.dumps([point.device, measure, shared])
         if key not in baselines:
-            # What tells one baseline from another, in this run and in others.
+            # What distinguishes baselines, in this run and in others.
             axes: dict[str, AxisValue] = {
                 name: value
                 if isinstance(value, (int, float, str))
@@ -247,7 +247,7 @@ def _with_baselines(study: Study, points: list[Point]) -> list[Point]:
 
 
 def _canonical_groups(groups: object) -> object:
-    """1 for inferred ones, and an int for those along the first dimension only."""
+    """1 for inferred ones, and an int if only the first dimension is not 1."""
     if not isinstance(groups, list):
         return 1 if groups is None else groups
     kept = list(groups)

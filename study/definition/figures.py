@@ -1,8 +1,8 @@
-"""Derived figures: numbers by expression, from axes, settings, other figures, and what was measured.
+"""Derived figures: expressions over axes, settings, other figures, and measurements.
 
-In an expression a name is, in this order, a figure that was written before it, something measured, a setting of the
-target's kind that is a number, a text or a truth value, or an axis. A figure applies to a target if its kind has all of
-that: one of ``batch`` applies to kernels and copies, and is left out of the others' figures.
+A name in an expression is, in this order, an earlier figure, a measurement, a setting of the target's kind that is a
+number, a text or a truth value, or an axis. A figure applies to a target if its kind has all names: a figure of
+``batch`` applies to kernels and copies only.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .target_settings import Kind
 __all__ = ["MEASURED", "Figure", "Figures"]
 
 MEASURED: Final = (*SEGMENTS, "device", "total", "time", "dispatches")
-"""What is measured, by name: seconds of a sample (``time`` is the headline), and its ``dispatches``."""
+"""Names of measurements: seconds of a sample (``time`` is the headline), and its ``dispatches``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure and how it is computed."""
+    """A figure and its expression."""
 
     name: str
     expression: Expression
@@ -35,7 +35,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a study, in its order."""
+    """The figures of a study, in order."""
 
     figures: tuple[Figure, ...]
 
@@ -44,21 +44,21 @@ class Figures:
         """From expressions by name.
 
         Raises:
-            InvalidArgumentError: a name that is taken, or no expression; the location is ``derived.`` and the name.
+            InvalidArgumentError: a reserved name, or not an expression; the location is ``derived.`` and the name.
         """
         return _parse(tuple(derived.items()))
 
     def names_known(self, kinds: Iterable[Kind], axes: Iterable[str]) -> tuple[str, ...]:
-        """What expressions of figures may use: in any of these kinds, with these axes, all figures included."""
+        """The names that expressions can use in any of these kinds, with these axes and all figures."""
         settings = (name for kind in kinds for name in kind.names)
         figures = (figure.name for figure in self.figures if figure.name.isidentifier())
         return tuple(dict.fromkeys((*axes, *settings, *figures, *MEASURED)))
 
     def check_names(self, kinds: Iterable[Kind], axes: Iterable[str]) -> None:
-        """Holds that each name that a figure uses is known before it, in one of these kinds at least.
+        """Raises unless each name that a figure uses is known before it, in at least one of these kinds.
 
         Raises:
-            InvalidArgumentError: one is not; the message lists those that are.
+            InvalidArgumentError: an unknown name; the message lists the known ones.
         """
         kinds, axes = tuple(kinds), tuple(axes)
         for i, figure in enumerate(self.figures):
@@ -68,7 +68,7 @@ class Figures:
                 figure.expression.check_names(Figures(self.figures[:i]).names_known(kinds, axes))
 
     def of(self, kind: Kind, axes: Iterable[str]) -> tuple[Figure, ...]:
-        """Those that apply to targets of a kind."""
+        """The figures that apply to targets of a kind."""
         known = {*MEASURED, *kind.names, *axes}
         found = []
         for figure in self.figures:
@@ -78,7 +78,7 @@ class Figures:
         return tuple(found)
 
     def axes_of(self, kind: Kind, axes: Iterable[str]) -> frozenset[str]:
-        """The axes that they use by name where they apply; what uses an axis through a setting is not told here."""
+        """The axes that applicable figures use by name, not through a setting."""
         axes = frozenset(axes)
         hidden = {*MEASURED, *kind.names}
         used: set[str] = set()
@@ -94,23 +94,23 @@ class Figures:
         settings: Mapping[str, object],
         measured: Mapping[str, float] | None = None,
     ) -> dict[str, float]:
-        """The figures that apply, and for which all that they need is known.
+        """The applicable figures whose names all have values.
 
         Args:
             kind: of the target.
             axes: the point's.
             settings: the point's.
-            measured: what is known of :data:`MEASURED`; ``None`` before anything is. A figure that cannot be told from
-                it, as it divides by a duration of 0, is not a number.
+            measured: values of :data:`MEASURED`; ``None`` before measuring. A figure that is undefined for them, for
+                example a division by a duration of 0, is NaN.
 
         Raises:
-            InvalidArgumentError: a figure that is no number, or that needs a setting that has no value; the location
-                names the figure.
+            InvalidArgumentError: a figure that is not a number, or uses a setting without a value; the location names
+                the figure.
         """
         measured = dict(measured) if measured is not None else None
         scalars = {name: value for name, value in settings.items() if isinstance(value, (int, float, str))}
         known: dict[str, object] = {**axes, **scalars, **(measured or {})}
-        # What needs a measurement waits for it, and so does what needs that.
+        # Figures that need a missing measurement are missing too.
         missing = set(MEASURED).difference(measured or ())
         figures: dict[str, float] = {}
         for figure in self.of(kind, axes):
@@ -121,7 +121,7 @@ class Figures:
             with located(f"derived.{figure.name}"):
                 for name in sorted(names.difference(known)):
                     raise InvalidArgumentError(
-                        f"{name} is {settings.get(name)!r} here; set it to a number, or leave the figure out"
+                        f"{name} is {settings.get(name)!r} here; set it to a number, or remove the figure"
                     )
                 value = _value(figure.expression, known, strict=measured is None)
             figures[figure.name] = known[figure.name] = value
@@ -148,7 +148,7 @@ def _parse(derived: tuple[tuple[str, str], ...]) -> Figures:
             if not isinstance(name, str) or not name.strip():
                 raise InvalidArgumentError(f"a figure has a name, got {name!r}")
             if name in MEASURED:
-                raise InvalidArgumentError(f"{name} is what is measured; give the figure another name")
+                raise InvalidArgumentError(f"{name} is a measurement; give the figure another name")
             if not isinstance(text, str):
                 raise InvalidArgumentError(f'expected an expression such as "12 * n", got {text!r}')
             figures.append(Figure(name, Expression(text.removeprefix("$"))))

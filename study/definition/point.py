@@ -1,4 +1,4 @@
-"""Points: one combination of a study's targets, axes and devices."""
+"""Points: combinations of a study's targets, axes and devices."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Point:
     """One combination to be measured.
 
     Attributes:
-        index: its place in the study's order, from 0; baselines come after all others.
+        index: in the study's order, from 0; baselines come last.
         target: the target's name.
-        device: the device's URI as the study or the command line has it.
+        device: the device's URI as in the study or on the command line.
         axes: the value on each axis.
-        settings: the target's settings with all expressions evaluated for this point; JSON values only.
+        settings: the target's settings with all expressions evaluated; JSON values only.
         derived: the derived figures that are known before measuring, such as bytes and flops, by name.
         measure: name of the segment, or ``"total"``, that is the headline.
         baseline: index of the point that measures the empty kernel in this one's setting; ``None`` for none.
@@ -40,11 +40,11 @@ class Point:
 
     @property
     def key(self) -> str:
-        """What the same point of another run of the study has too: target, device-independent, with its axes."""
+        """Identifies the point in other runs and on other devices: target and axes."""
         return json.dumps([self.target, dict(sorted(self.axes.items()))], separators=(",", ":"))
 
     @property
     def label(self) -> str:
-        """For people: ``saxpy n=1024 batch=4``."""
+        """For messages: ``saxpy n=1024 batch=4``."""
         values = " ".join(f"{name}={value}" for name, value in self.axes.items())
         return f"{self.target} {values}" if values else self.target

@@ -1,7 +1,7 @@
-"""Types of settings: what a value has to be, and the one form it takes in a point's settings.
+"""Types of settings, which check values and bring them into one form.
 
-A type checks a value whose expressions are evaluated. Errors say what was expected and what came; their location is the
-path within the value, such as ``[1].shape[0]``. Values are those of JSON, as results keep them.
+Values are JSON's, with all expressions evaluated. Errors say what was expected and what was given; their location is
+the path within the value, such as ``[1].shape[0]``.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SettingType:
-    """What a setting's value has to be.
+    """The type of a setting.
 
     Attributes:
-        text: for people, such as ``"an int of at least 1"``.
-        check: gives the value in its one form, or raises InvalidArgumentError.
-        choices: all values there are, where these are few.
+        text: for messages, such as ``"an int of at least 1"``.
+        check: returns the value in its canonical form, or raises InvalidArgumentError.
+        choices: all values, if these are few.
     """
 
     text: str
@@ -49,13 +49,13 @@ class SettingType:
 
 
 def integer(least: int) -> SettingType:
-    """Ints from ``least`` on; numbers without a fraction are such, as ``n / 64`` may give."""
+    """Ints from ``least``, and floats without a fraction, as ``n / 64`` may yield."""
     text = f"an int of at least {least}"
     return SettingType(text, lambda value: _integer(value, least, text))
 
 
 def number(least: float) -> SettingType:
-    """Finite numbers from ``least`` on."""
+    """Finite numbers from ``least``."""
     text = f"a number of at least {least:g}"
 
     def check(value: object) -> object:
@@ -106,7 +106,7 @@ def _text(value: object) -> object:
 def _element_type(value: object) -> str:
     if not isinstance(value, str):
         raise _unexpected("an element type such as f32, i32 or u8", value)
-    # NumPy, Vulkan and WGSL write u8 for what programs call ui8.
+    # Studies may write u8 for ui8, as NumPy, Vulkan and WGSL do.
     name = f"ui{value[1:]}" if value[:1] == "u" and value[1:].isdigit() else value
     return ElementType.parse(name).short_name
 
@@ -143,7 +143,7 @@ def _buffer(value: object) -> object:
     for name in value:
         if name not in ("shape", "dtype", "init"):
             hint = did_you_mean(name, ("shape", "dtype", "init"))
-            raise InvalidArgumentError(f"expected a table with shape, dtype and init, got the key {name!r}{hint}")
+            raise InvalidArgumentError(f"expected a table with shape, dtype and init, got the key {shown(name)}{hint}")
     if "shape" not in value:
         raise InvalidArgumentError("expected a shape: an int or a list of ints")
     table: dict[str, object] = {}
@@ -167,7 +167,7 @@ def _init(value: object) -> object:
 
 
 def _input(value: object) -> object:
-    """As `_buffer`, and numbers and what else ``pumice run --input`` takes, which has no shape and type."""
+    """As `_buffer`, and numbers and other texts that ``pumice run --input`` takes."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _buffer(value)

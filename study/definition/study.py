@@ -1,4 +1,4 @@
-"""Studies: what is measured over which axes, and how; from a TOML file (``study_file``) or made in Python."""
+"""Studies: what is measured over which axes, and how; from a TOML file (``study_file``) or in Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ...status import InvalidArgumentError
+from ...status import InvalidArgumentError, shown
 from .axis import Axis
 from .figures import Figures
 from .messages import did_you_mean, located
@@ -22,7 +22,7 @@ __all__ = ["BASELINE_NAME", "FORMAT_VERSION", "Study", "Target", "make_sampling"
 FORMAT_VERSION: Final = 1
 
 BASELINE_NAME: Final = "empty kernel"
-"""The target's name in baseline points."""
+"""The target name of baseline points."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -33,16 +33,15 @@ class Target:
 
     Attributes:
         name: in results.
-        kind: which workload runs it: one of ``target_settings.KINDS``.
-        settings: the kind's; a string that begins with ``$`` is an expression over the axes, such as
-            ``"$n // local_size"``. An axis that has a setting's name sets it, where the target does not. Kept as a copy
-            of JSON's values.
-        measure: the headline: a segment, ``"device"`` or ``"total"``; ``None`` takes the kind's own.
-        derived: figures of this target alone, or in place of the study's of the same name.
+        kind: of its workload: one of ``target_settings.KINDS``.
+        settings: of the kind; a string that begins with ``$`` is an expression over the axes, such as
+            ``"$n // local_size"``. An axis with a setting's name sets it if the target does not. Copied as JSON values.
+        measure: the headline: a segment, ``"device"`` or ``"total"``; ``None`` for the kind's default.
+        derived: figures of this target only, or replacing the study's of the same name.
 
     Raises:
-        InvalidArgumentError: an unknown kind, setting or measure, a value that JSON has not, or a text after a ``$``
-            that is no expression. Other values are checked for each point, when their expressions have values.
+        InvalidArgumentError: an unknown kind, setting or measure, a value that is not JSON's, or a text after a ``$``
+            that is not an expression. Other values are checked at each point.
     """
 
     name: str
@@ -53,11 +52,11 @@ class Target:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
-            raise InvalidArgumentError(f"a target has a name, got {self.name!r}", location="name")
+            raise InvalidArgumentError(f"a target has a name, got {shown(self.name)}", location="name")
         if not isinstance(self.kind, str) or self.kind not in KINDS:
             hint = did_you_mean(str(self.kind), KINDS)
             raise InvalidArgumentError(
-                f"target {self.name!r}: expected one of the kinds {', '.join(KINDS)}; got {self.kind!r}{hint}",
+                f"target {self.name!r}: expected one of the kinds {', '.join(KINDS)}; got {shown(self.kind)}{hint}",
                 location="kind",
             )
         if self.measure is not None and self.measure not in MEASURES:
@@ -76,17 +75,16 @@ class Target:
 
     @property
     def kind_of(self) -> Kind:
-        """The kind itself."""
+        """The kind."""
         return KINDS[self.kind]
 
     @property
     def headline(self) -> str:
-        """Name of what is the headline: a segment, ``"device"`` or ``"total"``."""
+        """The name of the headline: a segment, ``"device"`` or ``"total"``."""
         return self.measure or self.kind_of.measure
 
     def axes_used(self, study: Study) -> tuple[Axis, ...]:
-        """The axes that make a difference to it: those that set a setting, and those in its expressions or its
-        figures."""
+        """The axes that affect it: those that set a setting, and those in its expressions or figures."""
         names = {name for value in self.settings.values() for name in Template(value).names}
         names.update(set(self.kind_of.names).difference(self.settings))
         names.update(study.figures_of(self).axes_of(self.kind_of, study.axis_names))
@@ -99,34 +97,32 @@ class Study:
     """A study.
 
     Attributes:
-        name: a short one, of letters, digits and ``-_``.
+        name: of letters, digits and ``-_``.
         title: for people.
         question: what it answers.
-        reading: how its results are read.
+        reading: how to read its results.
         targets: what is measured.
-        axes: what is varied; points are all combinations, with all targets that the axis makes a difference to. The
-            axis ``device`` varies the device.
-        devices: URIs; empty takes the default device.
-        sampling: how.
+        axes: what is varied; points are all combinations with the targets that an axis affects. The axis ``device``
+            varies the device.
+        devices: URIs; empty for the default device.
+        sampling: how points are sampled.
         derived: figures by name, each an expression over axes, settings, earlier figures, and the measured seconds
             ``record``, ``submit``, ``queue``, ``execute``, ``wake``, ``read``, ``total`` and ``time`` (the headline),
-            such as ``{"bytes": "12 * n", "GB/s": "bytes * dispatches / time / 1e9"}``; ``dispatches`` is how many a
-            sample has. ``bytes`` and ``flops``, which are of one dispatch, give GB/s, GFLOP/s and the share of the
-            measured peaks by themselves.
+            such as ``{"bytes": "12 * n", "GB/s": "bytes * dispatches / time / 1e9"}``; ``dispatches`` is their number
+            in a sample. ``bytes`` and ``flops``, of one dispatch, yield GB/s, GFLOP/s and shares of measured peaks.
         fit: names of numeric axes over which a line is fitted to the headline: the slope is the marginal cost, the
             intercept the fixed one.
-        compare: name of the axis, or ``"target"`` or ``"device"``, whose values are compared with each other; ``None``
-            for none.
-        reference: the value of it that the others are compared with; ``None`` takes the first.
-        baseline: whether the empty kernel is measured in the setting of each point that can have one.
-        peaks: whether the device's peaks are measured at the beginning of the run.
-        folder: what relative file names start from.
-        text: the TOML text that it was made from, if it was.
-        source: name of the file that it was made from, for messages; empty for none.
+        compare: name of the axis, or ``"target"`` or ``"device"``, whose values are compared with each other.
+        reference: the value that the others are compared with; ``None`` for the first.
+        baseline: also measure the empty kernel in the setting of each point that can have a baseline.
+        peaks: measure the device's peaks at the start of the run.
+        folder: what file names are relative to.
+        text: the TOML text, if it was made from one.
+        source: name of the file, for messages, or empty.
 
     Raises:
-        InvalidArgumentError: something is not as said above, an axis makes no difference, or an expression has an
-            unknown name. The location says where, as the file has it.
+        InvalidArgumentError: a field is not as above, an axis has no effect, or an expression has an unknown name. The
+            location is that in the file.
     """
 
     name: str
@@ -151,7 +147,7 @@ class Study:
         for name in ("targets", "axes", "devices", "fit"):
             value: object = getattr(self, name)
             if not isinstance(value, (list, tuple)):
-                raise InvalidArgumentError(f"expected a sequence, got {value!r}", location=f"{self.where} {name}")
+                raise InvalidArgumentError(f"expected a sequence, got {shown(value)}", location=f"{self.where} {name}")
             object.__setattr__(self, name, tuple(value))
         object.__setattr__(self, "derived", dict(self.derived))
         with located(self.where):
@@ -164,7 +160,7 @@ class Study:
 
     @property
     def where(self) -> str:
-        """What locations of errors begin with: the file, or the study's name."""
+        """The prefix of error locations: the file, or the study's name."""
         return f"{self.source or f'study {self.name!r}'}:"
 
     @property
@@ -182,7 +178,7 @@ class Study:
         return Figures.parse({**self.derived, **target.derived})
 
     def with_axes(self, *axes: Axis) -> Study:
-        """The study with other values on axes that it has, and with further axes.
+        """The study with axes replaced and added.
 
         Raises:
             InvalidArgumentError: as for a new study.
@@ -192,10 +188,10 @@ class Study:
         return replace(self, axes=(*kept, *given.values()))
 
     def with_sampling(self, **overrides: object) -> Study:
-        """The study, sampled otherwise.
+        """The study with other sampling settings.
 
         Args:
-            overrides: fields of :class:`Sampling` with other values.
+            overrides: fields of :class:`Sampling`.
 
         Raises:
             InvalidArgumentError: no such field, or a value outside its range.
@@ -216,12 +212,12 @@ class Study:
             ("peaks", bool, "true or false"),
         ):
             if not isinstance(getattr(self, name), kind):
-                raise InvalidArgumentError(f"expected {text}, got {getattr(self, name)!r}", location=name)
+                raise InvalidArgumentError(f"expected {text}, got {shown(getattr(self, name))}", location=name)
         for i, uri in enumerate(self.devices):
             if not isinstance(uri, str) or not uri:
-                raise InvalidArgumentError(f"expected a device's URI, got {uri!r}", location=f"devices[{i}]")
+                raise InvalidArgumentError(f"expected a device's URI, got {shown(uri)}", location=f"devices[{i}]")
             if uri in self.devices[:i]:
-                raise InvalidArgumentError(f"device {uri!r} is there twice", location=f"devices[{i}]")
+                raise InvalidArgumentError(f"device {uri!r} is given twice", location=f"devices[{i}]")
 
     def _check_targets(self) -> None:
         if not self.targets:
@@ -280,7 +276,7 @@ class Study:
             owners = [kind.name for kind in kinds if name in kind.names]
             if owners:
                 raise InvalidArgumentError(
-                    f"axis {name!r} makes no difference: every target of kind {' and '.join(owners)} "
+                    f"axis {name!r} has no effect: every target of kind {' and '.join(owners)} "
                     f"sets {name} itself; "
                     f'remove it there, or write {name} = "${name}"',
                     location=f"axes.{name}",
@@ -303,7 +299,7 @@ class Study:
                 )
             if not next(axis for axis in self.axes if axis.name == name).is_numeric:
                 raise InvalidArgumentError(
-                    f"axis {name!r} has values that are no numbers; no line fits them", location=f"fit[{i}]"
+                    f"axis {name!r} has values that are not numbers; a line cannot be fitted", location=f"fit[{i}]"
                 )
         values["target"] = tuple(target.name for target in self.targets)
         values.setdefault("device", self.devices)
@@ -317,11 +313,9 @@ class Study:
         if self.reference is None:
             return
         if self.compare is None:
-            raise InvalidArgumentError(
-                "there is a reference, but nothing to compare; say what with compare", location="reference"
-            )
+            raise InvalidArgumentError("a reference needs something to compare; set compare", location="reference")
         known_values = values[self.compare]
-        # Devices may be named when the study is run.
+        # Devices may be given when the study is run.
         if self.reference not in known_values and (known_values or self.compare != "device"):
             raise InvalidArgumentError(
                 f"expected one of the values that are compared, {', '.join(map(repr, known_values))}; "

@@ -1,7 +1,6 @@
 """Study files: studies as TOML, and as the JSON values that results store.
 
-Both have the same schema, which docs/reference/study.md describes. Order matters in three tables: axes, derived figures
-and targets; what stores a study keeps the order of keys.
+Both have the schema in docs/reference/study.md. The order of axes, derived figures and targets matters.
 """
 
 from __future__ import annotations
@@ -13,46 +12,40 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from ...status import IncompatibleError, InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
+from ...status import (
+    IncompatibleError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnavailableError,
+    shown,
+)
 from .axis import Axis, read_axis
 from .messages import did_you_mean, located
 from .study import FORMAT_VERSION, Study, Target, make_sampling
 
 __all__ = ["load_study", "parse_study", "study_as_dict", "study_from_dict"]
 
-_KEYS: Final = (
-    "version",
-    "name",
-    "title",
-    "question",
-    "reading",
-    "devices",
-    "fit",
-    "compare",
-    "reference",
-    "baseline",
-    "peaks",
-    "sampling",
-    "axes",
-    "derived",
-    "targets",
+_PLAIN: Final = (
+    *("name", "title", "question", "reading", "devices", "fit", "compare", "reference", "baseline", "peaks"),
 )
+_KEYS: Final = ("version", *_PLAIN, "sampling", "axes", "derived", "targets")
 _OWN: Final = ("name", "kind", "measure", "derived")
-"""Keys of a target that are no settings."""
+"""Keys of a target that are not settings."""
 
 
 def load_study(path: str | Path, builtin: Path | None = None) -> Study:
     """The study in a file.
 
     Args:
-        path: a TOML file, or the name of a built-in study, such as ``"batch-depth"``; a file of that name comes first.
-        builtin: the folder of the built-in studies; ``None`` for none.
+        path: a TOML file, or the name of a built-in study, such as ``"batch-depth"``; a file has precedence.
+        builtin: the folder of the built-in studies, or ``None``.
 
     Raises:
-        NotFoundError: no such file, and no built-in study of that name; the message lists those there are.
+        NotFoundError: no such file or built-in study; the message lists the latter.
         PermissionDeniedError, UnavailableError: it cannot be read.
-        InvalidArgumentError: it is no study; the location says where: file and line, or file and table.
-        IncompatibleError: it is of a newer version of the format.
+        InvalidArgumentError: not a study; the location is file and line, or file and table.
+        IncompatibleError: of a newer version of the format.
     """
     file = Path(path)
     if builtin is not None and not file.is_file() and file.suffix != ".toml" and file.name == str(path):
@@ -79,11 +72,11 @@ def load_study(path: str | Path, builtin: Path | None = None) -> Study:
 
 
 def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> Study:
-    """The study that a TOML text says.
+    """The study in a TOML text.
 
     Args:
         text: TOML.
-        folder: what relative file names in it start from; ``None`` for the working folder.
+        folder: what its file names are relative to; ``None`` for the working folder.
         source: the file's name, for messages.
 
     Raises:
@@ -106,21 +99,21 @@ def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> S
 def study_from_dict(
     data: Mapping[str, object], folder: Path | None = None, *, text: str | None = None, source: str = ""
 ) -> Study:
-    """The study of a TOML file's tables, or of what :func:`study_as_dict` gave.
+    """The study of a TOML file's tables, or of the result of :func:`study_as_dict`.
 
     Args:
         data: the tables; version and name are needed, and at least one target.
-        folder: what relative file names in it start from; ``None`` for the working folder.
-        text: what it was read from, if it was TOML.
+        folder: what its file names are relative to; ``None`` for the working folder.
+        text: the TOML that it was read from, if any.
         source: the file's name, for messages.
 
     Raises:
-        InvalidArgumentError: it is no study; the location says where.
-        IncompatibleError: it is of a newer version of the format.
+        InvalidArgumentError: not a study; the location says where.
+        IncompatibleError: of a newer version of the format.
     """
     with located(f"{source or 'study'}:"):
         if not isinstance(data, Mapping):
-            raise InvalidArgumentError(f"expected a table, got {data!r}")
+            raise InvalidArgumentError(f"expected a table, got {shown(data)}")
         _check_version(data)
         for key in data:
             if key not in _KEYS:
@@ -129,7 +122,7 @@ def study_from_dict(
                 )
         if "name" not in data:
             raise InvalidArgumentError('a study has a name, such as name = "batch-depth"', location="name")
-        fields: dict[str, Any] = {key: data[key] for key in _KEYS[1:11] if key in data}
+        fields: dict[str, Any] = {key: data[key] for key in _PLAIN if key in data}
         sampling = _table(data, "sampling")
         with located("sampling"):
             fields["sampling"] = make_sampling(sampling)
@@ -140,9 +133,9 @@ def study_from_dict(
 
 
 def study_as_dict(study: Study) -> dict[str, object]:
-    """The study as JSON's values, which are equal for equal studies; :func:`study_from_dict` inverts it.
+    """The study as JSON values, equal for equal studies; :func:`study_from_dict` is the inverse.
 
-    Neither its folder nor its text is in it: they do not change what is measured.
+    Folder and text are not included, as they do not change what is measured.
     """
     targets: list[dict[str, object]] = []
     for target in study.targets:
@@ -175,7 +168,7 @@ def study_as_dict(study: Study) -> dict[str, object]:
 def _check_version(data: Mapping[str, object]) -> None:
     version = data.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        came = repr(version) if "version" in data else "none"
+        came = shown(version) if "version" in data else "none"
         raise InvalidArgumentError(
             f"a study says which version of the format it is written in, version = {FORMAT_VERSION}; got {came}",
             location="version",
@@ -191,7 +184,7 @@ def _check_version(data: Mapping[str, object]) -> None:
 def _table(data: Mapping[str, object], key: str) -> Mapping[str, object]:
     table = data.get(key, {})
     if not isinstance(table, Mapping):
-        raise InvalidArgumentError(f"expected a table, got {table!r}", location=key)
+        raise InvalidArgumentError(f"expected a table, got {shown(table)}", location=key)
     return table
 
 
@@ -205,12 +198,12 @@ def _axes(table: Mapping[str, object]) -> tuple[Axis, ...]:
 
 def _targets(value: object) -> tuple[Target, ...]:
     if not isinstance(value, (list, tuple)):
-        raise InvalidArgumentError(f"expected [[targets]], a list of tables, got {value!r}", location="targets")
+        raise InvalidArgumentError(f"expected [[targets]], a list of tables, got {shown(value)}", location="targets")
     targets = []
     for i, table in enumerate(value):
         with located(f"targets[{i}]"):
             if not isinstance(table, Mapping):
-                raise InvalidArgumentError(f"expected a table, got {table!r}")
+                raise InvalidArgumentError(f"expected a table, got {shown(table)}")
             for key in ("name", "kind"):
                 if key not in table:
                     raise InvalidArgumentError(f"a target has a {key}; got {', '.join(table) or 'nothing'}")

@@ -1,5 +1,4 @@
-"""Kinds of targets, and the settings of each: the one table that checks, defaults and docs/reference/study.md derive
-from."""
+"""Kinds of targets and their settings: the table for checks, defaults and docs/reference/study.md."""
 
 from __future__ import annotations
 
@@ -36,11 +35,10 @@ class Setting:
     """One setting of a kind of target.
 
     Attributes:
-        name: as studies and axes have it.
-        type: what its value has to be.
-        doc: one line for people.
-        default: its value where neither the target nor an axis sets it; ``None`` for none, and then ``None`` may be
-            given too.
+        name: in studies, and of axes.
+        type: of its value.
+        doc: one line for the reference.
+        default: its value if neither the target nor an axis sets it; if it is ``None``, ``None`` can also be given.
         required: whether the target or an axis has to set it.
     """
 
@@ -52,14 +50,14 @@ class Setting:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All values there are, where these are few."""
+        """All values, if these are few."""
         return self.type.choices
 
     def check(self, value: object) -> object:
-        """The value in its one form, which is JSON's.
+        """The value in its canonical form.
 
         Raises:
-            InvalidArgumentError: it is not of the type; the location is the path within the value.
+            InvalidArgumentError: not of the type; the location is the path within the value.
         """
         return None if value is None and self.default is None and not self.required else self.type.check(value)
 
@@ -69,11 +67,11 @@ class Kind:
     """A kind of target.
 
     Attributes:
-        name: as studies have it.
-        doc: what is measured, for people.
-        measure: its headline where the target names none.
-        settings: all there are.
-        baseline: whether the empty kernel can be measured in the setting of such a target.
+        name: in studies.
+        doc: what is measured, for the reference.
+        measure: the default headline.
+        settings: all of them.
+        baseline: whether the empty kernel can be measured in the same setting.
     """
 
     name: str
@@ -91,7 +89,7 @@ class Kind:
         """The setting of that name.
 
         Raises:
-            InvalidArgumentError: there is none; the message lists those there are.
+            InvalidArgumentError: there is none; the message lists them.
         """
         for setting in self.settings:
             if setting.name == name:
@@ -105,24 +103,24 @@ class Kind:
 _KINDS: Final = (
     Kind(
         "kernel",
-        "A kernel is dispatched, and the host waits for it.",
+        "Dispatches of a kernel, for which the host waits.",
         "execute",
         (
             Setting(
                 "source",
                 TEXT,
-                "`builtin:` and a name, or a `.comp` or `.spv` file, from the study's folder",
+                "`builtin:` and a name, or a `.comp` or `.spv` file",
                 required=True,
             ),
             Setting("entry_point", TEXT, "the entry point, where there are several"),
             Setting("specialization", NUMBERS, "values of specialization constants by number or name", {}),
-            Setting("defines", DEFINES, "macros for GLSL", {}),
+            Setting("defines", DEFINES, "macros of GLSL", {}),
             Setting("push", PUSH, "push constants by name, or in the order of the block", {}),
-            Setting("groups", GROUPS, "workgroups; inferred where not given"),
+            Setting("groups", GROUPS, "workgroups; inferred by default"),
             Setting(
                 "bindings",
                 BINDINGS,
-                "a table `{shape, dtype, init}` or a text such as `4xf32=1,2,3,4` for each binding",
+                "a table `{shape, dtype, init}` or a text (`4xf32=1,2,3,4`) for each",
                 [],
             ),
             Setting("dtype", ELEMENT_TYPE, "element type of bindings that have none of their own", "f32"),
@@ -132,9 +130,7 @@ _KINDS: Final = (
             Setting("in_flight", integer(1), "submissions before the host waits", 1),
             Setting("queues", integer(1), "queues that submissions are spread over", 1),
             Setting("record", choice("once", "each"), "whether commands are recorded once, or for each sample", "once"),
-            Setting(
-                "barrier", choice("between", "none"), "what stands between dispatches of a command buffer", "between"
-            ),
+            Setting("barrier", choice("between", "none"), "what is between dispatches of a command buffer", "between"),
             Setting("indirect", BOOLEAN, "whether the device reads the number of workgroups from memory", False),
             Setting("descriptors", choice("auto", "sets", "push", "address"), "how bindings reach the kernel", "auto"),
             Setting(
@@ -158,25 +154,23 @@ _KINDS: Final = (
                 "whether device memory is swept before each sample; default: `sampling.cache`",
             ),
             Setting("ranges", integer(1), "ranges of memory that the dispatches' bindings rotate through", 1),
-            Setting("robust", BOOLEAN, "whether accesses are checked by the device", False),
-            Setting(
-                "host_sleep", number(0), "seconds that the host sleeps in each sample, for tests of the measurement", 0
-            ),
-            Setting("host_sleep_in", choice(*SEGMENTS), "the segment that it sleeps in", "record"),
+            Setting("robust", BOOLEAN, "whether the device checks accesses", False),
+            Setting("host_sleep", number(0), "seconds of sleep in each sample, for tests", 0),
+            Setting("host_sleep_in", choice(*SEGMENTS), "the segment of the sleep", "record"),
         ),
         baseline=True,
     ),
     Kind(
         "module",
-        "A function of a compiled module is called.",
+        "Calls of a function of a compiled module.",
         "total",
         (
-            Setting("source", TEXT, "a `.vmfb` file, from the study's folder", required=True),
+            Setting("source", TEXT, "a `.vmfb` file", required=True),
             Setting("function", TEXT, "the function; the only one where not given"),
             Setting(
                 "inputs",
                 INPUTS,
-                "arguments: texts as `pumice run --input` takes them, or tables `{shape, dtype, init}`",
+                "arguments: texts as for `pumice run --input`, or tables `{shape, dtype, init}`",
                 [],
             ),
             Setting("in_flight", integer(1), "calls before the host waits", 1),
@@ -187,46 +181,46 @@ _KINDS: Final = (
     ),
     Kind(
         "copy",
-        "Bytes are copied.",
+        "Copies of memory.",
         "execute",
         (
             Setting("bytes", integer(1), "bytes of a copy", required=True),
             Setting(
                 "direction",
                 choice("host_to_device", "device_to_host", "device_to_device", "host_write", "host_read"),
-                "from where to where, by the device, or by the host through mapped memory",
+                "direction; `host_` ones are by the host through mapped memory",
                 "host_to_device",
             ),
             Setting("memory", TEXT, "the kind of memory: device_local, host_local, host_cached or mapped"),
             Setting("batch", integer(1), "copies in a command buffer", 1),
-            Setting("offset", integer(0), "bytes from the beginning of either buffer", 0),
+            Setting("offset", integer(0), "start in both buffers, in bytes", 0),
         ),
     ),
     Kind(
         "pipeline",
-        "A compute pipeline is made.",
+        "Creation of a compute pipeline.",
         "create",
         (
-            Setting("source", TEXT, "as of a kernel", required=True),
+            Setting("source", TEXT, "as for a kernel", required=True),
             Setting("entry_point", TEXT, "the entry point, where there are several"),
             Setting("specialization", NUMBERS, "values of specialization constants by number or name", {}),
-            Setting("cache", choice("cold", "memory", "disk"), "which pipeline cache has it already", "cold"),
+            Setting("cache", choice("cold", "memory", "disk"), "which pipeline cache has the pipeline", "cold"),
             Setting("dispatch", BOOLEAN, "whether the first dispatch is part of the sample", True),
         ),
     ),
     Kind(
         "semaphore",
-        "A timeline semaphore is signalled, and waiters wake.",
+        "Signals of a timeline semaphore, on which waiters wake.",
         "wake",
         (
             Setting("signal", choice("host", "device"), "who signals", "host"),
-            Setting("wait", choice("host", "thread", "poll", "asyncio"), "how is waited", "host"),
-            Setting("waiters", integer(1), "how many wait for it", 1),
+            Setting("wait", choice("host", "thread", "poll", "asyncio"), "how waiters wait", "host"),
+            Setting("waiters", integer(1), "number of waiters", 1),
         ),
     ),
     Kind(
         "submit",
-        "Work that does nothing is submitted.",
+        "Submissions of no work.",
         "submit",
         (
             Setting("command_buffers", integer(0), "command buffers in a submission", 1),
@@ -256,4 +250,4 @@ BASELINE_SETTINGS: Final = (
     "timestamps",
     "cache",
 )
-"""What a baseline point has from the points that it is the baseline of; all else is the default's."""
+"""The settings that a baseline shares with its points; all others have defaults."""

@@ -1,4 +1,10 @@
-"""Reports of timing studies, for people: one HTML file, or tables for a terminal."""
+"""Reports of studies: an HTML file with charts, or tables for a terminal.
+
+Imports: ``study.definition``, ``study.statistics``, ``study.workloads``, ``study.results`` and ``runtime.profiling``.
+
+Read: page, terminal, overview, chart, palette, units, series, scaling, stacks, distributions, sequence, roofline,
+comparisons, point_rows, captions.
+"""
 
 from .page import write_report
 from .terminal import terminal_report, terminal_summary

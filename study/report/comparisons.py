@@ -10,8 +10,8 @@ from typing import Final
 
 from ..definition.point import AxisValue
 from ..results.analysis import PointAnalysis, StudyAnalysis
-from ..results.compare_results import compare_results
 from ..results.results import Results
+from ..results.results_comparison import compare_results
 from ..statistics.comparison import Comparison, Verdict, compare
 from .chart import Chart, error_bars, label, name_rows, new_figure, point_label, value_text
 from .palette import INK, MUTED, VERDICT

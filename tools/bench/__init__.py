@@ -1,6 +1,6 @@
-"""``pumice bench``: times one kernel or function as a study of one point.
+"""``pumice bench``: times one kernel or function as a study of one target.
 
-Imports: the files of `tools`, and its rooms `run` (arguments of kernels) and `study` (measuring and printing).
+Imports: ``study``, ``tools.run``, ``runtime``, ``hal_vulkan`` and the shared files of ``tools``.
 
-Read: `command`, `study`, `kernel`.
+Read: command, study, kernel.
 """

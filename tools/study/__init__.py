@@ -1,6 +1,6 @@
-"""``pumice study``: runs, lists, shows, compares and exports studies.
+"""``pumice study``: runs, shows, compares and exports timing studies.
 
-Imports: the files of `tools`, no other room of it.
+Imports: ``study``, ``tools.run``, ``runtime``, ``hal_vulkan`` and the shared files of ``tools``.
 
-Read: `command`, `progress`, `tables`, `extra`.
+Read: command, tables, progress, extra.
 """

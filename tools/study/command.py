@@ -30,7 +30,7 @@ from .extra import needs_study_extra
 if TYPE_CHECKING:
     from ...study.definition.point import Point
     from ...study.definition.study import Study
-    from ...study.results.compare_results import PointComparison
+    from ...study.results.results_comparison import PointComparison
 
 __all__ = ["NOISY", "SLOWER", "STUDIES", "study"]
 
@@ -322,8 +322,8 @@ def compare(ctx: click.Context, /, first: Path, second: Path, as_json: bool, **o
     Exit status: 4 if a point is SLOWER, else 3 if one is UNCLEAR or could not be compared, else 0. Points that were skipped in both, as
     no device could run them, do not count.
     """
-    from ...study.results.compare_results import compare_results
     from ...study.results.results import Results
+    from ...study.results.results_comparison import compare_results
     from .tables import print_comparison, print_comparison_json
 
     with Results.open(first) as a, Results.open(second) as b:

@@ -21,7 +21,7 @@ from ..streams import note, put
 from ..tables import heading, print_facts, print_json, print_table
 
 if TYPE_CHECKING:
-    from ...study.results.compare_results import ResultsComparison
+    from ...study.results.results_comparison import ResultsComparison
     from ...study.workloads.peaks import Peaks
 
 __all__ = [

@@ -342,5 +342,5 @@ def test_baselines_have_no_figures_and_other_studies_points_are_refused() -> Non
     study = study_of(SAXPY, Axis("n", (4,)), derived={"bytes": "n"}, baseline=True)
     point, baseline = expand(study, ["x"])
     assert derive(study, baseline, {"execute": 1.0}) == {}
-    with pytest.raises(InvalidArgumentError, match="another study's"):
+    with pytest.raises(InvalidArgumentError, match="belongs to another study"):
         derive(Study("b", (Target("b", "submit"),)), point, {})

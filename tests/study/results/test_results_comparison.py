@@ -11,8 +11,8 @@ import pytest
 from pumice.status import FailedPreconditionError, InvalidArgumentError
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
-from pumice.study.results.compare_results import ResultsComparison, compare_results
 from pumice.study.results.results import Results
+from pumice.study.results.results_comparison import ResultsComparison, compare_results
 from pumice.study.results.store import Store
 from pumice.study.statistics.comparison import Verdict
 
