@@ -1,6 +1,6 @@
 """What to install where a part of Vulkan is missing: the one list of package names, by platform.
 
-The load failure in ``native.py``, the set-up program (``tools/setup/vulkan.py``) and the messages about the
+The load failure in ``hal_vulkan/vulkan/functions.py``, the set-up program (``tools/setup/vulkan.py``) and the messages about the
 shader tools all take their text from here. Pure data: nothing here loads or probes anything.
 
 Sources of the names: the package indexes of Debian 12, Fedora, Arch Linux, Homebrew and winget.

@@ -1,9 +1,9 @@
 """A Vulkan device: the owner of everything made from it.
 
 Calling sequence: ``Device(driver, index)`` → ``create_buffer``/``create_executable``/``create_command_buffer``/
-``create_semaphore`` → ``compute_queue.submit`` → ``close``, which waits for the queues and destroys what is
-left. Device loss is sticky: from then on every use raises ``DeviceLostError`` that says what was in flight, and
-every waiter has been told.
+``create_semaphore`` → ``compute_queue.submit`` → ``close``, which waits for the queues and destroys what is left.
+Device loss is sticky: every use from then on raises ``DeviceLostError``, which names what was in flight, and every
+waiter is woken with it.
 
 Thread rule: a device may be used from any thread. So may its buffers, pipelines, semaphores and queues; a
 command buffer is recorded by one thread at a time.
@@ -68,7 +68,7 @@ class Device(LogicalDevice):
 
         Args:
             driver: ``None`` takes the process's shared driver.
-            index: of the driver's devices, or a device URI; ``None`` asks ``PUMICE_DEVICE``, then takes the best.
+            index: of the driver's devices, or a device URI; ``None`` reads ``PUMICE_DEVICE``, then takes the best.
             options: choices for the device plan.
             persistent_cache: keep compiled pipelines on disk.
 
@@ -126,11 +126,11 @@ class Device(LogicalDevice):
         return Buffer.create(self.allocator, size, memory_type=memory_type, usage=usage, access=access)
 
     def import_buffer(self, data: memoryview | bytearray | bytes, *, copy: bool = True) -> Buffer | None:
-        """A buffer over host memory in place, where the device and the alignment allow it.
+        """A buffer over host memory in place, if the device and the alignment allow it.
 
         Args:
             data: C-contiguous memory; kept alive by the buffer. Read-only memory is imported with read access only.
-            copy: make a host-visible copy where it cannot be imported; else return ``None`` then.
+            copy: make a host-visible copy if it cannot be imported, instead of returning ``None``.
         """
         self.check_usable()
         view = contiguous(data)
@@ -154,11 +154,11 @@ class Device(LogicalDevice):
         return TimelineSemaphore(self.semaphore_context, initial_value, name)
 
     def create_executable(self, code: bytes | bytearray | memoryview, *, validate: bool = True) -> Executable:
-        """An executable from SPIR-V or from a VKE1 blob, told apart by their magic numbers.
+        """An executable from SPIR-V or a VKE1 blob, distinguished by their magic numbers.
 
         Args:
             code: the module or the blob.
-            validate: let ``spirv-val`` check modules not seen before; drivers may crash on invalid ones.
+            validate: check modules with ``spirv-val``; drivers may crash on invalid ones.
 
         Raises:
             InvalidArgumentError: neither, or damaged.
@@ -218,7 +218,7 @@ class Device(LogicalDevice):
             queue.wait_idle(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
     def trim(self) -> int:
-        """Frees memory blocks, semaphores and command pools that nothing uses any more; returns the bytes of the blocks.
+        """Frees unused memory blocks, semaphores and command pools; returns the bytes of the blocks.
 
         It may wait for work in flight.
         """
@@ -240,7 +240,7 @@ class Device(LogicalDevice):
         self.semaphore_context.abandon(error)
 
     def close(self) -> None:
-        """Waits for the queues and destroys the device and all that was made from it; idempotent.
+        """Waits for the queues and destroys the device with everything made from it; idempotent.
 
         Submissions still held back are dropped and their semaphores fail with CANCELLED. Host views of mapped memory
         (``Buffer.map``, DLPack) stay valid: the memory goes with the last of them.
@@ -260,8 +260,8 @@ class Device(LogicalDevice):
             with contextlib.suppress(PumiceError):
                 for queue in self.queues:
                     wait_timeline(self, queue.timeline, queue._submitted, None, f"{queue.name} to become idle")
-        # The queues have signalled, but a driver's threads may still be at the end of the last submission. On a lost
-        # device, too, this returns in finite time.
+        # The queues have signalled, but the driver's threads may still be finishing the last submission. This returns
+        # in finite time on a lost device, too.
         self.fn.vkDeviceWaitIdle(self.handle)
         self.semaphore_context.fail_all(closing)
         self.semaphore_context.wait_for_waiters()

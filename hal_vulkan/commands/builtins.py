@@ -1,4 +1,4 @@
-"""The HAL's own kernels, used where the Vulkan API wants multiples of four bytes."""
+"""The HAL's own kernels: fills that are not aligned to four bytes, as the API requires, and one that does nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BASE_ALIGNMENT = 256  # of every allocation, and at least every device's minSto
 
 
 class Builtins:
-    """Pipelines of the built-in kernels, made when first used and kept as long as the device."""
+    """Pipelines of the built-in kernels, made on first use and kept as long as the device."""
 
     def __init__(self, context: PipelineContext) -> None:
         self._context = context
@@ -65,7 +65,7 @@ class Builtins:
             count = min(step, end - start)
             base = start // _BASE_ALIGNMENT * _BASE_ALIGNMENT
             span = -(-(start + count - base) // 4) * 4
-            # Words at the edges reach past the range, never past the allocation, which is made of 256-byte units.
+            # Words at the edges extend past the range, but not past the allocation, which has 256-byte units.
             window = Buffer(
                 device, target._allocation, base, span, target.memory_type, target.usage, target.access, parent=target
             )

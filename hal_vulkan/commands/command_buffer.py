@@ -4,9 +4,9 @@ Calling sequence: ``Device.create_command_buffer`` → ``begin`` → ``dispatch`
 ``execution_barrier``… → ``end`` → ``Queue.submit`` (a one-shot buffer once, a reusable one any number of times, also
 while it is pending) → ``close``.
 
-Commands may run in any order and at the same time unless an ``execution_barrier`` stands between them: hazards
-within the recorded range are the caller's to order, as in Vulkan. Between command buffers of one queue there is
-none to care for: each ends with a full barrier, which also makes its writes visible to the host.
+Commands may run in any order and at the same time unless an ``execution_barrier`` stands between them: the caller
+orders hazards within a command buffer, as in Vulkan. Each command buffer ends with a full barrier, which orders it
+before later ones of the same queue and makes its writes visible to the host.
 
 With ``binding_capacity`` the buffer takes *slots* in place of buffers; a table given at submit fills them. The
 native commands are recorded for a table when it is first seen and replayed when its memory ranges come again.
@@ -47,7 +47,7 @@ _CLOSED: Final = CommandBufferState.CLOSED
 
 
 class CommandBuffer(TransferRecorder):
-    """Recorded commands. See the module's text for the calling sequence and the rules on hazards.
+    """Recorded commands. The module's docstring has the calling sequence and the rules on hazards.
 
     Attributes:
         context, device: what it shares with the other command buffers of its device, and the device.
@@ -81,7 +81,7 @@ class CommandBuffer(TransferRecorder):
     # -- recording -----------------------------------------------------------------------------------
 
     def begin(self) -> Self:
-        """Starts recording, from nothing: what was recorded before is dropped. Returns itself.
+        """Starts recording anew and drops what was recorded before. Returns itself.
 
         Raises:
             FailedPreconditionError: it is being recorded already.
@@ -96,7 +96,7 @@ class CommandBuffer(TransferRecorder):
         if self.state is not _INITIAL:
             self._drop()
             self.state = _INITIAL
-        # What is closed from here on is found by end() and at submission.
+        # end() and submission find what is closed from here on.
         self._checked_epoch = device.close_epoch
         self._labels = 0
         if not self._noting:
@@ -106,7 +106,7 @@ class CommandBuffer(TransferRecorder):
         return self
 
     def end(self) -> Self:
-        """Ends recording; the buffer can be submitted then. Returns itself.
+        """Ends recording; the buffer can then be submitted. Returns itself.
 
         Raises:
             ClosedError: something recorded was closed meanwhile; the recording is dropped.
@@ -133,9 +133,9 @@ class CommandBuffer(TransferRecorder):
     ) -> None:
         """``begin``, one ``dispatch`` and ``end`` in one step, in place where the last run has retired.
 
-        For caches of single dispatches, which check the arguments and answer for the memory that ``sets``, or for push
-        descriptors ``infos``, name at each submission. Takes over the pins of ``sets``, also if it raises; then nothing
-        is recorded.
+        For caches of single dispatches, which check the arguments, and at each submission the memory that ``sets`` (or
+        for push descriptors ``infos``) name. Takes over the pins of ``sets``, also if it raises; then nothing is
+        recorded.
         """
         try:
             recording = self._reopen()
@@ -173,7 +173,7 @@ class CommandBuffer(TransferRecorder):
         self.state = _EXECUTABLE
 
     def _reopen(self) -> Recording:
-        """A begun recording for ``record_dispatch``: the last one, without its pins, if no queue runs it any more."""
+        """A begun recording for ``record_dispatch``: the last one if no queue runs it any more."""
         recording, device = self._recording, self.device
         if (
             recording is None
@@ -197,7 +197,7 @@ class CommandBuffer(TransferRecorder):
     # -- submission (for Queue) ----------------------------------------------------------------------
 
     def prepare(self, bindings: Sequence[Buffer] | None) -> Recording:
-        """The native commands to submit, after the checks that a submission needs. For ``Queue``."""
+        """Checks that it can be submitted, and returns the native commands. For ``Queue``."""
         if self.state is not _EXECUTABLE:
             self._check_executable()
         if self.binding_capacity:
@@ -215,12 +215,12 @@ class CommandBuffer(TransferRecorder):
         return recording
 
     def unprepare(self, recording: Recording) -> None:
-        """Takes the ``prepare`` that gave ``recording`` back, after a submission that failed."""
+        """Undoes the ``prepare`` that gave ``recording``, after a submission that failed."""
         if self.state is _SUBMITTED and self._holds(recording):
             self.state = _EXECUTABLE
 
     def _holds(self, recording: Recording) -> bool:
-        """Whether it is of the last ``begin`` and not evicted since."""
+        """Whether it was recorded since the last ``begin`` and is not evicted."""
         return recording is self._recording or (self._recordings is not None and self._recordings.holds(recording))
 
     def _recording_for(self, table: Sequence[Buffer]) -> Recording:
@@ -259,7 +259,7 @@ class CommandBuffer(TransferRecorder):
                 self.state = _EXECUTABLE
             self._recording = self._bound = None
             self._handle = NULL
-        # The table's ranges are in the key: a buffer that is kept here would never be given back.
+        # The key has the table's ranges. Buffers are not kept: they would never be freed.
         recording.resources = self._static
         return recording
 
@@ -277,14 +277,14 @@ class CommandBuffer(TransferRecorder):
 
     @property
     def timestamps(self) -> TimestampRecorder | None:
-        """What writes and reads the timestamps of its latest recording; ``None`` without."""
+        """The timestamps of its latest recording, or ``None``."""
         recording = self._latest()
         return None if recording is None else recording.timestamps
 
     def timings(self) -> tuple[DispatchTiming, ...]:
-        """Device time of each dispatch, in recording order, of the last run; call it once that run has finished.
+        """Device time of each dispatch of the last run, in recording order, once that run has finished.
 
-        With ``timing="span"`` it is one: from the device's begin with the commands to the end of all of them.
+        With ``timing="span"`` one figure, from the begin of the first command to the end of the last.
 
         Raises:
             FailedPreconditionError: it was not created with ``timing=True``, or has not finished a run.
@@ -306,7 +306,7 @@ class CommandBuffer(TransferRecorder):
     # -- end -----------------------------------------------------------------------------------------
 
     def retired(self, recording: Recording) -> None:
-        """A one-shot buffer has run: its native commands go back. For ``Queue``."""
+        """Gives back the native commands of a one-shot buffer that has run. For ``Queue``."""
         # After another begin() or close() the recording is no longer this buffer's to give back.
         if not self._timing and self._recording is recording:
             self._recording = None
@@ -335,7 +335,7 @@ class CommandBuffer(TransferRecorder):
         self._handle = NULL
 
     def close(self) -> None:
-        """Gives everything back, once no queue runs it any more; idempotent."""
+        """Gives everything back once no queue runs it any more; idempotent."""
         if self.state is not _CLOSED:
             self.state = _CLOSED  # first: what was prepared before keeps the recording until it has retired
             self._drop()

@@ -1,8 +1,8 @@
 """Descriptor set layouts, and descriptor sets cached by the ranges they bind.
 
-A kernel called again with the same buffers finds its set by one dictionary look-up; nothing is allocated or
-written. Sets that a recorded command buffer names are pinned and never rewritten under it. When a memory block
-is freed, the sets that name it go back to the free list.
+A kernel called again with the same buffers finds its set by one dictionary look-up; nothing is allocated or written.
+Sets that a recorded command buffer names are pinned and not rewritten. When a memory block is freed, the sets that name
+it return to the free list.
 
 Thread rule: the cache locks; a ``DescriptorSet`` is immutable while pinned.
 """
@@ -27,7 +27,7 @@ _INFO_SIZE: Final = 32  # of Buffer.descriptor
 
 # (binding, VkDescriptorType, count)
 LayoutKey: TypeAlias = tuple[tuple[int, int, int], ...]
-# Pinned sets with the layouts to give them back to.
+# Pinned sets, each with the layout that owns it.
 SetPins: TypeAlias = "tuple[tuple[DescriptorSetLayout, DescriptorSet], ...]"
 
 
@@ -51,7 +51,7 @@ class DescriptorSetLayout:
         handle: the VkDescriptorSetLayout.
         bindings: (binding, VkDescriptorType, count), sorted by binding.
         descriptor_count: buffers a set of it takes.
-        push: whether it was made for push descriptors, and then has no sets.
+        push: whether it is for push descriptors, and has no sets.
     """
 
     def __init__(self, device: LogicalDevice, bindings: LayoutKey, *, push: bool) -> None:
@@ -93,7 +93,7 @@ class DescriptorSetLayout:
             device.own("descriptor update template", self._template)
 
     def make_template(self, pipeline_layout: CData = NULL) -> CData:
-        """A VkDescriptorUpdateTemplate from ``new_infos``: for sets, or with a pipeline layout for push descriptors."""
+        """A VkDescriptorUpdateTemplate for sets, or with a pipeline layout for push descriptors."""
         device = self.device
         entries, index = [], 0
         for binding, kind, count in self.bindings:
@@ -127,8 +127,8 @@ class DescriptorSetLayout:
     def get(self, buffers: Sequence[Buffer], key: bytes | None = None) -> DescriptorSet:
         """The pinned set that binds these buffers, one a descriptor in binding order; unpin it when done.
 
-        The ranges are the caller's to check (alignment, limits, openness), who may have made the ``key`` already: block
-        serial, offset and size of each.
+        The caller checks the ranges (alignment, limits, openness), and may give the ``key``: ``Buffer.descriptor`` of
+        each.
         """
         if key is None:
             key = b"".join([buffer.descriptor for buffer in buffers])
@@ -140,12 +140,12 @@ class DescriptorSetLayout:
             return found
 
     def pin(self, descriptor_set: DescriptorSet) -> None:
-        """Begins another use of a pinned set."""
+        """Adds a use of a pinned set."""
         with self._lock:
             descriptor_set.pins += 1
 
     def unpin(self, descriptor_set: DescriptorSet) -> None:
-        """Ends a use; the set stays cached until its place is needed."""
+        """Ends a use; the set stays cached until it is reused for other ranges."""
         with self._lock:
             descriptor_set.pins -= 1
             if descriptor_set.dropped and not descriptor_set.pins:
@@ -179,7 +179,7 @@ class DescriptorSetLayout:
         for _, kind, descriptors in self.bindings:
             by_kind[kind] = by_kind.get(kind, 0) + descriptors * count
         sizes = [new("VkDescriptorPoolSize", type=kind, descriptorCount=n) for kind, n in by_kind.items()]
-        # A pool for a layout without bindings still needs one size entry to be valid.
+        # A pool for a layout without bindings needs a size entry to be valid, too.
         sizes = sizes or [new("VkDescriptorPoolSize", type=7, descriptorCount=1)]
         info = new("VkDescriptorPoolCreateInfo", maxSets=count, poolSizeCount=len(sizes), pPoolSizes=sizes)
         pool = ffi.new("VkDescriptorPool *")

@@ -1,4 +1,4 @@
-"""Dispatches of a command buffer: what differs from the dispatch before is bound, and the pipeline runs."""
+"""Dispatches of a command buffer: binds what differs from the previous dispatch, and runs the pipeline."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class DispatchRecorder(CommandRecorder):
 
         Args:
             pipeline: what to run.
-            bindings: a buffer for each descriptor, in order of (set, binding, array element), or what
-                ``pipeline.bind`` made of them, which saves a look-up; a ``BindingSlot`` where the buffer is to come with
-                the submission.
+            bindings: a buffer for each descriptor, in order of (set, binding, array element), or the result of
+                ``pipeline.bind``, which saves a look-up; a ``BindingSlot`` for a buffer that comes with the
+                submission.
             groups: workgroup counts (x, y, z).
-            push: the push constants, from offset 0, of the size that the pipeline declares (for the address ABI the HAL
-                constants alone).
+            push: the push constants, from offset 0, of the size that the pipeline declares (for the address ABI the
+                HAL constants alone).
 
         Raises:
             InvalidArgumentError: a wrong number of buffers, wrong push-constant size, or a misaligned offset.
@@ -81,9 +81,9 @@ class DispatchRecorder(CommandRecorder):
         offset: int = 0,
         push: bytes = b"",
     ) -> None:
-        """Runs a pipeline over workgroup counts read from a buffer: three uint32 at byte ``offset``, a multiple of 4.
+        """Runs a pipeline over workgroup counts in a buffer: three uint32 at byte ``offset``, a multiple of 4.
 
-        The counts are read when the command runs; counts past the device's limits are undefined behaviour there.
+        The device reads the counts when the command runs; counts past its limits are undefined behaviour.
         """
         self._check_recording()
         if self._noting:
@@ -110,7 +110,7 @@ class DispatchRecorder(CommandRecorder):
     def _prepare_dispatch(
         self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[Buffer | BindingSlot], push: bytes
     ) -> None:
-        """Binds what differs from the dispatch before."""
+        """Binds what differs from the previous dispatch."""
         recording, handle, fn = self._recording, self._handle, self.device.fn
         assert recording is not None
         if pipeline is not self._pipeline:
@@ -135,7 +135,8 @@ class DispatchRecorder(CommandRecorder):
                 recording.share(bound)
             if bound.pipeline.layout != pipeline.layout:
                 raise InvalidArgumentError(
-                    f"these sets were bound for {bound.pipeline.name}, whose layout differs from that of {pipeline.name}"
+                    f"these sets were bound for {bound.pipeline.name}, whose layout differs from that of "
+                    f"{pipeline.name}"
                 )
         else:
             for binding in bindings:

@@ -1,7 +1,7 @@
 """Executables: the shader modules and pipelines of one compiled unit.
 
-From raw SPIR-V, one pipeline an entry point, made when asked for; or from a ``VKE1`` FlatBuffer, as the IREE
-compiler writes it, with all its pipelines (both dispatch ABIs: descriptors and buffer device addresses).
+From raw SPIR-V, with one pipeline for each entry point, made on first use; or from a ``VKE1`` FlatBuffer, as the IREE
+compiler writes it, with all its pipelines (dispatch ABIs with descriptors and with buffer device addresses).
 
 Thread rule: an executable may be used from any thread.
 """
@@ -58,11 +58,11 @@ class ShaderModule:
         return pack_constants(self.reflection.specialization_constants, values)
 
     def specialised(self, constants: PackedConstants) -> ShaderModuleReflection:
-        """What the module declares with its specialization constants set: other sizes, lengths, shared memory."""
+        """Reflection of the module with these constants set, which change sizes, lengths and shared memory."""
         return reflect(specialize(self.code, dict(constants))) if constants else self.reflection
 
     def close(self) -> None:
-        """Destroys the module; pipelines made from it stay. Idempotent."""
+        """Destroys the module; its pipelines stay. Idempotent."""
         if self.handle != ffi.NULL:
             self._device.destroy("shader module", self.handle)
             self.handle = ffi.NULL
@@ -96,11 +96,11 @@ class Executable:
 
     @classmethod
     def from_vke1(cls, context: PipelineContext, data: bytes | memoryview, *, validate: bool = True) -> Executable:
-        """An executable from a VKE1 blob; its pipelines are made at once, as a program will use them all.
+        """An executable from a VKE1 blob; its pipelines are made at once, as programs use them all.
 
         Raises:
             InvalidArgumentError: a damaged blob.
-            IncompatibleError: a version of the format that is not known.
+            IncompatibleError: an unknown version of the format.
             UnimplementedError: a capability that the device lacks, by name.
         """
         source = parse_executable(data)
@@ -182,10 +182,10 @@ class Executable:
         *,
         specialization: Mapping[int, SpecializationValue] | None = None,
     ) -> ComputePipeline:
-        """``pipeline_at`` for workgroups from number ``base`` of a grid of ``groups``, which the device cannot dispatch at once.
+        """``pipeline_at`` for the workgroups from ``base`` of a grid of ``groups`` that exceeds a dispatch's limits.
 
         Raises:
-            UnimplementedError: a kernel that cannot be told where it begins.
+            UnimplementedError: a kernel that cannot be offset.
         """
         whole = self.pipeline_at(ordinal, specialization=specialization)
         assert self.source is not None
@@ -229,8 +229,8 @@ class Executable:
             assert bda is not None
             if bda.entry_type is not BdaEntryType.ADDRESS64 or bda.root_offset or bda.constant_offset < bda.root_length:
                 raise UnimplementedError(
-                    f"{definition.entry_point}: its address table or root is laid out in a way that no compiler release "
-                    "writes (entries with lengths, or a root that is not at offset 0); compile it again"
+                    f"{definition.entry_point}: no compiler release lays out its address table or root like this "
+                    "(entries with lengths, or a root that is not at offset 0); compile it again"
                 )
             return PipelineInterface(
                 set_layouts=(),
@@ -250,8 +250,8 @@ class Executable:
         )
         count = sum(count for key in keys for _, _, count in key)
         if len(keys) <= _TABLE_SET and any((b.set, b.binding) == (_TABLE_SET, 0) for b in entry.bindings):
-            # Format vulkan-spirv-fb-ptr as compilers up to 3.11 write it: the layout tells the bindings, and the shader finds
-            # their addresses in a table (kIndirectBindingsSetIndex in IREE's ConvertToSPIRVPass.cpp).
+            # Format vulkan-spirv-fb-ptr, as compilers up to 3.11 write it: the layout has the bindings, and the shader
+            # reads their addresses from a table (kIndirectBindingsSetIndex in IREE's ConvertToSPIRVPass.cpp).
             self._check_addresses(definition)
             return PipelineInterface(
                 ((),) * _TABLE_SET + (((0, STORAGE_BUFFER, 1),),),
@@ -263,7 +263,7 @@ class Executable:
         return PipelineInterface(keys, push, binding_count=count, whole_words=True)
 
     def _subgroup_size(self, module: ShaderModule, entry: EntryPoint) -> int | None:
-        """What to ask the driver for where a kernel counts on larger subgroups than the device runs by itself."""
+        """The size to require where a kernel needs larger subgroups than the device's default."""
         least = least_subgroup_size(module.code, math.prod(entry.local_size))
         profile = self.device.profile
         if least <= profile.subgroup.size:
@@ -271,16 +271,16 @@ class Executable:
         if least > profile.subgroup.max_size or not self.device.plan.required_subgroup_size:
             raise UnimplementedError(
                 f"{entry.name} was compiled for subgroups of {least} invocations or more; {profile.name} runs "
-                f"{profile.subgroup.size}, with which its results would be wrong. Compile it for another target: the default one "
-                "of --iree-vulkan-target uses no subgroups"
+                f"{profile.subgroup.size}, with which its results would be wrong. Compile it for another target: the "
+                "default one of --iree-vulkan-target uses no subgroups"
             )
         return least
 
     def _check_addresses(self, definition: PipelineDef) -> None:
         if not self.device.device_addresses:
             raise UnimplementedError(
-                f"{definition.entry_point} wants buffer device addresses, which {self.device.profile.name} does not have "
-                "(feature bufferDeviceAddress); compile with the descriptor ABI"
+                f"{definition.entry_point} needs buffer device addresses, which {self.device.profile.name} does not "
+                "have (feature bufferDeviceAddress); compile with the descriptor ABI"
             )
 
     def _module(self, index: int) -> ShaderModule:
@@ -300,7 +300,7 @@ class Executable:
         return self._closed
 
     def close_modules(self) -> None:
-        """Destroys the shader modules; the pipelines made stay, and no more can be made."""
+        """Destroys the shader modules; existing pipelines stay, and no more can be made."""
         for module in self._modules:
             module.close()
 

@@ -36,10 +36,10 @@ _REQUIRE_FULL_SUBGROUPS: Final = 0x2
 
 
 class BoundSets:
-    """Buffers bound to a pipeline: its pinned descriptor sets, what is pushed, or for the address ABI just the buffers.
+    """Buffers bound to a pipeline: pinned sets, pushed descriptors, or for the address ABI the buffers alone.
 
-    Made by ``ComputePipeline.bind``; use it in any number of dispatches of pipelines with the same layout, and
-    ``close`` it, or leave that to the command buffer that was given plain buffers.
+    Made by ``ComputePipeline.bind``; use it in any number of dispatches of pipelines with the same layout, then
+    ``close`` it.
     """
 
     __slots__ = ("_epoch", "_open", "buffers", "infos", "pipeline", "sets")
@@ -71,7 +71,7 @@ class BoundSets:
 
     @property
     def pins(self) -> SetPins:
-        """The sets, each with the layout to give it back to."""
+        """The sets, each with the layout that owns it."""
         return tuple(zip(self.pipeline.set_layouts, self.sets, strict=False))
 
     def close(self) -> None:
@@ -112,7 +112,8 @@ class ComputePipeline:
         self.entry = reflection.entry_point(entry_point)
         if self.entry.execution_model != "GLCompute":
             raise InvalidArgumentError(
-                f"entry point {self.entry.name!r} is a {self.entry.execution_model} shader; pumice runs compute shaders (GLCompute)"
+                f"entry point {self.entry.name!r} is a {self.entry.execution_model} shader; pumice runs compute "
+                "shaders (GLCompute)"
             )
         self.name = name or self.entry.name
         check_capabilities(device, reflection)
@@ -236,14 +237,15 @@ class ComputePipeline:
                 alignment, most = limits.min_uniform_buffer_offset_alignment, limits.max_uniform_buffer_range
             if buffer.offset % alignment:
                 raise InvalidArgumentError(
-                    f"{self.name}: the buffer for set {set_index} binding {binding} starts at byte {buffer.offset} of its "
-                    f"block; {self.device.profile.name} binds multiples of {alignment}. Copy it to a buffer of its own"
+                    f"{self.name}: the buffer for set {set_index} binding {binding} starts at byte {buffer.offset} of "
+                    f"its block; {self.device.profile.name} binds multiples of {alignment}. Copy it to a buffer of its "
+                    "own"
                 )
             if buffer.size > most or not buffer.size:
                 limit = "maxStorageBufferRange" if kind == STORAGE_BUFFER else "maxUniformBufferRange"
                 raise OutOfRangeError(
-                    f"{self.name}: the buffer for set {set_index} binding {binding} has {buffer.size:,} bytes; this device "
-                    f"binds 1 to {most:,} ({limit}). "
+                    f"{self.name}: the buffer for set {set_index} binding {binding} has {buffer.size:,} bytes; this "
+                    f"device binds 1 to {most:,} ({limit}). "
                     + ("Allocate at least one element" if not buffer.size else "Bind parts of it")
                 )
         if self.interface.whole_words:
@@ -268,7 +270,7 @@ class ComputePipeline:
             raise ClosedError(f"{self.name}: the buffer for {where} was closed")
 
     def pin_sets(self, buffers: Sequence[Buffer], key: bytes) -> SetPins:
-        """``bind`` for a caller that has checked the buffers and made their key (``DescriptorSetLayout.get``).
+        """``bind`` for a caller that has checked the buffers and computed their key (``DescriptorSetLayout.get``).
 
         Not for pipelines with push descriptors, which have no sets.
         """
@@ -284,7 +286,7 @@ class ComputePipeline:
 
     @property
     def writes(self) -> tuple[bool, ...]:
-        """Whether it may write each of its buffers; empty where that is not known, as with device addresses."""
+        """Whether it may write each of its buffers; empty if unknown, as with device addresses."""
         if self.interface.buffer_device_addresses:
             return ()
         writable = {(binding.set, binding.binding) for binding in self.entry.bindings if binding.writable}
@@ -322,7 +324,8 @@ class ComputePipeline:
 
     def __repr__(self) -> str:
         state = "closed " if self._closed else ""
-        return f"<{state}ComputePipeline {self.name}, local size {self.local_size}, {self.interface.binding_count} buffers>"
+        count = self.interface.binding_count
+        return f"<{state}ComputePipeline {self.name}, local size {self.local_size}, {count} buffers>"
 
 
 def check_groups(pipeline: ComputePipeline, groups: tuple[int, int, int]) -> None:

@@ -1,8 +1,8 @@
-"""A VkPipelineCache kept on disk, one file a device and driver version.
+"""A VkPipelineCache kept on disk, one file for each device and driver version.
 
-The file carries a header of ours (magic, SHA-256 of the driver's data), because drivers have crashed on corrupt
-cache data: what does not check is ignored and rebuilt. It is written beside and renamed, so that a reader or a
-second writer never sees half of one. ``PUMICE_CACHE=0`` switches it off; ``PUMICE_CACHE_DIR`` moves it.
+The file has a header of ours (magic, SHA-256 of the driver's data), because drivers have crashed on corrupt cache data:
+a file that does not match is ignored and rebuilt. Writing replaces the file atomically.
+``PUMICE_CACHE=0`` switches it off; ``PUMICE_CACHE_DIR`` moves it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["PipelineCache"]
 
 _MAGIC: Final = b"pumicePC1\n"
 _DIGEST_BYTES: Final = 32
-_MOST_BYTES: Final = 256 << 20
+_MAX_BYTES: Final = 256 << 20
 _log = logging.getLogger("pumice.pipeline_cache")
 
 
@@ -67,7 +67,7 @@ class PipelineCache:
         return bytes(ffi.buffer(data, size[0]))
 
     def save(self) -> bool:
-        """Writes the file if pipelines were added since it was read; a full disk or a read-only home is no error."""
+        """Writes the file if pipelines were added since it was read; returns whether. A failed write is logged."""
         if self.path is None or self._device.lost is not None:
             return False
         data = self._data()
@@ -92,9 +92,9 @@ class PipelineCache:
 
 
 def _load(path: Path) -> bytes:
-    """The driver's data of a cache file, or nothing where the file is absent, foreign, cut or changed."""
+    """The driver's data of a cache file; empty if the file is absent, foreign, truncated or changed."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        if path.stat().st_size > _MAX_BYTES:
             return b""
         raw = path.read_bytes()
     except OSError:

@@ -13,7 +13,7 @@ __all__ = ["STORAGE_BUFFER", "UNIFORM_BUFFER", "PipelineInterface"]
 
 UNIFORM_BUFFER: Final = 6  # VkDescriptorType
 STORAGE_BUFFER: Final = 7
-# Drivers make tables as long as the highest number: one that is forged would take all memory. Compilers number from 0.
+# Drivers make tables as long as the highest number, and a forged one would take all memory. Compilers number from 0.
 _LAST_SET: Final = 0x3FF
 
 
@@ -30,7 +30,7 @@ class PipelineInterface:
         constant_offset: where HAL constants start in the push-constant range.
         binding_count: buffers a dispatch takes.
         whole_words: whether bound ranges are rounded up to whole 32-bit words. Compilers emulate narrow types in words,
-            so their kernels touch all of the last one, and devices that check bounds would drop that.
+            so their kernels access all of the last one, which devices that check bounds would prevent.
     """
 
     set_layouts: tuple[LayoutKey, ...]
@@ -52,7 +52,8 @@ class PipelineInterface:
         for binding in entry.bindings:
             if binding.set > _LAST_SET:
                 raise InvalidArgumentError(
-                    f"{entry.name}: set {binding.set} is past {_LAST_SET}, and more than any device binds; number the sets from 0"
+                    f"{entry.name}: set {binding.set} is past {_LAST_SET}, and more than any device binds; number the "
+                    "sets from 0"
                 )
             if binding.descriptor_type not in (UNIFORM_BUFFER, STORAGE_BUFFER) or binding.count < 1:
                 what = "an unsized descriptor array" if binding.count < 1 else binding.descriptor_type_name
@@ -69,7 +70,7 @@ class PipelineInterface:
         )
 
     def check_covers(self, entry: EntryPoint) -> None:
-        """Returns if a shader uses nothing but what is laid out here; drivers may crash on one that uses more.
+        """Raises if a shader uses more than is laid out here; drivers may crash on one that does.
 
         Source: VUID-VkComputePipelineCreateInfo-layout-07987 (push constants), -07988 (bindings), -07990 (types) and
         -07991 (counts).
@@ -88,8 +89,8 @@ class PipelineInterface:
                 found = "none" if kind is None else f"{count} of descriptor type {kind}"
                 raise InvalidArgumentError(
                     f"{entry.name} uses {used.count or 'any number'} of {used.descriptor_type_name} "
-                    f"(descriptor type {used.descriptor_type}) at set {used.set} binding {used.binding}, where its pipeline "
-                    f"layout has {found}; the executable is damaged"
+                    f"(descriptor type {used.descriptor_type}) at set {used.set} binding {used.binding}, where its "
+                    f"pipeline layout has {found}; the executable is damaged"
                 )
         if entry.push_constants is not None and entry.push_constants.size > self.push_constant_bytes:
             raise InvalidArgumentError(

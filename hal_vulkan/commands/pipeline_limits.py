@@ -1,4 +1,4 @@
-"""What a device must have, and what it must be able to bind and hold, for a pipeline to run."""
+"""Checks that a device can run a pipeline: capabilities and limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .pipeline_interface import STORAGE_BUFFER, UNIFORM_BUFFER, PipelineInterfac
 
 __all__ = ["check_capabilities", "check_limits"]
 
-# Drivers make tables as long as the highest number: one that is forged would take all memory. Compilers number from 0.
+# Drivers make tables as long as the highest number, and a forged one would take all memory. Compilers number from 0.
 _LAST_BINDING: Final = 0xFFFF
 
 
@@ -66,14 +66,14 @@ def check_limits(device: LogicalDevice, entry: EntryPoint, interface: PipelineIn
         for binding, kind, _ in key:
             if kind not in (UNIFORM_BUFFER, STORAGE_BUFFER):
                 raise UnimplementedError(
-                    f"{name}: set {index} binding {binding} is of descriptor type {kind}; pumice binds storage and uniform "
-                    "buffers: pass the data in a buffer"
+                    f"{name}: set {index} binding {binding} is of descriptor type {kind}; pumice binds storage and "
+                    "uniform buffers: pass the data in a buffer"
                 )
     highest = max((binding for key in interface.set_layouts for binding, _, _ in key), default=0)
     if highest > _LAST_BINDING:
         raise InvalidArgumentError(
-            f"{name}: binding number {highest} is past {_LAST_BINDING}, the highest that pumice passes to a driver; number "
-            "bindings from 0"
+            f"{name}: binding number {highest} is past {_LAST_BINDING}, the highest that pumice passes to a driver; "
+            "number bindings from 0"
         )
     storage_most = min(limits.max_per_stage_descriptor_storage_buffers, limits.max_descriptor_set_storage_buffers)
     uniform_most = min(limits.max_per_stage_descriptor_uniform_buffers, limits.max_descriptor_set_uniform_buffers)

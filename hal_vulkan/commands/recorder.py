@@ -1,7 +1,7 @@
 """Recording: native commands, or commands that are noted until a table fills their slots.
 
-With ``binding_capacity`` commands take slots in place of buffers. They are checked and noted, and become native once a
-table of buffers fills the slots.
+With ``binding_capacity`` commands take slots in place of buffers. They are checked and noted, and recorded natively
+once a table of buffers fills the slots.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CommandBufferState(enum.Enum):
     INITIAL = "initial"
     RECORDING = "recording"
     EXECUTABLE = "executable"
-    SUBMITTED = "submitted"  # a one-shot one that has been handed to a queue
+    SUBMITTED = "submitted"  # one-shot and submitted
     CLOSED = "closed"
 
 
@@ -37,7 +37,7 @@ _RECORDING: Final = CommandBufferState.RECORDING
 
 
 class CommandRecorder:
-    """What can be recorded. ``CommandBuffer`` has its attributes' meanings, and says when."""
+    """The recording half of ``CommandBuffer``, which documents the attributes."""
 
     __slots__ = (
         "__weakref__",
@@ -105,7 +105,7 @@ class CommandRecorder:
         self._push: bytes = b""
 
     def _open(self) -> None:
-        """Takes native commands and starts them."""
+        """Takes native commands and begins them."""
         device, context = self.device, self.context
         native = context.take(self.family)
         info = context.begin_once if self.one_shot else context.begin_again
@@ -139,7 +139,7 @@ class CommandRecorder:
     # -- barriers and labels ---------------------------------------------------------------------------
 
     def execution_barrier(self) -> None:
-        """Commands after it start once all before it are done, and see what they wrote."""
+        """Commands after it start once those before it are done, and see what they wrote."""
         if self.state is not _RECORDING:
             self._check_recording()
         if self._noting:
@@ -151,7 +151,7 @@ class CommandRecorder:
         barriers.record(self._handle, *barriers.between)
 
     def begin_label(self, label: str) -> None:
-        """Opens a debug label, which tools such as RenderDoc show around the commands in it."""
+        """Opens a debug label, which tools such as RenderDoc show around its commands."""
         self._check_recording()
         if self._noting:
             self._note(CommandRecorder.begin_label, label)
@@ -187,7 +187,7 @@ class CommandRecorder:
         )
 
     def _own(self, buffer: Buffer | BindingSlot, what: str) -> Buffer:
-        """The buffer, if it can be named in these commands."""
+        """The buffer, if these commands can use it."""
         if not isinstance(buffer, Buffer):
             refuse_slot(buffer)
             raise InvalidArgumentError(f"{what} takes a buffer, got {type(buffer).__name__}")
@@ -196,7 +196,7 @@ class CommandRecorder:
         return buffer
 
     def _note(self, command: Callable[..., None], *arguments: object) -> None:
-        """Keeps a command until a table fills its slots, and what it names besides."""
+        """Keeps a command until a table fills its slots, and what it names without a slot."""
         self._commands.append((command, arguments))
         for argument in arguments:
             if isinstance(argument, (Buffer, ComputePipeline)):

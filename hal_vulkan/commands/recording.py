@@ -1,4 +1,4 @@
-"""What a command buffer is natively: pools and their command buffers, barriers, and a recording with all it names."""
+"""The native side of a command buffer: pool and VkCommandBuffer, barriers, and a recording with all that it names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _QUEUE_COMPUTE: Final = 0x2
 
 
 class NativeCommands:
-    """A VkCommandPool with its one VkCommandBuffer: reset together, recycled by the device."""
+    """A VkCommandPool with its one VkCommandBuffer: reset together, recycled by ``CommandContext``."""
 
     __slots__ = ("array", "family", "handle", "pool")
 
@@ -41,7 +41,7 @@ class NativeCommands:
 class Barriers:
     """The two barriers of a queue family: ``record(handle, *between)`` and ``record(handle, *at_end)``.
 
-    With synchronization2 a barrier is two arguments instead of ten, and a native call costs by the argument.
+    With synchronization2 a barrier has two arguments instead of ten, and a native call costs by the argument.
     """
 
     __slots__ = ("at_end", "between", "record")
@@ -77,7 +77,7 @@ def _legacy_barrier(work: int, after: int, writes: int, reads: int) -> tuple[obj
 
 
 class Recording:
-    """Native commands with everything they name; what a queue holds until they have retired."""
+    """Native commands with everything they name, which a queue keeps until they have retired."""
 
     __slots__ = ("_named", "_owned", "native", "number", "pinned", "queue", "resources", "scratch", "timestamps")
 
@@ -88,7 +88,7 @@ class Recording:
         self.timestamps: TimestampRecorder | None = None
         self.pinned: list[tuple[DescriptorSetLayout, DescriptorSet]] = []
         self._named: set[DescriptorSet] = set()
-        self.queue: DeviceQueue | None = None  # that it was submitted to last, and its number there
+        self.queue: DeviceQueue | None = None  # of its last submission, with the number there
         self.number = 0
         self._owned = [True]
 
@@ -118,7 +118,7 @@ class Recording:
 
     def clear(self) -> None:
         """Lets go of everything it names."""
-        self.resources = []  # the queue remembers its last recording, but not what that used
+        self.resources = []  # the queue keeps its last recording, but not what that used
         self.unpin()
         for buffer in self.scratch:
             buffer.close()
@@ -126,7 +126,7 @@ class Recording:
             self.timestamps.close()
 
     def take(self) -> bool:
-        """True for the first who asks: retirement and ``close`` may come at the same time, and one of them recycles it."""
+        """True for the first caller: retirement and ``close`` may race, and only one recycles it."""
         try:
             return self._owned.pop()
         except IndexError:

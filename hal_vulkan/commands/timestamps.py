@@ -1,13 +1,13 @@
 """Device timestamps: when each dispatch ran.
 
 Both timestamps of a dispatch are written at the compute-shader stage: the first when all compute work before it is
-done, the second when the dispatch is. Where dispatches run one after another (a barrier between them) that is the
-time of the dispatch; where they overlap, it is the time by which it moved the end of all work. The stage and the
-clock are recorded with every figure. (Timestamps at the top of the pipe would be written before the barrier that
-precedes the dispatch has held, see wgpu#2521.)
+done, the second when the dispatch is. With a barrier between dispatches the difference is the time of the dispatch;
+where dispatches overlap, it is the time by which this one delayed the end of all work. Every figure has its stage and
+clock. (Timestamps at the top of the pipe would be written before the barrier in front of the dispatch is reached, see
+wgpu#2521.)
 
-A *span* is one pair for all of a command buffer: the first at the top of the pipe, when the device begins with it, the
-second at the bottom, when all its commands are done. It disturbs nothing between the commands.
+A *span* is one pair for a whole command buffer: the first at the top of the pipe, when the device begins with it, the
+second at the bottom, when all its commands are done. It adds nothing between the commands.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class DispatchTiming:
         name: the pipeline's.
         groups: workgroup counts, or ``None`` for an indirect dispatch.
         begin_ticks, end_ticks: raw device timestamps, of ``valid_bits`` bits.
-        duration_ns: nanoseconds between them, wrap at the valid bits taken care of.
+        duration_ns: nanoseconds between them, across a wrap at the valid bits.
         stage: pipeline stage at which they were written.
         clock: clock source, e.g. ``"device timestamps, 1 ns a tick, 64 valid bits"``.
-        device_type: ``"CPU"`` says that these are CPU times.
+        device_type: ``"CPU"`` means that these are CPU times.
     """
 
     name: str
@@ -63,7 +63,7 @@ def elapsed_ticks(begin: int, end: int, valid_bits: int) -> int:
 
 
 def signed_ticks(reference: int, ticks: int, valid_bits: int) -> int:
-    """Ticks from ``reference`` to ``ticks``, negative when it lies before; the nearer way round."""
+    """Ticks from ``reference`` to ``ticks`` by the shorter way around, negative if backwards."""
     difference = elapsed_ticks(reference, ticks, valid_bits)
     return difference - (1 << valid_bits) if difference >> (valid_bits - 1) else difference
 
@@ -96,7 +96,7 @@ class QueryPools:
 
 
 class TimestampRecorder:
-    """Writes two timestamps a dispatch, or two in all, into query pools while a command buffer is recorded; reads them back.
+    """Writes two timestamps for each dispatch, or two in all, while a command buffer is recorded; reads them back.
 
     Args:
         pools, commands, family: query pools, the native commands, and the queue family they are for.
@@ -112,12 +112,12 @@ class TimestampRecorder:
         self._pools: list[CData] = []
         self._next = _QUERIES_A_POOL
         self._dispatches: list[tuple[str, tuple[int, int, int] | None]] = []
-        self._behind_barrier = True  # what a queue ran before has ended in one
+        self._behind_barrier = True  # every command buffer ends with one
         self.barriers: list[bool] = []
         self.is_muted = False
 
     def mute(self) -> None:
-        """Writes no timestamps: only notes what is dispatched."""
+        """Only notes what is dispatched and writes no timestamps."""
         self.is_muted = True
 
     def begin(self, name: str, groups: tuple[int, int, int] | None) -> None:
@@ -150,16 +150,16 @@ class TimestampRecorder:
 
     @property
     def stage(self) -> str:
-        """Pipeline stages of the two timestamps, as results have them."""
+        """Pipeline stages of the two timestamps, as results name them."""
         return "TOP_OF_PIPE..BOTTOM_OF_PIPE" if self.span else "COMPUTE_SHADER"
 
     def barrier(self) -> None:
-        """What follows starts once all before is done."""
+        """Notes that what follows starts once all before it is done."""
         self._behind_barrier = True
 
     @property
     def dispatches(self) -> Sequence[tuple[str, tuple[int, int, int] | None]]:
-        """Pipeline and workgroups of each dispatch; ``barriers`` says for each whether a barrier stood before it."""
+        """Pipeline and workgroups of each dispatch; ``barriers`` says whether a barrier precedes each."""
         return self._dispatches
 
     def read_raw(self) -> bytes:
@@ -212,7 +212,7 @@ class TimestampRecorder:
             )
             self._device.check(result, "reading timestamps")
             if result == VK_NOT_READY or not all(data[2 * i + 1] for i in range(count)):
-                raise FailedPreconditionError("the timed commands have not run to their end yet; wait for them first")
+                raise FailedPreconditionError("the timed commands have not finished yet; wait for them first")
             ticks.extend(data[2 * i] & mask for i in range(count))
         return ticks
 

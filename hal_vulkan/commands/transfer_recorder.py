@@ -17,14 +17,14 @@ _MAX_UPDATE_BYTES: Final = 65536
 
 
 class TransferRecorder(DispatchRecorder):
-    """A recorder of transfers. Ranges that the API does not fill as they are go through a kernel."""
+    """A recorder of transfers. A kernel fills ranges that are not whole words."""
 
     __slots__ = ()
 
     def fill(self, target: Buffer | BindingSlot, pattern: bytes, offset: int = 0, size: int | None = None) -> None:
         """Fills bytes ``[offset, offset + size)`` with a pattern of 1, 2 or 4 bytes that starts at ``offset``.
 
-        Any offset and length will do; ``size`` must be a multiple of the pattern's length.
+        Offset and size need no alignment; ``size`` must be a multiple of the pattern's length.
         """
         pattern = as_bytes(pattern)
         self._check_recording()
@@ -52,7 +52,7 @@ class TransferRecorder(DispatchRecorder):
             self.dispatch(pipeline, [window], groups, push)
 
     def update(self, target: Buffer | BindingSlot, data: bytes, offset: int = 0) -> None:
-        """Writes bytes, captured now, at ``offset``; any offset and length will do. For small data (64 KiB or so)."""
+        """Writes bytes, captured now, at any ``offset``. For small data (about 64 KiB)."""
         data = as_bytes(data)
         self._check_recording()
         if self._noting:
@@ -74,7 +74,7 @@ class TransferRecorder(DispatchRecorder):
                     self._handle, target.handle, start + at, len(piece), ffi.from_buffer(piece)
                 )
             return
-        # The API updates whole words only; a copy has no such rule.
+        # The API updates whole words only; copies have no such rule.
         self._copy(self._stage(data), 0, target, offset, len(data))
 
     def copy(

@@ -1,8 +1,8 @@
-"""The Vulkan instance: which devices there are and what each can do.
+"""The Vulkan instance: which devices exist and what each can do.
 
 Calling sequence: ``Driver()`` → ``profiles`` → ``select(uri)`` → ``Device(driver, index)`` (device.py) →
 ``close()``. A driver is immutable after construction and may be shared between threads. Devices hold a
-reference to it; closing it with devices open is refused.
+reference to it; it cannot be closed while devices are open.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Driver:
         """Loads the Vulkan library and enumerates.
 
         Args:
-            validation: turn the Khronos validation layers on; ``None`` asks ``PUMICE_VALIDATION``.
+            validation: turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
 
         Raises:
             UnavailableError: no Vulkan loader, or validation asked for and no layers installed; the message says
@@ -82,7 +82,7 @@ class Driver:
         )
         instance = ffi.new("VkInstance *")
         result = functions.vkCreateInstance(info, ffi.NULL, instance)
-        if result == VK_ERROR_INCOMPATIBLE_DRIVER:  # the loader's way to say that it found no driver at all
+        if result == VK_ERROR_INCOMPATIBLE_DRIVER:  # the loader found no driver at all
             raise UnavailableError(
                 "a Vulkan loader is installed, but it finds no Vulkan driver. " + remedy("driver"),
                 vk_result="VK_ERROR_INCOMPATIBLE_DRIVER",
@@ -101,11 +101,11 @@ class Driver:
         )
 
     def select(self, uri: str | None = None, *, environ: Mapping[str, str] | None = None) -> int:
-        """The index of the device that a URI names; ``None`` asks ``PUMICE_DEVICE``, then takes the best.
+        """The index of the device that a URI names; ``None`` reads ``PUMICE_DEVICE``, then takes the best.
 
         Raises:
             NotFoundError: no such device; the message lists those that exist.
-            InvalidArgumentError: not a device URI, or one that fits several devices.
+            InvalidArgumentError: not a device URI, or one that matches several devices.
         """
         if self._instance is None:
             raise ClosedError("this driver was closed; make a new Driver()")
@@ -167,7 +167,7 @@ _shared_lock = threading.Lock()
 
 
 def shared_driver(*, validation: bool | None = None) -> Driver:
-    """The process-wide driver, made on first use: enumerating takes tens of milliseconds, and its answer rarely changes."""
+    """The process-wide driver, made on first use: enumeration takes tens of milliseconds and rarely changes."""
     key = validation_requested(validation)
     with _shared_lock:
         driver = _shared.get(key)
@@ -177,7 +177,7 @@ def shared_driver(*, validation: bool | None = None) -> Driver:
 
 
 def reset_after_fork() -> None:
-    """In a forked child: the parent's drivers are not ours."""
+    """Forgets the parent's drivers in a forked child."""
     global _shared_lock
     _shared_lock = threading.Lock()
     _shared.clear()

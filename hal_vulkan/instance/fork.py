@@ -1,8 +1,8 @@
-"""What a fork leaves of Vulkan in the child: nothing that may be used.
+"""Devices in a forked child: none may be used.
 
-A forked child has the parent's handles but none of its threads: a call on them blocks forever or corrupts the driver.
-In the child every device of the parent therefore refuses work with an error that says so, waits fail at once, closing
-makes no native call, and a new driver and devices can be opened.
+A forked child has the parent's handles but none of the driver's threads: a call blocks forever or corrupts the driver.
+In the child every device of the parent therefore refuses work, waits fail at once, closing makes no native call, and a
+new driver and devices can be opened.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def watch(device: LogicalDevice) -> None:
 
 def _in_child() -> None:
     error = FailedPreconditionError(
-        "this device was opened before the process was forked, and Vulkan does not survive a fork. Open a device in the "
-        "child, or start processes with multiprocessing's 'spawn' method"
+        "this device was opened before the process was forked, and Vulkan does not survive a fork. Open a device in "
+        "the child, or start processes with multiprocessing's 'spawn' method"
     )
-    # Threads that held these locks do not exist here.
+    # The threads that held these locks do not exist here.
     reset_counts()
     reset_drivers()
     for device in list(_devices):

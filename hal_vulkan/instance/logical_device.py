@@ -1,8 +1,8 @@
-"""The VkDevice: what everything that is made from a device knows of it.
+"""The VkDevice: what everything that is made from a device uses of it.
 
-It has the handle and the functions, the plan and the limits, refuses work once the device is closed or lost, destroys
-native objects, and keeps what is closed until the queues are past it. ``Device`` (device.py) is a logical device with
-memory, semaphores, command buffers and queues; files below it import this one.
+It has the handle, functions, plan and limits. It refuses work once the device is closed or lost, destroys native
+objects, and defers what is closed until the queues no longer use it. ``Device`` (device.py) is a logical device with
+memory, semaphores, command buffers and queues; the rooms below it import this file.
 
 Thread rule: every method may be called from any thread.
 """
@@ -55,7 +55,7 @@ class Closable(Protocol):
 
 
 class Trimmable(Protocol):
-    """Something that keeps memory it does not use."""
+    """Something that keeps free memory."""
 
     def trim(self) -> None:
         """Gives it back."""
@@ -120,7 +120,7 @@ class LogicalDevice:
         driver: the driver it was made from.
         profile: what the physical device is and can do.
         plan: which queues, features and extensions of it are in use, and why.
-        uri: how to ask for this very device again.
+        uri: a URI that names this very device.
         handle, fn: the VkDevice and its functions.
         bind_limits: alignment (as a mask) and size that any binding takes.
         device_addresses: whether buffers have GPU addresses.
@@ -129,9 +129,9 @@ class LogicalDevice:
         lost: the error of a lost device, or ``None``.
         on_lost: told the error once, when the device is lost.
         abandoned: whether this is a forked child, where the device may not be touched.
-        close_epoch: goes up with everything that is closed: caches that name buffers look again when it has changed.
-        caches: what keeps memory for its next use, and is asked for it when there is none left.
-        dropped: objects that were garbage-collected without a close. Finalisers only put them here.
+        close_epoch: goes up whenever something is closed: whatever names buffers checks them again if it has changed.
+        caches: what keeps free memory, and is trimmed when an allocation fails.
+        dropped: objects that were garbage-collected without a close; finalisers only append to it.
     """
 
     queues: Sequence[DeviceQueue]
@@ -264,7 +264,7 @@ class LogicalDevice:
     # -- native objects ------------------------------------------------------------------------------
 
     def own(self, kind: str, handle: CData) -> None:
-        """Notes a native object for ``close`` to destroy, and counts it."""
+        """Counts a native object and has ``close`` destroy it."""
         created(kind)
         self._owned[kind, handle_value(handle)] = handle
 
@@ -296,7 +296,7 @@ class LogicalDevice:
     # -- retirement ----------------------------------------------------------------------------------
 
     def defer(self, action: Callable[[], None]) -> None:
-        """Runs ``action`` once everything submitted or held back now has retired; at once when nothing is."""
+        """Runs ``action`` once everything submitted or held back now has retired."""
         if self.abandoned:
             return
         with self.schedule_lock:
@@ -330,7 +330,7 @@ class LogicalDevice:
         return len(self._held)
 
     def register_held(self) -> int:
-        """A submission is to be held back: what is closed from now on is kept for it. For ``HeldSubmission``."""
+        """Keeps what is closed from now on for a submission that is held back. For ``HeldSubmission``."""
         with self.schedule_lock:
             self._last_held += 1
             self._held[self._last_held] = None
@@ -341,7 +341,7 @@ class LogicalDevice:
         ready: list[Callable[[], None]] = []
         with self.schedule_lock:
             self._held.pop(serial, None)  # an interrupted release is repeated
-            # What was closed before the oldest one still held was registered is none of its business.
+            # The oldest one still held does not use what was closed before it was registered.
             oldest = next(iter(self._held), None)
             while self._parked and (oldest is None or self._parked[0][0] < oldest):
                 ready.append(self._parked.popleft()[1])
@@ -349,7 +349,7 @@ class LogicalDevice:
             self._defer_submitted(action)
 
     def close_dropped(self) -> None:
-        """Closes what was garbage-collected without a close. Call it with no lock held."""
+        """Closes what was garbage-collected without a close. Caller must hold no lock."""
         while self.dropped:
             with contextlib.suppress(IndexError):  # another thread took the last
                 self.dropped.popleft().close()
@@ -361,7 +361,7 @@ class LogicalDevice:
             queue.retire()
 
     def reclaim(self) -> None:
-        """Empties caches and waits for the queues: what was closed while in use is given back at retirement."""
+        """Trims caches and waits for the queues, which gives back what was closed while in use."""
         for cache in list(self.caches):
             cache.trim()
         for queue in self.queues:
@@ -382,7 +382,7 @@ class LogicalDevice:
 
 
 def _with_environment(options: PlanOptions) -> PlanOptions:
-    """``PUMICE_STAGING=1`` takes the discrete GPU's path (staging copies) on any device."""
+    """``PUMICE_STAGING=1`` uses staging copies, as on discrete GPUs, on any device."""
     if options.staging is None and os.environ.get("PUMICE_STAGING"):
         return replace(options, staging=os.environ["PUMICE_STAGING"] != "0")
     return options

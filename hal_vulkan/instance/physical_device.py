@@ -93,7 +93,7 @@ def feature_structures(features: frozenset[str], *, minor: int, extensions: froz
 
 
 def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile:
-    """Everything pumice wants to know of a physical device, as pure data."""
+    """Everything pumice reads from a physical device, as plain data."""
     extensions = _extensions(functions, physical)
     head = new("VkPhysicalDeviceProperties2")
     functions.vkGetPhysicalDeviceProperties2(physical, head)

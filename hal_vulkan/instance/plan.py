@@ -1,11 +1,11 @@
-"""What to do with a device: which queues, extensions, features and ways round, decided before anything is created.
+"""What to do with a device: queues, extensions, features and workarounds, decided before anything is created.
 
 ``plan_device`` is a function from one ``DeviceProfile`` and one ``PlanOptions`` to a ``DevicePlan``; all three are
-plain data. The module that creates the device follows the plan and decides nothing, so every decision can be tested
-against recorded profiles of devices that are not at hand, and each is argued in ``DevicePlan.why``.
+plain data. ``LogicalDevice`` follows the plan and decides nothing, so every decision can be tested against recorded
+profiles of devices that are not at hand. ``DevicePlan.why`` gives the reason for each.
 
-The rules that the plan keeps whatever the profile says: it enables no extension and no feature that the profile does
-not list, and every extension that an enabled feature needs is enabled with it (or is core in the device's version).
+Whatever the profile says, the plan enables no extension and no feature that the profile does not list, and enables
+every extension that an enabled feature needs (unless it is core in the device's version).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MAX_BLOCK: Final = 128 << 20
 _MIN_BLOCK: Final = 1 << 20
 _MIN_ASKED_BLOCK: Final = 64 << 10
 _MAX_QUEUES: Final = 64
-# What time.monotonic_ns and time.perf_counter_ns read comes first, so that host and device times need no third clock.
+# The clocks of time.monotonic_ns and time.perf_counter_ns come first, so that no third clock is needed.
 _HOST_DOMAINS: Final = ("clock_monotonic", "query_performance_counter", "clock_monotonic_raw")
 _CALIBRATED: Final = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
 _SPECIAL_QUEUES: Final = QueueFlag.VIDEO_DECODE | QueueFlag.VIDEO_ENCODE | QueueFlag.OPTICAL_FLOW_NV
 
 
 class _Feature(NamedTuple):
-    """Where one feature comes from: core since ``core``, before that by ``extension``; ``needs`` another feature."""
+    """Where a feature comes from: core since ``core``, before that ``extension``; ``needs`` another feature."""
 
     core: tuple[int, int] = _NO_CORE
     extension: str = ""
@@ -44,7 +44,7 @@ _LAYOUT = "VK_KHR_workgroup_memory_explicit_layout"
 _FLOAT = "VK_EXT_shader_atomic_float"
 _FLOAT2 = "VK_EXT_shader_atomic_float2"
 
-# An order in which each feature comes after the one it needs.
+# Each feature comes after the one it needs.
 _FEATURES: Final[dict[str, _Feature]] = {
     "shaderInt16": _Feature((1, 0)),
     "shaderInt64": _Feature((1, 0)),
@@ -109,7 +109,7 @@ class PlanOptions:
     """What a user may ask of the plan; ``None`` leaves the choice to the plan.
 
     Attributes:
-        robust_buffer_access: bounds-checked buffer accesses. Costs speed, so off unless asked for.
+        robust_buffer_access: bounds-checked buffer accesses. Off by default, as it costs speed.
         staging: upload and read back by copies through host-visible buffers. Off forces mappable memory.
         push_descriptors: write descriptors into the command buffer instead of allocating sets.
         prefer_dedicated_compute: take a family with COMPUTE and no GRAPHICS where there is one.
@@ -240,7 +240,7 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         memory_budget=enable("VK_EXT_memory_budget"),
         timestamp_bits=families[compute].timestamp_valid_bits,
         required_subgroup_size="subgroupSizeControl" in features and profile.subgroup.required_size_for_compute,
-        # Pushed sets need no pool; the pool then serves only what is bound in the ordinary way.
+        # Pushed descriptors need no pool; it then serves only the other sets.
         descriptor_pool_size=64 if push_descriptors else 512,
         block_size=block_size,
         dedicated_threshold=block_size // 2,
@@ -250,10 +250,10 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
 
 
 def _compute_family(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> int:
-    """Timestamps first: a family without them cannot be measured. Then a family that draws nothing.
+    """Prefers a family with timestamps, then one without graphics.
 
     A dispatch that runs for seconds on the graphics family holds up the desktop's compositor, and drivers reset a
-    graphics queue sooner than a compute queue; the shader cores behind both are the same, so nothing is lost.
+    graphics queue sooner than a compute queue. Both use the same shader cores.
     """
 
     def cost(index: int) -> tuple[bool, bool, bool, int]:
@@ -268,16 +268,18 @@ def _compute_family(profile: DeviceProfile, options: PlanOptions, why: list[str]
 
     chosen = min((i for i, f in enumerate(profile.queue_families) if f.has_compute and f.count), key=cost)
     family = profile.queue_families[chosen]
-    kind = "draws too, as no compute-only family is better" if family.flags & QueueFlag.GRAPHICS else "draws nothing"
+    kind = (
+        "has graphics too: no compute-only family is better" if family.flags & QueueFlag.GRAPHICS else "has no graphics"
+    )
     stamps = f"{family.timestamp_valid_bits}-bit timestamps" if family.timestamp_valid_bits else "no timestamps"
-    why.append(f"dispatches go to queue family {chosen}, which {kind} and has {stamps}")
+    why.append(f"dispatches go to queue family {chosen}, which {kind} and writes {stamps}")
     return chosen
 
 
 def _transfer_family(profile: DeviceProfile, options: PlanOptions, compute: int, why: list[str]) -> int | None:
-    """A DMA family (TRANSFER alone) copies while the shader cores work; a second general family at least overlaps.
+    """Prefers a DMA family (TRANSFER alone), which copies while the shader cores work, to a second general family.
 
-    Video and optical-flow families report TRANSFER for their own surfaces and are left alone.
+    Video and optical-flow families report TRANSFER for their own surfaces and are not used.
     """
     if not options.transfer_queue:
         why.append("copies share the compute family, as asked")
@@ -292,7 +294,7 @@ def _transfer_family(profile: DeviceProfile, options: PlanOptions, compute: int,
         if index != compute and family.count and family.has_transfer and not family.flags & _SPECIAL_QUEUES
     ]
     if not candidates:
-        why.append("copies share the compute family, there being no other that transfers")
+        why.append("copies share the compute family: no other one transfers")
         return None
     shared, _, chosen = min(candidates)
     why.append(f"copies go to queue family {chosen}, " + ("a second general family" if shared else "a DMA engine"))
@@ -300,7 +302,7 @@ def _transfer_family(profile: DeviceProfile, options: PlanOptions, compute: int,
 
 
 def _features(profile: DeviceProfile, options: PlanOptions, extensions: set[str], why: list[str]) -> frozenset[str]:
-    """Every compute-relevant feature that is there: kernels come from elsewhere and may use any of them."""
+    """Every supported feature that compute may need: kernels come from elsewhere and may use any of them."""
     enabled: set[str] = set()
     for name, feature in _FEATURES.items():
         if name not in profile.features or (feature.needs and feature.needs not in enabled):
@@ -324,10 +326,10 @@ def _features(profile: DeviceProfile, options: PlanOptions, extensions: set[str]
 
 def _unified_memory(profile: DeviceProfile, why: list[str]) -> bool:
     if profile.device_type in (DeviceType.INTEGRATED, DeviceType.CPU):
-        why.append(f"memory is unified, the device being of type {profile.device_type.name}")
+        why.append(f"memory is unified: the device is of type {profile.device_type.name}")
         return True
     unified = bool(profile.memory_heaps) and all(h.flags & HeapFlag.DEVICE_LOCAL for h in profile.memory_heaps)
-    why.append("memory is unified, every heap being device-local" if unified else "host and device memory are apart")
+    why.append("memory is unified: every heap is device-local" if unified else "host and device memory are separate")
     return unified
 
 
@@ -335,17 +337,17 @@ def _staging(profile: DeviceProfile, options: PlanOptions, unified: bool, why: l
     if options.staging is not None:
         why.append(f"staging is {'on' if options.staging else 'off'}, as asked")
         return options.staging
-    why.append("buffers are mapped" if unified else "data is staged, for dispatches run best from device-local memory")
+    why.append("buffers are mapped" if unified else "data is staged: dispatches run best from device-local memory")
     return not unified
 
 
 def _push_descriptors(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> bool:
     """Push descriptors skip the pool, the allocation and the update of a set for each dispatch.
 
-    Drivers write them straight into the command buffer, so they are faster wherever they work; a kernel with more
-    bindings than ``maxPushDescriptors`` takes the ordinary way, and below eight that would be most kernels. NVIDIA's
-    drivers before 527 are known to get them wrong on Volta and older (emulators turn them off there); the profile
-    does not tell architectures apart, so older drivers go without altogether.
+    Drivers write them straight into the command buffer, which is faster wherever it works. A kernel with more bindings
+    than ``maxPushDescriptors`` takes sets; below eight that would be most kernels. NVIDIA's drivers before 527 have
+    defects with them on Volta and older (emulators turn them off there). The profile does not tell architectures
+    apart, so older drivers take sets altogether.
     """
     most = profile.limits.max_push_descriptors
     lack = ""
@@ -381,8 +383,8 @@ def _clocks(profile: DeviceProfile, why: list[str]) -> tuple[str | None, str | N
 def _block_size(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> int:
     """A 64th of the main heap, within 1 MiB to 128 MiB and what the device allocates at once.
 
-    Allocations are slow and limited in number (``maxMemoryAllocationCount`` may be 4096), so blocks are large; an
-    unused block should still be a small part of the heap. Buffers above half a block would waste the rest of it.
+    Allocations are slow and limited in number (``maxMemoryAllocationCount`` may be 4096), so blocks are large, but an
+    unused block should be a small part of the heap. Buffers above half a block would waste the rest of it.
     """
     most = profile.limits.max_memory_allocation_size
     if options.block_size is not None:

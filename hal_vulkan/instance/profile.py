@@ -1,12 +1,11 @@
-"""What pumice reads from one physical device, as plain data that can be saved, compared and made up in a test.
+"""What pumice reads from one physical device, as plain data that can be saved, compared and constructed in a test.
 
-A profile is taken once a physical device (by the module that talks to the driver) and every decision after that
-is a function of it: which device to open (``device_uri``), what to enable on it (``device_plan``) and where to put
-memory (``memory_type``). Nothing here calls Vulkan.
+``physical_device.py`` reads a profile once. Every later decision is a function of it: which device to open
+(``uri.py``), what to enable (``plan.py``) and which memory to use (``memory/memory_type.py``). Nothing here calls
+Vulkan.
 
-Names are those of the Vulkan specification, in snake case. Limits that a profile lacks take the value that every
-implementation has to offer (Vulkan 1.3 specification, section "Required Limits"), so a partial record is safe to
-plan with.
+Names are those of the Vulkan specification, in snake case. Limits that a record lacks take the value required of every
+implementation (Vulkan 1.3 specification, section "Required Limits"), so a partial record is safe to plan with.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ __all__ = [
     "SubgroupProperties",
 ]
 
-# Keys of a recorded profile that say where it comes from; they are no part of the device.
+# Keys of a record that say where it comes from.
 _RECORD_KEYS: Final = frozenset({"source", "assumed", "note"})
 _MAX_MEMORY_TYPES: Final = 32  # VK_MAX_MEMORY_TYPES
 _MAX_MEMORY_HEAPS: Final = 16  # VK_MAX_MEMORY_HEAPS
@@ -164,7 +163,7 @@ class DeviceLimits:
     timestamp_compute_and_graphics: bool = False
     max_memory_allocation_size: int = 1 << 30
     max_buffer_size: int = 1 << 30
-    """Without ``maintenance4`` no driver reports it; the required value then stands in for the unknown one."""
+    """The required value without ``maintenance4``, when no driver reports it."""
     max_push_descriptors: int = 0
     """0 without ``VK_KHR_push_descriptor``."""
     min_imported_host_pointer_alignment: int = 0
@@ -223,10 +222,10 @@ class DeviceProfile:
     time_domains: frozenset[str] = frozenset()
 
     def problems(self) -> list[str]:
-        """Why pumice cannot run on this device: one sentence a lack, empty when it can.
+        """Why pumice cannot run on this device, one sentence each; empty when it can.
 
         Needed: Vulkan 1.2, timeline semaphores, a compute queue family and memory that the host can map without
-        flushes. Everything else has a slower way round.
+        flushes. Everything else has a slower alternative.
         """
         found = []
         if self.api_version[:2] < (1, 2):
@@ -250,8 +249,8 @@ class DeviceProfile:
     def from_json(cls, data: Mapping[str, object]) -> DeviceProfile:
         """A profile from JSON values, checked.
 
-        Only the name, type, API version, memory and queue families have to be there; what is left out takes its
-        default. The keys ``source``, ``assumed`` and ``note`` of a recorded profile are passed over.
+        Only the name, type, API version, memory and queue families are required; the rest has defaults. The keys
+        ``source``, ``assumed`` and ``note`` are ignored.
 
         Raises:
             InvalidArgumentError: a key is unknown or missing, or a value is of the wrong type or out of range.

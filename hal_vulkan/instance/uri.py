@@ -1,4 +1,4 @@
-"""How a user names a device, and which device that is.
+"""Device URIs: their grammar, and the device that each selects.
 
 Grammar::
 
@@ -10,8 +10,8 @@ Grammar::
 
 Case never matters. Digits alone are an index, so a name made of digits only is written with one of them
 percent-encoded (``vulkan://%34090``). The best device is the first of the best type there is, discrete before
-integrated before virtual before CPU, among those that pumice can run on. An explicit request is never answered with
-another device.
+integrated before virtual before CPU, among those that pumice can run on. An explicit request never gets another
+device.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from ...status import InvalidArgumentError, NotFoundError, UnavailableError
+from ...status import InvalidArgumentError, NotFoundError, UnavailableError, shown
 from .profile import DeviceProfile, DeviceType
 
 __all__ = ["DEVICE_VARIABLE", "DeviceUri", "DeviceUriKind", "list_devices", "parse_device_uri", "select_device"]
 
 DEVICE_VARIABLE: Final = "PUMICE_DEVICE"
-"""The environment variable that names the device where the program does not."""
+"""The environment variable that names the device if the program does not."""
 
 _GRAMMAR: Final = (
     "write vulkan (the best device), vulkan://INDEX, vulkan://GPU-UUID, vulkan://PART-OF-THE-NAME "
@@ -64,7 +64,7 @@ class DeviceUriKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeviceUri:
-    """A parsed device URI: the text as written, its form, and the one value that form has."""
+    """A parsed device URI: the text as written, its form, and the value of that form."""
 
     text: str
     kind: DeviceUriKind
@@ -72,26 +72,25 @@ class DeviceUri:
     uuid: str = ""
     """Lower case with dashes."""
     name: str = ""
-    """Decoded, in the case it was written."""
+    """Decoded, in its original case."""
     variable: str = ""
-    """The environment variable that the text is from; empty where the program gave it."""
+    """The environment variable that holds the text; empty if the program gave it."""
 
     @property
     def shown(self) -> str:
-        """The text for messages, with where it is from if the program did not give it."""
+        """The text for messages, with the environment variable that holds it."""
         return f"{self.text!r} (from the environment variable {self.variable})" if self.variable else repr(self.text)
 
 
 def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingProxyType({})) -> DeviceUri:
-    """The meaning of a device URI.
+    """Parses a device URI.
 
     Args:
-        text: the URI; ``None`` takes the value of ``PUMICE_DEVICE`` in ``env``, or ``vulkan`` where that is not set or
-            empty.
-        env: the environment to look in, usually ``os.environ``.
+        text: the URI; ``None`` takes ``PUMICE_DEVICE`` from ``env``, or ``vulkan`` if that is unset or empty.
+        env: the environment, usually ``os.environ``.
 
     Raises:
-        InvalidArgumentError: the text is not of the grammar; the message gives the grammar.
+        InvalidArgumentError: the text does not follow the grammar, which the message gives.
     """
     if text is not None:
         return _parse(text, "device URI")
@@ -103,8 +102,7 @@ def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingPr
 
 def _parse(text: str, what: str) -> DeviceUri:
     def wrong(why: str) -> InvalidArgumentError:
-        shown = text if len(text) <= 80 else text[:77] + "..."
-        return InvalidArgumentError(f"{what} {shown!r}: {why}; {_GRAMMAR}")
+        return InvalidArgumentError(f"{what} {shown(text)}: {why}; {_GRAMMAR}")
 
     if len(text) > _MAX_URI:
         raise wrong(f"expected at most {_MAX_URI} characters, got {len(text)}")
@@ -124,7 +122,7 @@ def _parse(text: str, what: str) -> DeviceUri:
         raise wrong("nothing follows vulkan://")
     if raw.isascii() and raw.isdigit():
         if len(raw) > _MAX_INDEX_DIGITS:
-            raise wrong("the index is out of all reason")
+            raise wrong("the index is too large")
         return DeviceUri(text, DeviceUriKind.INDEX, index=int(raw))
     if match := _UUID.fullmatch(raw.lower()):
         return DeviceUri(text, DeviceUriKind.UUID, uuid="-".join(match.groups()[1:]))
@@ -146,17 +144,17 @@ def _parse(text: str, what: str) -> DeviceUri:
 
 
 def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
-    """The index of the device a URI names.
+    """The index of the device that a URI names.
 
-    Whether pumice can run on an explicitly named device is left to ``plan_device``, whose error says what it lacks.
+    ``plan_device`` checks whether pumice can run on an explicitly named device.
 
     Args:
         uri: what ``parse_device_uri`` gave.
         profiles: every device, in the driver's order.
 
     Raises:
-        NotFoundError: no device is of that description; the message lists those that are there.
-        InvalidArgumentError: a part of a name fits several different devices.
+        NotFoundError: no such device; the message lists those that exist.
+        InvalidArgumentError: a part of a name matches several different devices.
         UnavailableError: the best device was asked for and pumice can run on none; the message says why.
     """
     if not profiles:
@@ -188,7 +186,7 @@ def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
 
 
 def list_devices(profiles: Sequence[DeviceProfile]) -> str:
-    """A line a device: index, name, type, driver and a URI that names it."""
+    """One line for each device: index, name, type, driver and a URI that names it."""
     return "\n".join(_device_lines(profiles))
 
 
@@ -213,7 +211,7 @@ def _best(profiles: Sequence[DeviceProfile]) -> int:
 
 
 def _by_name(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> list[int]:
-    """The devices whose name has the text; a device of exactly that name hides longer ones ("RTX 3060 Ti")."""
+    """The devices whose name contains the text; an exact match hides longer names ("RTX 3060 Ti")."""
     wanted = uri.name.casefold()
     found = [i for i, p in enumerate(profiles) if wanted in p.name.casefold()]
     found = [i for i in found if profiles[i].name.casefold() == wanted] or found
@@ -221,5 +219,5 @@ def _by_name(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> list[int]:
     if len(models) > 1:
         lines = _device_lines(profiles)
         listing = "\n".join(lines[i] for i in found)
-        raise InvalidArgumentError(f"device {uri.shown} fits several devices; name one of them:\n{listing}")
+        raise InvalidArgumentError(f"device {uri.shown} matches several devices; name one of them:\n{listing}")
     return found

@@ -69,7 +69,7 @@ class AllocatorStatistics:
 
 
 class Allocation:
-    """A range of a block. ``exports`` counts host views that outlive the buffer they were made from."""
+    """A range of a block. ``exports`` counts host views, which may outlive the buffer."""
 
     __slots__ = ("allocator", "block", "exports", "offset", "retired", "size")
 
@@ -85,8 +85,8 @@ class Allocation:
 class Allocator:
     """All memory of one device.
 
-    Calling sequence: ``allocate`` or ``import_host`` → use → ``free`` (once no queue uses the range any more;
-    ``Buffer.close`` sees to that) → ``trim`` now and then → ``close``.
+    Calling sequence: ``allocate`` or ``import_host`` → use → ``retire``, or ``free`` once no queue uses the range any
+    more → ``trim`` → ``close``.
     """
 
     def __init__(self, device: LogicalDevice) -> None:
@@ -111,7 +111,7 @@ class Allocator:
         """A range of ``size`` bytes in memory of the kind asked for; ``retire`` gives it back.
 
         Args:
-            size: bytes; 0 is allowed and takes the smallest range.
+            size: bytes; 0 takes the smallest range.
             flags: device-local, host-visible, … (memory_type.py).
             alignment: of the range's offset in its block, beyond the 256 bytes every range has.
 
@@ -187,11 +187,11 @@ class Allocator:
         )
 
     def import_host(self, address: int, size: int, owner: object) -> Allocation | None:
-        """Device access to host memory in place, or ``None`` where the device or the alignment does not allow it.
+        """Device access to host memory in place, or ``None`` if the device or the alignment does not allow it.
 
         Args:
             address: of the first byte.
-            size: bytes; the pages it lies on are imported whole.
+            size: bytes; whole pages around them are imported.
             owner: kept alive until the allocation is freed.
         """
         alignment = self.device.plan.host_import_alignment
@@ -217,7 +217,7 @@ class Allocator:
             device.defer(lambda: self.free(allocation))
 
     def free(self, allocation: Allocation) -> None:
-        """Gives the range back. Host views still alive keep it until the last one goes."""
+        """Gives the range back, once the last host view is gone."""
         with self._lock:
             self._collect_dropped()
             allocation.retired = True
@@ -243,7 +243,7 @@ class Allocator:
     # -- host views ----------------------------------------------------------------------------------
 
     def export(self, allocation: Allocation, offset: int, size: int) -> memoryview:
-        """A writable view of mapped memory that keeps the allocation alive, whatever is closed meanwhile."""
+        """A writable view of mapped memory, which keeps the allocation alive."""
         block = allocation.block
         if block.mapped is None:
             raise InvalidArgumentError("this memory is not host-visible: copy it, or allocate it HOST_VISIBLE")
@@ -255,7 +255,7 @@ class Allocator:
         return memoryview(ffi.buffer(pointer, size)).cast("B")
 
     def _drop_export(self, allocation: Allocation) -> None:
-        """A host view died, perhaps in the garbage collector, and so in the middle of anything: it is only noted here."""
+        """Notes that a host view is gone: the garbage collector may call this at any point."""
         self._dropped.append(allocation)
         if self.device.abandoned:
             return
@@ -287,7 +287,7 @@ class Allocator:
         exact = -(-max(size, 1) // granularity) * granularity
         sizes = [exact]
         if not dedicated:
-            # A heap that has no room for a whole block may have room for a smaller one.
+            # A heap without room for a whole block may have room for a smaller one.
             whole = max(self.device.plan.block_size, exact)
             sizes = [whole, max(whole // 4, exact), exact]
         limit = self.device.profile.limits.max_memory_allocation_size
@@ -380,7 +380,7 @@ class Allocator:
         self._view_lock = threading.RLock()
 
     def close(self) -> None:
-        """Frees every block, allocations still live included: the device is going away."""
+        """Frees every block, with the allocations still alive. For ``Device.close``."""
         with self._lock:
             self._collect_dropped()
             for blocks in self._blocks.values():

@@ -3,7 +3,7 @@
 Calling sequence: ``Device.create_buffer`` → ``map``/``write``/``read`` or use on a queue → ``close``. A
 buffer closed while a queue uses it is kept by the device until that work has retired.
 
-Thread rule: a buffer may be used from any thread; who writes what when is the caller's to order.
+Thread rule: a buffer may be used from any thread; the caller orders accesses to its contents.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
 
 __all__ = ["Buffer"]
 
-# What update templates read for a buffer (a VkDescriptorBufferInfo and 8 bytes more), which by the serial after it is
-# the key of the range in caches too.
+# What update templates read for a buffer: a VkDescriptorBufferInfo, and the block's serial, which makes it the key of
+# the range in caches.
 _DESCRIPTOR = struct.Struct("=QQQQ")
 _SIZE = struct.Struct("=Q")
-# Bytes that are copied at once. A copy holds the interpreter's lock: a large one in one piece would stop every other thread
-# for as long, an event loop's too.
+# Bytes that are copied at once. A copy holds the interpreter's lock, and so stops every other thread, an event loop's
+# too.
 _PIECE: Final = 2 << 20
 
 
@@ -35,7 +35,7 @@ class Buffer:
     Attributes:
         device: the device it lives on.
         handle: the block's VkBuffer; ``offset`` counts from its start.
-        block_serial: number of the block, unique in the process's life: a key for caches.
+        block_serial: number of the block, never used again: a key for caches.
         offset, size: bytes.
         memory_type: flags asked for at creation.
         usage: what queues may do with it.
@@ -76,8 +76,8 @@ class Buffer:
         self.device = device
         self._allocation = allocation
         self._closed = False
-        # On the staging path memory that was not asked to be host-visible is not, even where the device maps it all:
-        # so the path of discrete GPUs can be run, and tested, anywhere.
+        # With staging, memory that was not requested host-visible is not mapped even where it could be, so that the
+        # path of discrete GPUs can be tested on any device.
         hidden = device.plan.staging and not memory_type & MemoryTypeFlags.HOST_VISIBLE
         self._pointer: CData | None = None if hidden or block.mapped is None else block.mapped + offset
         self.handle = block.buffer
@@ -137,7 +137,7 @@ class Buffer:
     def subspan(self, offset: int, size: int | None = None) -> Buffer:
         """A buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end.
 
-        It shares this buffer's memory and keeps it alive; closing it closes only the view.
+        It shares this buffer's memory and keeps it alive; closing it leaves this buffer open.
 
         Raises:
             OutOfRangeError: the range goes past this buffer's end.
@@ -157,9 +157,9 @@ class Buffer:
     def map(self, offset: int = 0, size: int | None = None) -> memoryview:
         """A writable view of the bytes, in place, for host-visible memory.
 
-        The view (and whatever is made of it, such as a NumPy array) keeps the memory alive, even after
-        ``close``. Non-coherent memory needs ``invalidate`` before reading and ``flush`` after writing. Reading
-        memory that is not host-cached is slow: ``read`` copies it out once.
+        The view, and a NumPy array made of it, keeps the memory alive, even after ``close``. Non-coherent memory needs
+        ``invalidate`` before reading and ``flush`` after writing. Reading memory that is not host-cached is slow;
+        ``read`` copies it out once.
 
         Raises:
             OutOfRangeError: the range goes past the end.
@@ -302,10 +302,10 @@ class Buffer:
 
 
 def contiguous(data: bytes | bytearray | memoryview) -> memoryview:
-    """The bytes of anything with the buffer protocol, in place.
+    """The bytes of an object with the buffer protocol, in place.
 
     Raises:
-        InvalidArgumentError: they do not lie one after another.
+        InvalidArgumentError: they are not contiguous.
     """
     view = memoryview(data)
     if not view.c_contiguous:
@@ -315,7 +315,7 @@ def contiguous(data: bytes | bytearray | memoryview) -> memoryview:
 
 
 def as_bytes(data: bytes | bytearray | memoryview) -> bytes:
-    """A copy of the bytes that nobody can change, or the very object where it is one."""
+    """The bytes as an immutable object: a copy, or the object itself if it is ``bytes``."""
     return data if isinstance(data, bytes) else bytes(contiguous(data))
 
 

@@ -1,7 +1,6 @@
 """Buffer views: a buffer with a shape, an element type and an encoding.
 
-A view owns no native object; it keeps its buffer alive and may be made and dropped freely. Thread rule: immutable, but
-for the contents of the buffer.
+A view owns no native object and keeps its buffer alive. Thread rule: immutable, except for the buffer's contents.
 """
 
 from __future__ import annotations
@@ -56,14 +55,15 @@ class BufferView:
             buffer.subspan(0, 0)  # raises
         if encoding is EncodingType.DENSE_ROW_MAJOR and self.byte_length > buffer.size:
             raise OutOfRangeError(
-                f"{format_shape_and_type(lengths, element_type)} takes {self.byte_length} bytes; the buffer has {buffer.size}"
+                f"{format_shape_and_type(lengths, element_type)} takes {self.byte_length} bytes; the buffer has "
+                f"{buffer.size}"
             )
 
     @classmethod
     def of_checked(
         cls, buffer: Buffer, shape: tuple[int, ...], element_type: ElementType, encoding: EncodingType
     ) -> BufferView:
-        """A view of what the caller has checked to be open and long enough. For callers that remember shapes."""
+        """A view of a buffer that the caller has checked to be open and long enough."""
         view = cls.__new__(cls)
         view.buffer = buffer
         view.shape = shape

@@ -1,6 +1,6 @@
-"""What a buffer asks of memory, and which Vulkan memory types answer it, best first.
+"""What a buffer requires of memory, and which Vulkan memory types satisfy it, best first.
 
-The bits are those of IREE's HAL, because compiled modules carry them as integers
+The bits are those of IREE's HAL, because compiled modules contain them as integers
 (``runtime/src/iree/hal/buffer.h``, IREE 3.13).
 """
 
@@ -22,11 +22,11 @@ __all__ = [
 ]
 
 SMALL_BAR_BYTES: Final = 256 << 20
-"""The largest window onto video memory that a GPU without resizable BAR shows the host (PCI's usual 256 MiB)."""
+"""The host-visible part of video memory on a GPU without resizable BAR (256 MiB by PCI convention)."""
 
 
 class MemoryTypeFlags(enum.IntFlag):
-    """Where memory should live and who should see it."""
+    """Where memory lives and who sees it."""
 
     NONE = 0
     OPTIMAL = 0x1
@@ -108,32 +108,31 @@ def rank_memory_types(
 ) -> tuple[int, ...]:
     """Indices of the Vulkan memory types that can hold a buffer, best first.
 
-    The caller allocates from the first and goes on to the next when the driver answers
-    ``VK_ERROR_OUT_OF_DEVICE_MEMORY``. ``HOST_VISIBLE`` and ``HOST_COHERENT`` are demands; ``HOST_CACHED`` implies host
-    visibility, and caching itself is a preference (``HOST_LOCAL`` prefers it too); device or host locality is a
-    preference, so an exhausted heap has somewhere to fall back to. The order, first difference decides:
+    The caller tries the next one when the driver answers ``VK_ERROR_OUT_OF_DEVICE_MEMORY``. ``HOST_VISIBLE`` and
+    ``HOST_COHERENT`` are required. ``HOST_CACHED`` requires host visibility and prefers caching, as ``HOST_LOCAL``
+    does. Device or host locality is a preference, so that another heap can replace an exhausted one. The order, where
+    the first difference decides:
 
-    1. locality: device-local types where the device works on the data, others where the host does. A heap that is
-       only the small host-visible window of a discrete GPU comes last for whoever did not ask for device-local *and*
-       host-visible memory, after system memory: it is scarce, and those who did ask have nothing else;
-    2. cached, where asked;
-    3. coherent, where the host looks at it at all;
-    4. the fewest properties nobody asked for;
-    5. the larger heap, then the driver's order (which is by its own preference, specification section
-       "Device Memory").
+    1. locality: device-local types where the device works on the data, others where the host does. The small
+       host-visible heap of a discrete GPU comes last, after system memory, unless device-local *and* host-visible
+       memory is requested: it is scarce, and such requests have no alternative;
+    2. cached, where requested;
+    3. coherent, where the host accesses it;
+    4. the fewest properties that were not requested;
+    5. the larger heap, then the driver's order (its own preference; specification section "Device Memory").
 
-    On unified memory every type is device-local, so locality is a tie and visibility decides.
+    On unified memory every type is device-local, so visibility decides.
 
     Args:
         profile_memory_types: ``DeviceProfile.memory_types``.
         heaps: ``DeviceProfile.memory_heaps``.
         type_bits: ``VkMemoryRequirements::memoryTypeBits``; no other index is ever returned.
-        flags: what the buffer asks for.
-        size: bytes to allocate; types on a smaller heap are passed over.
+        flags: what the buffer requires and prefers.
+        size: bytes to allocate; types on a smaller heap are skipped.
 
     Raises:
-        InvalidArgumentError: a flag is unknown, ``type_bits`` selects no type, no selected type has what is demanded,
-            or a type is on a heap that is not there.
+        InvalidArgumentError: a flag is unknown, ``type_bits`` selects no type, no selected type has what is required,
+            or a type is on a heap that does not exist.
         ResourceExhaustedError: types fit, but none on a heap of ``size`` bytes.
     """
     asked = int(flags)
@@ -194,7 +193,7 @@ def rank_memory_types(
     wanted = f"{MemoryTypeFlags(asked).name} of {size} bytes within memory type bits {type_bits:#x}"
     if too_small:
         raise ResourceExhaustedError(f"no heap is large enough for {wanted}: {reasons}; allocate less")
-    raise InvalidArgumentError(f"no memory type answers {wanted}: {reasons or 'the device has none'}; ask for less")
+    raise InvalidArgumentError(f"no memory type satisfies {wanted}: {reasons or 'the device has none'}; ask for less")
 
 
 def describe_memory_type(memory_type: MemoryType, heaps: Sequence[MemoryHeap]) -> str:
@@ -205,7 +204,7 @@ def describe_memory_type(memory_type: MemoryType, heaps: Sequence[MemoryHeap]) -
 
 
 def _small_bar_heaps(types: Sequence[MemoryType], heaps: Sequence[MemoryHeap]) -> frozenset[int]:
-    """Device-local heaps that are only the host's window onto another, larger device-local heap."""
+    """Device-local heaps that are only a host-visible part of another, larger device-local heap."""
     local = [i for i, heap in enumerate(heaps) if heap.flags & HeapFlag.DEVICE_LOCAL]
     largest = max((heaps[i].size for i in local), default=0)
     return frozenset(

@@ -1,13 +1,12 @@
-"""Sub-allocation out of one block of memory: offsets only, no memory is touched.
+"""Sub-allocation of one block of memory: it computes offsets and touches no memory.
 
-Best fit over the free ranges, which are kept twice: sorted by size, to find the smallest that fits, and by
-their two ends, to join neighbours when a range is freed. Both are plain sorted lists and dictionaries: a
-block holds tens to thousands of ranges, where ``bisect`` on a list is faster in Python than any tree or
-two-level bitmap (measured; see ``docs/design/hal.md``).
+Best fit over the free ranges, which are kept twice: sorted by size, to find the smallest that fits, and by their two
+ends, to join neighbours when a range is freed. A block holds tens to thousands of ranges, where ``bisect`` on a list is
+faster in Python than a tree or a two-level bitmap (``docs/design/hal.md``).
 
-The ranges handed out are the truth, changed in one step that no signal handler can cut in two; the free ranges are
-derived. An operation that an exception from outside (Ctrl-C, a timeout) ends in its middle has not happened, and the
-next one makes the free ranges anew.
+The dictionary of allocated ranges is authoritative and changes in one step; the free ranges are derived from it. An
+operation that an exception from outside (Ctrl-C, a timeout) interrupts has not happened, and the next one rebuilds the
+free ranges.
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ class Suballocator:
         )
 
     def _rebuild(self) -> None:
-        """Makes the free ranges out of those handed out, after an operation that was cut off."""
+        """Derives the free ranges from the allocated ones, after an interrupted operation."""
         self._by_size, self._by_start, self._by_end = [], {}, {}
         end = 0
         for start, size in sorted(self._used.items()):

@@ -1,7 +1,7 @@
 """The one file that loads the Vulkan library and owns the cffi ``ffi``.
 
-Every other file of ``hal_vulkan`` takes ``ffi``, the function tables and ``check`` from here; none
-imports ``vulkan`` or ``cffi`` itself (a test holds that).
+Every other file of ``hal_vulkan`` takes ``ffi`` and the function tables from here; none imports ``vulkan`` or ``cffi``
+itself (a test holds that).
 
 The ``vulkan`` package carries a complete, pre-parsed cffi declaration of the Vulkan API
 (``vulkan._vulkancache``) and a wrapper around it. Only the declaration is used: the wrapper costs three
@@ -60,7 +60,7 @@ _enum_values: dict[str, dict[str, int]] = {}
 
 
 def enum_value(enum_name: str, member: str) -> int:
-    """The number of an enumerant of the Vulkan headers, e.g. ``("VkStructureType", "VK_STRUCTURE_TYPE_SUBMIT_INFO")``."""
+    """The value of an enumerant, e.g. ``("VkStructureType", "VK_STRUCTURE_TYPE_SUBMIT_INFO")``."""
     values = _enum_values.get(enum_name)
     if values is None:
         values = _enum_values[enum_name] = dict(ffi.typeof(enum_name).relements)
@@ -74,7 +74,7 @@ _keep_alive: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDi
 def structure_type(struct_name: str) -> int:
     """``sType`` of a structure, derived from its name as the specification's registry does."""
     if not _structure_types:
-        # The registry derives one spelling from the other; without the underscores and case they are the same.
+        # The registry derives one spelling from the other; they differ only in underscores and case.
         for name, value in ffi.typeof("VkStructureType").relements.items():
             _structure_types[name.removeprefix("VK_STRUCTURE_TYPE_").replace("_", "").lower()] = value
     return _structure_types[struct_name.removeprefix("Vk").lower()]
@@ -128,13 +128,13 @@ def string_array(names: Iterable[str]) -> list[CData]:
 
 
 def text(value: CData) -> str:
-    """A fixed-size ``char`` array of a Vulkan structure as text; undecodable bytes are replaced, never fatal."""
+    """A fixed-size ``char`` array of a Vulkan structure as text; undecodable bytes are replaced."""
     raw: bytes = ffi.string(value)
     return raw.decode("utf-8", errors="replace")
 
 
 def chain(*structs: CData) -> CData:
-    """Links structures through ``pNext`` in the order given and returns the first; ``None`` entries are left out."""
+    """Links structures through ``pNext`` in order and returns the first; ``None`` entries are skipped."""
     present = [s for s in structs if s is not None]
     for first, second in itertools.pairwise(present):
         first.pNext = ffi.cast("void *", second)
@@ -161,7 +161,7 @@ def _library_names() -> Sequence[str]:
 def _is_vulkan(library: Any) -> bool:
     try:
         return library.vkGetInstanceProcAddr is not None
-    except (AttributeError, ffi.error):  # which of them depends on cffi's version
+    except (AttributeError, ffi.error):  # depends on cffi's version
         return False
 
 
@@ -175,7 +175,7 @@ def load_library() -> Any:
     ``PUMICE_VULKAN_LIBRARY`` names another file than the platform's loader.
 
     Raises:
-        UnavailableError: no such library, which the message says how to get, or a file that is no Vulkan library.
+        UnavailableError: no such library (the message says how to install it), or a file that is no Vulkan library.
     """
     global _library
     with _library_lock:
@@ -221,7 +221,8 @@ class _Functions:
             if address == NULL:
                 if name in self._names:
                     raise UnavailableError(
-                        f"the Vulkan driver does not offer {name}, which every Vulkan 1.2 driver has to: update the driver"
+                        f"the Vulkan driver does not offer {name}, which every Vulkan 1.2 driver has to: update the "
+                        "driver"
                     )
                 setattr(self, name, _absent(name))
                 continue

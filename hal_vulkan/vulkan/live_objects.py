@@ -1,7 +1,7 @@
-"""How many native objects are alive, by kind: what the leak tests compare with their baseline.
+"""Counts of live native objects by kind, which the leak tests compare with their baseline.
 
-Counts are kept where a native handle is made and destroyed, not where a Python object is, so that a
-handle lost by a bug still counts.
+A native handle is counted where it is made and destroyed, not with its Python object: a handle that is lost by a bug
+still counts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 __all__ = ["live_objects"]
 
 _counts: Counter[str] = Counter()
-# Taken again by the same thread where the garbage collector runs a host view's finaliser inside a count.
+# Reentrant: the garbage collector may run a host view's finaliser inside a count.
 _lock = threading.RLock()
 
 
@@ -29,14 +29,14 @@ def destroyed(kind: str, count: int = 1) -> None:
 
 
 def live_objects() -> dict[str, int]:
-    """Live native objects of the whole process by kind (``"buffer"``, ``"pipeline"``, …); kinds at zero are left out."""
+    """Live native objects of the process by kind (``"buffer"``, ``"pipeline"``, …), without kinds at zero."""
     with _lock:
         counts = dict(_counts)
     return {kind: count for kind, count in sorted(counts.items()) if count}
 
 
 def reset_after_fork() -> None:
-    """In a forked child: the parent's objects are not ours."""
+    """Forgets the parent's objects in a forked child."""
     global _lock
     _lock = threading.RLock()
     _counts.clear()

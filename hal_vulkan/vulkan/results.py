@@ -59,7 +59,7 @@ _RESULT_CLASSES: Final[dict[str, type[PumiceError]]] = {
 
 
 def error_from_result(result: int, what: str) -> PumiceError:
-    """The error for a failed native call; ``what`` says what was being done, with its sizes."""
+    """The error for a failed native call; ``what`` names the operation, with its sizes."""
     name = _RESULT_NAMES.get(result, f"VkResult {result}")
     return _RESULT_CLASSES.get(name, InternalError)(f"{what}: the driver answered {name}", vk_result=name)
 
@@ -67,7 +67,7 @@ def error_from_result(result: int, what: str) -> PumiceError:
 def check(result: int, what: str) -> None:
     """Raises the error of a negative ``VkResult``; success codes (timeouts, incomplete) pass.
 
-    Validation messages that the layers gave during the call are raised in preference: they say what was wrong.
+    Messages of the validation layers take precedence: they say what is wrong.
     """
     if pending_validation:
         raise_pending_validation()
@@ -75,8 +75,8 @@ def check(result: int, what: str) -> None:
         raise error_from_result(result, what)
 
 
-# Errors that the validation layers reported since the last check, set by the debug messenger. It lives here
-# because the check is made here; a plain list keeps the test on the hot path to one truth value.
+# Errors that the validation layers reported since the last check. A plain list keeps the test on the hot path to one
+# truth value.
 pending_validation: list[InternalError] = []
 
 
@@ -86,7 +86,7 @@ def post_validation_error(error: InternalError) -> None:
 
 
 def raise_pending_validation() -> None:
-    """Raises the first validation error reported since the last call, and forgets those after it."""
+    """Raises the first validation error reported since the last call, and forgets the others."""
     if errors := take_validation_errors():
         raise errors[0]
 

@@ -1,8 +1,8 @@
 """The Khronos validation layers' messages as errors.
 
-A message of severity error becomes an ``InternalError`` raised by the next checked native call (see
-``native.check``): the layers call back inside the call that is wrong, and ``vkCmd…`` calls, which return
-nothing, are reported at the end of recording at the latest. Warnings are logged through ``logging``.
+A message of severity error becomes an ``InternalError`` that the next checked native call raises (``results.check``).
+The layers call back inside the wrong call; for ``vkCmd…`` calls, which return nothing, the end of recording raises at
+the latest. Warnings go to ``logging``.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _OFF: Final = ("0", "false", "off", "no")
 
 _log = logging.getLogger("pumice.validation")
 
-# Messages about the machine or the driver's state rather than about how it is used.
+# Messages about the machine or the driver's state, not about how Vulkan is used.
 _NOT_ABOUT_USE = ("Loader Message", "WARNING-cache-file-error", "UNASSIGNED-cache-file-error")
 
 
 def validation_requested(argument: bool | None) -> bool:
     """Whether the layers are to be on: the argument, or else ``PUMICE_VALIDATION``.
 
-    The variable is ``1``, ``true``, ``on`` or ``yes``, or ``0``, ``false``, ``off`` or ``no``, in any case; not set
-    or empty is off.
+    The variable is ``1``, ``true``, ``on`` or ``yes``, or ``0``, ``false``, ``off`` or ``no``, in any case. Unset or
+    empty means off.
 
     Raises:
-        InvalidArgumentError: the variable, where it is asked, has another value.
+        InvalidArgumentError: the variable has another value and no argument overrides it.
     """
     if argument is not None:
         return argument
@@ -78,7 +78,7 @@ class DebugMessenger:
         )
 
     def attach(self, functions: InstanceFunctions, instance: CData) -> None:
-        """Starts to listen on an instance."""
+        """Starts listening to an instance."""
         handle = ffi.new("VkDebugUtilsMessengerEXT *")
         check(
             functions.vkCreateDebugUtilsMessengerEXT(instance, self.create_info(), ffi.NULL, handle),
@@ -87,7 +87,7 @@ class DebugMessenger:
         self._functions, self._instance, self._handle = functions, instance, handle[0]
 
     def close(self) -> None:
-        """Stops to listen; idempotent."""
+        """Stops listening; idempotent."""
         if self._functions is not None:
             self._functions.vkDestroyDebugUtilsMessengerEXT(self._instance, self._handle, ffi.NULL)
             self._functions = None

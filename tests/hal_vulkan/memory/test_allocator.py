@@ -43,6 +43,7 @@ def run_copy(device: Device, source: object, target: object) -> None:
     device.compute_queue.copy(source, target, signals=((done, 1),))  # type: ignore[arg-type]
     done.wait(1, 10)
     done.close()
+    device.wait_idle(10)  # its own signal comes after those of the submission
 
 
 @pytest.mark.parametrize(
