@@ -1,7 +1,7 @@
 """The header of NumPy's ``.npy`` files, formats 1.0 and 2.0, checked.
 
-NumPy's own parser evaluates literals, and trusts what they say: a damaged header makes it raise nearly anything, warn, and
-return shapes that no array can have.
+NumPy's parser evaluates literals and does not check them: with a damaged header it raises many kinds of errors, warns,
+and returns shapes that no array can have.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_npy_header(file: BinaryIO, where: str) -> NpyHeader:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the parser, about literals and aliases of dtypes
+            warnings.simplefilter("ignore")  # about literals and aliases of dtypes
             version = np.lib.format.read_magic(file)
             if version not in ((1, 0), (2, 0)):
                 raise ValueError(f"format version {version}")

@@ -1,10 +1,13 @@
-"""Where the HAL and the VM meet: devices, arrays, kernels, instances and sessions as users see them."""
+"""Where the HAL and the VM meet: devices, arrays, kernels, instances and sessions as users see them.
 
-from .arrays.array import DeviceArray
-from .arrays.spec import ArraySpec, empty
+Imports: hal_vulkan, vm, spirv, formats, shaders and the ground.
+Read: arrays, kernels, device, values, parameters, modules, profiling, sessions.
+"""
+
+from .arrays import ArraySpec, DeviceArray, empty
 from .device import Device, list_devices, open_device
-from .kernels.kernel import Kernel
-from .parameters.index import ParameterIndex
+from .kernels import Kernel
+from .parameters import ParameterIndex
 from .sessions import Instance, Session, SessionFunction, SessionOptions
 
 __all__ = [

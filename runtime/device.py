@@ -1,7 +1,8 @@
 """The device as users see it: arrays and kernels, on top of the HAL.
 
-Everything given to a device runs in the order it was given; calls return before the device is done, and reading a
-result waits for it. Thread rule: a device may be used from any thread.
+A device runs its work in the order of the calls. Calls return before the work is done; reading a result waits for it.
+
+Thread rule: a device may be used from any thread.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .kernels.shader_source import load_shader
 __all__ = ["Device", "list_devices", "open_device"]
 
 _log = logging.getLogger("pumice")
-_said_cpu = False
+_warned_of_cpu = False
 
 
 def list_devices(*, validation: bool | None = None) -> tuple[DeviceProfile, ...]:
@@ -50,9 +51,9 @@ def open_device(
 
     Args:
         uri: ``"vulkan"`` (the best: discrete, integrated, virtual, CPU), ``"vulkan://1"`` (an index),
-            ``"vulkan://GPU-<uuid>"``, ``"vulkan://<part of the name>"`` or ``"lavapipe"``. ``None`` asks the environment
-            variable ``PUMICE_DEVICE``, then takes the best, and says once if that is a CPU.
-        validation: turn the Khronos validation layers on; ``None`` asks ``PUMICE_VALIDATION``.
+            ``"vulkan://GPU-<uuid>"``, ``"vulkan://<part of the name>"`` or ``"lavapipe"``. ``None`` reads the
+            environment variable ``PUMICE_DEVICE``, then takes the best, and logs a warning once if that is a CPU.
+        validation: turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
         staging: copy through staging memory as on discrete GPUs (``True``) or map device memory (``False``); ``None``
             takes what suits the device.
         robust: bound every access of a kernel to the arrays it was given (Vulkan's ``robustBufferAccess``), so that a
@@ -60,7 +61,7 @@ def open_device(
         persistent_cache: keep compiled pipelines on disk.
 
     Raises:
-        NotFoundError: no such device; the message lists those that exist. Another one is never taken in its place.
+        NotFoundError: no such device; the message lists those that exist. No other device is taken in its place.
         UnavailableError: no Vulkan loader or driver; the message says what to install.
     """
     driver = hal.shared_driver(validation=validation)
@@ -74,17 +75,17 @@ def open_device(
         )
     )
     if uri is None and not os.environ.get("PUMICE_DEVICE"):
-        _say_cpu(device)
+        _warn_of_cpu(device)
     return device
 
 
-def _say_cpu(device: Device) -> None:
-    global _said_cpu
-    if device.profile.device_type is DeviceType.CPU and not _said_cpu:
-        _said_cpu = True
+def _warn_of_cpu(device: Device) -> None:
+    global _warned_of_cpu
+    if device.profile.device_type is DeviceType.CPU and not _warned_of_cpu:
+        _warned_of_cpu = True
         _log.warning(
-            "no GPU was found: running on the CPU with %s. (Ask for it with device 'lavapipe' or PUMICE_DEVICE=lavapipe, "
-            "and this is not said.)",
+            "no GPU was found: running on the CPU with %s. (No warning when you ask for it: device 'lavapipe' or "
+            "PUMICE_DEVICE=lavapipe.)",
             device.name,
         )
 
@@ -98,7 +99,7 @@ class Device(ArrayDevice):
         hal: the HAL device underneath, for command buffers, semaphores and memory statistics.
         profile: what the device is and can do.
         name: the driver's name for it.
-        uri: asks for this very device again.
+        uri: opens the same device again.
     """
 
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:

@@ -1,1 +1,10 @@
-"""."""
+"""Arrays on a device, with NumPy's shape and dtype, and how NumPy arrays get there and back.
+
+Imports: hal_vulkan, status.
+Read: spec, array_device, index, shared_buffer, array, staging, transfer.
+"""
+
+from .array import DeviceArray
+from .spec import ArraySpec, empty
+
+__all__ = ["ArraySpec", "DeviceArray", "empty"]

@@ -1,12 +1,11 @@
 """Arrays on a device, with NumPy's shape and dtype.
 
 A ``DeviceArray`` is a typed view of a buffer. Work that writes it may still be under way: reading it (``numpy()``,
-``np.asarray``, DLPack, ``repr``) waits; passing it to another kernel does not, since a device runs what it is given
-in order.
+``np.asarray``, DLPack, ``repr``) waits; passing it to another kernel does not, since a device runs its work in order.
 
-The memory is given back when the array is garbage-collected, or earlier by ``close`` or a ``with`` block.
+The memory is freed when the array is garbage-collected, or earlier by ``close`` or a ``with`` block.
 
-Thread rule: an array may be used from any thread; concurrent writes to one array are the caller's to order.
+Thread rule: an array may be used from any thread; the caller orders concurrent writes to one array.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class DeviceArray:
         "shape",
     )
 
-    # NumPy's binary operators leave mixed expressions to us, where there are none: an error beats a silent copy.
+    # NumPy's binary operators raise TypeError on mixed expressions instead of copying the array silently.
     __array_ufunc__ = None
 
     def __init__(
@@ -76,7 +75,7 @@ class DeviceArray:
         self._base = base
         self._ready = 0  # payload of the device's stream at which the last write is done
         self._last_use = 0  # and the last use of any kind
-        self._shared = shared  # who gives the memory back, if that is not this array
+        self._shared = shared  # frees the memory in place of this array
         self._program_view: BufferView | None = None
 
     # -- shape ---------------------------------------------------------------------------------------
@@ -147,15 +146,18 @@ class DeviceArray:
     # -- programs ------------------------------------------------------------------------------------
 
     def buffer_view(self, element_type: ElementType) -> BufferView:
-        """What a program gets for this array, once what writes it is done. For the runtime.
+        """The view that a program gets for this array, once work that writes it is done. For the runtime.
 
         Args:
             element_type: one whose dtype is the array's.
         """
         root = self if self._base is None else self._base
-        if root._ready:
-            self.device.wait(root._ready, None)
-            root._ready = 0
+        ready = root._ready
+        if ready:
+            self.device.wait(ready, None)
+            with self.device.mark_lock:
+                if root._ready == ready:  # no later write was noted meanwhile
+                    root._ready = 0
         view = self._program_view
         if view is None or view.element_type is not element_type:
             self._check_open()
@@ -179,7 +181,7 @@ class DeviceArray:
                 root._ready = max(root._ready, payload)
 
     def wait(self, timeout: float | None = None) -> DeviceArray:
-        """Blocks until what writes it is done; returns itself.
+        """Blocks until work that writes it is done; returns itself.
 
         Args:
             timeout: seconds; ``None`` waits for ever.
@@ -199,13 +201,13 @@ class DeviceArray:
         if root._last_use:
             self.device.wait(root._last_use, None)
         if root._shared is not None:
-            # Programs say nothing of what they use, and a call that has no results may return before its work is done.
+            # Programs do not mark what they use, and a call without results may return before its work is done.
             self.device.hal.wait_idle()
 
     # -- the host ------------------------------------------------------------------------------------
 
     def numpy(self, out: np.ndarray | None = None) -> np.ndarray:
-        """The contents as a NumPy array of its own: a copy, once what writes it is done.
+        """A copy of the contents as a NumPy array, once work that writes it is done.
 
         Args:
             out: a C-contiguous array of the same shape and dtype to copy into, which is returned.
@@ -222,10 +224,10 @@ class DeviceArray:
     def map(self) -> np.ndarray:
         """The device memory itself as a writable NumPy array, where the host sees it; waits for uses under way.
 
-        The view stays valid after ``close``. Writing it while a kernel uses the array is a race of yours.
+        The view stays valid after ``close``. Do not write it while a kernel uses the array.
 
         Raises:
-            FailedPreconditionError: the memory is the device's alone (a discrete GPU); use ``numpy`` and ``copy_from``.
+            FailedPreconditionError: the host does not see the memory (a discrete GPU); use ``numpy`` and ``copy_from``.
         """
         self._check_open()
         self._wait_unused()
@@ -303,7 +305,7 @@ class DeviceArray:
         return (1, 0)
 
     def copy(self) -> DeviceArray:
-        """An array of its own with the same contents, copied on the device."""
+        """A new array with the same contents, copied on the device."""
         self._check_open()
         return new_array(self.device, self.shape, self.dtype).copy_from(self)
 
@@ -367,12 +369,12 @@ class DeviceArray:
             raise ClosedError(f"this array of shape {self.shape} was closed")
 
     def close(self) -> None:
-        """Gives the memory back, once work under way has finished; idempotent. Views of it are closed with it."""
+        """Frees the memory, once work under way has finished; idempotent. Views of it are closed with it."""
         (self._shared or self.buffer).close()
 
     def __del__(self) -> None:
-        # A convenience that nothing relies on: closing the device frees what is left.
-        # The garbage collector may come at any point, under any lock: it only takes a note.
+        # For convenience only: closing the device frees what is left. The garbage collector may run under any lock, so
+        # the buffer is closed later, in the device's next call.
         if getattr(self, "_base", self) is None and self._shared is None and not self.buffer.is_closed:
             self.device.hal.dropped.append(self.buffer)
 

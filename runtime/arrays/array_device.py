@@ -94,7 +94,7 @@ class ArrayDevice:
         self._stream.wait(payload, timeout)
 
     def has_reached(self, payload: int) -> bool:
-        """Whether the work up to ``payload`` is done. For the runtime."""
+        """Whether work up to ``payload`` is done. For the runtime."""
         return self._stream.has_reached(payload)
 
     # -- memory --------------------------------------------------------------------------------------

@@ -30,6 +30,6 @@ class SharedBuffer(Buffer):
         self._origin.close()
 
     def __del__(self) -> None:
-        # The garbage collector may come under any lock: closing happens later, in the device's next call.
+        # The garbage collector may run under any lock, so the buffer is closed later, in the device's next call.
         if not self._closed and not self._origin.is_closed:
             self.device.dropped.append(self)

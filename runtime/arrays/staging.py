@@ -1,9 +1,9 @@
 """Device memory for the host arguments of kernel calls, kept from call to call.
 
-Making memory for each call is slow by itself, and so is closing it: after a buffer was closed, the next submission checks
-all its resources again. A call takes what an earlier call of the same shapes gave back.
+Allocating memory for each call is slow, and so is freeing it: after a buffer was closed, the next submission checks all
+its resources again. A call takes memory that an earlier call of the same shapes gave back.
 
-Thread rule: a pool from any thread; a ``Staging`` belongs to the call that took it.
+Thread rule: a pool may be used from any thread; a ``Staging`` belongs to the call that took it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Place: TypeAlias = tuple[tuple[int, ...], np.dtype[np.generic], bool, bool]
 class Staging:
     """The memory of one call.
 
-    Where the host does not see arrays, it writes and reads buffers beside them, and commands copy.
+    Where the host does not see the device's memory, it writes and reads staging buffers, and commands copy.
 
     Attributes:
-        places: what it is for.
-        arrays: what the kernel binds, one a place.
-        before, after: commands to submit around the kernel's.
-        nbytes: of device memory, and as much again at most for the buffers beside.
-        payload: at which the last use is done; 0 where it is known to be.
+        places: the arguments that it is for.
+        arrays: the arrays that the kernel binds, one a place.
+        before, after: commands to submit before and after the kernel's.
+        nbytes: of device memory; staging buffers take at most twice as much again.
+        payload: at which the last use is done; 0 where it is known to be done.
     """
 
     __slots__ = ("_inputs", "_outputs", "after", "arrays", "before", "nbytes", "payload", "places")
@@ -49,7 +49,7 @@ class Staging:
         self.before: list[CommandBuffer] = []
         self.after: list[CommandBuffer] = []
         self.payload = 0
-        # Views for the host by place; and their buffers, where those are not the arrays'.
+        # The host's views by place, and their staging buffers where they have some.
         self._inputs: dict[int, tuple[np.ndarray, Buffer | None]] = {}
         self._outputs: dict[int, tuple[np.ndarray, Buffer | None]] = {}
         try:
@@ -116,7 +116,7 @@ def _view(buffer: Buffer, array: DeviceArray) -> np.ndarray:
 
 
 class StagingPool:
-    """What the calls of one kernel gave back: at most 16 calls' memory, and 16 MiB."""
+    """Memory that calls of one kernel gave back, for at most 16 calls, and 16 MiB of device memory."""
 
     def __init__(self, device: ArrayDevice) -> None:
         self._device = device
@@ -132,14 +132,14 @@ class StagingPool:
             for index, found in enumerate(self._free):
                 if found.places == places:
                     if found.payload and not self._device.has_reached(found.payload):
-                        break  # those behind it were used later
+                        break  # the following ones were used later
                     del self._free[index]
                     self._nbytes -= found.nbytes
                     return found
         return Staging(self._device, places)
 
     def give_back(self, staging: Staging) -> None:
-        """Keeps memory that a call took; the oldest goes where it would be too much."""
+        """Keeps the memory of a call, and frees the oldest above the limits."""
         surplus = [staging]
         if staging.nbytes <= _MAX_KEPT_BYTES:
             with self._lock:
@@ -154,7 +154,7 @@ class StagingPool:
             one.close()
 
     def trim(self) -> None:
-        """Frees what it keeps."""
+        """Frees the memory that it keeps."""
         with self._lock:
             free, self._free = self._free, []
             self._nbytes = 0
@@ -162,6 +162,6 @@ class StagingPool:
             one.close()
 
     def close(self) -> None:
-        """Keeps nothing from now on; idempotent."""
+        """Frees the memory, and from now on also what calls under way give back; idempotent."""
         self._closed = True
         self.trim()

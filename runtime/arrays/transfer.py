@@ -1,12 +1,11 @@
 """Moves a kernel call's arguments to the device and its results back, in one submission with the kernel.
 
-Three ways, by device and size. Small arrays of the host are copied into memory that is kept between calls, through
-staging memory where the host does not see the device's. Large ones are *imported* where the device can: the kernel works
-in the NumPy array's own memory and nothing is copied. Arrays of the device are used where they are; a view that starts
-where the device cannot bind is copied to an array of its own and back.
+Small NumPy arrays are copied into memory that is kept between calls, through staging memory where the host does not
+see the device's. Large ones are *imported* where the device can: the kernel works in the NumPy array's own memory.
+Arrays of the device are used in place; a view that starts where the device cannot bind is copied to a temporary array
+and back.
 
-Calling sequence: ``bring`` each argument → ``place`` → ``run`` → ``finish`` → ``close``, which gives the memory back. One
-thread.
+Calling sequence: ``bring`` each argument → ``place`` → ``run`` → ``finish`` → ``close``. One thread.
 """
 
 from __future__ import annotations
@@ -37,7 +36,14 @@ class Transfer:
     """
 
     def __init__(self, device: ArrayDevice, pool: StagingPool, alignment: int, *, to_host: bool) -> None:
-        """A call whose pipeline binds at multiples of ``alignment`` bytes; ``to_host``: its results are NumPy arrays."""
+        """Begins a call.
+
+        Args:
+            device: the kernel's.
+            pool: of the kernel.
+            alignment: the pipeline binds buffers at multiples of so many bytes.
+            to_host: whether the results are NumPy arrays.
+        """
         self._device = device
         self._pool = pool
         self._alignment = alignment
@@ -55,7 +61,7 @@ class Transfer:
         self._imported = False
 
     def bring(self, value: np.ndarray | DeviceArray | ArraySpec, *, written: bool, into: np.ndarray | None) -> None:
-        """Takes in the next argument.
+        """Adds the next argument.
 
         Args:
             value: the argument; a NumPy array is C-contiguous.
@@ -74,7 +80,7 @@ class Transfer:
             host = None
             if written:
                 result = host = into if into is not None else np.empty(value.shape, value.dtype)
-            # What is imported is in use until the kernel is done, which only calls that wait for results can promise.
+            # Imported memory is in use until the kernel is done; only calls that wait for results import.
             if value.nbytes >= _IMPORT_BYTES and not self._device.staging and (self._to_host or host is not None):
                 array = self._import(value, host)
             if array is None:
@@ -113,7 +119,7 @@ class Transfer:
         return array
 
     def place(self) -> list[DeviceArray]:
-        """Copies what the host has into device memory; returns all arguments on the device."""
+        """Copies the host's arguments into device memory; returns all arguments on the device."""
         if self._places:
             staging = self._staging = self._pool.take(self._places)
             for index, ((at, value), array) in enumerate(zip(self._staged, staging.arrays, strict=True)):
@@ -142,7 +148,7 @@ class Transfer:
         return self._payload
 
     def finish(self) -> None:
-        """Waits where something goes back to the host, and reads it."""
+        """Waits for the kernel if results go to the host, and copies them."""
         staging = self._staging
         if self._reads or self._imported:
             self._device.wait(self._payload)
@@ -153,11 +159,11 @@ class Transfer:
                     staging.read(index, result)
 
     def close(self) -> None:
-        """Gives the memory back; idempotent."""
+        """Gives memory back to the pool and frees temporary arrays; idempotent."""
         staging, self._staging = self._staging, None
         if staging is not None:
             if self._payload < 0:
-                staging.close()  # perhaps it was submitted, and then it is not known when it is done
+                staging.close()  # it may have been submitted, with an unknown payload
             else:
                 staging.payload = self._payload
                 self._pool.give_back(staging)

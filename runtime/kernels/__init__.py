@@ -1,1 +1,9 @@
-"""."""
+"""Compute shaders that are called like functions of arrays.
+
+Imports: runtime.arrays, hal_vulkan, spirv, status.
+Read: shader_source, parameter, arguments, groups, push, kernel.
+"""
+
+from .kernel import Kernel
+
+__all__ = ["Kernel"]

@@ -1,7 +1,8 @@
 """Kernels: a compute shader called like a function of arrays.
 
-``Device.load_kernel`` → call it, any number of times, from any thread. A kernel stays loaded until its device is
-closed, or earlier by ``close``.
+Calling sequence: ``Device.load_kernel`` → call it, any number of times → ``close``, or close its device.
+
+Thread rule: a kernel may be called from any thread.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Kernel:
         self._alignment_mask = self.pipeline.offset_alignment - 1
         local = self.pipeline.local_size
         self._groups_by_shape = local[1] != 1 or local[2] != 1 or any(b.element is None for b in entry.bindings)
-        # Push descriptors are read while they are recorded, so one array serves all recordings under the lock.
+        # Push descriptors are copied while commands are recorded, so no descriptor set has to be kept.
         self._pushes = self.pipeline.push_template is not None
         self._counts: dict[int, Counts] = {}
         self._lock = threading.Lock()
@@ -116,7 +117,7 @@ class Kernel:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What it takes, in the order of a call."""
+        """Its parameters, in the order of a call."""
         return self._parameters
 
     # -- calls ---------------------------------------------------------------------------------------
@@ -132,8 +133,8 @@ class Kernel:
         """Runs the kernel.
 
         Args:
-            arrays: one a binding, in order of (set, binding): NumPy arrays (or what becomes one), arrays of this
-                device, or ``pumice.empty(shape, dtype)`` where the kernel only writes.
+            arrays: one a binding, in order of (set, binding): NumPy arrays (or anything that NumPy makes an array of),
+                arrays of this device, or ``pumice.empty(shape, dtype)`` where the kernel only writes.
             out: arrays for written bindings that are not among ``arrays``, in binding order.
             groups: workgroup counts: an int or up to three; ``None`` infers one invocation an element of the written
                 arrays, by axis where the local size has several dimensions.
@@ -141,13 +142,14 @@ class Kernel:
             push_fields: push constants by the names the shader gives them.
 
         Returns:
-            What the kernel wrote, in binding order: ``None`` for none, the array for one, else a tuple. A DeviceArray
-            argument is written in place and returned; for a NumPy argument the result is a new array. Results are NumPy
-            arrays if no argument is a DeviceArray, and then complete; DeviceArrays may still be being written.
+            The written arrays in binding order: ``None`` for none, the array for one, else a tuple. A DeviceArray
+            argument is written in place and returned; for a NumPy argument the result is a new array. If no argument is
+            a DeviceArray, the results are NumPy arrays and complete; else they are DeviceArrays, and work that writes
+            them may still be under way.
 
         Raises:
             InvalidArgumentError: wrong number, dtype or size of arrays, or wrong push constants; the message names the
-                binding and what the shader declares.
+                binding and the shader's declaration.
         """
         parameters = self._parameters
         counts = None if groups is None else given_counts(groups, self.name)
@@ -177,9 +179,9 @@ class Kernel:
         return tuple(arrays[i] for i in written) or None
 
     def _recorded(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> CommandBuffer:
-        """The commands for these buffers, groups and push constants; recorded when first seen, replayed after.
+        """The commands for these buffers, groups and push constants, recorded the first time they are asked for.
 
-        Call it, and submit what it returns, under the lock: the oldest commands are recorded anew for others.
+        Caller must hold the lock until the commands are submitted: the oldest are recorded again for other buffers.
         """
         device = self.device
         for array in arrays:
@@ -187,7 +189,8 @@ class Kernel:
             if buffer._closed or (buffer.parent is not None and buffer.is_closed) or array.device is not device:
                 array._check_open()
                 raise InvalidArgumentError(
-                    f"{self.name} runs on {device.name}; an array is on {array.device.name}: copy it with device.asarray(x)"
+                    f"{self.name} runs on {device.name}; an array is on {array.device.name}: copy it with "
+                    "device.asarray(x)"
                 )
         ranges = b"".join([array.buffer.descriptor for array in arrays])
         key: tuple[object, ...] = (ranges, groups, push)
@@ -205,7 +208,7 @@ class Kernel:
             raise InvalidArgumentError(
                 f"{self.name} takes {pipeline.interface.push_constant_bytes} bytes of push constants, got {len(push)}"
             )
-        # A block's serial is never given twice, so what is recorded for a freed one is only never asked for again.
+        # The key has the memory block's serial, which is unique: commands for freed memory are never found again.
         buffers = [array.buffer for array in arrays]
         sets: SetPins = ()
         infos = ranges if self._pushes else None
@@ -233,7 +236,7 @@ class Kernel:
         return commands
 
     def _checked_counts(self, arrays: Sequence[DeviceArray], groups: Counts | None) -> Counts:
-        """``_group_counts`` that the device can dispatch, kept where they follow from one array's size."""
+        """``_group_counts``, checked against the device's limits; cached where they follow from one array's size."""
         if groups is None and not self._groups_by_shape and len(self._written) == 1:
             nbytes = arrays[self._written[0]].nbytes
             counts = self._counts.get(nbytes)
@@ -252,7 +255,7 @@ class Kernel:
             return groups
         return inferred_counts(self._parameters, arrays, self.pipeline.local_size, self.name)
 
-    # -- everything but the hot path -----------------------------------------------------------------
+    # -- any arguments -------------------------------------------------------------------------------
 
     def _call_general(
         self,
@@ -263,7 +266,7 @@ class Kernel:
         *,
         timings: list[DispatchTiming] | None = None,
     ) -> KernelResult:
-        """Arguments of any kind: checks all, moves what must move, runs, brings the results back."""
+        """Checks the arguments, moves those of the host to the device, runs, and brings the results back."""
         values, fit = prepare_arguments(self._parameters, arrays, self.name)
         if not fit:
             if groups is None and values and not any(value.nbytes for value in values):
@@ -312,10 +315,10 @@ class Kernel:
         push: Push = None,
         **push_fields: PushValue,
     ) -> PreparedDispatch:
-        """What a call with arrays on the device would dispatch, for who records command buffers themselves.
+        """The dispatch of a call with arrays on the device, for callers that record command buffers themselves.
 
-        The arrays must stay open as long as the commands are in use, and nothing marks them as in use: wait for the commands
-        before the host reads or writes them. Arguments, and errors, are those of a call.
+        The arrays must stay open as long as the commands are in use. They are not marked as in use: wait for the
+        commands before the host reads or writes them. Arguments and errors are those of a call.
         """
         if len(arrays) != len(self._parameters):
             arrays = place_outs(self._parameters, arrays, None, self.name)  # type: ignore[assignment]  # always raises
@@ -329,7 +332,8 @@ class Kernel:
         data = self._push.pack(push, push_fields)
         if len(data) != self.pipeline.interface.push_constant_bytes:
             raise InvalidArgumentError(
-                f"{self.name} takes {self.pipeline.interface.push_constant_bytes} bytes of push constants, got {len(data)}"
+                f"{self.name} takes {self.pipeline.interface.push_constant_bytes} bytes of push constants, "
+                f"got {len(data)}"
             )
         return PreparedDispatch(self.pipeline, tuple([array.buffer for array in arrays]), counts, data)
 
@@ -341,10 +345,10 @@ class Kernel:
         push: Push = None,
         **push_fields: PushValue,
     ) -> tuple[KernelResult, DispatchTiming]:
-        """Calls the kernel and measures its dispatch on the device's own clock; waits for it.
+        """Calls the kernel, waits for it, and measures its dispatch with the device's clock.
 
         Returns:
-            What the call returns, and the device time of the dispatch.
+            The results of the call, and the device time of the dispatch.
 
         Raises:
             UnimplementedError: the device writes no timestamps.
@@ -371,7 +375,8 @@ class Kernel:
         self._staging.close()
 
     def __del__(self) -> None:
-        # A convenience that nothing relies on. The garbage collector may come under any lock: it only takes a note.
+        # For convenience only. The garbage collector may run under any lock, so the kernel is closed in the device's
+        # next call.
         if hasattr(self, "_recordings") and not self.pipeline.is_closed:
             self.device.hal.dropped.append(self)
 

@@ -1,4 +1,4 @@
-"""A kernel's bindings as arguments: which arrays each takes, and what is wrong with those it does not."""
+"""A kernel's parameters: which arrays each binding takes, and why it refuses others."""
 
 from __future__ import annotations
 
@@ -20,13 +20,23 @@ _UNIFORM_BUFFER: Final = 6  # VkDescriptorType
 
 
 class Parameter:
-    """One binding as an argument: what arrays it takes."""
+    """One binding, or one element of an array of bindings.
 
-    __slots__ = ("accepted", "binding", "dtype", "index", "label", "most_bytes", "written")
+    Attributes:
+        index: among the parameters.
+        binding: as the shader declares it.
+        written: whether the kernel writes it.
+        dtype: of an element; ``None`` where NumPy has none.
+        label: for messages.
+        max_bytes: that the device binds at once.
+        accepted: (dtype, bytes) pairs that are known to fit.
+    """
+
+    __slots__ = ("accepted", "binding", "dtype", "index", "label", "max_bytes", "written")
 
     def __init__(self, index: int, binding: Binding, limits: DeviceLimits) -> None:
         uniform = binding.descriptor_type == _UNIFORM_BUFFER
-        self.most_bytes = limits.max_uniform_buffer_range if uniform else limits.max_storage_buffer_range
+        self.max_bytes = limits.max_uniform_buffer_range if uniform else limits.max_storage_buffer_range
         self.index = index
         self.binding = binding
         self.written = binding.writable
@@ -38,7 +48,7 @@ class Parameter:
             self.label = f"set {binding.set} " + self.label
 
     def declared(self) -> str:
-        """What the shader declares, for messages."""
+        """The shader's declaration, for messages."""
         element = self.binding.element
         if element is None:
             return f"a block of {self.binding.fixed_size} bytes"
@@ -57,9 +67,9 @@ class Parameter:
         """Raises if the binding cannot take an array of this dtype and size; remembers those it can."""
         self._check_dtype(dtype, kernel)
         binding, element = self.binding, self.binding.element
-        if nbytes > self.most_bytes:
+        if nbytes > self.max_bytes:
             raise OutOfRangeError(
-                f"{kernel}: {self.label} got {nbytes:,} bytes; this device binds at most {self.most_bytes:,} at once "
+                f"{kernel}: {self.label} got {nbytes:,} bytes; this device binds at most {self.max_bytes:,} at once "
                 "(maxStorageBufferRange, maxUniformBufferRange): pass parts of the array"
             )
         if not nbytes:
@@ -82,11 +92,11 @@ class Parameter:
         if element is not None and element.dtype is not None and element.stride:
             inner = element.components * element.columns * element.dtype.itemsize
             if element.stride != inner:
-                # Padded elements (a vec3 takes the room of four): rows of the bare length would be misread.
+                # Padded elements (a vec3 takes as much as a vec4): unpadded rows would be misread.
                 if dtype == element.dtype and shape and shape[-1] == element.components:
                     raise InvalidArgumentError(
-                        f"{kernel}: {self.label} got shape {shape}; the shader declares {self.declared()}, each padded to "
-                        f"{element.stride} bytes. Pad the last axis to {element.stride // element.dtype.itemsize}"
+                        f"{kernel}: {self.label} got shape {shape}; the shader declares {self.declared()}, each padded "
+                        f"to {element.stride} bytes. Pad the last axis to {element.stride // element.dtype.itemsize}"
                     )
                 return
         if len(self.accepted) < 256:
@@ -96,7 +106,7 @@ class Parameter:
         declared = self.dtype
         if declared is None or dtype == declared or dtype.names is not None:
             return
-        # Shaders keep bits in unsigned integers: types that GLSL has no name for pass as such, and raw bytes as all.
+        # Shaders keep types that GLSL has no name for in unsigned integers of the same size. Raw bytes always pass.
         raw = declared.kind == "u" and dtype.itemsize == declared.itemsize and dtype.kind not in "if"
         if not (raw or dtype == np.uint8):
             raise InvalidArgumentError(
@@ -105,7 +115,7 @@ class Parameter:
             )
 
     def prepare(self, value: KernelArgument, kernel: str) -> np.ndarray | DeviceArray | ArraySpec:
-        """An argument as one of the three kinds, checked for what does not depend on the shader."""
+        """An argument as an array or a specification of one, with a dtype that any shader could take."""
         if isinstance(value, DeviceArray):
             value._check_open()
             return value
@@ -126,7 +136,8 @@ class Parameter:
                 array = np.asarray(value, self.dtype)
             except (TypeError, ValueError, OverflowError) as error:
                 raise InvalidArgumentError(
-                    f"{kernel}: {self.label} takes {self.declared()}; {type(value).__name__} cannot become that: {error}"
+                    f"{kernel}: {self.label} takes {self.declared()}; {type(value).__name__} cannot become that: "
+                    f"{error}"
                 ) from None
         check_dtype(array.dtype)
         # ascontiguousarray makes 0-dimensional arrays 1-dimensional.

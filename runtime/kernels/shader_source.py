@@ -38,7 +38,7 @@ def load_shader(
         return data, "kernel"
     if not isinstance(source, (str, Path)):
         raise InvalidArgumentError(
-            f"a kernel comes from a path, GLSL text or the bytes of a SPIR-V module, got {type(source).__name__}"
+            f"a kernel is loaded from a path, GLSL text or the bytes of a SPIR-V module, got {type(source).__name__}"
         )
     if isinstance(source, str) and (not source or "\0" in source):
         raise InvalidArgumentError(f"{source!r} is no path of a kernel")

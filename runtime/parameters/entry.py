@@ -1,9 +1,8 @@
-"""One parameter: a name and its bytes, wherever they are: in a mapped file, in a NumPy array, or a repeated pattern.
+"""One parameter: a name and its bytes, in a mapped file, in a NumPy array, or as a repeated pattern.
 
-The readers of parameter files (``parameter_archive.py``, ``parameter_safetensors.py``, ``parameter_gguf.py``,
-``parameter_numpy.py``) make entries; ``parameter_index.py`` holds them by name. No entry copies its bytes.
+The readers of parameter files make entries; an index (``index.py``) holds them by name. No entry copies its bytes.
 
-Thread rule: entries are immutable; the bytes of a writable one are the caller's to order.
+Thread rule: entries are immutable; the caller orders writes to the bytes of a writable one.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ class ParameterEntry:
     """A named run of bytes.
 
     Attributes:
-        name: the key that programs ask for. Bytes of a file's name that are no UTF-8 are kept as lone surrogates
-            (``surrogateescape``).
+        name: the key that programs use. Bytes that are not UTF-8 are kept as lone surrogates (``surrogateescape``).
         length: bytes.
         dtype: NumPy dtype of an element, or ``None`` where the file does not say or NumPy has none.
         shape: elements, outermost dimension first, or ``None`` where the file does not say.
@@ -59,17 +57,17 @@ class ParameterEntry:
 
     @classmethod
     def of_splat(cls, name: str, pattern: bytes, length: int, *, metadata: memoryview | bytes = b"") -> ParameterEntry:
-        """An entry of ``length`` bytes that repeat ``pattern``; nothing of that length is made.
+        """An entry of ``length`` bytes that repeat ``pattern``; the bytes are not allocated.
 
         Raises:
-            InvalidArgumentError: a pattern of another length than 1, 2, 4, 8 or 16, or one that does not divide ``length``.
+            InvalidArgumentError: a pattern of another length than 1, 2, 4, 8 or 16, or that does not divide ``length``.
         """
         check_splat(name, pattern, length)
         return cls(name, length, splat=pattern, _metadata=metadata)
 
     @property
     def metadata(self) -> bytes:
-        """The blob that the archive keeps with the entry; what it means is between its writer and its reader."""
+        """Bytes that the archive keeps with the entry, for its writer and reader to interpret."""
         return bytes(self._metadata)
 
     @property
@@ -86,7 +84,7 @@ class ParameterEntry:
         return self._require_data().toreadonly()
 
     def writable_view(self) -> memoryview:
-        """The bytes in place, to be overwritten.
+        """The bytes in place, writable.
 
         Raises:
             FailedPreconditionError: the entry is a splat.
@@ -102,13 +100,14 @@ class ParameterEntry:
     def _require_data(self) -> memoryview:
         if self._data is None:
             raise FailedPreconditionError(
-                f"parameter {shown(self.name)} is a splat of {self.length} bytes, which has no bytes in memory; repeat its pattern"
+                f"parameter {shown(self.name)} is a splat of {self.length} bytes, which has no bytes in memory; repeat "
+                "its pattern"
             )
         return self._data
 
 
 def check_splat(name: str, pattern: bytes, length: int) -> None:
-    """Raises InvalidArgumentError unless ``pattern`` may be repeated over ``length`` bytes."""
+    """Raises InvalidArgumentError unless ``pattern`` can be repeated over ``length`` bytes."""
     if len(pattern) not in _SPLAT_LENGTHS:
         raise InvalidArgumentError(
             f"parameter {shown(name)}: a splat's pattern has 1, 2, 4, 8 or 16 bytes, got {len(pattern)}"
@@ -127,17 +126,14 @@ def checked_slice(data: memoryview, offset: int, length: int, what: str) -> memo
     """
     if offset < 0 or length < 0 or offset + length > len(data):
         raise DataLossError(
-            f"{what}: expected bytes [{offset}, {offset + length}) within {len(data)}; the file is truncated or damaged, "
-            "get it again"
+            f"{what}: expected bytes [{offset}, {offset + length}) within {len(data)}; the file is truncated or "
+            "damaged, get it again"
         )
     return data[offset : offset + length]
 
 
 def element_count(shape: Sequence[int], limit: int) -> int:
-    """The product of ``shape``, or a number above ``limit`` where it is larger than that.
-
-    Forged dimensions make products of any size; this one stops growing.
-    """
+    """The product of ``shape``; some number above ``limit`` where it is larger, however large forged dimensions are."""
     if 0 in shape:
         return 0
     count = 1
@@ -149,5 +145,5 @@ def element_count(shape: Sequence[int], limit: int) -> int:
 
 
 def decode_name(name: bytes | memoryview) -> str:
-    """The text of a name in a file or module; bytes that are no UTF-8 survive the way there and back."""
+    """The text of a name in a file or module; bytes that are not UTF-8 survive encoding it again."""
     return bytes(name).decode("utf-8", "surrogateescape")

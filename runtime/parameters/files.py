@@ -1,7 +1,7 @@
-"""Opens parameter files: finds the format, maps the file, and reads its entries.
+"""Opens parameter files: detects the format, maps the file, and reads its entries.
 
-The format is told by the first bytes, not by the suffix, which people change: ``.irpa``, ``.gguf``, ``.npy`` and ``.npz``
-have a magic, and safetensors is known by its length and its JSON.
+The first bytes tell the format, because people change suffixes: ``.irpa``, ``.gguf``, ``.npy`` and ``.npz`` have a
+magic, and safetensors is recognized by its length and its JSON.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ __all__ = ["read_parameter_file"]
 def read_parameter_file(path: str | os.PathLike[str], *, writable: bool = False) -> list[ParameterEntry]:
     """The parameters of a file, in the order of the file.
 
-    The file is mapped: nothing is read but the header, until somebody looks at the bytes. The mapping lives as long as an
-    entry or a view of one. A file must not be truncated while it is mapped; the operating system ends programs that look at
-    pages which are gone.
+    The file is mapped: only the header is read until the bytes are used. The mapping lives as long as an entry or a
+        view
+    of one. Do not truncate a mapped file: the operating system ends programs that access missing pages.
 
     Args:
-        path: of an ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file. A ``.npy`` file's parameter is named as
-            the file, without suffix.
-        writable: map the file so that writes to entries are writes to it. Entries that are copies are still read-only: those
-            of ``.npy`` arrays in Fortran order or big-endian.
+        path: of an ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file. The parameter of a ``.npy`` file
+            has the file's name without suffix.
+        writable: map the file so that writes to entries are writes to it. Entries that are copies are still read-only:
+            those of ``.npy`` arrays in Fortran order or big-endian.
 
     Raises:
         NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be opened.
-        InvalidArgumentError: no such format, or the file breaks its rules.
+        InvalidArgumentError: another format, or a file that breaks its rules.
         DataLossError: the file is truncated.
         IncompatibleError, UnimplementedError: a version or a type that is not known.
     """
@@ -80,5 +80,6 @@ def _read(file: BinaryIO, data: memoryview, path: Path) -> list[ParameterEntry]:
     if is_safetensors(data) or path.suffix.lower() == ".safetensors":
         return read_safetensors(data)
     raise InvalidArgumentError(
-        f"expected {shown(str(path))} to be an .irpa, .safetensors, .gguf, .npy or .npz file; its first bytes are {start!r}"
+        f"expected {shown(str(path))} to be an .irpa, .safetensors, .gguf, .npy or .npz file; its first bytes are "
+        f"{start!r}"
     )

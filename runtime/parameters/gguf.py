@@ -1,11 +1,11 @@
 """GGUF files: a reader that maps and checks.
 
-The format (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, versions 2 and 3, little-endian): key-value metadata,
-tensor descriptions, and the tensors' bytes from a multiple of ``general.alignment`` on. The ``gguf`` package writes such files,
-and tests hold this reader to its reader; but that one trusts the file. Its slices of a mapping come back short without an error
-where they go past the end, so an array that claims 2**40 elements in a file of 100 bytes keeps it appending until memory is
-gone; and it makes an object of every token of a vocabulary, which programs that want tensors never look at. This reader skips
-metadata, but for the alignment, in time and memory bounded by the file.
+The format (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, versions 2 and 3, little-endian): key-value
+metadata, tensor descriptions, and the tensors' bytes from a multiple of ``general.alignment`` on.
+
+Tests compare this reader with that of the ``gguf`` package, which trusts the file: an array that claims 2**40 elements
+in a file of 100 bytes has it append until memory is gone, and it makes an object of every token of a vocabulary. This
+reader skips metadata except for the alignment; its time and memory are bounded by the file's size.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _DTYPES: Final[dict[str, np.dtype[np.generic]]] = {
 
 
 class _Cursor:
-    """A position in the file; what is taken is checked to be there."""
+    """A position in the file. Reads are checked against the file's size."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
@@ -115,13 +115,14 @@ class _Cursor:
 def read_gguf(data: memoryview) -> list[ParameterEntry]:
     """The tensors of a file's bytes, in place, in the order of the file.
 
-    Shapes are outermost dimension first, the reverse of the file's. Quantised tensors have no dtype; their bytes are blocks.
+    Shapes have the outermost dimension first, the reverse of the file's. Quantised tensors have no dtype; their bytes
+    are blocks.
 
     Args:
         data: the whole file; entries are writable where it is.
 
     Raises:
-        InvalidArgumentError: the file is not what the format says.
+        InvalidArgumentError: the file breaks the format's rules.
         DataLossError: the file ends before its header or its data does.
         IncompatibleError: another version, or a big-endian file.
         UnimplementedError: a tensor type that this version does not know.
@@ -136,7 +137,7 @@ def read_gguf(data: memoryview) -> list[ParameterEntry]:
         raise IncompatibleError(f"GGUF file: {kind}, known are little-endian versions 2 and 3; convert it")
     tensor_count, pair_count = cursor.u64("tensor count"), cursor.u64("metadata count")
     alignment = _read_alignment(cursor, pair_count)
-    # Positions come after the last description, so the entries are made in a second step.
+    # The data starts after the last description.
     tensors = [_read_tensor(cursor, ordinal) for ordinal in range(tensor_count)]
     start = -(-cursor.position // alignment) * alignment
     storage = data[start:]
@@ -144,7 +145,7 @@ def read_gguf(data: memoryview) -> list[ParameterEntry]:
 
 
 def _read_alignment(cursor: _Cursor, pair_count: int) -> int:
-    """Passes over the metadata; returns the alignment it sets."""
+    """Skips the metadata; returns the alignment that it sets."""
     alignment = _DEFAULT_ALIGNMENT
     for _ in range(pair_count):
         key = cursor.string("metadata key")
@@ -200,7 +201,8 @@ def _make_entry(name: str, dimensions: tuple[int, ...], code: int, offset: int, 
     type_name, block_elements, block_bytes = GGML_TYPES[code]
     if dimensions and dimensions[0] % block_elements:
         raise InvalidArgumentError(
-            f"{where}: rows of {type_name} are blocks of {block_elements} elements, its first dimension is {dimensions[0]}"
+            f"{where}: rows of {type_name} are blocks of {block_elements} elements, its first dimension is "
+            f"{dimensions[0]}"
         )
     count = element_count(dimensions, block_elements * max(len(storage), 1))
     if count % block_elements:

@@ -1,12 +1,12 @@
-"""Parameters by name: what programs' ``scope::key`` references are looked up in, one index a scope.
+"""Parameters by name, one index a scope. Programs refer to them as ``scope::key``.
 
     index = ParameterIndex.from_file("model.safetensors")
     index["layers.0.weight"].view()
 
-A program names a scope and a key in it; the mapping from scopes to indices (``{"model": index}``; ``""`` is the scope of
-references without one) is given to ``runtime.modules.io_parameters.io_parameters_module``.
+A session's option ``parameters`` maps scopes to indices: ``{"model": index}``; ``""`` is the scope of references
+without one.
 
-Thread rule: read-only once made, and so for any thread.
+Thread rule: an index does not change and may be used from any thread.
 """
 
 from __future__ import annotations
@@ -26,14 +26,11 @@ from .entry import ParameterEntry
 __all__ = ["ParameterIndex", "ParameterScopes", "find_scope"]
 
 _T = TypeVar("_T")
-_COMPARED = 2000  # names looked at for suggestions: comparing takes microseconds each
+_MAX_COMPARED = 2000  # names, for suggestions: comparing takes microseconds each
 
 
 class ParameterIndex(Mapping[str, ParameterEntry]):
-    """The parameters of one scope, in their order.
-
-    A mapping, but that a missing name raises NotFoundError, with the closest names there are.
-    """
+    """The parameters of one scope, in their order. A missing name raises NotFoundError with the closest names."""
 
     def __init__(self, entries: Iterable[ParameterEntry] = ()) -> None:
         """An index of entries, of one file or of several.
@@ -58,8 +55,8 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
 
         Raises:
             NotFoundError, PermissionDeniedError, UnavailableError: a file cannot be opened.
-            InvalidArgumentError, DataLossError, IncompatibleError, UnimplementedError: a file is not what its format says, is
-                truncated, or has a version or a type that is not known.
+            InvalidArgumentError, DataLossError, IncompatibleError, UnimplementedError: a file breaks its format's
+                rules, is truncated, or has a version or a type that is not known.
             AlreadyExistsError: two parameters have one name.
         """
         from .files import read_parameter_file  # with the readers of all formats
@@ -72,10 +69,11 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
 
         Args:
             arrays: by parameter name, of any dtype of plain bytes in the machine's byte order.
-            writable: let programs write into the arrays, which must be writeable and C-contiguous then.
+            writable: let programs write into the arrays, which then must be writeable and C-contiguous.
 
         Raises:
-            InvalidArgumentError: an array of Python objects, of another byte order, or one that cannot be written in place.
+            InvalidArgumentError: an array of Python objects or of another byte order, or one that cannot be written in
+                place.
         """
         return cls(_entry_of(name, array, writable=writable) for name, array in arrays.items())
 
@@ -124,7 +122,7 @@ def find_scope(scopes: ParameterScopes, scope: str) -> ParameterIndex:
     """The index of a scope.
 
     Raises:
-        NotFoundError: there is none; the message has those there are.
+        NotFoundError: there is none; the message has the closest ones.
     """
     index = scopes.get(scope)
     if index is None:
@@ -133,7 +131,7 @@ def find_scope(scopes: ParameterScopes, scope: str) -> ParameterIndex:
 
 
 def _suggest(name: str, names: Iterable[str], what: str) -> str:
-    known = list(itertools.islice(names, _COMPARED))
+    known = list(itertools.islice(names, _MAX_COMPARED))
     if not known:
         return f"there are no {what} at all"
     close = difflib.get_close_matches(name[:200], known, n=3, cutoff=0.5)
@@ -159,7 +157,7 @@ def _entry_of(name: str, value: npt.ArrayLike, *, writable: bool) -> ParameterEn
     if writable and not (array.flags.c_contiguous and array.flags.writeable):
         raise InvalidArgumentError(f"{where}: expected a writeable C-contiguous array to write to; pass a copy of it")
     stored = np.ascontiguousarray(array)
-    # Through uint8, as memoryviews know none of ml_dtypes' formats; an array without bytes has nothing to view.
+    # Through uint8, because memoryviews do not support ml_dtypes' formats; an array without bytes cannot be viewed.
     data = stored.reshape(-1).view(np.uint8).data if stored.nbytes else memoryview(bytearray())
     return ParameterEntry.of_data(
         name, data if writable else data.toreadonly(), dtype=array.dtype, shape=array.shape, type_name=str(array.dtype)

@@ -1,11 +1,11 @@
 """Parameter archives (``.irpa``): a reader that maps and checks, and a writer.
 
-The format is IREE's (``runtime/src/iree/schemas/parameter_archive.h``, 3.1 … 3.13, version 0.0 in all of them): little-endian
-packed structures. A header has a table of entries, a segment with names and metadata, and a segment with data; it may link to
-another header further on in the file. All offsets of a header count from that header, so archives can be concatenated.
+The format is IREE's (``runtime/src/iree/schemas/parameter_archive.h``, version 0.0 in releases 3.1 to 3.13):
+little-endian packed structures. A header has a table of entries, a segment with names and metadata, and a segment with
+data; it may link to another header further on in the file. A header's offsets count from that header, so archives can
+be concatenated.
 
-There is no library for it. The reader takes nothing for granted: every range is checked against the file before it is
-followed, and the work is bounded by the file's size, whatever its counts say.
+The reader checks every range against the file before it follows it, and its work is bounded by the file's size.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _HEADER_SIZE: Final = _PREFIX.size + _SEGMENTS.size
 _SKIPPED, _SPLATTED, _STORED, _EXTERNAL = range(4)
 _ENTRY_ALIGNMENT: Final = 16
 _FILE_ALIGNMENT: Final = 4096
-_LARGEST_ALIGNMENT: Final = 1 << 30
+_MAX_ALIGNMENT: Final = 1 << 30
 
 
 def read_parameter_archive(data: memoryview) -> list[ParameterEntry]:
@@ -52,7 +52,7 @@ def read_parameter_archive(data: memoryview) -> list[ParameterEntry]:
         data: the whole file; entries are writable where it is.
 
     Raises:
-        InvalidArgumentError: this is no archive, or its header or an entry breaks the format's rules.
+        InvalidArgumentError: not an archive, or a header or an entry that breaks the format's rules.
         DataLossError: a range goes past its segment or the file's end.
         IncompatibleError: a version after 0.0.
         UnimplementedError: an entry in another file, or of a type that this version does not know.
@@ -66,7 +66,7 @@ def read_parameter_archive(data: memoryview) -> list[ParameterEntry]:
 
 
 class _Budget:
-    """What all tables and names together may take: tables and names may overlap, and a small file could ask for endless work."""
+    """Limits all tables and names to the file's size: where they overlap, a small file could mean endless work."""
 
     def __init__(self, size: int) -> None:
         self._entries = size // _ENTRY.size
@@ -77,8 +77,8 @@ class _Budget:
         self._names -= name_bytes
         if self._entries < 0 or self._names < 0:
             raise InvalidArgumentError(
-                "parameter archive: its tables or names lie over each other and repeat more than the file holds; "
-                "write the archive again"
+                "parameter archive: its tables or names overlap and take more bytes than the file has; write the "
+                "archive again"
             )
 
 
@@ -90,7 +90,8 @@ def _read_header(data: memoryview, base: int, entries: list[ParameterEntry], bud
         raise InvalidArgumentError(f"{what}: expected the bytes {ARCHIVE_MAGIC!r} of an .irpa file, got {magic!r}")
     if (major, minor) != (0, 0):
         raise IncompatibleError(
-            f"{what}: its version is {major}.{minor}, known is 0.0; convert it with a tool of that version, or upgrade pumice"
+            f"{what}: its version is {major}.{minor}, known is 0.0; convert it with a tool of that version, or upgrade "
+            "pumice"
         )
     if header_size != _HEADER_SIZE:
         raise InvalidArgumentError(
@@ -116,7 +117,8 @@ def _read_header(data: memoryview, base: int, entries: list[ParameterEntry], bud
         return None
     if next_offset < _HEADER_SIZE or next_offset % _ENTRY_ALIGNMENT:
         raise InvalidArgumentError(
-            f"{what}: the next header lies at a multiple of {_ENTRY_ALIGNMENT} bytes behind this one, not at {next_offset}"
+            f"{what}: the next header lies at a multiple of {_ENTRY_ALIGNMENT} bytes after this one, not at "
+            f"{next_offset}"
         )
     return base + int(next_offset)
 
@@ -154,22 +156,22 @@ def _read_entry(
 def write_parameter_archive(
     path: str | os.PathLike[str], entries: Iterable[ParameterEntry], *, alignment: int = 64
 ) -> None:
-    """Writes an archive of one header. What was at ``path`` is replaced when all is written, and not before.
+    """Writes an archive of one header. A file at ``path`` is replaced once the archive is complete.
 
     Args:
         path: of the file.
         entries: with distinct names; data is streamed from where it is.
-        alignment: bytes that each entry's data starts at a multiple of, in the file: a power of two.
+        alignment: of each entry's data in the file, in bytes: a power of two.
 
     Raises:
-        InvalidArgumentError: an alignment that is no power of two, or no path of a file.
+        InvalidArgumentError: an alignment that is not a power of two, or not the path of a file.
         AlreadyExistsError: two entries have one name.
         NotFoundError, PermissionDeniedError, ResourceExhaustedError, UnavailableError: the file cannot be written.
     """
-    if not 0 < alignment <= _LARGEST_ALIGNMENT or alignment & (alignment - 1):
+    if not 0 < alignment <= _MAX_ALIGNMENT or alignment & (alignment - 1):
         raise InvalidArgumentError(f"expected an alignment that is a power of two up to 1 GiB, got {alignment}")
     listed = list(entries)
-    # A mapping of the file that is replaced may be what is read from: it is not truncated.
+    # The entries may be in a mapping of the file that is replaced, so it must not be truncated.
     write_whole(path, lambda file: _write(file, listed, alignment))
 
 
@@ -193,7 +195,7 @@ def _write(file: BinaryIO, entries: list[ParameterEntry], alignment: int) -> Non
 
 
 def _lay_out(entries: list[ParameterEntry], alignment: int) -> tuple[bytes, bytes, list[int], int]:
-    """The entry table, the names and metadata, where each entry's data goes, and how much data there is."""
+    """The entry table, the names and metadata, the offset of each entry's data, and the bytes of all data."""
     table, names, offsets, storage_size = bytearray(), bytearray(), [], 0
     seen: set[str] = set()
     for entry in entries:

@@ -1,7 +1,7 @@
-"""NumPy's files as parameters: ``.npy`` holds one, ``.npz`` one a member. Both are mapped.
+"""NumPy's files as parameters: ``.npy`` has one, ``.npz`` one a member. Both are mapped.
 
-NumPy itself maps ``.npy`` files only. The members of an archive that ``numpy.savez`` writes are stored as they are and can be
-mapped too, once their place in the file is known; those of ``numpy.savez_compressed`` cannot.
+The members of an archive that ``numpy.savez`` writes are stored uncompressed and can be mapped; those of
+``numpy.savez_compressed`` cannot.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ __all__ = ["ZIP_MAGIC", "read_npy", "read_npz"]
 ZIP_MAGIC: Final = b"PK\x03\x04"
 
 _LOCAL_HEADER: Final = struct.Struct("<4s22xHH")  # signature; lengths of name and extra field
-_LONGEST_HEADER: Final = 1 << 16
+_MAX_HEADER: Final = 1 << 16
 
 
 def read_npy(data: memoryview, name: str) -> ParameterEntry:
-    """The array of a ``.npy`` file's bytes; in place if it is little-endian and in C order, else a copy in that form.
+    """The array of a ``.npy`` file's bytes: in place if it is little-endian and in C order, else a copy.
 
     Raises:
-        InvalidArgumentError: no ``.npy`` file of format 1.0 or 2.0, or an array of Python objects.
+        InvalidArgumentError: not a ``.npy`` file of format 1.0 or 2.0, or an array of Python objects.
         DataLossError: the file ends before its data does.
     """
     where = f"NumPy array {shown(name)}"
-    start = io.BytesIO(bytes(data[:_LONGEST_HEADER]))
+    start = io.BytesIO(bytes(data[:_MAX_HEADER]))
     shape, fortran_order, dtype = read_npy_header(start, where)
     if dtype.hasobject:
         raise InvalidArgumentError(f"{where}: its elements are Python objects, not bytes; save it with a plain dtype")
@@ -54,7 +54,7 @@ def read_npz(file: BinaryIO, data: memoryview) -> list[ParameterEntry]:
         data: the same file's bytes.
 
     Raises:
-        InvalidArgumentError: no zip file, or a member that is no ``.npy`` file.
+        InvalidArgumentError: not a zip file, or a member that is not a ``.npy`` file.
         DataLossError: a member goes past the file's end.
         UnimplementedError: a member is compressed or encrypted.
     """

@@ -1,9 +1,8 @@
 """Safetensors files: a reader that maps and checks.
 
-The format (https://huggingface.co/docs/safetensors, "Format"): a u64 with the length of a JSON header, the header, and the
-tensors' bytes without holes. The ``safetensors`` package is its reference, and tests hold this reader to it; but it hands out
-copies (``safe_open(...).get_tensor``, ``deserialize``) and never says where in the file a tensor is, so parameters would pass
-through host memory once more. What remains to be done here is to read the header, which is JSON, and to check it.
+The format (https://huggingface.co/docs/safetensors, "Format"): a u64 with the length of a JSON header, the header, and
+the tensors' bytes without holes. Tests compare this reader with the ``safetensors`` package, which returns copies and
+does not say where in the file a tensor is.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from .entry import ParameterEntry, checked_slice, element_count
 __all__ = ["is_safetensors", "read_safetensors"]
 
 _LENGTH: Final = struct.Struct("<Q")
-_LARGEST_HEADER: Final = 100_000_000  # the format's limit
+_MAX_HEADER: Final = 100_000_000  # the format's limit
 _METADATA: Final = "__metadata__"
 
 
 @functools.cache
 def _types() -> Mapping[str, tuple[int, np.dtype[np.generic] | None]]:
-    """Bits an element and NumPy dtype of each type name; no dtype for those that pack elements into bytes."""
+    """Bits an element and NumPy dtype of each type name; types that pack elements into bytes have no dtype."""
     packed: dict[str, tuple[int, np.dtype[np.generic] | None]] = {
         "F4": (4, None),
         "F6_E2M3": (6, None),
@@ -60,10 +59,8 @@ def _types() -> Mapping[str, tuple[int, np.dtype[np.generic] | None]]:
 
 
 def is_safetensors(data: memoryview) -> bool:
-    """Whether the first bytes look like this format, which has no magic: a plausible length and the start of a JSON object."""
-    return (
-        len(data) > _LENGTH.size and data[_LENGTH.size] == ord("{") and _LENGTH.unpack_from(data)[0] <= _LARGEST_HEADER
-    )
+    """Whether the first bytes look like this format, which has no magic: a plausible length, then a JSON object."""
+    return len(data) > _LENGTH.size and data[_LENGTH.size] == ord("{") and _LENGTH.unpack_from(data)[0] <= _MAX_HEADER
 
 
 def read_safetensors(data: memoryview) -> list[ParameterEntry]:
@@ -73,14 +70,14 @@ def read_safetensors(data: memoryview) -> list[ParameterEntry]:
         data: the whole file; entries are writable where it is.
 
     Raises:
-        InvalidArgumentError: the header is not what the format says.
+        InvalidArgumentError: the header breaks the format's rules.
         DataLossError: the file ends before its header or its data does.
         UnimplementedError: an element type that this version does not know.
     """
     length = _LENGTH.unpack(checked_slice(data, 0, _LENGTH.size, "safetensors header length"))[0]
-    if length > _LARGEST_HEADER:
+    if length > _MAX_HEADER:
         raise InvalidArgumentError(
-            f"safetensors header: expected at most {_LARGEST_HEADER} bytes, its length says {length}"
+            f"safetensors header: expected at most {_MAX_HEADER} bytes, its length says {length}"
         )
     header = _parse(bytes(checked_slice(data, _LENGTH.size, length, "safetensors header")))
     storage = data[_LENGTH.size + length :]
@@ -93,12 +90,13 @@ def read_safetensors(data: memoryview) -> list[ParameterEntry]:
         where = f"safetensors tensor {shown(name)}"
         if begin != position or end < begin:
             raise InvalidArgumentError(
-                f"{where}: its data_offsets [{begin}, {end}] do not go on where those before end, at {position}: holes and "
-                "overlaps are not allowed"
+                f"{where}: its data_offsets [{begin}, {end}] do not begin where those before end, at {position}: holes "
+                "and overlaps are not allowed"
             )
         if end > len(storage):
             raise DataLossError(
-                f"{where}: expected bytes [{begin}, {end}) of data, the file has {len(storage)}; it is truncated, get it again"
+                f"{where}: expected bytes [{begin}, {end}) of data, the file has {len(storage)}; it is truncated, "
+                "get it again"
             )
         entries.append(_read_tensor(name, tensor, storage[begin:end], where))
         position = end
@@ -112,14 +110,11 @@ def read_safetensors(data: memoryview) -> list[ParameterEntry]:
 def _parse(text: bytes) -> dict[str, object]:
     try:
         header = json.loads(text.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_refuse_constant)
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors, and so is ours
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError, JSONDecodeError, InvalidArgumentError
         if isinstance(error, InvalidArgumentError):
             raise
         raise InvalidArgumentError(
-            f"safetensors header: expected a JSON object, got text that is none: {shorten(str(error))}"
+            f"safetensors header: expected a JSON object, got other text: {shorten(str(error))}"
         ) from None
     if not isinstance(header, dict):
         raise InvalidArgumentError(f"safetensors header: expected a JSON object, got a {type(header).__name__}")
@@ -132,13 +127,13 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise InvalidArgumentError(f"safetensors header: the key {shown(name)} is there twice")
+                raise InvalidArgumentError(f"safetensors header: the key {shown(name)} is given twice")
             seen.add(name)
     return result
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise InvalidArgumentError(f"safetensors header: {name} is no JSON")
+    raise InvalidArgumentError(f"safetensors header: {name} is not JSON")
 
 
 def _check_metadata(metadata: object) -> None:

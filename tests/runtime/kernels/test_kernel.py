@@ -53,7 +53,8 @@ layout(std430, binding = 0) writeonly buffer Out { uint ids[]; };
 layout(push_constant) uniform Push { uvec3 extent; };
 void main() {
     uvec3 id = gl_GlobalInvocationID;
-    if (all(lessThan(id, extent))) ids[(id.z * extent.y + id.y) * extent.x + id.x] = id.x + 100 * id.y + 10000 * id.z + 1;
+    if (all(lessThan(id, extent)))
+        ids[(id.z * extent.y + id.y) * extent.x + id.x] = id.x + 100 * id.y + 10000 * id.z + 1;
 }
 """
 
@@ -239,7 +240,7 @@ def test_defines_and_includes(device: pumice.Device, tmp_path: Path) -> None:
     source.write_text(
         '#version 450\n#extension GL_GOOGLE_include_directive : require\n#include "scale.glsl"\n'
         "layout(local_size_x = 4) in;\nlayout(std430, binding = 0) buffer B { float v[]; };\n"
-        "void main() { if (gl_GlobalInvocationID.x < v.length()) v[gl_GlobalInvocationID.x] = SCALE(v[gl_GlobalInvocationID.x]); }\n"
+        "void main() { uint i = gl_GlobalInvocationID.x; if (i < v.length()) v[i] = SCALE(v[i]); }\n"
     )
     values = np.arange(6, dtype=np.float32)
     np.testing.assert_array_equal(device.load_kernel(source, defines={"FACTOR": "3.0"})(values), values * 3)

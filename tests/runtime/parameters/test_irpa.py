@@ -228,7 +228,7 @@ def test_linked_headers_may_not_multiply_one_table(tmp_path: Path) -> None:
         table = struct.pack("<QQQQQQQ", entries, size - 96 * i, 64 * entries, 0, 0, 0, 0)
         data += prefix + table + bytes(8)
     data += bytes(record) * entries
-    with pytest.raises(InvalidArgumentError, match="repeat more than the file holds"):
+    with pytest.raises(InvalidArgumentError, match="take more bytes than the file holds"):
         read_parameter_archive(memoryview(data))
 
 
@@ -238,7 +238,7 @@ def test_names_may_not_multiply(tmp_path: Path) -> None:
     table = struct.unpack_from("<Q", data, TABLE)[0]
     for i in range(500):  # every name one byte later and 50,000 long
         struct.pack_into("<QQ", data, table + 80 * i + ENTRY_NAME, 2000 + i, 50_000)
-    with pytest.raises(InvalidArgumentError, match="repeat more than the file holds"):
+    with pytest.raises(InvalidArgumentError, match="take more bytes than the file holds"):
         read_parameter_archive(memoryview(data))
 
 
@@ -263,7 +263,7 @@ def test_names_may_not_multiply(tmp_path: Path) -> None:
         (HEADER + 8 + ENTRY_SIZE, "<Q", ENTRY, DataLossError, "entry 0 of 4, 'first'"),
         (HEADER + 8 + ENTRY_TYPE, "<I", 3, UnimplementedError, "in another file"),
         (HEADER + 8 + ENTRY_TYPE, "<I", 9, UnimplementedError, "entry type 9"),
-        (HEADER + 8 + ENTRY_NAME + 8, "<Q", 2**50, InvalidArgumentError, "repeat more"),
+        (HEADER + 8 + ENTRY_NAME + 8, "<Q", 2**50, InvalidArgumentError, "take more bytes"),
         (HEADER + 8 + ENTRY_NAME, "<Q", 2**50, DataLossError, "entry 0 of 4, name"),
         (HEADER + 8 + ENTRY_METADATA + 8, "<Q", 2**50, DataLossError, "'first', metadata"),
         (HEADER + 8 + ENTRY + 8, "<Q", 2**62, DataLossError, "'first', data"),
