@@ -1,8 +1,8 @@
 """Calls with round trips to the device leave memory where it was, however they are made and however they end.
 
-Calls come in blocks. Pools grow with what is in flight at once, but not for ever: one block has to leave nothing behind.
-The short form finds what stays at one call in 25, the long form (``PUMICE_SOAK=1``), of 50,000 calls and more, what stays
-at one in 400.
+Calls come in blocks. Pools grow with what is in flight at once, but not for ever: one block has to leave nothing
+behind. The short form finds what stays at one call in 25, the long form (``PUMICE_SOAK=1``), of 50,000 calls and more,
+what stays at one in 400.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of asynchronous calls share: event loops to run them on, a module that waits when told to, a look at what is left."""
+"""For tests of asynchronous calls: event loops, a module that waits when told to, checks for leftovers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 class Host:
-    """The module ``host``: ``gated(i)`` waits until ``open(i)`` or ``open_all()``, then returns i; how many do is counted."""
+    """The module ``host``: ``gated(i)`` returns i after ``open(i)`` or ``open_all()``; counts those waiting."""
 
     def __init__(self) -> None:
         self.begun: list[int] = []
@@ -150,7 +150,7 @@ def objects(device: pumice.Device) -> dict[str, int]:
 
 
 async def leaves_nothing(device: pumice.Device, scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Runs something three times: what the device keeps for the next time is there after two, and is all there is after the third."""
+    """Runs a scenario three times: what the device keeps is there after two, and no more after the third."""
     await scenario()
     await scenario()
     before = objects(device)

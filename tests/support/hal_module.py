@@ -1,4 +1,4 @@
-"""What the tests of the hal module share: VM buffers, executables of the shaders that ship, and a small program's calls."""
+"""For tests of the hal module: VM buffers, executables of the shaders that ship, a small program's calls."""
 
 from __future__ import annotations
 

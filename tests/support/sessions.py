@@ -1,4 +1,4 @@
-"""Programs in VM assembly for the tests of sessions: they say exactly what passes between the caller and the program."""
+"""Programs in VM assembly for tests of sessions: they fix what passes between caller and program."""
 
 from __future__ import annotations
 

@@ -362,8 +362,8 @@ def test_the_event_loop_goes_on_while_a_program_computes(kind: str, session: pum
     host = load(session)
 
     async def main() -> None:
-        # A blocked loop stalls as long as the call takes; one that is not for some milliseconds, as threads take turns each 5. A machine
-        # that others keep busy stalls too, but not each time.
+        # A blocked loop stalls as long as the call takes; one that is not for some milliseconds, as threads take turns
+        # each 5. A machine that others keep busy stalls too, but not each time.
         for _ in range(4):
             async with Ticker() as ticker:
                 start = time.monotonic()

@@ -382,7 +382,8 @@ def test_results_of_every_number(session: pumice.Session) -> None:
         function("none", "sync func @none() -> ()", "  vm.return", "", "")
         + function(
             "many",
-            "sync func @many(%a: i1, %b: i64, %c: f32, %d: tensor<2xi8>) -> (%a: i1, %b: i64, %c: f32, %d: tensor<2xi8>)",
+            "sync func @many(%a: i1, %b: i64, %c: f32, %d: tensor<2xi8>) -> "
+            "(%a: i1, %b: i64, %c: f32, %d: tensor<2xi8>)",
             body,
             arguments,
             results,

@@ -1,4 +1,4 @@
-"""Arrays in and out of programs: what is passed as it is, what is converted, what is refused, and who keeps the memory."""
+"""Arrays in and out of programs: passed in place, converted or refused, and who keeps the memory."""
 
 from __future__ import annotations
 

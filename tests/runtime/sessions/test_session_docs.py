@@ -30,7 +30,10 @@ def test_every_file_that_the_page_names_exists() -> None:
 
 
 def test_every_member_that_the_page_names_exists() -> None:
-    owners = "Session|SessionOptions|Instance|SessionFunction|Context|Invocation|InvokeState|AsyncInvocation|Loop|WaitFrame|Stack"
+    owners = (
+        "Session|SessionOptions|Instance|SessionFunction|Context|Invocation|InvokeState|AsyncInvocation|Loop|"
+        "WaitFrame|Stack"
+    )
     found = re.findall(rf"`({owners})\.(\w+)", PAGE)
     assert len(found) > 40
     for owner, member in found:

@@ -20,7 +20,8 @@ X = np.arange(4, dtype=np.float32) + 1
 
 NAMED = """
 module @model {
-  func.func @predict(%image: tensor<4xf32> {iree.abi.name = "image"}, %scale: f32 {iree.abi.name = "scale"}) -> tensor<4xf32> {
+  func.func @predict(%image: tensor<4xf32> {iree.abi.name = "image"}, %scale: f32 {iree.abi.name = "scale"})
+      -> tensor<4xf32> {
     %empty = tensor.empty() : tensor<4xf32>
     %s = linalg.fill ins(%scale : f32) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
     %0 = arith.mulf %image, %s : tensor<4xf32>
@@ -101,7 +102,8 @@ def test_scalars_of_every_type(session: pumice.Session) -> None:
     values = (0.1, 0.1, 0.1, True, -128, -(1 << 15), -(1 << 31), -(1 << 63), 5, 255, -128)
     got = session.call("scalars.same", *values)
     assert got == (
-        float(np.float16(0.1)), float(ml_dtypes.bfloat16(0.1)), float(np.float32(0.1)), True, -128, -(1 << 15), -(1 << 31), -(1 << 63), 5, 255, -128
+        float(np.float16(0.1)), float(ml_dtypes.bfloat16(0.1)), float(np.float32(0.1)), True, -128, -(1 << 15),
+        -(1 << 31), -(1 << 63), 5, 255, -128
     )  # fmt: skip
     with pytest.raises(
         InvalidArgumentError, match=r"argument 9 \(input9: ui8\) got int -1; expected an int from 0 to 255"

@@ -295,7 +295,8 @@ def test_a_signature_reads_like_its_declaration() -> None:
 def test_without_a_declaration_the_registers_are_shown() -> None:
     made = make_signature("m.f", CallingConvention.parse("0iIfFr_ri"), None, {})
     assert str(made) == (
-        "m.f(argument0: i32, argument1: i64, argument2: f32, argument3: f64, argument4: ref) -> (result0: ref, result1: i32)"
+        "m.f(argument0: i32, argument1: i64, argument2: f32, argument3: f64, argument4: ref) -> "
+        "(result0: ref, result1: i32)"
     )
     assert argument_binder(made.arguments[4], "m.f", no_device)("anything") == "anything"
     assert argument_binder(made.arguments[0], "m.f", no_device)((1 << 32) - 1) == -1

@@ -1,4 +1,4 @@
-"""Running check functions: what becomes of them, isolation, time limits, and reports; modules in VM assembly and of the peer."""
+"""Running check functions: outcomes, isolation, time limits and reports, of VM assembly and of the peer's modules."""
 
 from __future__ import annotations
 
@@ -391,7 +391,8 @@ def test_a_compiled_program_says_where(device: Device, tmp_path: Path) -> None:
   %a = util.unfoldable_constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
   %b = util.unfoldable_constant dense<[[1.0, 2.5], [3.0, -0.0]]> : tensor<2x2xf32>
   %c = arith.mulf %a, %b : tensor<2x2xf32>
-  check.expect_almost_eq_const(%c, dense<[[1.0, 4.0], [9.0, 0.0]]> : tensor<2x2xf32>, atol 5.0e-01, rtol 0.0) : tensor<2x2xf32>
+  check.expect_almost_eq_const(%c, dense<[[1.0, 4.0], [9.0, 0.0]]> : tensor<2x2xf32>, atol 5.0e-01, rtol 0.0)
+      : tensor<2x2xf32>
   return
 }
 """

@@ -1,4 +1,4 @@
-"""The native module check: what holds and what does not, against NumPy, on memory that the host sees and that it does not."""
+"""The native module check against NumPy, on memory that the host sees and on memory that it does not."""
 
 from __future__ import annotations
 
@@ -274,7 +274,15 @@ def test_the_largest_difference_is_named(check: Check) -> None:
 
 
 @pytest.mark.vulkan
-@pytest.mark.parametrize(("element_type", "atol"), [(ElementType.FLOAT_32, 1e-4), (ElementType.FLOAT_64, 1e-4), (ElementType.FLOAT_16, 1e-3), (ElementType.BFLOAT_16, 1e-3)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("element_type", "atol"),
+    [
+        (ElementType.FLOAT_32, 1e-4),
+        (ElementType.FLOAT_64, 1e-4),
+        (ElementType.FLOAT_16, 1e-3),
+        (ElementType.BFLOAT_16, 1e-3),
+    ],
+)
 def test_fixed_tolerances(check: Check, element_type: ElementType, atol: float) -> None:
     zero = check.view(np.zeros(1, element_type.dtype), element_type)
     near = check.view(np.full(1, atol * 0.9, element_type.dtype), element_type)

@@ -1,4 +1,4 @@
-"""The ways in which executables take their buffers: descriptors, descriptors with pointers in them, tables of addresses."""
+"""How executables take their buffers: descriptors, descriptors of pointers, tables of addresses."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_descriptors_of_memory_with_pointers(state: HalState) -> None:
 @pytest.mark.parametrize("memory", [DEVICE_LOCAL, HOST_LOCAL])
 @pytest.mark.parametrize("slots", [False, True])
 def test_a_table_of_addresses_in_set_3(state: HalState, memory: int, slots: bool) -> None:
-    """Format vulkan-spirv-fb-ptr as compilers up to 3.11 write it (IREE's ConvertToSPIRVPass.cpp, indirect bindings)."""
+    """Format vulkan-spirv-fb-ptr of compilers up to 3.11 (IREE's ConvertToSPIRVPass.cpp, indirect bindings)."""
     device = state.devices_get(0)
     x = np.arange(16, dtype=np.float32)
     a, b, out = (buffer_of(state, device, array, memory) for array in (x, x + 1, np.zeros_like(x)))
@@ -197,7 +197,9 @@ def test_grids_larger_than_the_device_dispatches(driver: Driver, slots: bool) ->
         layout(local_size_x = 1) in;
         layout(constant_id = 0) const uint factor = 2;
         layout(set = 0, binding = 0) buffer Data { uint words[]; };
-        void main() { words[gl_GlobalInvocationID.x + gl_NumWorkGroups.x * gl_WorkGroupID.y] = factor * gl_GlobalInvocationID.x; }
+        void main() {
+          words[gl_GlobalInvocationID.x + gl_NumWorkGroups.x * gl_WorkGroupID.y] = factor * gl_GlobalInvocationID.x;
+        }
     """
     with Device(driver) as device:
         device.groups_max = (100, 2, 2)

@@ -1,4 +1,4 @@
-"""Work on one device with buffers of another: ranges go over and back through the host, in the order that fences say."""
+"""Work on one device with buffers of another: ranges are copied through the host, in the order of fences."""
 
 from __future__ import annotations
 

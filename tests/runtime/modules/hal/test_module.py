@@ -59,7 +59,7 @@ def state(device: Device) -> Iterator[HalState]:
     made.close()
 
 
-# ---- exports ------------------------------------------------------------------------------------------------------------
+# -- exports -----------------------------------------------------------------------------------------
 
 
 def test_exports_are_those_of_versions_5_to_7() -> None:
@@ -130,7 +130,7 @@ def test_collectives_are_refused() -> None:
             call()
 
 
-# ---- devices ------------------------------------------------------------------------------------------------------------
+# -- devices -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.vulkan
@@ -170,7 +170,7 @@ def test_queries(state: HalState, device: Device) -> None:
         assert query(category, "no such key") == (0, 0)
 
 
-# ---- allocators and buffers ---------------------------------------------------------------------------------------------
+# -- allocators and buffers --------------------------------------------------------------------------
 
 
 @pytest.mark.vulkan
@@ -374,7 +374,7 @@ def test_allocation_owners(state: HalState, device: Device) -> None:
         assert state.buffer_allocation_discard(foreign) == 0 == state.buffer_allocation_is_terminal(foreign)
 
 
-# ---- buffer views -------------------------------------------------------------------------------------------------------
+# -- buffer views ------------------------------------------------------------------------------------
 
 
 @pytest.mark.vulkan
@@ -445,7 +445,7 @@ def test_trace(device: Device) -> None:
     assert out.getvalue() == text * 2
 
 
-# ---- files --------------------------------------------------------------------------------------------------------------
+# -- files -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.vulkan

@@ -92,7 +92,7 @@ def bits(value: float) -> int:
     return int(word)
 
 
-# ---- executables --------------------------------------------------------------------------------------------------------
+# -- executables -------------------------------------------------------------------------------------
 
 
 @pytest.mark.vulkan
@@ -143,7 +143,7 @@ def test_executables_go_with_their_last_user(state: HalState, device: Device) ->
 
 @pytest.mark.vulkan
 def test_an_executable_made_again_while_the_last_is_dropped(state: HalState, device: Device) -> None:
-    """As each call does of a program compiled without memoization: the one that is dropped must not take the other along."""
+    """As in programs compiled without memoization: dropping one executable leaves the other usable."""
     a = buffer_of(state, device, np.full(4, 3, np.float32))
     for _ in range(3):
         made = executable(state, device, "mul")
@@ -162,7 +162,7 @@ def test_an_executable_made_again_while_the_last_is_dropped(state: HalState, dev
 
 @pytest.mark.vulkan
 def test_specialization_constants(state: HalState, device: Device) -> None:
-    """Word i is the value of constant id i, in the type that the shader declares; what it does not declare is left out."""
+    """Word i is the value of constant id i, in the declared type; undeclared constants are left out."""
     code = compile_glsl(SPECIALIZED)
     blob = build_executable(
         ExecutableDef(
@@ -185,7 +185,7 @@ def test_specialization_constants(state: HalState, device: Device) -> None:
         assert array_of(state, out, np.uint32).tolist() == expected
 
 
-# ---- recording ----------------------------------------------------------------------------------------------------------
+# -- recording ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.vulkan
@@ -324,7 +324,7 @@ def test_transfer_arguments_are_checked(state: HalState, device: Device) -> None
         fill(commands, a, 0, 16, 0, 0, 4, 0)
 
 
-# ---- binding tables -----------------------------------------------------------------------------------------------------
+# -- binding tables ----------------------------------------------------------------------------------
 
 
 @pytest.mark.vulkan

@@ -55,7 +55,7 @@ def semaphores() -> int:
     return live_objects().get("semaphore", 0)
 
 
-# ---- states -------------------------------------------------------------------------------------------------------------
+# -- states ------------------------------------------------------------------------------------------
 
 
 def test_fences_cost_no_semaphores(state: HalState, device: Device, target: Buffer) -> None:
@@ -220,7 +220,7 @@ def test_await_waits_for_all(state: HalState, device: Device) -> None:
         answer.resume(AbortedError("no"))
 
 
-# ---- joins --------------------------------------------------------------------------------------------------------------
+# -- joins -------------------------------------------------------------------------------------------
 
 
 def test_joins(state: HalState, device: Device, target: Buffer) -> None:
@@ -279,7 +279,7 @@ def test_a_join_of_unbound_fences_holds_work_back(state: HalState, device: Devic
     assert wait_for(state, done) == 0 and array_of(state, target, np.uint8)[0] == 4
 
 
-# ---- fences of the HAL --------------------------------------------------------------------------------------------------
+# -- fences of the HAL -------------------------------------------------------------------------------
 
 
 def test_fences_of_users(state: HalState, device: Device, target: Buffer) -> None:
@@ -360,7 +360,7 @@ def test_fences_nobody_signals_are_given_up(state: HalState, device: Device, tar
     assert semaphores() <= before
 
 
-# ---- actions on the host ------------------------------------------------------------------------------------------------
+# -- actions on the host -----------------------------------------------------------------------------
 
 
 def test_signal_after(state: HalState, device: Device) -> None:
@@ -397,7 +397,7 @@ def test_signal_after(state: HalState, device: Device) -> None:
     hal_fence.signal(None)
 
 
-# ---- all at once --------------------------------------------------------------------------------------------------------
+# -- all at once -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(6))
