@@ -1,7 +1,7 @@
-"""What to install where a part of Vulkan is missing: the one list of package names, by platform.
+"""What to install where a part of Vulkan is missing: package names by platform.
 
-The load failure in ``hal_vulkan/vulkan/functions.py``, the set-up program (``tools/setup/vulkan.py``) and the messages about the
-shader tools all take their text from here. Pure data: nothing here loads or probes anything.
+The error of a missing Vulkan library, the set-up program (``tools/setup/vulkan.py``) and the messages about shader
+tools take their text from here. Nothing here loads or probes anything.
 
 Sources of the names: the package indexes of Debian 12, Fedora, Arch Linux, Homebrew and winget.
 """
@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from .status import InvalidArgumentError
 
-__all__ = ["COMPONENTS", "PLATFORMS", "Component", "detect_platform", "install_command", "packages", "remedy"]
+__all__ = ["COMPONENTS", "PLATFORMS", "Component", "detect_platform", "install_command", "install_hint", "packages"]
 
 Component: TypeAlias = Literal["loader", "driver", "validation", "glslang", "spirv-tools"]
 
@@ -48,8 +48,8 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "windows": "winget install",
 }
 
-# Drivers are Mesa's: they serve AMD and Intel GPUs and bring lavapipe, which runs on the CPU alone. On macOS MoltenVK
-# is the driver; on Windows it comes with the GPU and no package manager has it.
+# Drivers are Mesa's, for AMD and Intel GPUs and with lavapipe, which runs on the CPU. On macOS the driver is MoltenVK;
+# on Windows it comes with the GPU, and no package manager has it.
 _PACKAGES: Final[Mapping[str, Mapping[Component, tuple[str, ...]]]] = {
     "debian": {
         "loader": ("libvulkan1",),
@@ -89,8 +89,8 @@ _PACKAGES: Final[Mapping[str, Mapping[Component, tuple[str, ...]]]] = {
 }
 
 _LINUX_DRIVER_NOTE: Final = (
-    " A GPU needs the driver of its vendor or Mesa's; Mesa's lavapipe runs on the CPU alone. In a container the host's"
-    " driver has to be let in (for NVIDIA, NVIDIA_DRIVER_CAPABILITIES must include graphics)."
+    " A GPU needs its vendor's driver or Mesa's; Mesa's lavapipe runs on the CPU. A container needs access to the host's"
+    " driver (for NVIDIA, NVIDIA_DRIVER_CAPABILITIES must include graphics)."
 )
 _DRIVER_NOTES: Final[Mapping[str, str]] = {
     "debian": _LINUX_DRIVER_NOTE,
@@ -106,8 +106,8 @@ _DRIVER_NOTES: Final[Mapping[str, str]] = {
 def detect_platform() -> str:
     """The platform this process runs on: one of ``PLATFORMS``.
 
-    ``"linux"`` stands for a distribution that is neither Debian's, Fedora's nor Arch's kin, by ``ID`` and ``ID_LIKE``
-    of os-release(5).
+    ``"linux"`` is a distribution that does not derive from Debian, Fedora or Arch, by ``ID`` and ``ID_LIKE`` of
+    os-release(5).
     """
     if sys.platform == "darwin":
         return "macos"
@@ -125,7 +125,7 @@ def detect_platform() -> str:
 
 
 def packages(what: Component, platform: str | None = None) -> tuple[str, ...]:
-    """The packages that bring a component; empty where no package manager has it.
+    """The packages that contain a component; empty where no package manager has it.
 
     Args:
         what: one of ``COMPONENTS``.
@@ -141,7 +141,7 @@ def packages(what: Component, platform: str | None = None) -> tuple[str, ...]:
 
 
 def install_command(components: Iterable[Component], platform: str | None = None) -> str | None:
-    """The one command that installs the components, each package once; ``None`` where there is none.
+    """The command that installs the components; ``None`` where there is none.
 
     It is prefixed with ``sudo`` where the package manager needs root and this process is not.
 
@@ -157,13 +157,13 @@ def install_command(components: Iterable[Component], platform: str | None = None
     return f"{sudo}{_COMMANDS[name]} {' '.join(wanted)}"
 
 
-def remedy(what: Component, platform: str | None = None) -> str:
-    """What to do about a missing component, as one or more whole sentences.
+def install_hint(what: Component, platform: str | None = None) -> str:
+    """How to install a missing component, in whole sentences.
 
     Args:
         what: one of ``COMPONENTS``.
-        platform: one of ``PLATFORMS``; ``None`` is the one this process runs on. For ``"linux"`` (a distribution not
-            known here) every distribution that is known is named.
+        platform: one of ``PLATFORMS``; ``None`` is the one this process runs on. For ``"linux"`` (an unknown
+            distribution) the text names all known distributions.
 
     Raises:
         InvalidArgumentError: an unknown component or platform.
@@ -175,7 +175,7 @@ def remedy(what: Component, platform: str | None = None) -> str:
     ways = ", ".join(f"`{command}` ({title})" for command, title in commands if command)
     text = f"Install {_TITLES[what]}: {ways}." if ways else f"Install {_TITLES[what]}."
     if what == "loader" and name == "windows":
-        return text + " Every current display driver brings it too."
+        return text + " Current display drivers contain it too."
     return text + (_DRIVER_NOTES[name] if what == "driver" else "")
 
 

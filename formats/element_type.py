@@ -36,7 +36,7 @@ _MAX_DIM: Final = 2**63 - 1
 
 
 class NumericalType(enum.IntEnum):
-    """How the bits of an element are read: bits 24..31 of an element type."""
+    """How the bits of an element are interpreted: bits 24..31 of an element type."""
 
     UNKNOWN = 0x00
     INTEGER = 0x10
@@ -74,10 +74,10 @@ _WHOLE_NAMES: Final[dict[int, str]] = {
 
 
 class ElementType(enum.IntEnum):
-    """What one element of a buffer view is; the value is the 32-bit code that modules and drivers exchange.
+    """The type of an element of a buffer view; the value is the 32-bit code that modules and drivers exchange.
 
-    Signless integers (``INT_*``) are what MLIR's ``i32`` means: the operation, not the type, says whether the sign
-    bit counts. A boolean takes a byte in memory and is written ``i1``.
+    Signless integers (``INT_*``) are MLIR's ``i32``: the operation, not the type, decides about the sign. A boolean
+    takes a byte in memory and is written ``i1``.
     """
 
     NONE = 0x00000000
@@ -120,7 +120,7 @@ class ElementType(enum.IntEnum):
 
     @property
     def numerical_type(self) -> NumericalType:
-        """How the element's bits are read."""
+        """How the element's bits are interpreted."""
         return NumericalType(self.value >> 24)
 
     @property
@@ -160,37 +160,37 @@ class ElementType(enum.IntEnum):
 
     @property
     def is_opaque(self) -> bool:
-        """No interpretation: only size and bytes are known."""
+        """Whether only the size is known."""
         return self.value >> 24 == NumericalType.UNKNOWN
 
     @property
     def is_boolean(self) -> bool:
-        """A truth value stored as a byte."""
+        """Whether it is a truth value, stored as a byte."""
         return self.value >> 24 == NumericalType.BOOLEAN
 
     @property
     def is_integer(self) -> bool:
-        """Signless, signed or unsigned integer; not a boolean."""
+        """Whether it is a signless, signed or unsigned integer; a boolean is not."""
         return NumericalType.INTEGER <= self.value >> 24 <= NumericalType.INTEGER_UNSIGNED
 
     @property
     def is_unsigned(self) -> bool:
-        """Explicitly unsigned integer."""
+        """Whether it is an explicitly unsigned integer."""
         return self.value >> 24 == NumericalType.INTEGER_UNSIGNED
 
     @property
     def is_float(self) -> bool:
-        """Real floating point of any format; not complex."""
+        """Whether it is real floating point of any format."""
         return self.value >> 24 >= NumericalType.FLOAT_IEEE and not self.is_complex
 
     @property
     def is_complex(self) -> bool:
-        """A pair of floats, real part first."""
+        """Whether it is a pair of floats, real part first."""
         return self.value >> 24 == NumericalType.FLOAT_COMPLEX
 
     @property
     def is_sub_byte(self) -> bool:
-        """Several elements share a byte."""
+        """Whether several elements share a byte."""
         return 0 < self.bits < 8
 
     @classmethod
@@ -279,7 +279,7 @@ class ElementType(enum.IntEnum):
 
 
 class EncodingType(enum.IntEnum):
-    """How the elements of a buffer view lie in its buffer (``iree_hal_encoding_types_t``)."""
+    """How the elements of a buffer view are laid out in its buffer (``iree_hal_encoding_types_t``)."""
 
     OPAQUE = 0
     DENSE_ROW_MAJOR = 1

@@ -6,7 +6,7 @@ count. The ``flatbuffers`` package supplies the number formats; its own accessor
 offsets and counts are checked here before they are used.
 
 Calling sequence: ``FlatBuffer(data, identifier=b"VKE1", name="executable").root()`` gives a :class:`Table`, whose
-methods read one field each, by slot index; the field's name is only for messages. Tables are read when asked for, one
+methods read one field each, by slot index; the field's name is only for messages. Tables are read on demand, one
 level a call, so nothing here recurses. Objects are immutable but for the read budget and may be shared by threads.
 """
 
@@ -28,12 +28,7 @@ _U8: Final[struct.Struct] = number_types.Uint8Flags.packer_type
 _U16: Final[struct.Struct] = number_types.Uint16Flags.packer_type
 _U32: Final[struct.Struct] = number_types.Uint32Flags.packer_type
 _U64: Final[struct.Struct] = number_types.Uint64Flags.packer_type
-_I8: Final[struct.Struct] = number_types.Int8Flags.packer_type
-_I16: Final[struct.Struct] = number_types.Int16Flags.packer_type
 _I32: Final[struct.Struct] = number_types.Int32Flags.packer_type
-_I64: Final[struct.Struct] = number_types.Int64Flags.packer_type
-_F32: Final[struct.Struct] = number_types.Float32Flags.packer_type
-_F64: Final[struct.Struct] = number_types.Float64Flags.packer_type
 
 _VTABLE_HEADER: Final = 4
 _BUDGET_FACTOR: Final = 8
@@ -43,13 +38,13 @@ _BUDGET_FLOOR: Final = 1 << 16
 class FlatBuffer:
     """One FlatBuffer, without a size prefix.
 
-    Offsets only point forward, so a chain of them ends; but many may share one target, and a small file could stand
-    for a huge tree. What is decoded is therefore counted, and reading stops at 8 times the buffer's size (plus
-    64 KiB), which no writer that shares equal strings and vtables comes near.
+    Offsets only point forward, so a chain of them ends; but many may share one target, and a small file could expand
+    to a huge tree. Decoded bytes are therefore counted, and reading stops at 8 times the buffer's size plus 64 KiB,
+    far more than any writer needs.
 
     Args:
-        data: the whole buffer; anything after the root's reach is ignored.
-        identifier: the four bytes at offset 4 that the schema demands, or ``None`` to accept any.
+        data: the whole buffer; bytes that the root does not reach are ignored.
+        identifier: the four bytes at offset 4 that the schema requires, or ``None`` to accept any.
         name: what to call the root in messages.
 
     Raises:
@@ -175,10 +170,6 @@ class Table:
         """Field of type uint8 (also bool and union types)."""
         return self._integer(_U8, slot, name, default)
 
-    def u16(self, slot: int, name: str, default: int = 0) -> int:
-        """Field of type uint16."""
-        return self._integer(_U16, slot, name, default)
-
     def u32(self, slot: int, name: str, default: int = 0) -> int:
         """Field of type uint32."""
         return self._integer(_U32, slot, name, default)
@@ -187,29 +178,9 @@ class Table:
         """Field of type uint64."""
         return self._integer(_U64, slot, name, default)
 
-    def i8(self, slot: int, name: str, default: int = 0) -> int:
-        """Field of type int8."""
-        return self._integer(_I8, slot, name, default)
-
-    def i16(self, slot: int, name: str, default: int = 0) -> int:
-        """Field of type int16."""
-        return self._integer(_I16, slot, name, default)
-
     def i32(self, slot: int, name: str, default: int = 0) -> int:
         """Field of type int32."""
         return self._integer(_I32, slot, name, default)
-
-    def i64(self, slot: int, name: str, default: int = 0) -> int:
-        """Field of type int64."""
-        return self._integer(_I64, slot, name, default)
-
-    def f32(self, slot: int, name: str, default: float = 0.0) -> float:
-        """Field of type float."""
-        return self._real(_F32, slot, name, default)
-
-    def f64(self, slot: int, name: str, default: float = 0.0) -> float:
-        """Field of type double."""
-        return self._real(_F64, slot, name, default)
 
     def string(self, slot: int, name: str) -> str | None:
         """Field of type string."""
@@ -225,25 +196,9 @@ class Table:
         target = self._target(slot, name)
         return None if target is None else Table(self._buffer, target, self._path(name))
 
-    def require_table(self, slot: int, name: str) -> Table:
-        """Field that is another table and must be present."""
-        return self._required(self.table(slot, name), name)
-
-    def structure(self, slot: int, name: str, layout: struct.Struct) -> tuple[int | float, ...] | None:
-        """Field that is an inline struct, unpacked with ``layout`` (little-endian, its padding spelled out)."""
-        position = self._field(slot, name, layout.size)
-        if position is None:
-            return None
-        values: tuple[int | float, ...] = layout.unpack_from(self._buffer.data, position)
-        return values
-
     def tables(self, slot: int, name: str) -> tuple[Table, ...]:
         """Vector of tables; an absent one is empty."""
         return self._elements(slot, name, lambda target, path: Table(self._buffer, target, path))
-
-    def strings(self, slot: int, name: str) -> tuple[str, ...]:
-        """Vector of strings; an absent one is empty."""
-        return self._elements(slot, name, self._buffer.string_at)
 
     def vector_bytes(self, slot: int, name: str, element_size: int = 1) -> memoryview | None:
         """The bytes of a vector of scalars or structs of ``element_size`` bytes: a read-only view, no copy."""
@@ -297,10 +252,6 @@ class Table:
     def _integer(self, packer: struct.Struct, slot: int, name: str, default: int) -> int:
         position = self._field(slot, name, packer.size)
         return default if position is None else int(packer.unpack_from(self._buffer.data, position)[0])
-
-    def _real(self, packer: struct.Struct, slot: int, name: str, default: float) -> float:
-        position = self._field(slot, name, packer.size)
-        return default if position is None else float(packer.unpack_from(self._buffer.data, position)[0])
 
     def _elements(self, slot: int, name: str, read: Callable[[int, str], _Result]) -> tuple[_Result, ...]:
         target = self._target(slot, name)

@@ -1,7 +1,7 @@
 """The header of NumPy's ``.npy`` files, formats 1.0 and 2.0, checked.
 
-NumPy's parser evaluates literals and does not check them: with a damaged header it raises many kinds of errors, warns,
-and returns shapes that no array can have.
+NumPy's own parser evaluates literals and trusts them: a damaged header makes it raise nearly any exception, warn, or
+return shapes that no array can have.
 """
 
 from __future__ import annotations

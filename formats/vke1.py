@@ -1,12 +1,11 @@
-"""Vulkan executables as IREE's compiler writes them (``vulkan-spirv-fb``, ``vulkan-spirv-bda-v1``): their parts and rules.
+"""Vulkan executables of IREE's compiler (``vulkan-spirv-fb``, ``vulkan-spirv-bda-v1``): their parts and rules.
 
 A blob is a 64-byte header (``VKE1``, a u32 version, a u64 content size, 48 bytes reserved) and a FlatBuffer with the
 identifier ``VKE1``. Facts: ``runtime/src/iree/schemas/{vulkan_executable_def,executable_debug_info}.fbs``,
 ``runtime/src/iree/base/internal/flatcc/parsing.h`` and the checks of ``runtime/src/iree/hal/drivers/vulkan/
 executable.c``, IREE 3.13.
 
-:mod:`.executable_reader` turns a blob into an :class:`ExecutableDef`, :mod:`.executable_writer` the other way.
-Numbers like ``shader_module`` and ``pipeline_layout`` index the tuples of the :class:`ExecutableDef` that holds them.
+`vke1_reader` turns a blob into an :class:`ExecutableDef`, `vke1_writer` does the reverse. Numbers like ``shader_module`` and ``pipeline_layout`` index the tuples of the :class:`ExecutableDef` that holds them.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ STAGE_COMPUTE: Final = 0x20
 """``VK_SHADER_STAGE_COMPUTE_BIT``."""
 
 FILE_IDENTIFIER: Final = b"VKE1"
-"""What both the header and the FlatBuffer start with."""
+"""The identifier in both the header and the FlatBuffer."""
 
 FORMAT_VERSION: Final = 0
 """The only version of the header that is known."""
@@ -59,7 +58,7 @@ PUSH_CONSTANT_RANGE: Final = struct.Struct("<III")
 """Stage flags, offset and size, as :class:`PushConstantRange`."""
 
 BDA_ROOT_BYTES: Final = 32
-"""How much of the push constants the root of a ``BDA_V1`` pipeline takes."""
+"""Bytes of push constants that the root of a ``BDA_V1`` pipeline takes."""
 
 _SPIRV_MAGIC: Final = 0x07230203
 _SPIRV_HEADER_BYTES: Final = 20
@@ -70,7 +69,7 @@ _U64_MAX: Final = 0xFFFFFFFFFFFFFFFF
 
 
 class DispatchAbi(enum.IntEnum):
-    """How a pipeline gets at its bindings."""
+    """How a pipeline accesses its bindings."""
 
     DESCRIPTOR = 0
     """Through descriptor sets."""
@@ -164,7 +163,7 @@ class PipelineLayoutDef:
 
 @dataclass(frozen=True, slots=True)
 class BdaBindingDef:
-    """What a shader demands of the buffer range bound to one binding, in bytes."""
+    """What a shader requires of the buffer range at one binding, in bytes."""
 
     minimum_alignment: int = 1
     minimum_length: int = 0

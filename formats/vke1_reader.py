@@ -1,4 +1,4 @@
-"""Reads Vulkan executables: from a blob in the format of :mod:`.executable_format` to its definition, checked."""
+"""Reads Vulkan executables: from a blob in the format of `vke1` to its definition, checked."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _Enum = TypeVar("_Enum", bound=enum.IntEnum)
 
 
 def parse_executable(data: bytes | bytearray | memoryview) -> ExecutableDef:
-    """The executable in ``data``, all cross-references checked. Shader code and source files stay views of ``data``.
+    """The executable in ``data``, all cross-references checked. Shader code and source files are views of ``data``.
 
     Bytes past the header's content size are padding and are ignored.
 
@@ -57,7 +57,8 @@ def parse_executable(data: bytes | bytearray | memoryview) -> ExecutableDef:
         raise InvalidArgumentError(f"executable: expected a blob that starts with {FILE_IDENTIFIER!r}, got {magic!r}")
     if version != FORMAT_VERSION:
         raise IncompatibleError(
-            f"executable: found format version {version}, known is {FORMAT_VERSION}; recompile the module for this runtime"
+            f"executable: found format version {version}, known is {FORMAT_VERSION}; "
+            "recompile the module for this runtime"
         )
     room = view.nbytes - HEADER.size
     if not 0 < size <= room:

@@ -1,4 +1,4 @@
-"""Writes Vulkan executables: from a definition to a blob in the format of :mod:`.executable_format`."""
+"""Writes Vulkan executables: from a definition to a blob in the format of `vke1`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,14 @@
 """The kernels that come with pumice: GLSL sources with their SPIR-V built beside them.
 
 A shader's name is its path in this folder without the suffix: ``mul``, ``builtin/fill_unaligned``,
-``examples/saxpy``. What a shader computes, its bindings, push constants and groups are in the header of its
-``.comp`` file. The SPIR-V is of version 1.3 (Vulkan 1.1), so that every device pumice runs on takes it.
+``examples/saxpy``. The header of its ``.comp`` file describes what it computes, its bindings, push constants and
+groups. The SPIR-V is of version 1.3 (Vulkan 1.1), which every device that pumice supports takes.
 
 Loading a shader needs no compiler; ``python -m pumice.shaders.build`` rebuilds them.
+
+Imports: the ground files at the root; `build` also imports `spirv`.
+
+Read: this file, `build`.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from ..status import InvalidArgumentError, NotFoundError, OutOfRangeError
+from ..status import InvalidArgumentError, NotFoundError, OutOfRangeError, shown
 
 __all__ = [
     "BUILTIN_KERNELS",
@@ -44,10 +48,10 @@ def source_path(name: str) -> Path:
     """The GLSL source file of a shader.
 
     Raises:
-        NotFoundError: no shader has this name; the message lists those there are.
+        NotFoundError: no shader has this name; the message lists all names.
     """
     if name not in names():
-        raise NotFoundError(f"there is no shader {name!r}; there are {', '.join(names())}")
+        raise NotFoundError(f"there is no shader {shown(name)}; there are {', '.join(names())}")
     return _FOLDER / f"{name}.comp"
 
 
@@ -55,7 +59,7 @@ def path(name: str) -> Path:
     """The built SPIR-V file of a shader; `spirv` reads it.
 
     Raises:
-        NotFoundError: no shader has this name; the message lists those there are.
+        NotFoundError: no shader has this name; the message lists all names.
     """
     return source_path(name).with_suffix(".spv")
 
@@ -78,7 +82,7 @@ def spirv(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BuiltinKernel:
-    """A kernel that the HAL itself dispatches, with the layout of its interface.
+    """A kernel that the HAL itself dispatches, and its interface.
 
     Attributes:
         name: the shader's name, for `spirv`.

@@ -1,10 +1,10 @@
 """Build the SPIR-V beside the GLSL sources, or check that it is current: ``python -m pumice.shaders.build``.
 
-``manifest.json`` records, for each shader, the SHA-256 of all that goes into it (options, source, included
-files) and of the SPIR-V, and the compiler's version. So a check needs no compiler: it compares both hashes.
-Where the recorded compiler is the installed one, it also builds anew and compares the bytes.
+``manifest.json`` records for each shader the SHA-256 of its inputs (options, source, included files) and of the
+SPIR-V, and the compiler's version. A check compares both hashes, without a compiler. Where the recorded compiler is
+installed, it also rebuilds and compares the bytes.
 
-Line endings do not count in the source's hash, since a version-control system may change them.
+The source's hash ignores line endings, as version control may change them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from . import names, path, source_path
 
 __all__ = ["MANIFEST", "TARGET_ENV", "ManifestEntry", "build", "main", "read_manifest", "source_hash", "stale"]
 
-#: Where the hashes are.
+#: The file with the hashes.
 MANIFEST: Final = Path(__file__).parent / "manifest.json"
 #: The lowest Vulkan version pumice runs on: SPIR-V 1.3.
 TARGET_ENV: Final = "vulkan1.1"
@@ -36,7 +36,7 @@ _OPTIONS: Final = f"stage=comp target_env={TARGET_ENV} optimize=0 debug=0"
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """What one shader was built from and with.
+    """The inputs, result and compiler of one shader.
 
     Attributes:
         source_sha256: see `source_hash`.
@@ -73,7 +73,7 @@ def read_manifest() -> dict[str, ManifestEntry]:
 
 
 def stale() -> dict[str, str]:
-    """Why each shader that is not current is not, by name; empty where all are.
+    """Why shaders are stale, by name; empty if all are current.
 
     Raises:
         InvalidArgumentError: a source does not compile.
@@ -95,7 +95,7 @@ def build(*, everything: bool = False) -> tuple[str, ...]:
     """Build the shaders that are stale and record them.
 
     Args:
-        everything: build current ones too, for instance to take up another compiler.
+        everything: build current ones too, for instance with another compiler.
 
     Returns:
         The names of those that were built, sorted.
@@ -154,7 +154,7 @@ def _staleness(name: str, entry: ManifestEntry | None, compiler: str | None) -> 
     if hashlib.sha256(code).hexdigest() != entry.spirv_sha256:
         return "its SPIR-V file is not the one that was recorded"
     if entry.compiler == compiler and _compile(name) != code:
-        return f"{compiler} makes another SPIR-V module of it"
+        return f"{compiler} builds another SPIR-V module from it"
     return None
 
 

@@ -4,7 +4,7 @@ Two passes over the call graph that an entry point reaches, neither recursive. T
 module-scope variables among instruction operands: the "static use" of the Vulkan specification (chapter "Shaders",
 section "Static Use"). The second spreads two bits, read and write, from the instructions that access memory back along
 the pointers they got there by: access chains, copies, selections, phis, function arguments and results. An instruction
-of unknown effect reads and writes whatever it names, so an unknown can only make a binding look more used.
+of unknown effect counts as reading and writing every id that it takes, so an unknown one only adds access.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class EntryAccess:
 
 @dataclasses.dataclass(slots=True)
 class _Summary:
-    """One function: variables named, functions called, pointers (derived, base), bits set at ids, and its cost."""
+    """One function: variables used, functions called, pointers (derived, base), access bits by id, and its cost."""
 
     variables: set[int] = dataclasses.field(default_factory=set)
     callees: set[int] = dataclasses.field(default_factory=set)
@@ -138,7 +138,7 @@ _COMBINES: Final = frozenset({Op.Select, Op.Phi, Op.CompositeExtract, Op.Composi
 
 
 class AccessAnalysis:
-    """Static use and access for the entry points of one module; functions are looked through once."""
+    """Static use and access for the entry points of one module; each function is scanned once."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -254,7 +254,7 @@ class AccessAnalysis:
         summary.edges.append((result, base))
 
     def _combine(self, summary: _Summary, opcode: int, start: int, end: int) -> None:
-        """A result that may be one of several operands, be they pointers, images or plain data."""
+        """A result that may be one of several operands: pointers, images or plain data."""
         result = self._id(start + 2)
         first, step = 3, 1
         if opcode == Op.Select:

@@ -143,7 +143,8 @@ def missing_requirements(
             alternatives = table.get(name)
             if alternatives is None:
                 missing.append(
-                    f"SPIR-V {what} {name} is not allowed in Vulkan (as of {VULKAN_VERSION}); build the shader without it."
+                    f"SPIR-V {what} {name} is not allowed in Vulkan (as of {VULKAN_VERSION}); "
+                    "build the shader without it."
                 )
             elif not any(alternative.satisfied(*device) for alternative in alternatives):
                 needed = ", or ".join(str(alternative) for alternative in alternatives)

@@ -25,9 +25,9 @@ class Constant:
     Attributes:
         id: result id.
         scalar: the type of a scalar constant, or ``None``.
-        value: a scalar, the components of a vector, or ``None`` where it is neither or cannot be told.
-        constituents: ids a composite was made of.
-        is_spec: a scalar that specialization may set, if it has a ``SpecId``.
+        value: a scalar, the components of a vector, or ``None`` where it is neither or unknown.
+        constituents: ids of a composite's parts.
+        is_spec: a scalar that specialization can set if it has a ``SpecId``.
     """
 
     id: int
@@ -88,7 +88,7 @@ def _quotient(a: int, b: int) -> int:
 
 _Binary = Callable[[int, int], int]
 
-# By opcode; operands come in the interpretation that the table is named after.
+# By opcode. The table's name says how operands are interpreted.
 _MODULAR: Final[dict[int, _Binary]] = {
     Op.IAdd: operator.add,
     Op.ISub: operator.sub,

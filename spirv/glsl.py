@@ -1,9 +1,9 @@
-"""GLSL to SPIR-V with an installed compiler, and a cache on disk of what it made.
+"""GLSL to SPIR-V with an installed compiler, and a cache on disk.
 
-`compile_glsl` starts ``glslangValidator`` (or ``glslang``, or ``glslc``) only where the cache has no
-answer. The calling sequence of one compile: read the source and every file it can include, hash them
-with the options and the compiler's version, look the hash up, else compile, check that no file changed
-meanwhile, store. Any thread may call at any time; two that compile the same source at once both succeed.
+`compile_glsl` reads the source and every file that it can include, hashes them with the options and the compiler's
+version, and looks the hash up in the cache. If it is not there, ``glslangValidator`` (or ``glslang``, or ``glslc``)
+compiles, and the result is stored unless a file changed meanwhile. Thread-safe; two threads that compile the same
+source at once both succeed.
 
 Environment:
     ``PUMICE_GLSLC``: the compiler to use, a path or a command name.
@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..files import cache_directory, replacing
-from ..install_hints import remedy
+from ..install_hints import install_hint
 from ..status import InvalidArgumentError, UnavailableError, shown
 from . import tools as spirv_tools
 from .glsl_errors import compile_error
@@ -64,17 +64,17 @@ def find_compiler() -> GlslCompiler:
     """The compiler that `compile_glsl` uses.
 
     Raises:
-        UnavailableError: there is none, or ``PUMICE_GLSLC`` names something else; the message has remedies.
+        UnavailableError: there is none, or ``PUMICE_GLSLC`` names something else; the message says how to install one.
     """
     override = os.environ.get("PUMICE_GLSLC")
     if override:
         found = shutil.which(override)
         if found is None:
-            raise UnavailableError(f"PUMICE_GLSLC is {shown(override)}, which is not an executable. {_remedy()}")
+            raise UnavailableError(f"PUMICE_GLSLC is {shown(override)}, which is not an executable. {_hint()}")
     else:
         found = next((path for path in map(shutil.which, _COMMANDS) if path), None)
         if found is None:
-            raise UnavailableError(f"no GLSL compiler ({', '.join(_COMMANDS)}) was found on PATH. {_remedy()}")
+            raise UnavailableError(f"no GLSL compiler ({', '.join(_COMMANDS)}) was found on PATH. {_hint()}")
     path = Path(found).absolute()
     lines = spirv_tools.executable_version(path).splitlines()
     for line in lines:
@@ -83,7 +83,7 @@ def find_compiler() -> GlslCompiler:
     if lines and lines[0].startswith("shaderc"):
         return GlslCompiler(path, True, "; ".join(line.strip() for line in lines if line.strip()))
     raise UnavailableError(
-        f"{path} is neither glslang nor glslc, its --version says {shown((lines or [''])[0])}. {_remedy()}"
+        f"{path} is neither glslang nor glslc, its --version says {shown((lines or [''])[0])}. {_hint()}"
     )
 
 
@@ -117,7 +117,7 @@ def compile_glsl(
         InvalidArgumentError: the source does not compile (the message has file, line and the source line of
             each error; ``location`` those of the first), or an argument is wrong.
         NotFoundError: ``source`` is a path that does not exist.
-        UnavailableError: no compiler is installed; the message has remedies.
+        UnavailableError: no compiler is installed; the message says how to install one.
         DeadlineExceededError: the compiler did not end within a minute.
     """
     if stage not in _STAGES:
@@ -143,21 +143,21 @@ def compile_glsl(
     entry = _cache_entry(key)
     if entry is not None and (cached := _load(entry)) is not None:
         return cached
-    # Without its byte order mark a file is compiled as a copy, away from its neighbours.
+    # A file with a byte order mark is compiled as a copy without it, in another folder than its neighbours.
     copied = root is None or text.startswith(BYTE_ORDER_MARK)
     near = [root.parent] if root and copied else []
     arguments = _arguments(compiler, stage, target_env, debug, macros, [*near, *folders])
     code = _run(compiler, arguments, text.removeprefix(BYTE_ORDER_MARK), files, source, None if copied else root)
     if optimize:
         code = spirv_tools.optimize(code, ["-O", f"--target-env={target_env}"])
-    # The compiler read the files by itself, later than the hash was taken.
+    # The compiler read the files after the hash was taken.
     if entry is not None and read_and_hash()[2] == key:
         _store(entry, code)
     return code
 
 
-def _remedy() -> str:
-    return f"{remedy('glslang')} Or set PUMICE_GLSLC to the path of glslangValidator or glslc."
+def _hint() -> str:
+    return f"{install_hint('glslang')} Or set PUMICE_GLSLC to the path of glslangValidator or glslc."
 
 
 def _macros(defines: Mapping[str, str | int]) -> list[str]:
@@ -197,7 +197,7 @@ def _run(
             (folder / _TEXT_NAME).write_bytes(text)
         output = folder / "out.spv"
         input_name = str(in_place) if in_place else _TEXT_NAME
-        # Inside its own folder a text has the same name every time, so debug information is reproducible.
+        # In a folder of its own a text always has the same name, so debug information is reproducible.
         result = spirv_tools.run_tool(compiler.path, [*arguments, "-o", str(output), input_name], cwd=folder)
         code = output.read_bytes() if output.is_file() else b""
         if result.returncode == 0 and code[:4] in (_SPIRV_MAGIC, _SPIRV_MAGIC[::-1]):

@@ -79,7 +79,7 @@ def included_files(
     files: dict[Path, bytes] = {}
     tried: set[Path] = set()
     # glslang searches the folders of all files on its include stack, so a new file's folder can give a new
-    # meaning to a name met before: repeat until nothing is new.
+    # meaning to a name seen before: repeat until nothing is new.
     while new := [p for f in folders for n in names if (p := absolute(f / n)) not in tried]:
         for path in new:
             tried.add(path)

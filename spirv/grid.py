@@ -1,8 +1,8 @@
 """Kernels that run a part of a larger grid, for dispatches of more workgroups than a device takes at once.
 
 ``vkCmdDispatchBase`` does not help: base and count together may not pass the limit either
-(VUID-vkCmdDispatchBase-groupCountX-00424). So the kernel is changed: constants are added to what it loads as WorkgroupId
-and GlobalInvocationId, and what it loads as NumWorkgroups becomes a constant.
+(VUID-vkCmdDispatchBase-groupCountX-00424). So the kernel is changed: constants are added to what it loads as
+WorkgroupId and GlobalInvocationId, and what it loads as NumWorkgroups becomes a constant.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def part_of_grid(code: bytes, base: Three, groups: Three, local_size: Three) -> 
 
 
 class _Constants:
-    """New ids, and the constants made with some of them."""
+    """Allocates ids and emits constants."""
 
     def __init__(self, bound: int) -> None:
         self.bound = bound

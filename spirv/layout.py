@@ -1,7 +1,7 @@
 """Memory layout of SPIR-V blocks from their Offset, ArrayStride and MatrixStride decorations.
 
-Nothing is inferred from std140 or std430 rules: Vulkan wants every block explicitly laid out (Vulkan specification,
-"Offset and Stride Assignment"), so what the module says is what counts.
+Nothing is inferred from std140 or std430 rules: Vulkan requires explicit layouts of all blocks (Vulkan specification,
+"Offset and Stride Assignment").
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _MAX_MEMBERS: Final = 1 << 16
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """A structure laid out.
+    """The layout of a structure.
 
     Attributes:
         members: in declaration order.
         size: bytes up to the end of the last member; a run-time sized array counts as empty.
         scalars: every scalar type within.
-        depth: structures nested, itself included.
+        depth: levels of nested structures, its own included.
         total: members, nested ones included.
     """
 
@@ -43,7 +43,7 @@ class BlockLayout:
     total: int
 
     def element(self) -> ElementLayout | None:
-        """What the array at the end, or the only member, consists of; see `Binding.element`."""
+        """The elements of the last member's array, or the only member; see `Binding.element`."""
         if not self.members:
             return None
         last = self.members[-1]
@@ -83,7 +83,7 @@ def _scalars(member: BlockMember) -> set[ScalarType]:
 
 
 class BlockLayouts:
-    """The layouts of one module's structures, each worked out once."""
+    """The layouts of one module's structures, each computed once."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -96,7 +96,7 @@ class BlockLayouts:
 
         Raises:
             InvalidArgumentError: a member is not laid out, or its type cannot be in a block.
-            UnimplementedError: an array length or a depth that cannot be handled.
+            UnimplementedError: an array length that is not evaluated, or too many levels or members.
         """
         found = self._layouts.get(struct_id)
         if found is not None:
@@ -115,7 +115,7 @@ class BlockLayouts:
         return self._layouts[struct_id]
 
     def element(self, struct_id: int) -> ElementLayout | None:
-        """What the block's last array consists of."""
+        """The elements of the block's last array."""
         if struct_id not in self._elements:
             self._elements[struct_id] = self.layout(struct_id).element()
         return self._elements[struct_id]
@@ -170,7 +170,7 @@ class BlockLayouts:
         if depth + 1 > _MAX_DEPTH or total > _MAX_MEMBERS:
             raise UnimplementedError(
                 f"SPIR-V structure {of.id} nests {depth + 1} levels with {total} members in all; "
-                f"at most {_MAX_DEPTH} levels and {_MAX_MEMBERS} members can be handled"
+                f"at most {_MAX_DEPTH} levels and {_MAX_MEMBERS} members are supported"
             )
         return BlockLayout(tuple(members), size, frozenset(scalars), depth + 1, total)
 

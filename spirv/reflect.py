@@ -45,17 +45,16 @@ _MAX_COUNT: Final = 0xFFFFFFFF
 def reflect(code: bytes | bytearray | memoryview) -> ShaderModuleReflection:
     """What a SPIR-V module declares: entry points with their bindings, push constants and workgroup sizes.
 
-    The module is checked as far as reflection reads it, which is less than spirv-val does: it decides that data can
-    be told, not that the shader is valid.
+    Only what reflection reads is checked, which is less than spirv-val does: a module that passes may still be invalid.
 
     Args:
         code: a binary SPIR-V module of version 1.0 to 1.6, little-endian.
 
     Raises:
-        InvalidArgumentError: the code is no SPIR-V, is damaged, or breaks a rule that reflection depends on.
+        InvalidArgumentError: the code is not SPIR-V, is damaged, or breaks a rule that reflection depends on.
         IncompatibleError: another SPIR-V version.
-        UnimplementedError: a construct that cannot be told, such as an array length by an unfoldable expression.
-        ResourceExhaustedError: so many entry points on so much code that no real module has.
+        UnimplementedError: a construct that is not evaluated, such as an array length by an unfoldable expression.
+        ResourceExhaustedError: more entry points on more code than any real module has.
     """
     if not isinstance(code, bytes | bytearray | memoryview):
         raise InvalidArgumentError(f"SPIR-V code is bytes, got {type(code).__name__}; read the file in binary mode")
@@ -92,7 +91,7 @@ class _Reflector:
 
     def _specialization_constants(self) -> tuple[SpecializationConstant, ...]:
         # Several constants may share an id, which sets them all: glslang makes one for local_size_x_id and another for
-        # the constant_id of the source. The one that has a name stands for them.
+        # the constant_id of the source. The one that has a name represents them.
         found: dict[int, SpecializationConstant] = {}
         for constant in self._module.constants.values():
             spec_id = self._module.decoration(constant.id, Decoration.SpecId)
@@ -115,7 +114,7 @@ class _Reflector:
     def _local_size(
         self, model: int, function: int, workgroup_size: int | None
     ) -> tuple[tuple[int, int, int], tuple[int | None, int | None, int | None]]:
-        """Sizes and the specialization ids that set them. WorkgroupSize goes before LocalSizeId and LocalSize."""
+        """Sizes and the specialization ids that set them. WorkgroupSize overrides LocalSizeId and LocalSize."""
         module = self._module
         ids: tuple[int, ...] = ()
         declared: tuple[ConstantValue, ...] = ()
@@ -180,14 +179,15 @@ class _Reflector:
         )
 
     def _check_built_in(self, variable: Variable, name: str) -> None:
-        # A rule of the specification ("Shader Interfaces") that spirv-val does not hold in all versions; drivers crash.
+        # A rule of the specification ("Shader Interfaces") that not all versions of spirv-val check; drivers crash.
         if (
             variable.storage_class == StorageClass.Output
             or self._module.decoration(variable.id, Decoration.BuiltIn) is None
         ):
-            what = "an output" if variable.storage_class == StorageClass.Output else "an input that is no built-in"
+            what = "an output" if variable.storage_class == StorageClass.Output else "an input that is not a built-in"
             raise InvalidArgumentError(
-                f"entry point {shown(name)} has {what}, SPIR-V variable {variable.id}; compute shaders have built-in inputs only"
+                f"entry point {shown(name)} has {what}, SPIR-V variable {variable.id}; "
+                "compute shaders have built-in inputs only"
             )
 
     def _workgroup_memory(self, variables: list[Variable]) -> int | None:
@@ -217,7 +217,7 @@ class _Reflector:
         count = 1
         if not variable.pointee:
             raise UnimplementedError(
-                f"SPIR-V variable {variable.id} is an untyped pointer without a data type, which cannot be reflected"
+                f"SPIR-V variable {variable.id} is an untyped pointer without a data type, which reflection does not support"
             )
         of = self._module.type(variable.pointee)
         while of.kind in (TypeKind.ARRAY, TypeKind.RUNTIME_ARRAY):
@@ -261,7 +261,7 @@ class _Reflector:
         )
 
     def _forbidden(self, variable: Variable, of: Type, decoration: int) -> bool:
-        """Whether NonReadable or NonWritable is on the variable, or on every member of its block."""
+        """Whether NonReadable or NonWritable is on the variable or on every member of its block."""
         if self._module.decoration(variable.id, decoration) is not None:
             return True
         memo = self._not_readable if decoration == Decoration.NonReadable else self._not_writable
@@ -303,7 +303,7 @@ class _Reflector:
         )
 
     def _merged(self, first: Binding, second: Binding) -> Binding:
-        """Two variables on one binding: one descriptor that serves both."""
+        """Two variables on one binding as one descriptor."""
         descriptor_type = first.descriptor_type
         if descriptor_type != second.descriptor_type:
             if not {descriptor_type, second.descriptor_type} <= _COMBINABLE:

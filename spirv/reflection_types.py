@@ -1,4 +1,4 @@
-"""What reflection says of a SPIR-V module: plain frozen data, made by `spirv.reflect`."""
+"""The results of reflection, made by `spirv.reflect`: plain frozen data, safe to share between threads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ENCODED_FLOATS: Final[dict[str, np.dtype]] = {
 
 
 def _to_json(value: object) -> JsonValue:
-    """A dataclass, tuple or plain value in JSON's terms; floats JSON has no form for become their names."""
+    """A dataclass, tuple or plain value as JSON values; infinities and NaN become their names."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, enum.IntEnum):
@@ -127,7 +127,7 @@ class BlockMember:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ElementLayout:
-    """The elements that a block is made of: those of its last member, which is where an array sits.
+    """The elements of a block: those of its last member, where an array may be.
 
     Attributes:
         scalar: the scalar type of an element; for a structure, the one type that all its members share.
@@ -252,7 +252,7 @@ class EntryPoint:
         push_constants: the push constant block, or ``None``.
         workgroup_memory_bytes: workgroup (shared) memory, specialization constants at their defaults, laid
             out with std430's sizes and alignments and 4-byte booleans; explicitly laid out blocks overlap. The
-            driver may need a little more or less. ``None`` if a size cannot be told.
+            driver may need a little more or less. ``None`` if a size is unknown.
     """
 
     name: str

@@ -6,8 +6,8 @@ Three mistakes are known, in releases 3.0 to 3.13:
   SPIR-V 1.4 (SPIR-V specification, OpEntryPoint): they are left out;
 - ``NoSignedWrap`` and ``NoUnsignedWrap`` decorate results without the extension SPV_KHR_no_integer_wrap_decoration,
   needed before 1.4. They only permit optimizations, and are left out;
-- SPV_EXT_physical_storage_buffer is named where devices of Vulkan 1.2 have SPV_KHR_physical_storage_buffer, which is the
-  same under its later name.
+- SPV_EXT_physical_storage_buffer is named where devices of Vulkan 1.2 have SPV_KHR_physical_storage_buffer, its later
+  name.
 
 Nothing else changes.
 """

@@ -1,8 +1,9 @@
 """The subgroup size that a compiled kernel relies on.
 
-Compilers that know the subgroup size of a target write kernels for it: a reduction over a subgroup stands for one over so
-many invocations, and shuffles reach so far. On a device with smaller subgroups such a kernel silently gives wrong results
-(SPIR-V specification, Group and Non-Uniform Instructions: a shuffle from an invocation that does not exist is undefined).
+Compilers that know the subgroup size of a target write kernels for it: a reduction over a subgroup covers that many
+invocations, and shuffles reach as far. On a device with smaller subgroups such a kernel silently gives wrong results
+(SPIR-V specification, Group and Non-Uniform Instructions: a shuffle from an invocation that does not exist is
+undefined).
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _MIN_OF_TARGETS: Final = 16
 def least_subgroup_size(code: bytes, invocations: int) -> int:
     """The smallest subgroup size with which a compiled kernel is right; 1 if it does not use subgroups.
 
-    Shuffles by constants tell how far they reach, clusters their size. A reduction over the whole subgroup tells only that
-    it is for targets that compilers know, unless the kernel reads the device's size.
+    Shuffles by constants show how far they reach, clusters their size. A reduction over the whole subgroup only shows
+    that the kernel is for targets that compilers know, unless it reads the device's size.
 
     Args:
         code: valid SPIR-V.

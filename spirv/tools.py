@@ -1,11 +1,10 @@
 """The SPIRV-Tools executables: validate, disassemble, assemble and optimize SPIR-V modules.
 
-The one module that starts ``spirv-val``, ``spirv-dis``, ``spirv-as`` and ``spirv-opt``
-(https://github.com/KhronosGroup/SPIRV-Tools). They are development tools: running a finished module
-needs none of them.
+The only file that starts ``spirv-val``, ``spirv-dis``, ``spirv-as`` and ``spirv-opt``
+(https://github.com/KhronosGroup/SPIRV-Tools).
 
-Modules travel over standard input and output, so nothing is written to disk. No function keeps state
-apart from the version, which is asked for once for each executable; all are safe to call from any thread.
+Modules are passed over standard input and output; nothing is written to disk. The only state is each executable's
+version, which is cached. All functions are safe to call from any thread.
 
 ``PUMICE_SPIRV_TOOLS`` names the folder that holds the executables; without it ``PATH`` is searched.
 """
@@ -19,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ..install_hints import remedy
+from ..install_hints import install_hint
 from ..status import DeadlineExceededError, InvalidArgumentError, UnavailableError, UnknownError, shorten, shown
 
 __all__ = [
@@ -35,7 +34,7 @@ __all__ = [
     "version",
 ]
 
-#: The executables this module knows.
+#: The executables this file knows.
 SPIRV_TOOLS: Final = ("spirv-val", "spirv-dis", "spirv-as", "spirv-opt")
 
 _ENVIRONMENT_VARIABLE: Final = "PUMICE_SPIRV_TOOLS"
@@ -64,7 +63,7 @@ def find_tool(name: str) -> Path:
     if found is None:
         where = f"in the folder {shown(folder)} of {_ENVIRONMENT_VARIABLE}" if folder else "on PATH"
         raise UnavailableError(
-            f"{name} was not found {where}. {remedy('spirv-tools')} "
+            f"{name} was not found {where}. {install_hint('spirv-tools')} "
             f"Or set {_ENVIRONMENT_VARIABLE} to the folder that holds it."
         )
     return Path(found).absolute()
@@ -107,7 +106,9 @@ def run_tool(
     except OSError as error:
         raise UnavailableError(f"{executable} could not be started: {error}; check that it is executable") from error
     except ValueError as error:
-        raise InvalidArgumentError(f"the arguments of {executable.name} are unusable: {error}") from error
+        raise InvalidArgumentError(
+            f"the arguments of {executable.name} cannot be passed: {shorten(str(error))}"
+        ) from error
     if result.returncode < 0:
         raise UnknownError(
             f"{executable.name} was ended by signal {-result.returncode}: {tool_message(result)}; "
@@ -117,14 +118,14 @@ def run_tool(
 
 
 def tool_message(result: subprocess.CompletedProcess[bytes]) -> str:
-    """What a tool said, as one text of bounded length, whatever its encoding."""
+    """A tool's output as one text of bounded length, whatever its encoding."""
     parts = [stream.decode("utf-8", "replace").strip() for stream in (result.stderr, result.stdout)]
     text = "\n".join(part for part in parts if part) or f"no message, exit status {result.returncode}"
     return shorten(text, _MAX_MESSAGE)
 
 
 def executable_version(executable: Path, arguments: Sequence[str] = ("--version",)) -> str:
-    """All that an executable prints about its version; asked for once for each state of the file."""
+    """All that an executable prints about its version, cached until the file changes."""
     try:
         key = (str(executable), executable.stat().st_mtime_ns)
     except OSError as error:
@@ -164,7 +165,7 @@ def disassemble(code: bytes) -> str:
 
 
 def assemble(text: str, *, target_env: str = "vulkan1.2") -> bytes:
-    """The SPIR-V module of an assembly text; what it means is not checked, see `validate`.
+    """The SPIR-V module of an assembly text, not validated; see `validate`.
 
     Args:
         text: assembly as ``spirv-as`` reads it.

@@ -27,7 +27,7 @@ _FLOAT_WIDTHS: Final = {"": (16, 32, 64), "bfloat16": (16,), "float8_e4m3": (8,)
 
 
 class TypeKind(enum.Enum):
-    """The shapes of type that reflection tells apart."""
+    """The kinds of types that reflection distinguishes."""
 
     SCALAR = enum.auto()
     VECTOR = enum.auto()
@@ -50,16 +50,16 @@ class Type:
 
     Attributes:
         id: result id.
-        kind: its shape.
+        kind: scalar, vector and so on.
         scalar: for scalars, vectors and matrices, the scalar type at the bottom.
-        count: components, columns, or array length; ``None`` for a length that cannot be told.
+        count: components, columns, or array length; ``None`` for an unknown length.
         element: id of the component, column, element, pointed-to or sampled image's image type; else 0.
         members: ids of a structure's member types.
         storage_class: of a pointer, else -1.
         dim: of an image, else -1.
         sampled: of an image: 1 sampled, 2 storage, 0 only known at run time.
         natural_size: bytes by std430 rules with 4-byte booleans, ``None`` if there is no such size.
-        natural_align: alignment to go with it.
+        natural_align: the alignment by the same rules.
         is_opaque: holds an image, sampler or the like.
     """
 
@@ -89,7 +89,7 @@ class TypeTable:
     """The types defined so far, by id, in the order of their definition.
 
     Args:
-        constants: the module's constants, of which array lengths are taken.
+        constants: the module's constants, for array lengths.
     """
 
     def __init__(self, constants: dict[int, Constant]) -> None:
@@ -98,28 +98,28 @@ class TypeTable:
         self._forward_pointers: set[int] = set()
 
     def get(self, type_id: int) -> Type:
-        """The type of that id, which must be defined by now."""
+        """The type of that id, which must be defined already."""
         found = self.types.get(type_id)
         if found is None:
             raise InvalidArgumentError(f"SPIR-V id {type_id} is used as a type but no type is defined under it before")
         return found
 
     def announce(self, pointer: int) -> None:
-        """Notes that an id will be a pointer type, which structures may name already."""
+        """Notes that an id will be a pointer type, so that structures may use it before."""
         self._forward_pointers.add(pointer)
 
     def define(self, opcode: int, result: int, operands: tuple[int, ...]) -> None:
         """Adds the type that an instruction declares; `operands` are its words after the result id.
 
         Raises:
-            InvalidArgumentError: the declaration is damaged or names what is not defined.
+            InvalidArgumentError: the declaration is damaged or uses an undefined id.
         """
         if result in self._forward_pointers and opcode != Op.TypePointer:
             raise InvalidArgumentError(f"SPIR-V id {result} is announced as a pointer type but is another type")
         self.types[result] = self._new_type(opcode, result, operands)
 
     def finish(self) -> None:
-        """Checks that everything announced has come."""
+        """Checks that every announced pointer type was defined."""
         for pointer in self._forward_pointers:
             if pointer not in self.types:
                 raise InvalidArgumentError(f"SPIR-V id {pointer} is announced as a pointer type but never defined")
@@ -197,7 +197,7 @@ class TypeTable:
         length = self._constants.get(operands[1])
         if length is None or (length.value is not None and type(length.value) is not int):
             raise InvalidArgumentError(
-                f"the length of SPIR-V array type {result} is id {operands[1]}, which is no integer constant"
+                f"the length of SPIR-V array type {result} is id {operands[1]}, which is not an integer constant"
             )
         count = length.value if isinstance(length.value, int) else None
         if count is not None and count < 1:

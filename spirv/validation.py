@@ -1,11 +1,12 @@
-"""Keeps SPIR-V that breaks the specification's rules away from drivers, which are free to crash on it.
+"""Validates SPIR-V before drivers see it, as drivers may crash on invalid modules.
 
-``spirv-val`` is asked once for each module: what it passed is remembered in the process and, by hash, in the cache
+``spirv-val`` checks each module once: that a module passed is remembered in the process and, by hash, in the cache
 directory. Where the tool is not installed, modules go to the driver unchecked and a warning says so once; with
-``PUMICE_REQUIRE_SPIRV_VAL=1`` they are refused instead, which is right where modules come from sources that are not trusted.
+``PUMICE_REQUIRE_SPIRV_VAL=1``, meant for modules from untrusted sources, they are refused instead.
 
-What passes may still compute for ever, or index what is not a buffer (shared memory, push constants, arrays of a function) out
-of bounds, from which no Vulkan feature protects. On a GPU the driver contains both; on lavapipe shaders run in this process.
+A valid module may still run forever, or index something other than a buffer (shared memory, push constants, arrays of a
+function) out of bounds, which no Vulkan feature prevents. A GPU's driver contains both; lavapipe runs shaders in this
+process.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def ensure_valid(code: bytes, target_env: str) -> None:
     Raises:
         InvalidArgumentError: the module breaks a rule; the message is the tool's.
         UnavailableError: the tool is not installed, and ``PUMICE_REQUIRE_SPIRV_VAL`` is set.
+        DeadlineExceededError: the tool did not end in time.
     """
     global _warned
     key = (hashlib.sha256(code).digest(), target_env)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pumice import install_hints
-from pumice.install_hints import COMPONENTS, PLATFORMS, Component, install_command, packages, remedy
+from pumice.install_hints import COMPONENTS, PLATFORMS, Component, install_command, install_hint, packages
 from pumice.status import InvalidArgumentError, UnavailableError
 from pumice.tools.setup import vulkan as setup_vulkan
 from pumice.tools.setup.vulkan import Findings
@@ -27,8 +27,8 @@ BARE = Findings(loader_error="no loader")
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("what", COMPONENTS)
-def test_every_remedy_names_its_packages_in_whole_sentences(what: Component, platform: str) -> None:
-    text = remedy(what, platform)
+def test_every_hint_names_its_packages_in_whole_sentences(what: Component, platform: str) -> None:
+    text = install_hint(what, platform)
     assert text.startswith("Install ") and text.endswith(".")
     sources = ("debian", "fedora", "arch") if platform == "linux" else (platform,)
     for source in sources:
@@ -40,7 +40,7 @@ def test_every_remedy_names_its_packages_in_whole_sentences(what: Component, pla
 def test_no_platform_means_this_one() -> None:
     here = install_hints.detect_platform()
     assert here in PLATFORMS
-    assert remedy("loader") == remedy("loader", here)
+    assert install_hint("loader") == install_hint("loader", here)
     assert packages("loader") == packages("loader", here)
 
 
@@ -62,7 +62,7 @@ def test_a_command_names_each_package_once_and_asks_for_root_where_needed(monkey
 @pytest.mark.parametrize(("what", "platform"), [("gpu", "debian"), ("loader", "beos"), ("loader", "")])
 def test_unknown_names_are_refused_with_those_that_exist(what: str, platform: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"expected a (component|platform) of .*; got '"):
-        remedy(what, platform)  # type: ignore[arg-type]
+        install_hint(what, platform)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,13 @@ def test_packages_that_do_not_help_are_an_error(
     assert setup_vulkan.main([]) == 1
     assert machine.installed == [("driver",)] * 2
     text = capsys.readouterr().err
-    for part in ("not enough", "creating an instance failed", "/lvp_icd.json", "VK_DRIVER_FILES", remedy("driver")):
+    for part in (
+        "not enough",
+        "creating an instance failed",
+        "/lvp_icd.json",
+        "VK_DRIVER_FILES",
+        install_hint("driver"),
+    ):
         assert part in text
 
 

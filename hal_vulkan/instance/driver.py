@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from types import TracebackType
 
-from ...install_hints import remedy
+from ...install_hints import install_hint
 from ...status import ClosedError, FailedPreconditionError, UnavailableError
 from ..vulkan.functions import CData, GlobalFunctions, InstanceFunctions, chain, ffi, new, string_array, text
 from ..vulkan.live_objects import created, destroyed
@@ -59,7 +59,7 @@ class Driver:
         if self.validation:
             if LAYER not in _layer_names(functions):
                 raise UnavailableError(
-                    f"validation was asked for, but the layer {LAYER} is not installed. " + remedy("validation")
+                    f"validation was asked for, but the layer {LAYER} is not installed. " + install_hint("validation")
                 )
             layers.append(LAYER)
             self._messenger = DebugMessenger()
@@ -84,7 +84,7 @@ class Driver:
         result = functions.vkCreateInstance(info, ffi.NULL, instance)
         if result == VK_ERROR_INCOMPATIBLE_DRIVER:  # the loader found no driver at all
             raise UnavailableError(
-                "a Vulkan loader is installed, but it finds no Vulkan driver. " + remedy("driver"),
+                "a Vulkan loader is installed, but it finds no Vulkan driver. " + install_hint("driver"),
                 vk_result="VK_ERROR_INCOMPATIBLE_DRIVER",
             )
         check(result, "creating a Vulkan instance")
@@ -110,7 +110,7 @@ class Driver:
         if self._instance is None:
             raise ClosedError("this driver was closed; make a new Driver()")
         if not self.profiles:
-            raise UnavailableError("a Vulkan loader is installed, but no Vulkan driver. " + remedy("driver"))
+            raise UnavailableError("a Vulkan loader is installed, but no Vulkan driver. " + install_hint("driver"))
         return select_device(parse_device_uri(uri, os.environ if environ is None else environ), self.profiles)
 
     def retain(self) -> None:

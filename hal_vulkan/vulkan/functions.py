@@ -193,13 +193,13 @@ def load_library() -> Any:
                     break
                 reasons.append(f"{name}: it is no Vulkan library, as it has no vkGetInstanceProcAddr")
             else:
-                from ...install_hints import remedy
+                from ...install_hints import install_hint
 
                 raise UnavailableError(
                     "no Vulkan loader could be opened (tried "
                     + "; ".join(reasons)
                     + "). "
-                    + remedy("loader")
+                    + install_hint("loader")
                     + (
                         " PUMICE_VULKAN_LIBRARY names the file that was tried: unset it to use the platform's loader."
                         if os.environ.get("PUMICE_VULKAN_LIBRARY")

@@ -1,6 +1,5 @@
 """The checked FlatBuffer reader against buffers that the flatbuffers library builds, whole and damaged."""
 
-import math
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -17,15 +16,9 @@ from pumice.status import InvalidArgumentError, PumiceError
 
 SCALARS = {
     "u8": (number_types.Uint8Flags, st.integers(0, 2**8 - 1)),
-    "u16": (number_types.Uint16Flags, st.integers(0, 2**16 - 1)),
     "u32": (number_types.Uint32Flags, st.integers(0, 2**32 - 1)),
     "u64": (number_types.Uint64Flags, st.integers(0, 2**64 - 1)),
-    "i8": (number_types.Int8Flags, st.integers(-(2**7), 2**7 - 1)),
-    "i16": (number_types.Int16Flags, st.integers(-(2**15), 2**15 - 1)),
     "i32": (number_types.Int32Flags, st.integers(-(2**31), 2**31 - 1)),
-    "i64": (number_types.Int64Flags, st.integers(-(2**63), 2**63 - 1)),
-    "f32": (number_types.Float32Flags, st.floats(width=32, allow_nan=False)),
-    "f64": (number_types.Float64Flags, st.floats(allow_nan=False)),
 }
 ROW = struct.Struct("<HHI")
 
@@ -77,7 +70,6 @@ def read_sample(data: bytes) -> tuple[object, ...]:
     return (
         root.string(0, "name"),
         child.string(0, "name") if child else None,
-        root.strings(2, "strings"),
         tuple(item.string(0, "name") for item in root.tables(3, "children")),
         bytes(root.u8s(4, "data")),
         root.structs(5, "rows", ROW),
@@ -87,7 +79,7 @@ def read_sample(data: bytes) -> tuple[object, ...]:
 
 @given(st.lists(st.text(), max_size=4), st.binary(max_size=40))
 def test_reads_back_what_the_library_builds(names: list[str], payload: bytes) -> None:
-    expected = ("größe", "child", tuple(names), tuple(names), payload, ((1, 2, 3), (4, 5, 6)), None)
+    expected = ("größe", "child", tuple(names), payload, ((1, 2, 3), (4, 5, 6)), None)
     assert read_sample(sample(names, payload)) == expected
 
 
@@ -111,19 +103,12 @@ def test_scalars_agree_with_the_library(kind: str, data: st.DataObject) -> None:
         assert library.Get(flags, library.Pos + library.Offset(6)) == value
 
 
-def test_struct_field_and_words() -> None:
+def test_words() -> None:
     builder = flatbuffers.Builder(16)
     words = builder.CreateNumpyVector(np.arange(3, dtype="<u4"))
-    builder.StartObject(2)
-    builder.PrependUOffsetTRelativeSlot(1, words, 0)
-    builder.Prep(4, 8)
-    builder.PrependUint32(7)
-    builder.PrependUint32(6)
-    builder.PrependStructSlot(0, builder.Offset(), 0)
-    root = FlatBuffer(finish(builder, builder.EndObject()), identifier=b"TEST", name="root").root()
-    assert root.structure(0, "pair", struct.Struct("<II")) == (6, 7)
-    assert root.u32s(1, "words") == (0, 1, 2)
-    view = root.vector_bytes(1, "words", 4)
+    root = FlatBuffer(finish(builder, table(builder, [words])), identifier=b"TEST", name="root").root()
+    assert root.u32s(0, "words") == (0, 1, 2)
+    view = root.vector_bytes(0, "words", 4)
     assert view is not None and view.readonly and bytes(view) == struct.pack("<III", 0, 1, 2)
 
 
@@ -160,11 +145,8 @@ def test_error_names_the_field_and_the_byte() -> None:
 def test_required_fields() -> None:
     root = FlatBuffer(sample([], b""), identifier=b"TEST", name="root").root()
     assert root.require_string(0, "name") == "größe"
-    assert root.require_table(1, "child").require_string(0, "name") == "child"
     with pytest.raises(InvalidArgumentError, match=r"root\.absent, byte \d+: .*absent"):
         root.require_string(6, "absent")
-    with pytest.raises(InvalidArgumentError, match=r"root\.absent"):
-        root.require_table(6, "absent")
 
 
 def test_invalid_utf8_and_missing_nul() -> None:
@@ -251,8 +233,3 @@ def test_forged_words(patches: list[tuple[int, int]]) -> None:
 @given(st.binary(max_size=64))
 def test_random_bytes(data: bytes) -> None:
     outcome(lambda: read_sample(b"\x08\0\0\0TEST" + data))
-
-
-def test_default_reals() -> None:
-    root = FlatBuffer(sample([], b""), identifier=b"TEST", name="root").root()
-    assert math.isinf(root.f32(6, "absent", math.inf))

@@ -895,7 +895,7 @@ def test_header_errors() -> None:
         ([(39, 1, 5349), (30, 2, 1)], "never defined"),
         ([(21, 1, 32)], "OpTypeInt .* has 3 words, expected at least 4"),
         ([(21, 1, 32, 0), (43, 1, 2, 0), (28, 3, 1, 2)], "length 0"),
-        ([(21, 1, 32, 0), (28, 3, 1, 2)], "no integer constant"),
+        ([(21, 1, 32, 0), (28, 3, 1, 2)], "not an integer constant"),
         ([(21, 1, 64, 0), (43, 1, 2, 0)], "2 literal words"),
         ([(21, 1, 32, 0), (41, 1, 2)], "not of a boolean type"),
         ([(10, 0x41414141)], "not terminated"),

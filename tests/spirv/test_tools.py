@@ -170,7 +170,7 @@ def test_find_tool_knows_only_its_own() -> None:
         spirv_tools.find_tool("sh")
 
 
-def test_missing_tool_names_the_remedies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tool_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("PUMICE_SPIRV_TOOLS", raising=False)
     with pytest.raises(UnavailableError, match=r"(?s)on PATH.*Install SPIRV-Tools.*PUMICE_SPIRV_TOOLS"):

@@ -22,7 +22,7 @@ def devices(as_json: bool) -> None:
 
     The JSON is a list with an object for each device: index, uri, usable, problems (why not) and profile.
     """
-    from ...install_hints import remedy
+    from ...install_hints import install_hint
     from ...runtime import list_devices
     from ...status import UnavailableError
     from ..tables import print_json
@@ -30,7 +30,7 @@ def devices(as_json: bool) -> None:
     with usage():  # PUMICE_VALIDATION
         profiles = list_devices()
     if not profiles:
-        raise UnavailableError("a Vulkan loader is installed, but it lists no device. " + remedy("driver"))
+        raise UnavailableError("a Vulkan loader is installed, but it lists no device. " + install_hint("driver"))
     uris = _uris(profiles)
     if as_json:
         print_json(

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ...install_hints import Component, detect_platform, install_command, packages, remedy
+from ...install_hints import Component, detect_platform, install_command, install_hint, packages
 from ...spirv.glsl import find_compiler
 from ...spirv.tools import SPIRV_TOOLS, find_tool
 from ...status import DeadlineExceededError, PumiceError, UnavailableError
@@ -239,11 +239,11 @@ def _report(findings: Findings, wanted: Sequence[Component]) -> str:
     lines = [f"missing: {', '.join(wanted)}"]
     for component in wanted:
         reason = reasons.get(component)
-        # The loader's error carries its remedy already.
+        # The loader's error says already what to install.
         if reason is not None:
             lines.append(f"  {component}: {reason}")
         if component != "loader" or reason is None:
-            lines.append(f"  {component}: {remedy(component)}")
+            lines.append(f"  {component}: {install_hint(component)}")
     if "driver" in wanted and findings.drivers:
         lines.append(f"  driver manifests found, none of which gave a device: {', '.join(findings.drivers)}")
     for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
