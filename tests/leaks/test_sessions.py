@@ -52,7 +52,7 @@ def test_three_threads_with_sessions_that_come_and_go() -> None:
         assert failures == []
 
     with pumice.open_device() as device:
-        _hold_flat(device, round_of_three, _CALLS // 12)
+        _hold_flat(device, round_of_three, 400 if SOAK else 25)
 
 
 def test_profiles() -> None:
