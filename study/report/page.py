@@ -190,8 +190,8 @@ def _sections(analysis: StudyAnalysis, compare_with: Results | None) -> list[_Se
         "histograms",
         "Each point",
         histograms,
-        text="Bars count samples (left axis), the stepped line is their cumulative share (right axis); disturbed samples, "
-        "which statistics leave out, are grey. The vertical line is the median, the band its interval; dotted lines are "
+        text="Bars count samples (left axis), the stepped line is their cumulative share (right axis); grey ones are "
+        "disturbed and not in the statistics. The vertical line is the median, the band its interval; dotted lines are "
         "Tukey's fences, beyond which samples are mild and severe outliers."
         + (f"{cut} points are shown, evenly chosen." if cut else ""),
     )

@@ -1,8 +1,8 @@
-"""The tool finds what was planted: k-fold work takes k times as long, and a sleep of the host is in the segment where it slept.
+"""Planted truths are found: k-fold work takes k times as long, and a sleep of the host is in its segment.
 
-Other work on the machine can spoil any single experiment, so each is repeated, up to four times in all, before it counts as failed. Where the
-tool itself calls a point NOISY every time, there is nothing that it claims, and the test is skipped. The intervals are at 99 %, and
-narrow enough, which is asked too, that a wrong factor would be outside.
+Other load can spoil an experiment, so each is repeated, up to four times in all, before it fails. If a point is NOISY
+each time, nothing is claimed, and the test is skipped. The intervals are at 99 %, and required to be narrow enough to
+exclude a wrong factor.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Unclear(Exception):
 
 
 def repeated(study: Study, pool: DevicePool, find_faults: Callable[[Taken], Sequence[str]]) -> None:
-    """Fails if the experiment finds fault every time that it can tell, with up to four times the samples; skips if it never can."""
+    """Fails if each conclusive experiment, with up to 4 times the samples, finds faults; skips without one."""
     faults: Sequence[str] | None = None
     unclear = ""
     for attempt in range(ATTEMPTS):
@@ -100,7 +100,7 @@ def repeated(study: Study, pool: DevicePool, find_faults: Callable[[Taken], Sequ
 
 
 def unsteadiness() -> str:
-    """What a sleep and a loop of the host's say of the machine, without anything of what is tested; empty where they say it is steady."""
+    """Why the machine is too unsteady, by a sleep and a loop of the host alone; empty if it is steady."""
     sleeps, loops = [], []
     for _ in range(100):
         begin = time.monotonic_ns()
@@ -121,9 +121,9 @@ def fixed_sampling(count: int, **given: Any) -> Sampling:
 
 
 def test_a_kernel_with_k_fold_work_is_k_fold_slower(pool: DevicePool) -> None:
-    """Beyond what it takes with no work at all, which is measured as well and is the intercept of a line through the others.
+    """Beyond the time without work, which is measured as well: the intercept of a line through the others.
 
-    Within the interval of the ratio, and two percent at its ends: that is how far interruptions tilt a device that is the CPU.
+    Within the interval of the ratio plus two percent, as interruptions affect a device that is the CPU.
     """
     factors = (0, 1, 2, 4, 8)
     study = Study(
@@ -154,8 +154,8 @@ def test_a_kernel_with_k_fold_work_is_k_fold_slower(pool: DevicePool) -> None:
         line = fit_line(
             factors[1:], [times[k] for k in factors[1:]], confidence=0.99, blocks=[blocks[k] for k in factors[1:]]
         )
-        # The empty loop is the fixed cost to within a part of what one unit of work takes: the longer a kernel, the more often it is interrupted
-        # on a device that is the CPU, which tilts the line.
+        # The empty loop is the fixed cost up to a part of a unit of work: longer kernels are interrupted more on a
+        # device that is the CPU, which tilts the line.
         part = 0.25 * line.slope
         if not line.intercept_interval.low - part <= fixed.estimate <= line.intercept_interval.high + part:
             faults.append(f"no work took {fixed.estimate:.0f} ns, the line says {line.intercept_interval}")
@@ -167,7 +167,8 @@ def test_a_kernel_with_k_fold_work_is_k_fold_slower(pool: DevicePool) -> None:
 
 
 def test_a_batch_of_b_dispatches_costs_b_times_the_marginal(pool: DevicePool) -> None:
-    """The slope over the batch is the time of the work of one dispatch, to which a barrier comes: it is at least what the same work costs in one
+    """The slope over the batch is the time of one dispatch's work and a barrier: it is at least what the same work
+    costs in one
     dispatch more of it, and not half as much again."""
     study = Study(
         "batches",
@@ -189,7 +190,8 @@ def test_a_batch_of_b_dispatches_costs_b_times_the_marginal(pool: DevicePool) ->
 
 
 def test_a_sleep_of_the_host_is_found_in_its_segment_and_only_there(pool: DevicePool) -> None:
-    """What follows a sleep finds colder caches and threads that have gone to sleep themselves, and really takes some microseconds longer: the others
+    """After a sleep caches are colder and threads asleep, so that the next segments take some microseconds longer: the
+    others
     are held to less than a tenth of the sleep, at the bound of their interval that is nearer."""
     asleep = ("update", "record", "wake", "read")
     everything = FMA | {"push": {"iterations": 100, "factor": 1.0}, "update": True, "record": "each", "read": True}
@@ -228,7 +230,7 @@ def test_a_sleep_of_the_host_is_found_in_its_segment_and_only_there(pool: Device
 
 
 def moved(before: NDArray[np.float64], after: NDArray[np.float64], least_ns: float) -> bool:
-    """Whether the median has moved by so much, for certain. A base of one sleep makes it a ratio, as all times may be 0."""
+    """Whether the median has certainly moved by so much; a base of one sleep makes it a ratio, as times may be 0."""
     base = SLEEP_MS * 1e6
     found: Comparison = compare(before + base, after + base, confidence=0.99)
     low, high = found.interval

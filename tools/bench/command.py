@@ -1,4 +1,4 @@
-"""``pumice bench``: what one kernel or one function costs, measured as a study of one point and summed up on the terminal."""
+"""``pumice bench``: times one kernel or function as a study of one point."""
 
 from __future__ import annotations
 
@@ -93,9 +93,7 @@ _KERNEL_ONLY: Final = ("cold", "subtract_baseline")
 )
 @click.option("--queues", type=click.IntRange(1), metavar="N", help="Queues that submissions are spread over.")
 @click.option("--record", type=click.Choice(["once", "each"]), help="Record commands once, or for each sample.")
-@click.option(
-    "--barrier", type=click.Choice(["between", "none"]), help="What stands between the dispatches of a batch."
-)
+@click.option("--barrier", type=click.Choice(["between", "none"]), help="What is between the dispatches of a batch.")
 @click.option("--indirect", is_flag=True, default=None, help="Workgroup counts from memory.")
 @click.option(
     "--descriptors", type=click.Choice(["auto", "sets", "push", "address"]), help="How bindings reach the kernel."
@@ -154,8 +152,8 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
       pumice bench mul.comp --size 4096
       pumice bench model.vmfb --function=predict --input=@image.npy
 
-    A dispatch's latency comes in segments on one clock: submit, queue, execute, wake. Exit status 3 says that the figures are too
-    noisy to be trusted.
+    A dispatch's latency is divided into segments on one clock: submit, queue, execute, wake. Exit status 3 means that
+    the figures are too noisy.
     """
     from ...status import UnimplementedError
     from ...study.definition.axis import parse_axis
@@ -216,7 +214,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
 
 
 def _profile(described: Study, point: Point, validation: bool | None) -> None:
-    """Prints where the time of a program's calls goes."""
+    """Prints a profile of a program's calls."""
     from ...study.workloads.device_pool import DevicePool
     from ...study.workloads.module import ModuleWorkload
     from ...study.workloads.workload import WorkloadContext
@@ -236,7 +234,7 @@ def _profile(described: Study, point: Point, validation: bool | None) -> None:
 
 
 def _reject(ctx: click.Context, file: Path, kind: FileKind) -> None:
-    """Refuses the options of the other kind of file."""
+    """Refuses options for the other kind of file."""
     from ...study.definition.target_settings import KINDS
     from ..input_files import FileKind
 
@@ -249,19 +247,17 @@ def _reject(ctx: click.Context, file: Path, kind: FileKind) -> None:
 
 
 def _check_usage(results: Results) -> None:
-    """What a kernel or a program does not take is wrong usage here, where nothing but the command line says it.
+    """Settings that the kernel or program does not take are wrong usage here, as they come from the command line.
 
     Raises:
-        click.UsageError: every point of the target failed for it.
+        click.UsageError: every point of the target failed because of them.
     """
     from ...study.results.point_status import PointStatus
 
-    reasons = [one.reason for one in results.points if not one.point.is_baseline]
+    points = [one for one in results.points if not one.point.is_baseline]
     codes = ("INVALID_ARGUMENT: ", "NOT_FOUND: ")
-    if all(one.status is PointStatus.FAILED for one in results.points if not one.point.is_baseline) and all(
-        reason.startswith(codes) for reason in reasons
-    ):
-        raise usage_error(reasons[0].partition(": ")[2])
+    if all(one.status is PointStatus.FAILED and one.reason.startswith(codes) for one in points):
+        raise usage_error(points[0].reason.partition(": ")[2])
 
 
 @contextlib.contextmanager

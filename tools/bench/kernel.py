@@ -1,4 +1,4 @@
-"""What ``pumice bench`` says of a kernel, held to what the kernel declares, as the settings of a study's target."""
+"""The options of ``pumice bench`` for a kernel, checked against its declaration, as settings of a study's target."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def kernel_settings(
 
 
 def _bindings(texts: Sequence[str], size: int, size_varies: bool, entry: EntryPoint) -> list[object]:
-    """A description for each descriptor: what was given, or ``--size`` elements of random data."""
+    """A description for each descriptor: the given one, or ``--size`` elements of random data."""
     slots = Slots(entry)
     given: dict[int, str] = {}
     for argument, text in zip(parse_buffers("--binding", texts), texts, strict=True):
@@ -85,7 +85,7 @@ def _bindings(texts: Sequence[str], size: int, size_varies: bool, entry: EntryPo
 
 
 def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object]:
-    """``--size`` elements where the shader declares any number, and as many as it declares otherwise."""
+    """``--size`` elements for a runtime array, else as many as the shader declares."""
     init = "random" if binding.readable else "zeros"
     element = binding.element
     if element is None or element.dtype is None:
@@ -100,9 +100,9 @@ def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object
 
 
 def _specialization(texts: Sequence[str], reflection: ShaderModuleReflection) -> dict[str, object]:
-    """Values by constant id; expressions over the axes stay texts."""
+    """Values by constant id; expressions stay texts."""
     split = [(key.strip(), value.strip()) for key, _, value in (text.partition("=") for text in texts)]
-    # An expression is of the constant's type when it has a value; 1 is of any.
+    # The type of an expression is checked when it has a value; 1 is valid for any.
     checked = [f"{key}=1" if value.startswith("$") else text for (key, value), text in zip(split, texts, strict=True)]
     numbers = specialization_values(checked, reflection)
     return {
@@ -112,7 +112,7 @@ def _specialization(texts: Sequence[str], reflection: ShaderModuleReflection) ->
 
 
 def _push(texts: Sequence[str], block: PushConstantBlock | None, name: str) -> dict[str, object]:
-    """Values by name, read as ``pumice run`` reads them; expressions over the axes stay texts."""
+    """Values by name, parsed as by ``pumice run``; expressions stay texts."""
     if not texts:
         if block is not None and block.size:
             raise usage_error(
@@ -137,7 +137,7 @@ def _push(texts: Sequence[str], block: PushConstantBlock | None, name: str) -> d
 
 
 def _members(members: Sequence[BlockMember], data: bytes) -> dict[str, object]:
-    """The values in a push-constant block by name: what ``runtime.push.pack_push`` makes the block of."""
+    """The values in a push-constant block by name, from which ``pack_push`` makes the block."""
     values: dict[str, object] = {}
     for index, member in enumerate(members):
         name = member.name or f"member{index}"
@@ -145,7 +145,9 @@ def _members(members: Sequence[BlockMember], data: bytes) -> dict[str, object]:
         boolean = scalar is not None and scalar.kind == "bool"  # a uint in a block
         dtype = np.dtype(np.uint32) if boolean else scalar.dtype if scalar is not None else None
         if dtype is None:
-            raise usage_error(f"--push: {name} is a structure or of a type without numbers, which no study can give")
+            raise usage_error(
+                f"--push: {name} is a structure or of a type without numbers, which studies do not support"
+            )
         shape, strides = member.array_shape, member.array_strides
         if member.columns > 1:
             far = member.matrix_stride or dtype.itemsize * member.components
@@ -161,10 +163,11 @@ def _members(members: Sequence[BlockMember], data: bytes) -> dict[str, object]:
 def _by_address(
     texts: Sequence[str], pushes: Sequence[str], groups: str | None, entry: EntryPoint, name: str
 ) -> dict[str, object]:
-    """Bindings in the order of their addresses, and the words that follow those in the push constants."""
+    """Bindings in the order of their addresses, and the words after these in the push constants."""
     if entry.bindings:
         raise usage_error(
-            f"--descriptors address is for kernels that take addresses as their first push constants; {name} declares bindings"
+            f"--descriptors address is for kernels that take addresses as their first push constants; {name} "
+            "declares bindings"
         )
     if groups is None:
         raise usage_error("--descriptors address: give --groups, which cannot be inferred without bindings")
@@ -172,7 +175,8 @@ def _by_address(
     for index, argument in enumerate(arguments):
         if _number(argument.key) != index:
             raise usage_error(
-                f"--binding {argument.key.text}: addresses have no names; give 0=, 1=, … in the order of the push constants"
+                f"--binding {argument.key.text}: addresses have no names; give 0=, 1=, … in the order of the push "
+                "constants"
             )
     block = entry.push_constants
     rest = [
@@ -190,8 +194,8 @@ def _by_address(
     missing = [key for key in known if key not in values]
     if missing:
         raise usage_error(
-            f"{name} has push constants behind {len(texts)} address(es): {', '.join(missing)}; give each as --push NAME=VALUE, "
-            "and a --binding for each address"
+            f"{name} has push constants behind {len(texts)} address(es): {', '.join(missing)}; give each as --push "
+            "NAME=VALUE, and a --binding for each address"
         )
     words = []
     for key in known:

@@ -1,4 +1,4 @@
-"""The study that ``pumice bench`` measures: one target, with and without timestamps, beside the empty kernel."""
+"""The study of ``pumice bench``: one target, with and without timestamps, and the empty kernel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNTIMED: Final = " without timestamps"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchOptions:
-    """The command line of ``pumice bench``, texts as they were written.
+    """The command line of ``pumice bench``.
 
     ``settings`` are the workload's that were given (``batch``, ``record``, …), by name.
     """
@@ -65,7 +65,7 @@ def bench_study(options: BenchOptions) -> Study:
     with usage():
         targets = [Target(name, "module" if is_module else "kernel", settings, _measure(options, is_module))]
         if not is_module and targets[0].headline == "execute" and not _varies(options, "timestamps"):
-            # What the timestamps themselves cost shows beside.
+            # Shows the cost of the timestamps.
             targets.append(Target(name + _UNTIMED, "kernel", {**settings, "timestamps": "none"}, "device"))
         derived = dict(_figure(text) for text in options.figures)
         axes = tuple(options.axes)
@@ -96,7 +96,7 @@ def _varies(options: BenchOptions, name: str) -> bool:
 
 
 def _measure(options: BenchOptions, is_module: bool) -> str | None:
-    """The headline: without device timestamps the time from the submit call's return to the host awake, the bound that is certain."""
+    """The headline: without device timestamps the time from the submit call's return to the host awake, a bound."""
     if options.measure is not None or is_module:
         return options.measure
     values = {name: [value] for name, value in options.settings.items()}

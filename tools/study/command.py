@@ -1,12 +1,12 @@
-"""``pumice study``: sweeps that are kept, reported, compared and exported.
+"""``pumice study``: runs sweeps, stores their results, and reports, compares and exports these.
 
-Exit statuses of its own, besides those of every command (cli.py):
+Exit statuses besides those of every command (cli.py):
 
-=====  ===================================================================================================================
+=====  ==============================================================================================================
 1      a point failed, or the device could run none
-3      measured, but too noisy: a point of ``run`` ended with more noise than the study allows, or one of ``compare`` is UNCLEAR
+3      too noisy: a point of ``run`` ended with more noise than the study allows, or one of ``compare`` is UNCLEAR
 4      ``compare`` found a point SLOWER
-=====  ===================================================================================================================
+=====  ==============================================================================================================
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ _device_option = click.option(
     "devices",
     multiple=True,
     metavar="URI",
-    help="vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe; again for more. In place of the study's.",
+    help="vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe; repeatable. Instead of the study's.",
 )
 _validation_option = click.option(
     "--validation/--no-validation",
     default=None,
-    help="The Khronos validation layers, which cost time themselves; as PUMICE_VALIDATION says without it.",
+    help="The Khronos validation layers, which cost time; default: PUMICE_VALIDATION.",
 )
 
 
 @click.group("study", short_help="Run, report and compare timing studies.")
 def study() -> None:
-    """Timing studies: sweeps over sizes, depths and settings, whose every sample is kept.
+    """Timing studies: sweeps over sizes, depths and settings that store every sample.
 
     \b
       pumice study list                         the studies that come with pumice
       pumice study run batch-depth --out r      measure one of them, or a TOML file of your own
-      pumice study report r --html              look at it
-      pumice study compare r1 r2                and at what changed
+      pumice study report r --html              show the results
+      pumice study compare r1 r2                compare two results
     """
 
 
@@ -77,9 +77,7 @@ def read_study(name: str) -> Study:
 @study.command("run", short_help="Measure a study.")
 @click.argument("name", metavar="STUDY")
 @_device_option
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Where results go; STUDY.results without it."
-)
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where results go; default: STUDY.results.")
 @click.option(
     "--axis",
     "axes",
@@ -90,12 +88,12 @@ def read_study(name: str) -> Study:
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another sampling setting, such as time_limit=1."
 )
-@click.option("--quick", is_flag=True, help="Sample each point for at most 0.3 s: a look, not a measurement.")
+@click.option("--quick", is_flag=True, help="Sample each point for at most 0.3 s: a preview, not a measurement.")
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Spread it over the workers of a Dask scheduler, such as tcp://host:8786."
 )
 @_validation_option
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but which points fail, are skipped or too noisy.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only which points fail, are skipped or too noisy.")
 @click.pass_context
 @needs_study_extra()
 def run(
@@ -110,10 +108,10 @@ def run(
     validation: bool | None,
     quiet: bool,
 ) -> None:
-    """Measure STUDY, a TOML file or one of `pumice study list`, and keep every sample in DIR.
+    """Measure STUDY, a TOML file or one of `pumice study list`, and store every sample in DIR.
 
-    A run that was interrupted goes on where it stopped when it is started again with the same study and DIR; points that failed are
-    tried again. Exit status 3 says that a point in DIR is too noisy, 1 that one failed.
+    An interrupted run resumes when it is started again with the same study and DIR; failed points are tried again. Exit
+    status 3 means that a point in DIR is too noisy, 1 that one failed.
     """
     described = with_axes(read_study(name), axes)
     with usage("--set"):
@@ -129,7 +127,7 @@ def with_axes(described: Study, texts: tuple[str, ...]) -> Study:
     """The study with the axes of the command line.
 
     Raises:
-        click.UsageError: malformed, or an axis that makes no difference.
+        click.UsageError: malformed, or an axis without effect.
     """
     from ...study.definition.axis import parse_axis
 
@@ -139,7 +137,7 @@ def with_axes(described: Study, texts: tuple[str, ...]) -> Study:
             if sum(axis.name == other.name for other in axes) > 1:
                 raise usage_error(f"--axis {axis.name} is given twice")
             if axis.name == described.compare and described.reference not in (None, *axis.values):
-                # What the others are compared with is not measured: the first of those that are stands in.
+                # The reference is not measured: the first value replaces it.
                 described = dataclasses.replace(described, reference=None)
         return described.with_axes(*axes)
 
@@ -188,16 +186,16 @@ def measure(
     scheduler: str | None = None,
     kept: bool = True,
 ) -> int:
-    """Runs a study into a folder and says what came of it; the exit status.
+    """Runs a study and prints the outcome; returns the exit status.
 
     Args:
         described: the study.
-        folder: where results are, or go.
-        devices: URIs in place of the study's.
-        validation: as ``run_study`` takes it.
-        quiet: whether to say nothing but which points fail, are skipped or too noisy.
+        folder: of the results.
+        devices: URIs instead of the study's.
+        validation: as for ``run_study``.
+        quiet: print only which points fail, are skipped or too noisy.
         scheduler: address of a Dask scheduler.
-        kept: whether the folder is one that the user knows of.
+        kept: whether the user has named the folder.
     """
     from ...study.definition.expansion import expand
     from ...study.sampling.runner import default_devices, run_study
@@ -223,9 +221,9 @@ def measure(
         except KeyboardInterrupt:
             if kept:
                 kept_in = printable(str(folder))
-                note(f"interrupted; what was measured is in {kept_in}, and the same command goes on from there")
+                note(f"interrupted; results so far are in {kept_in}, and the same command resumes from there")
             raise
-    # Of all runs: a point that was too noisy in an earlier one still is.
+    # Of all runs: a point may be too noisy since an earlier one.
     counts = _statuses(folder)
     done, noisy, failed, skipped = (counts[status] for status in ("done", "noisy", "failed", "skipped"))
     if not quiet:
@@ -240,7 +238,7 @@ def measure(
 
 
 def _waiting(described: Study, points: tuple[Point, ...], folder: Path) -> list[Point]:
-    """The points that are to be measured yet; all of them where the folder has nothing, or another study's results, which is refused later."""
+    """The unfinished points; all of them if the folder has no results, or another study's, which is refused later."""
     from ...study.definition.study_file import study_as_dict
     from ...study.results.results import Results
     from ...study.results.store import Store
@@ -249,9 +247,8 @@ def _waiting(described: Study, points: tuple[Point, ...], folder: Path) -> list[
     if not Store.exists(folder):
         return list(points)
     with Results.open(folder) as before:
-        if before.study != study_as_dict(described) or [one.point.key for one in before.points] != [
-            one.key for one in points
-        ]:
+        same = [one.point.key for one in before.points] == [one.key for one in points]
+        if not same or before.study != study_as_dict(described):
             return list(points)
         return pending_points(points, [one.status for one in before.points])
 
@@ -265,9 +262,9 @@ def _statuses(folder: Path) -> Counter[str]:
 
 @study.command("report", short_help="Show results.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--html", is_flag=True, help="Write DIR/report.html: one file, which needs nothing else.")
+@click.option("--html", is_flag=True, help="Write DIR/report.html, a self-contained file.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the HTML there.")
-@click.option("--open", "show", is_flag=True, help="And open it in the browser.")
+@click.option("--open", "show", is_flag=True, help="Open it in the browser.")
 @click.option(
     "--compare-with",
     "earlier",
@@ -311,16 +308,16 @@ def report(folder: Path, html: bool, out: Path | None, show: bool, earlier: Path
     type=float,
     default=0.025,
     show_default=True,
-    help="Half-width of an interval that still tells SAME.",
+    help="Largest half-width of an interval for SAME.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 @needs_study_extra()
 def compare(ctx: click.Context, /, first: Path, second: Path, as_json: bool, **options: Any) -> None:
-    """Say of each point that DIR_A and DIR_B have whether DIR_B is the SAME, FASTER, SLOWER, or UNCLEAR.
+    """Print for each point of DIR_A and DIR_B whether DIR_B is the SAME, FASTER, SLOWER, or UNCLEAR.
 
-    Exit status: 4 if a point is SLOWER, else 3 if one is UNCLEAR or could not be compared, else 0. Points that were skipped in both, as
-    no device could run them, do not count.
+    Exit status: 4 if a point is SLOWER, else 3 if one is UNCLEAR or could not be compared, else 0. Points that were
+    skipped in both, because no device could run them, do not count.
     """
     from ...study.results.results import Results
     from ...study.results.results_comparison import compare_results
@@ -366,7 +363,7 @@ def list_(folder: Path | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @needs_study_extra()
 def show(name: str, as_json: bool) -> None:
-    """Show what a study measures and how its results are read, or what is in the results in a folder."""
+    """Show what a study measures and how to read its results, or the contents of results in a folder."""
     from ...study.results.store import Store
     from .tables import print_result_facts, print_study
 
@@ -399,7 +396,7 @@ def export(folder: Path, raw: bool, **files: Path | None) -> None:
             if str(path) != "-":
                 export_results(results, kind, path, raw=raw)
             elif kind == "parquet":
-                raise usage_error("--parquet -: Parquet is no text; name a file")
+                raise usage_error("--parquet -: Parquet is not text; name a file")
             else:
                 buffer = io.BytesIO()
                 export_to(results, kind, buffer, raw=raw)
@@ -411,9 +408,9 @@ def export(folder: Path, raw: bool, **files: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @needs_study_extra()
 def peaks(devices: tuple[str, ...], as_json: bool) -> None:
-    """Measure what kernels reach on a device: bytes copied and multiply-adds in a second.
+    """Measure the peaks of a device: bytes copied and multiply-adds a second.
 
-    A study with `peaks = true` measures them itself, and gives its GB/s and GFLOP/s as shares of them.
+    A study with `peaks = true` measures them too, and shows its GB/s and GFLOP/s as shares of them.
     """
     from ...study.workloads.device_pool import DevicePool
     from ...study.workloads.peaks import measure_peaks

@@ -1,4 +1,4 @@
-"""The extra that timing studies need, and what is said where it is not installed."""
+"""The extra that timing studies need, and the error if it is not installed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CLUSTER = frozenset(("dask", "distributed"))
 
 @contextlib.contextmanager
 def needs_study_extra() -> Iterator[None]:
-    """Within it, a library of the extra that is not there is an error that says how to get it.
+    """Within it, a missing library of the extra is an error that says how to install it.
 
     Raises:
-        UnavailableError: it is not installed.
+        UnavailableError: a library is not installed.
     """
     try:
         yield

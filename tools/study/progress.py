@@ -1,4 +1,4 @@
-"""Progress of a study on stderr: a bar with the time left on a terminal, a line for each point elsewhere."""
+"""Progress of a study on stderr: a bar on a terminal, else a line for each point."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["StudyProgress"]
 
 
 class StudyProgress:
-    """Shows how a study goes on; give it to ``run_study``.
+    """Shows the progress of ``run_study``.
 
     Args:
-        total: points that are to be measured.
-        quiet: show nothing but points that fail, are skipped or too noisy.
+        total: number of points to measure.
+        quiet: show only points that fail, are skipped or too noisy.
     """
 
     def __init__(self, total: int, *, quiet: bool = False) -> None:
@@ -55,7 +55,7 @@ class StudyProgress:
         """See ``sampler.Progress``."""
         self._fractions.pop(point.index, None)
         self._finished += 1
-        if self._finished > self._total:  # a cluster may have more devices than was known
+        if self._finished > self._total:  # a cluster may have more devices than expected
             self._total = self._finished
             if self._bar is not None:
                 self._bar.update(self._task, total=self._total)

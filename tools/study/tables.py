@@ -1,4 +1,4 @@
-"""What the commands about studies print: tables for people, JSON for programs."""
+"""Output of the commands about studies: tables or JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _first_sentence(text: str) -> str:
 
 
 def print_study_list(folder: Path, as_json: bool) -> None:
-    """The studies in a folder, each with the question that it answers."""
+    """Prints the studies in a folder with their questions."""
     studies = [load_study(path) for path in sorted(folder.glob("*.toml"))]
     if as_json:
         print_json([{"name": one.name, "title": one.title, "question": one.question.strip()} for one in studies])
@@ -54,10 +54,10 @@ def print_study_list(folder: Path, as_json: bool) -> None:
 
 
 def print_result_list(folder: Path, as_json: bool) -> None:
-    """The results in and below a folder.
+    """Prints the results in and below a folder.
 
     Raises:
-        NotFoundError: there is no such folder, or there are none in it.
+        NotFoundError: no such folder, or no results in it.
     """
     if not folder.is_dir():
         raise NotFoundError(f"there is no folder {folder}")
@@ -102,7 +102,7 @@ def print_result_list(folder: Path, as_json: bool) -> None:
 
 
 def print_study(study: Study, as_json: bool) -> None:
-    """What a study measures, and how its results are read.
+    """Prints what a study measures, and how to read its results.
 
     Raises:
         click.UsageError: its settings are wrong at a point.
@@ -130,7 +130,7 @@ def print_study(study: Study, as_json: bool) -> None:
 
 
 def print_result_facts(folder: Path, as_json: bool) -> None:
-    """What is in the results in a folder."""
+    """Prints the contents of results in a folder."""
     with Results.open(folder) as results:
         facts = {
             "study": results.name,
@@ -176,7 +176,7 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
 
 
 def print_results(results: Results) -> None:
-    """The results as tables."""
+    """Prints results as tables."""
     from ...study.report import terminal_report
     from ..tables import print_renderables
 
@@ -184,7 +184,7 @@ def print_results(results: Results) -> None:
 
 
 def print_bench(results: Results, as_json: bool, subtract_baseline: bool) -> None:
-    """The summary of ``pumice bench``."""
+    """Prints the summary of ``pumice bench``."""
     if as_json:
         buffer = io.BytesIO()
         export_to(results, "json", buffer)
@@ -197,7 +197,7 @@ def print_bench(results: Results, as_json: bool, subtract_baseline: bool) -> Non
 
 
 def print_comparison(found: ResultsComparison) -> None:
-    """A line for each point, and what only one of the results has."""
+    """Prints a line for each point, and the points that only one of the results has."""
     rows = []
     for one in found.points:
         if one.comparison is None:
@@ -224,7 +224,7 @@ def print_comparison(found: ResultsComparison) -> None:
 
 
 def print_comparison_json(found: ResultsComparison) -> None:
-    """The same as JSON."""
+    """Prints a comparison as JSON."""
 
     def number(value: float) -> float | None:
         return value if math.isfinite(value) else None
@@ -263,7 +263,7 @@ def print_comparison_json(found: ResultsComparison) -> None:
 
 
 def print_peaks(found: Mapping[str, Peaks], as_json: bool) -> None:
-    """Measured peaks by device."""
+    """Prints measured peaks by device."""
     if as_json:
         print_json({name: dataclasses.asdict(one) for name, one in found.items()})
         return

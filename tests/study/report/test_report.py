@@ -1,4 +1,4 @@
-"""Reports: one file with everything in it, every point, the numbers of ``summarize``, whatever names and statuses there are."""
+"""Reports: one self-contained file with every point and the figures of ``summarize``, for any names and statuses."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_the_page_has_all_sections_and_every_figure_is_json(page: str) -> None:
     for section in ("headline", "comparison", "stacks", "roofline", "spread", "histograms", "time", "points", "facts"):
         assert f'<section id="{section}">' in page
     figures = figures_of(page)
-    # Two curves over batch in one chart, a forest, stacks, roofline, spread, a histogram a point, and the samples over time.
+    # Two curves over batch in one chart, a forest, stacks, roofline, spread, a histogram a point, samples over time.
     assert len(figures) == 1 + 1 + 1 + 1 + 1 + 8 + 1
     text = _Page(page).text
     assert "What does one more cost?" in text and "16 of 16 points done" in text

@@ -65,8 +65,8 @@ def test_intervals_of_the_median_hold_the_truth_as_often_as_they_say(
     draw: Callable[[np.random.Generator, int], NDArray[np.float64]],
 ) -> None:
     rng = np.random.default_rng(1)
-    # Seventy repetitions find, with a probability of 95 %, intervals that hold the truth in less than 80 % of cases; the
-    # 400 of a soak find 90 %.
+    # Seventy repetitions find, with a probability of 95 %, intervals that hold the truth in less than 80 % of cases;
+    # the 400 of a soak find 90 %.
     times = rounds(70, 400)
     held = 0
     for seed in range(times):

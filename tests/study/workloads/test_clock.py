@@ -1,4 +1,4 @@
-"""Host and device clocks: planted drifts and wraps are taken out, and segments sum to the total whatever events there are."""
+"""Host and device clocks: planted drifts and wraps are removed, and segments sum to the total for all events."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_readings_that_say_nothing_of_the_rate_are_not_asked_for_it() -> None:
     assert host_ns(relation, fast.ticks(HOST + 200_000_000)) == pytest.approx(HOST + 200_000_000, abs=2)
 
 
-# ---- the fitted line ------------------------------------------------------------------------------------------------------
+# ---- the fitted line ------------------------------------------------------------------------------------------
 
 
 def planted_readings(clock: PlantedClock, host_times: Sequence[int], noise: float = 0.0) -> list[ClockCalibration]:

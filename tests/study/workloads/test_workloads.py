@@ -1,7 +1,7 @@
 """Workloads of every kind: what they compute is right, their times are in order and sum, and they leave nothing behind.
 
-Where host and device clocks do not line up, a device would begin before the submit call or end after the host is awake: that is what is asked of
-each sample with device times.
+If host and device clocks did not agree, a device would begin before the submit call or end after the host is awake:
+each sample with device times is checked for that.
 """
 
 from __future__ import annotations

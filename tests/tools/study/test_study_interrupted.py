@@ -126,7 +126,7 @@ def test_ctrl_c_keeps_what_was_measured_and_the_same_command_goes_on(toml: Path,
     process.send_signal(signal.SIGINT)
     printed, said = process.communicate(timeout=60)
     assert (process.returncode, printed) == (130, ""), said
-    assert "the same command goes on from there" in said and "Traceback" not in said and "\x1b" not in said
+    assert "the same command resumes from there" in said and "Traceback" not in said and "\x1b" not in said
     with Results.open(folder) as results:
         assert [run.outcome for run in results.runs] == ["interrupted"]
     resumed(toml, folder, held(folder, labels))
