@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from bisect import insort
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ....hal_vulkan import Buffer, BufferUsage, Device, MemoryAccess, MemoryTypeFlags
@@ -240,12 +241,8 @@ class HalAllocator:
         ):
             self._free_returned()
             return
-        returned, pools = self.returned, self._pools
-        while returned:
-            try:
-                buffer = returned.popleft()
-            except IndexError:  # another thread took the last
-                break
+        pools = self._pools
+        for buffer in self._take_returned():
             kind = buffer.kind
             # Host views (NumPy arrays over the memory) may outlive the buffer.
             if kind is None or buffer._allocation.exports or buffer.size > self.budget:
@@ -260,12 +257,15 @@ class HalAllocator:
         if self._kept > self.budget or len(pools) > _MAX_POOLS:
             self.trim(self.budget // 2)
 
+    def _take_returned(self) -> Iterator[HalBuffer]:
+        try:
+            while self.returned:
+                yield self.returned.popleft()
+        except IndexError:  # another thread took the last
+            return
+
     def _free_returned(self) -> None:
-        while self.returned:
-            try:
-                buffer = self.returned.popleft()
-            except IndexError:
-                break
+        for buffer in self._take_returned():
             self._release(buffer)
 
     def _release(self, buffer: HalBuffer) -> None:

@@ -48,15 +48,7 @@ class HalCommandBuffer(CommandBuffer):
     The other arguments are those of ``CommandBuffer``.
     """
 
-    __slots__ = (
-        "_executables",
-        "_mirrors",
-        "_muted",
-        "_peers",
-        "_timed",
-        "_used_slots",
-        "_uses",
-    )
+    __slots__ = ("_executables", "_mirrors", "_muted", "_peers", "_timed", "_used_slots", "_uses")
 
     MAX_RECORDINGS = 64  # so many calls in flight find their commands recorded
 

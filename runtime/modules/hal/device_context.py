@@ -20,7 +20,7 @@ from ....hal_vulkan.instance.logical_device import LogicalDevice
 from ....status import FailedPreconditionError, PumiceError
 from .buffer import HalAllocator
 from .command_buffer import HalCommandBuffer
-from .fence import AnyFence, HalFence, Points, check_fence, fail, failure_of, points_of
+from .fence import AnyFence, HalFence, Points, check_fence, fail, failure_of, points_of, signal_after
 from .mirror import Mirror, mirrored_table, submit_across
 from .semaphore import HalSemaphore
 from .timed_queue import TimedQueue
@@ -123,10 +123,10 @@ class DeviceContext:
                 self._submit_after(command_buffers, wait, target, bindings)
                 return
             if any(value > semaphore.scheduled for semaphore, value in waits):
-                self._submit_held(command_buffers, waits, target, bindings)
+                self._submit_apart(command_buffers, waits, target, bindings)
                 return
         if target is not None and (type(target) is not HalFence or target.bound is not None):
-            self._submit_signalling(command_buffers, waits, target, bindings)
+            self._submit_apart(command_buffers, waits, target, bindings)
             return
         with self._lock:
             payload = timeline.scheduled + 1
@@ -136,7 +136,7 @@ class DeviceContext:
             allocator.number = number
             allocator.payload = payload
         if target is not None and not target.bind(points):
-            _forward(points, target)  # its timepoints were asked for meanwhile
+            signal_after(Fence(points), target, None)  # its timepoints were asked for meanwhile
 
     def _submit_across(
         self,
@@ -187,45 +187,25 @@ class DeviceContext:
             waits.append((semaphore, value))
         return tuple(waits), True
 
-    def _submit_held(
+    def _submit_apart(
         self,
         command_buffers: Sequence[CommandBuffer],
         waits: Points,
         target: AnyFence | None,
         bindings: Sequence[Any] | None,
     ) -> None:
-        """The queue holds the submission back, so the timeline must not depend on it."""
-        own = () if target is None else self._own_points(target)
-        if own is None:
-            # Semaphores of another device are signalled on the host.
-            assert target is not None
-            here = HalFence(self.device)
-            own = here.points()
-            _forward(own, target)
-        self.queue.submit(command_buffers, waits=waits, signals=own, bindings=bindings)
-
-    def _submit_signalling(
-        self,
-        command_buffers: Sequence[CommandBuffer],
-        waits: Points,
-        target: AnyFence,
-        bindings: Sequence[Any] | None,
-    ) -> None:
-        """Submits with a target that has semaphores."""
-        own = self._own_points(check_fence(target))
-        if own is not None:
-            self.queue.submit(command_buffers, waits=waits, signals=own, bindings=bindings)
-            return
-        here = HalFence(self.device)
-        self.submit(command_buffers, None if not waits else Fence(waits), here, bindings)
-        _forward(here.points(), target)
-
-    def _own_points(self, target: AnyFence) -> Points | None:
-        """The timepoints that work signals for a fence; ``None`` if they are of another device."""
-        points = points_of(target)
-        if not points:
+        """Submits without the timeline: work that is held back, or that signals semaphores of its target."""
+        here: HalFence | None = None
+        points = () if target is None else points_of(target)
+        if target is not None and not points:
             raise FailedPreconditionError("the signal fence was signalled before; make a fence for each operation")
-        return points if all(semaphore.device is self.device for semaphore, _ in points) else None
+        if any(semaphore.device is not self.device for semaphore, _ in points):
+            # Semaphores of another device are signalled on the host.
+            here = HalFence(self.device)
+            points = here.points()
+        self.queue.submit(command_buffers, waits=waits, signals=points, bindings=bindings)
+        if here is not None:
+            signal_after(here, target, None)
 
     def _submit_after(
         self,
@@ -277,18 +257,3 @@ class TransferContexts(dict[LogicalDevice, DeviceContext]):
         context = self[device] = DeviceContext(device)
         context.allocator.close()
         return context
-
-
-def _forward(points: Points, target: AnyFence) -> None:
-    """Signals or fails ``target`` on the host when the points are reached or fail."""
-
-    def run(error: PumiceError | None) -> None:
-        if error is None:
-            try:
-                target.signal()
-                return
-            except PumiceError as raised:
-                error = raised
-        target.fail(error)
-
-    Fence(points).notify(run)

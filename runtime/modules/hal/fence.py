@@ -25,7 +25,7 @@ from ....notification import Callback, Cancellable, JointNotification, Notificat
 from ....status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError
 from .semaphore import HalSemaphore
 
-__all__ = ["AnyFence", "HalFence", "Points", "fail", "join", "points_of", "signal", "signal_after", "wait_points"]
+__all__ = ["AnyFence", "HalFence", "Points", "fail", "join", "points_of", "signal", "signal_after"]
 
 Points: TypeAlias = tuple[tuple[TimelineSemaphore, int], ...]
 AnyFence: TypeAlias = "HalFence | Fence"
@@ -237,20 +237,6 @@ def failure_of(fence: AnyFence | None) -> PumiceError | None:
     else:
         points = fence.points
     return next((semaphore.failure for semaphore, _ in points if semaphore.failure is not None), None)
-
-
-def wait_points(fence: AnyFence | None) -> Points:
-    """The timepoints of a fence that are not reached yet, as ``Queue.submit`` takes them; none for ``None``.
-
-    Raises:
-        PumiceError: the fence's failure.
-    """
-    if fence is None:
-        return ()
-    failure = failure_of(fence)
-    if failure is not None:
-        raise failure.again()
-    return tuple((s, v) for s, v in points_of(fence) if s.reached < v and not s.has_reached(v))
 
 
 def is_reached(fence: AnyFence | None) -> bool:

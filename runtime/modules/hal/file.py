@@ -61,11 +61,7 @@ class HalFile:
             OutOfRangeError: a range outside the file or the buffer.
         """
         data = self.range(offset, size, "queue.read")
-        if target_offset < 0 or target_offset + size > check_buffer(target, "queue.read").size:
-            raise OutOfRangeError(
-                f"queue.read: bytes [{target_offset}, {target_offset + size}) do not lie within the buffer of "
-                f"{target.size} bytes"
-            )
+        _check_range(target, target_offset, size, "queue.read")
         if failure_of(wait) is not None or not size:
             signal_after(wait, target_fence, None)
         elif target.host_visible and target.device is context.device and is_reached(wait):
@@ -101,11 +97,7 @@ class HalFile:
         data = self.range(offset, size, "queue.write")
         if data.readonly:
             raise PermissionDeniedError("queue.write: the file is read-only: it is a view of read-only memory")
-        if source_offset < 0 or source_offset + size > check_buffer(source, "queue.write").size:
-            raise OutOfRangeError(
-                f"queue.write: bytes [{source_offset}, {source_offset + size}) do not lie within the buffer of "
-                f"{source.size} bytes"
-            )
+        _check_range(source, source_offset, size, "queue.write")
         read_back(context, wait, target_fence, source, ((source_offset, data),))
 
     def __repr__(self) -> str:
@@ -150,6 +142,13 @@ def read_back(
     signal_after(copied, target, lambda: _read_all(staged, placed))
 
 
+def _check_range(buffer: Buffer, offset: int, size: int, what: str) -> None:
+    if offset < 0 or size < 0 or offset + size > check_buffer(buffer, what).size:
+        raise OutOfRangeError(
+            f"{what}: bytes [{offset}, {offset + size}) do not lie within the buffer of {buffer.size} bytes"
+        )
+
+
 def _read_all(buffer: Buffer, moves: Sequence[tuple[int, memoryview]]) -> None:
     for offset, target in moves:
         buffer.read_into(target, offset)
@@ -159,8 +158,7 @@ def read_bytes(context: DeviceContext, buffer: Buffer, offset: int, size: int) -
     """Reads bytes of a buffer now; may block for a copy. The program has waited for their writer."""
     if buffer.host_visible:
         return buffer.read(offset, size)
-    if size < 0 or offset < 0 or offset + size > buffer.size:
-        raise OutOfRangeError(f"bytes [{offset}, {offset + size}) do not lie within the buffer of {buffer.size} bytes")
+    _check_range(buffer, offset, size, "load")
     if not size:
         return b""
     with context.device.create_buffer(size, memory_type=_STAGING | MemoryTypeFlags.HOST_CACHED) as staged:
