@@ -239,11 +239,6 @@ class LogicalDevice:
         if self.lost is not None:
             raise self.lost.again()
 
-    def check_open(self) -> None:
-        """``check_usable`` that costs little while the device is usable."""
-        if self.lost is not None or self._closed:
-            self.check_usable()
-
     def lose(self, cause: PumiceError) -> PumiceError:
         """Marks the device as lost, tells every waiter, and returns the sticky error."""
         with self._lock:
