@@ -14,9 +14,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Final, Literal
 
+from ..closing import Closing
 from ..status import CancelledError, PumiceError
 from .commands.command_buffer import CommandBuffer
 from .commands.context import CommandContext
@@ -44,7 +44,7 @@ __all__ = ["Device"]
 _MAGIC_VKE1: Final = b"VKE1"
 
 
-class Device(LogicalDevice):
+class Device(LogicalDevice, Closing):
     """A VkDevice with its queues, memory and caches.
 
     Attributes:
@@ -277,11 +277,3 @@ class Device(LogicalDevice):
         self.destroy_native()
         if pending_validation:
             raise_pending_validation()
-
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

@@ -18,20 +18,18 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Self
 
+from ...closing import Closing
 from ...status import ClosedError, DeadlineExceededError, FailedPreconditionError, InvalidArgumentError
 from ..memory.buffer import Buffer
 from ..sync.timeline import wait_timeline
 from ..vulkan.functions import NULL, ffi
-from .context import CommandContext
 from .descriptors import SetPins
 from .dispatch_recorder import BIND_POINT_COMPUTE, COMPUTE_STAGE, Groups
 from .pipeline import ComputePipeline
 from .recorder import CommandBufferState
 from .recording import Recording
-from .recording_cache import RecordingCache
 from .slots import resolve_slots
 from .timestamps import DispatchTiming, TimestampRecorder
 from .transfer_recorder import TransferRecorder
@@ -46,7 +44,7 @@ _SUBMITTED: Final = CommandBufferState.SUBMITTED
 _CLOSED: Final = CommandBufferState.CLOSED
 
 
-class CommandBuffer(TransferRecorder):
+class CommandBuffer(TransferRecorder, Closing):
     """Recorded commands. The module's docstring has the calling sequence and the rules on hazards.
 
     Attributes:
@@ -56,27 +54,7 @@ class CommandBuffer(TransferRecorder):
         binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
     """
 
-    __slots__ = ("_checked_epoch", "_recordings")
-
-    MAX_RECORDINGS = 16  # binding tables whose native commands are kept
-
-    def __init__(
-        self,
-        context: CommandContext,
-        *,
-        one_shot: bool = False,
-        binding_capacity: int = 0,
-        timing: bool | Literal["span"] = False,
-        name: str = "commands",
-        family: int | None = None,
-    ) -> None:
-        super().__init__(
-            context, one_shot=one_shot, binding_capacity=binding_capacity, timing=timing, name=name, family=family
-        )
-        self._checked_epoch = -1
-        self._recordings: RecordingCache[bytes, Recording] | None = (
-            RecordingCache(self.MAX_RECORDINGS, context.release) if binding_capacity else None
-        )
+    __slots__ = ()
 
     # -- recording -----------------------------------------------------------------------------------
 
@@ -339,14 +317,6 @@ class CommandBuffer(TransferRecorder):
         if self.state is not _CLOSED:
             self.state = _CLOSED  # first: what was prepared before keeps the recording until it has retired
             self._drop()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _check_executable(self) -> None:
         if self.state is _CLOSED:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping
-from types import TracebackType
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from ...closing import Closing
 from ...formats.vke1 import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
 from ...formats.vke1_reader import parse_executable
 from ...spirv.grid import part_of_grid
@@ -68,7 +68,7 @@ class ShaderModule:
             self.handle = ffi.NULL
 
 
-class Executable:
+class Executable(Closing):
     """Shader modules and the pipelines made from them.
 
     Attributes:
@@ -141,21 +141,19 @@ class Executable:
             InvalidArgumentError: more than the device's limits.
         """
         constants = self._modules[0].pack(specialization)
-        key = (entry_point, constants, subgroup_size)
-        with self._lock:
-            self._check_open()
-            found = self._pipelines.get(key)
-            if found is None or found.is_closed:
-                module = self._module(0)
-                found = self._pipelines[key] = ComputePipeline(
-                    self._context,
-                    module.handle,
-                    module.specialised(constants),
-                    entry_point=entry_point,
-                    constants=constants,
-                    subgroup_size=subgroup_size,
-                )
-            return found
+
+        def make() -> ComputePipeline:
+            module = self._module(0)
+            return ComputePipeline(
+                self._context,
+                module.handle,
+                module.specialised(constants),
+                entry_point=entry_point,
+                constants=constants,
+                subgroup_size=subgroup_size,
+            )
+
+        return self._kept((entry_point, constants, subgroup_size), make)
 
     def pipeline_at(
         self, ordinal: int, *, specialization: Mapping[int, SpecializationValue] | None = None
@@ -166,13 +164,10 @@ class Executable:
             raise OutOfRangeError(f"this executable has {count} pipeline(s) by ordinal; {ordinal} was asked for")
         definition = self.source.pipelines[ordinal]
         constants = self._modules[definition.shader_module].pack(specialization)
-        key = (ordinal, constants)
-        with self._lock:
-            self._check_open()
-            found = self._pipelines.get(key)
-            if found is None or found.is_closed:
-                found = self._pipelines[key] = self._make(definition, self._module(definition.shader_module), constants)
-            return found
+        return self._kept(
+            (ordinal, constants),
+            lambda: self._make(definition, self._module(definition.shader_module), constants),
+        )
 
     def part_at(
         self,
@@ -191,17 +186,24 @@ class Executable:
         assert self.source is not None
         definition = self.source.pipelines[ordinal]
         constants = self._modules[definition.shader_module].pack(specialization)
-        key = (ordinal, constants, base, groups)
+
+        def make() -> ComputePipeline:
+            code = part_of_grid(self._modules[definition.shader_module].code, base, groups, whole.local_size)
+            module = ShaderModule(self.device, code, validate=False)
+            try:
+                return self._make(definition, module, constants)
+            finally:
+                module.close()
+
+        return self._kept((ordinal, constants, base, groups), make)
+
+    def _kept(self, key: tuple[object, ...], make: Callable[[], ComputePipeline]) -> ComputePipeline:
+        """The pipeline for a key, made if there is none that is open."""
         with self._lock:
             self._check_open()
             found = self._pipelines.get(key)
             if found is None or found.is_closed:
-                code = part_of_grid(self._modules[definition.shader_module].code, base, groups, whole.local_size)
-                module = ShaderModule(self.device, code, validate=False)
-                try:
-                    found = self._pipelines[key] = self._make(definition, module, constants)
-                finally:
-                    module.close()
+                found = self._pipelines[key] = make()
             return found
 
     def _make(self, definition: PipelineDef, module: ShaderModule, constants: PackedConstants) -> ComputePipeline:
@@ -314,14 +316,6 @@ class Executable:
         self._pipelines.clear()
         for module in self._modules:
             module.close()
-
-    def __enter__(self) -> Executable:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "closed " if self._closed else ""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Final
 
+from ...closing import Closing
 from ...spirv.reflection_types import Binding, ShaderModuleReflection
 from ...status import (
     ClosedError,
@@ -82,7 +82,7 @@ class BoundSets:
                 layout.unpin(descriptor_set)
 
 
-class ComputePipeline:
+class ComputePipeline(Closing):
     """A VkPipeline with its layout.
 
     Attributes:
@@ -313,14 +313,6 @@ class ComputePipeline:
         device, handle = self.device, self.handle
         device.close_epoch += 1
         device.defer(lambda: device.destroy("pipeline", handle))
-
-    def __enter__(self) -> ComputePipeline:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "closed " if self._closed else ""

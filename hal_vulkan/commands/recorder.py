@@ -16,6 +16,7 @@ from ..vulkan.functions import NULL, CData, new
 from .context import CommandContext
 from .pipeline import BoundSets, ComputePipeline
 from .recording import Recording
+from .recording_cache import RecordingCache
 from .slots import BindingSlot, refuse_slot
 from .timestamps import TimestampRecorder
 
@@ -44,6 +45,7 @@ class CommandRecorder:
         "_barriers",
         "_bound",
         "_bound_layout",
+        "_checked_epoch",
         "_commands",
         "_dispatch",
         "_groups_max",
@@ -53,6 +55,7 @@ class CommandRecorder:
         "_pipeline",
         "_push",
         "_recording",
+        "_recordings",
         "_static",
         "_timestamps",
         "_timing",
@@ -65,15 +68,17 @@ class CommandRecorder:
         "state",
     )
 
+    MAX_RECORDINGS = 16  # binding tables whose native commands are kept
+
     def __init__(
         self,
         context: CommandContext,
         *,
-        one_shot: bool,
-        binding_capacity: int,
-        timing: bool | Literal["span"],
-        name: str,
-        family: int | None,
+        one_shot: bool = False,
+        binding_capacity: int = 0,
+        timing: bool | Literal["span"] = False,
+        name: str = "commands",
+        family: int | None = None,
     ) -> None:
         if binding_capacity < 0:
             raise InvalidArgumentError(f"binding_capacity must not be negative, got {binding_capacity}")
@@ -95,6 +100,10 @@ class CommandRecorder:
         self._noting = binding_capacity > 0
         self._commands: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         self._static: list[Buffer | ComputePipeline] = []  # what the noted commands name without a slot
+        self._recordings: RecordingCache[bytes, Recording] | None = (
+            RecordingCache(self.MAX_RECORDINGS, context.release) if binding_capacity else None
+        )
+        self._checked_epoch = -1  # of the device, when everything named was last found open
         self._labels = 0
         self._recording: Recording | None = None
         self._timestamps: TimestampRecorder | None = None  # of each dispatch

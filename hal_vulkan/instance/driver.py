@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from types import TracebackType
 
+from ...closing import Closing
 from ...install_hints import install_hint
 from ...status import ClosedError, FailedPreconditionError, UnavailableError
 from ..vulkan.functions import CData, GlobalFunctions, InstanceFunctions, chain, ffi, new, string_array, text
@@ -30,7 +30,7 @@ _ENUMERATE_PORTABILITY_BIT = 0x1
 _API_VERSION = (1 << 22) | (3 << 12)
 
 
-class Driver:
+class Driver(Closing):
     """A VkInstance with the profiles of all its physical devices."""
 
     def __init__(self, *, validation: bool | None = None) -> None:
@@ -148,14 +148,6 @@ class Driver:
             self._messenger.close()
         self.functions.vkDestroyInstance(instance, ffi.NULL)
         destroyed("instance")
-
-    def __enter__(self) -> Driver:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else f"{len(self.profiles)} devices"

@@ -63,54 +63,31 @@ class Trimmable(Protocol):
 
 
 class DeviceQueue(Protocol):
-    """What the rooms below ``submit`` know of a queue.
-
-    Attributes:
-        timeline: its VkSemaphore, which counts retired submissions.
-        completed: the count, as last read.
-    """
+    """What the rooms below ``submit`` use of a queue; ``Queue`` documents it."""
 
     timeline: CData
     completed: int
 
     @property
-    def in_flight(self) -> tuple[str, ...]:
-        """Names of the command buffers submitted and not yet retired."""
-        ...
+    def in_flight(self) -> tuple[str, ...]: ...
 
     @property
-    def is_preparing(self) -> bool:
-        """Whether a submission is being made, which may use what is open now."""
-        ...
+    def is_preparing(self) -> bool: ...
 
     @property
-    def is_idle(self) -> bool:
-        """Whether everything submitted has retired."""
-        ...
+    def is_idle(self) -> bool: ...
 
-    def next_completion(self) -> int | None:
-        """The payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
-        ...
+    def next_completion(self) -> int | None: ...
 
-    def pending_signals(self, semaphore: object) -> list[int]:
-        """Payloads of a semaphore that submitted work is still to signal."""
-        ...
+    def pending_signals(self, semaphore: object) -> list[int]: ...
 
-    def retire(self) -> None:
-        """Lets go of what finished submissions used."""
-        ...
+    def retire(self) -> None: ...
 
-    def defer(self, action: Callable[[], None]) -> None:
-        """Runs ``action`` when everything submitted now has retired."""
-        ...
+    def defer(self, action: Callable[[], None]) -> None: ...
 
-    def after_next(self, action: Callable[[], None]) -> None:
-        """Runs ``action`` when a submission later than all of now has retired."""
-        ...
+    def after_next(self, action: Callable[[], None]) -> None: ...
 
-    def wait_idle(self, timeout: float | None = None) -> None:
-        """Blocks until everything submitted has retired."""
-        ...
+    def wait_idle(self, timeout: float | None = None) -> None: ...
 
 
 class LogicalDevice:

@@ -107,13 +107,12 @@ class Allocator:
 
     # -- allocation ----------------------------------------------------------------------------------
 
-    def allocate(self, size: int, flags: MemoryTypeFlags, alignment: int = 1) -> Allocation:
+    def allocate(self, size: int, flags: MemoryTypeFlags) -> Allocation:
         """A range of ``size`` bytes in memory of the kind asked for; ``retire`` gives it back.
 
         Args:
             size: bytes; 0 takes the smallest range.
             flags: device-local, host-visible, … (memory_type.py).
-            alignment: of the range's offset in its block, beyond the 256 bytes every range has.
 
         Raises:
             InvalidArgumentError: a negative size, or flags that no memory type of the device satisfies.
@@ -126,12 +125,12 @@ class Allocator:
         if device.dropped:
             device.close_dropped()
         try:
-            return self._allocate(size, flags, alignment)
+            return self._allocate(size, flags)
         except ResourceExhaustedError:
             device.reclaim()
-            return self._allocate(size, flags, alignment)
+            return self._allocate(size, flags)
 
-    def _allocate(self, size: int, flags: MemoryTypeFlags, alignment: int) -> Allocation:
+    def _allocate(self, size: int, flags: MemoryTypeFlags) -> Allocation:
         if size < 0:
             raise InvalidArgumentError(f"a buffer's size must not be negative, got {size}")
         with self._lock:
@@ -144,39 +143,38 @@ class Allocator:
                     profile.memory_types, profile.memory_heaps, self._factory.type_bits, flags
                 )
             dedicated = size >= self.device.plan.dedicated_threshold
-            if not dedicated:
-                for block in self._blocks.get(order[0], ()):
-                    offset = block.suballocator.allocate(size, alignment)
-                    if offset is not None:
-                        return self._account(block, offset, size)
-            return self._allocate_slowly(size, order, alignment, dedicated)
+            found = None if dedicated else self._find(size, order[0])
+            return found or self._allocate_slowly(size, order, dedicated)
 
-    def _allocate_slowly(self, size: int, order: tuple[int, ...], alignment: int, dedicated: bool) -> Allocation:
+    def _find(self, size: int, type_index: int) -> Allocation | None:
+        """A range of a block that there is."""
+        for block in self._blocks.get(type_index, ()):
+            offset = block.suballocator.allocate(size)
+            if offset is not None:
+                return self._account(block, offset, size)
+        return None
+
+    def _allocate_slowly(self, size: int, order: tuple[int, ...], dedicated: bool) -> Allocation:
         limit = self.device.profile.limits
-        most = min(limit.max_memory_allocation_size, limit.max_buffer_size)
-        if size > most:
+        largest = min(limit.max_memory_allocation_size, limit.max_buffer_size)
+        if size > largest:
             raise ResourceExhaustedError(
-                f"an allocation of {size:,} bytes is larger than this device allows ({most:,} bytes, its "
+                f"an allocation of {size:,} bytes is larger than this device allows ({largest:,} bytes, its "
                 f"maxMemoryAllocationSize/maxBufferSize); split it. {self._describe_heaps()}"
             )
         failure: PumiceError | None = None
         for attempt in range(2):
             for type_index in order:
-                blocks = self._blocks.setdefault(type_index, [])
-                if not dedicated:
-                    for block in blocks:
-                        offset = block.suballocator.allocate(size, alignment)
-                        if offset is not None:
-                            return self._account(block, offset, size)
+                if not dedicated and (found := self._find(size, type_index)) is not None:
+                    return found
                 try:
                     block = self._make_block(size, type_index, dedicated)
                 except ResourceExhaustedError as error:
                     failure = error
                     continue
                 self._add(block)
-                offset = block.suballocator.allocate(size, alignment)
-                if offset is None:  # an alignment above the block's own start cannot fail: blocks start at 0
-                    raise InvalidArgumentError(f"alignment {alignment} does not fit a block of {block.size} bytes")
+                offset = block.suballocator.allocate(size)
+                assert offset is not None
                 return self._account(block, offset, size)
             if attempt == 0 and not self.trim():
                 break

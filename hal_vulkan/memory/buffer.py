@@ -9,9 +9,9 @@ Thread rule: a buffer may be used from any thread; the caller orders accesses to
 from __future__ import annotations
 
 import struct
-from types import TracebackType
 from typing import Final
 
+from ...closing import Closing
 from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError, PermissionDeniedError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import WHOLE_SIZE, CData, ffi, new
@@ -29,7 +29,7 @@ _SIZE = struct.Struct("=Q")
 _PIECE: Final = 2 << 20
 
 
-class Buffer:
+class Buffer(Closing):
     """``size`` bytes at ``offset`` of a memory block's VkBuffer.
 
     Attributes:
@@ -287,14 +287,6 @@ class Buffer:
         self._closed = True
         if self.parent is None:
             self._allocation.allocator.retire(self._allocation)
-
-    def __enter__(self) -> Buffer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else ""

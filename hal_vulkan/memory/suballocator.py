@@ -72,36 +72,27 @@ class Suballocator:
         self._by_start: dict[int, int] = {0: size}
         self._by_end: dict[int, int] = {size: 0}
 
-    def allocate(self, size: int, alignment: int = 1) -> int | None:
-        """The offset of a free range of ``size`` bytes at a multiple of ``alignment``, or ``None`` if none fits.
-
-        Raises:
-            InvalidArgumentError: the alignment is no power of two.
-        """
-        if alignment & (alignment - 1) or alignment < 1:
-            raise InvalidArgumentError(f"alignment must be a power of two, got {alignment}")
+    def allocate(self, size: int) -> int | None:
+        """The offset of the smallest free range that ``size`` bytes fit into, or ``None``."""
         if self._torn:
             self._rebuild()
         mask = self._granularity - 1
         size = (max(size, 1) + mask) & ~mask
         by_size = self._by_size
-        for index in range(bisect_left(by_size, (size, -1)), len(by_size)):
-            free_size, start = by_size[index]
-            offset = start if alignment <= self._granularity else -(-start // alignment) * alignment
-            if offset + size <= start + free_size:
-                self._torn = True
-                del by_size[index]
-                del self._by_start[start]
-                del self._by_end[start + free_size]
-                if offset > start:
-                    self._insert(start, offset - start)
-                if rest := start + free_size - offset - size:
-                    self._insert(offset + size, rest)
-                self._used[offset] = size
-                self.allocated += size
-                self._torn = False
-                return offset
-        return None
+        index = bisect_left(by_size, (size, -1))
+        if index == len(by_size):
+            return None
+        free_size, start = by_size[index]
+        self._torn = True
+        del by_size[index]
+        del self._by_start[start]
+        del self._by_end[start + free_size]
+        if free_size > size:
+            self._insert(start + size, free_size - size)
+        self._used[start] = size
+        self.allocated += size
+        self._torn = False
+        return start
 
     def free(self, offset: int) -> None:
         """Gives a range back and joins it with free neighbours.

@@ -14,10 +14,10 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Generator
-from types import TracebackType
 from typing import Any, Final, Protocol
 
 from ...awaiting import await_source
+from ...closing import Closing
 from ...notification import Callback, Notification
 from ...status import (
     CancelledError,
@@ -51,7 +51,7 @@ class HeldWork(Protocol):
         ...
 
 
-class TimelineSemaphore:
+class TimelineSemaphore(Closing):
     """A VkSemaphore of timeline type with sticky failure.
 
     Attributes:
@@ -396,14 +396,6 @@ class TimelineSemaphore:
         context.unregister(self)
         queues = self.awaited_by
         self.device.defer(lambda: context.destroy(handle, queues))
-
-    def __enter__(self) -> TimelineSemaphore:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         if self.is_closed:
