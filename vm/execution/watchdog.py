@@ -112,7 +112,8 @@ class Guard:
                     self._watchdog.left += 1
                     self._calls = tuple  # the heap may keep the guard until its deadline, and with it the invocation
                 self._untrap()
-                posted, self._posted = self._posted, False
+                self._posted = False
+                posted = any(guard.thread == self.thread for guard in self._watchdog.posted)
             if posted:
                 # It was raised already, or is delivered at one of these jumps.
                 _raise_in(self.thread, None)
@@ -134,8 +135,8 @@ class Guard:
         frame: FrameType | None = sys._current_frames().get(self.thread)
         if frame is None:
             return True
+        self._trap()  # also where the thread is in a nested invocation, whose end may swallow the exception
         if not self._interruptible(frame.f_code):
-            self._trap()
             return False
         self._posted = True
         self._watchdog.posted.append(self)
