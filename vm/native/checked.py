@@ -1,4 +1,4 @@
-"""Calls of native functions that are not trusted to keep to their calling convention: their results are checked."""
+"""Checks the results of native functions against their calling convention."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["checked_native"]
 def checked_native(
     function: Callable[..., Any], name: str, convention: CallingConvention, *, may_wait: bool = True
 ) -> Callable[..., Any]:
-    """A function that calls ``function`` and checks what it returns, also after waits.
+    """A function that calls ``function`` and checks its results, also after waits.
 
-    Results of kinds ``i`` and ``I`` may be given unsigned; they become the signed value of the same bits.
+    Integer results may be given unsigned; they become the signed value of the same bits.
 
     Raises (when called):
-        InvalidArgumentError: a result of another number or kind than the convention says.
+        InvalidArgumentError: another number of results, or a result of another type, than the convention says.
         FailedPreconditionError: a ``Wait`` where the caller cannot wait.
     """
     results = convention.results
@@ -38,7 +38,7 @@ def checked_native(
             if not may_wait:
                 raise FailedPreconditionError(f"{name} returned a Wait, but is called where nothing can wait")
             inner = answer.resume
-            # Another one: the author may return the same again.
+            # A new one, as the author may return the same object again.
             return Wait(
                 answer.sources, any=answer.any, deadline=answer.deadline, resume=lambda error: check(inner(error))
             )
@@ -69,7 +69,7 @@ def _checked(value: Any, kind: str, name: str, convention: CallingConvention) ->
     if kind in "iI":
         try:
             number = value.__index__()
-        except (AttributeError, TypeError):  # the latter of NumPy's floats
+        except (AttributeError, TypeError):  # NumPy's floats raise TypeError
             pass
         else:
             bits = 32 if kind == "i" else 64

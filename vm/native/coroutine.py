@@ -7,8 +7,9 @@
         await FileReady(descriptor)
         return os.read(descriptor, 1)[0]
 
-Each ``await`` on a wait source suspends the invocation, as a ``Wait`` that was returned does, and on resumption the coroutine goes on behind it, or
-gets the source's failure raised there. What is aborted is closed: its ``finally`` blocks run.
+Each ``await`` on a wait source suspends the invocation, as returning a ``Wait`` does. On resumption the coroutine
+continues behind it, or the source's failure is raised there. The coroutine of an aborted invocation is closed: its
+``finally`` blocks run.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["advance", "driven"]
 
 
 def driven(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
-    """A function that runs a coroutine function's coroutines, and takes their results as they are."""
+    """A function that runs a coroutine function's coroutines; their results are not checked."""
 
     def call(*arguments: Any) -> Any:
         return advance(function(*arguments), _as_it_is)
@@ -41,14 +42,14 @@ def advance(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], e
 
     Args:
         coroutine: suspended, or not begun.
-        finish: called with what it returns.
+        finish: called with its result.
         error: raised in it where it waits.
 
     Returns:
-        a Wait, or what ``finish`` makes of the result.
+        a Wait, or what ``finish`` returns.
 
     Raises:
-        BaseException: what the coroutine raised.
+        BaseException: raised by the coroutine.
     """
     driving.depth += 1
     try:
@@ -63,7 +64,7 @@ def advance(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], e
 
 
 def _wait(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], source: Any) -> Any:
-    if isinstance(source, Wait):  # ``await`` on something that makes its own
+    if isinstance(source, Wait):  # of an awaitable that yields its own
         return Wait(
             source.sources,
             any=source.any,
@@ -71,9 +72,10 @@ def _wait(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], sou
             resume=lambda error: advance(coroutine, finish, error),
         )
     if source is None or getattr(source, "_asyncio_future_blocking", None) is not None:
-        # asyncio.sleep(0), or a bare asyncio future, neither of which is awaited outside of asyncio's tasks.
+        # asyncio.sleep(0) or a bare asyncio future: neither can be awaited outside of asyncio's tasks.
         coroutine.close()
         raise FailedPreconditionError(
-            "a native coroutine awaited something of asyncio's; await pumice.AsyncioSource(task), or another wait source"
+            "a native coroutine awaited something of asyncio's; await pumice.AsyncioSource(task), or another wait "
+            "source"
         )
     return Wait((source,), resume=lambda error: advance(coroutine, finish, error))

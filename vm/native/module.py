@@ -1,6 +1,6 @@
 """Modules written in Python: functions with a name and a calling convention, and state for each context.
 
-Two styles. Functions::
+There are two styles. Functions::
 
     module = NativeModule("mymath")
 
@@ -8,7 +8,7 @@ Two styles. Functions::
     def add(a: int, b: int) -> int:
         return a + b
 
-and classes, whose instances are the state of one context each::
+and classes, with one instance as the state of each context::
 
     class Counter:
         def __init__(self) -> None:
@@ -21,13 +21,15 @@ and classes, whose instances are the state of one context each::
 
     module = NativeModule("counter", state=Counter)
 
-Arguments come positionally by the calling convention: ``i`` and ``I`` as signed ints, ``f`` and ``F`` as floats, ``r`` as an object
-or ``None``; a repeated tuple such as ``CiD`` is one tuple of scalars, ``CirD`` one tuple of tuples. A function returns ``None``
-for no results, the value for one, a tuple for several; or a ``Wait``, which suspends the invocation until its sources are ready.
+Arguments come positionally by the calling convention: ``i`` and ``I`` as signed ints, ``f`` and ``F`` as floats, ``r``
+as an object or ``None``; a repeated tuple such as ``CiD`` is one tuple of scalars, ``CirD`` one tuple of tuples. A
+function returns ``None`` for no results, the value for one, a tuple for several; or a ``Wait``, which suspends the
+invocation until its sources are ready. A function that never does may be declared with ``suspends=False``, which makes
+its calls cheaper.
 
 One name may be exported with several calling conventions: an import gets the one it declares.
 
-A state with a ``close`` method has it called when its context is closed, one with ``trim`` when its session is trimmed.
+If the state has a method ``close`` it is called when the context is closed, ``trim`` when the session is trimmed.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ def export(name: str, *conventions: str, suspends: bool | None = None) -> Callab
 
 
 class NativeExport:
-    """One exported function: its name, its calling convention, and where it is found.
+    """One exported function.
 
     Attributes:
         name: without the module's.
@@ -79,7 +81,7 @@ class NativeExport:
         attribute: the method's name on the state, or ``None`` for a plain function.
         function: the plain function, or ``None`` for a method.
         suspends: whether it may return a ``Wait``.
-        trusted: whether its results are taken as they are; others are checked against the convention.
+        trusted: whether its results are taken unchecked.
     """
 
     __slots__ = ("attribute", "convention", "function", "name", "suspends", "trusted")
@@ -102,7 +104,7 @@ class NativeExport:
         self.trusted = trusted
 
     def bind(self, state: object) -> Callable[..., Any]:
-        """What to call for a context with this state."""
+        """The function to call in a context with this state."""
         if self.attribute is not None:
             bound: Callable[..., Any] = getattr(state, self.attribute)
             return bound
@@ -113,21 +115,22 @@ class NativeExport:
 class NativeModule:
     """A module of Python functions, each with a name and a calling convention.
 
-    ``@module.function("add", "0ii_i")`` exports a function of two i32 that returns one. Calling conventions are ``0``, the arguments, ``_``
-    and the results: ``i`` i32, ``I`` i64, ``f`` f32, ``F`` f64, ``r`` a reference or ``None``, ``v`` alone for none, ``C…D`` a tuple that is
-    repeated. A function returns ``None``, a value, a tuple of several, or a ``Wait``, which suspends the call. With ``state`` the
-    exports are the methods of a class that are marked ``@export(name, convention)``, one instance a context.
+    ``@module.function("add", "0ii_i")`` exports a function of two i32 that returns one. Calling conventions are ``0``,
+    the arguments, ``_`` and the results: ``i`` i32, ``I`` i64, ``f`` f32, ``F`` f64, ``r`` a reference or ``None``,
+    ``v`` alone for none, ``C…D`` a tuple that is repeated. A function returns ``None``, a value, a tuple of several,
+    or a ``Wait``, which suspends the call. With ``state`` the exports are the methods of a class that are marked
+    ``@export(name, convention)``, one instance a context.
 
-    Thread rule: add functions before the first context uses it; read-only afterwards. The functions of one context are called by
-    one thread at a time unless the context is concurrent.
+    Thread rule: add functions before the first context uses it; read-only afterwards. The functions of one context are
+    called by one thread at a time unless the context is concurrent.
 
     Args:
         name: what imports call it.
-        version: what ``minimum_version`` of dependencies is compared with.
+        version: compared with ``minimum_version`` of dependencies.
         state: makes the state of one context; its class's marked methods are the exports.
-        trusted: whether functions and results are taken unchecked, for modules whose tests hold them to their conventions.
-        suspends: whether its functions may return a ``Wait``, unless an export says otherwise. Calls of functions that never do are
-            cheaper.
+        trusted: whether functions and results are taken unchecked, for modules whose tests check their conventions.
+        suspends: whether its functions may return a ``Wait``, unless an export says otherwise. Calls of functions that
+            never do are cheaper.
 
     Raises:
         InvalidArgumentError: no name, or a state that is no class or functools.partial of one; or as ``function``.
@@ -161,7 +164,7 @@ class NativeModule:
 
     def _collect(self, owner: type) -> None:
         for attribute in dir(owner):
-            # A subclass that overrides a method need not say again what it is exported as.
+            # A subclass that overrides an exported method need not mark it again.
             for base in owner.__mro__:
                 marks: list[_Mark] | None = getattr(base.__dict__.get(attribute), _MARK, None)
                 if marks is not None:
@@ -204,7 +207,8 @@ class NativeModule:
             suspends: whether it may return a ``Wait``; ``None`` is as the module says.
 
         Raises:
-            InvalidArgumentError: a malformed calling convention, or a function that cannot be called with that many arguments.
+            InvalidArgumentError: a malformed calling convention, or a function that cannot be called with that many
+                arguments.
             AlreadyExistsError: the name has this convention already.
         """
         _check_name(name, "an export")
@@ -253,7 +257,7 @@ def _parse(convention: object, name: str) -> CallingConvention:
 def _check_parameters(
     function: Callable[..., object], name: str, convention: CallingConvention, *, bound: bool
 ) -> None:
-    """Refuses what Python could not call, when it is written and not when a program gets there."""
+    """Refuses a function that cannot take the convention's arguments, when it is exported rather than when called."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # many built-in functions have none
@@ -263,6 +267,7 @@ def _check_parameters(
         signature.bind(*[None] * (count + bound))
     except TypeError as error:
         raise InvalidArgumentError(
-            f"export {name!r} passes {count} argument{'s' if count != 1 else ''} by its convention {convention.text!r}, which "
-            f"{getattr(function, '__name__', 'the function')}{signature} does not take: {error}"
+            f"export {name!r} passes {count} argument{'s' if count != 1 else ''} by its convention "
+            f"{convention.text!r}, which {getattr(function, '__name__', 'the function')}{signature} does not take: "
+            f"{error}"
         ) from None

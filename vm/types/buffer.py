@@ -4,8 +4,8 @@ Units, the same in bytecode 15 to 17 (IREE ``runtime/src/iree/vm/{buffer.h,ops.h
 fills (elements.py) count **elements** of their type from the start of the buffer; copy, compare, clone and hash count
 **bytes**.
 
-Sequence: :meth:`VmBuffer.allocate` (zeroed, writable) or :meth:`VmBuffer.wrap` (shares memory); no close, the memory goes
-with the last view of it. Thread rule: as for any Python buffer, one thread at a time while it is written.
+Sequence: :meth:`VmBuffer.allocate` (zeroed, writable) or :meth:`VmBuffer.wrap` (shares memory); no close, the memory
+goes with the last view of it. Thread rule: as for any Python buffer, one thread at a time while it is written.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ __all__ = ["MAX_BUFFER_LENGTH", "VmBuffer", "require_buffer"]
 MAX_BUFFER_LENGTH: int = 1 << 32
 """Bytes that one buffer may take, alignment included.
 
-``buffer.alloc`` takes an i64 from the program. This refuses lengths that only an error or a forged module asks for, with
-a status instead of the operating system's killing the process; what is left may still be refused for lack of memory.
+``buffer.alloc`` takes an i64 from the program. This refuses lengths that only an error or a forged module asks for,
+with a status instead of the operating system's killing the process; what is left may still be refused for lack of
+memory.
 """
 
 # Native, unpadded allocations are aligned to this much by both allocators in use (CPython's and NumPy's).

@@ -31,8 +31,8 @@ _VIEWS: Final[dict[str, tuple[Literal["b", "h", "H", "i", "q", "f", "d"], int]]]
 class BufferElements:
     """Bytes of a fixed length, with loads, stores and fills of typed elements.
 
-    Indices and counts are elements of the access's type from the start of the bytes. Elements are little-endian and need
-    no alignment in memory; bytes past the last whole element cannot be reached by that element's type.
+    Indices and counts are elements of the access's type from the start of the bytes. Elements are little-endian and
+    need no alignment in memory; bytes past the last whole element cannot be reached by that element's type.
 
     Attributes:
         length: bytes.
@@ -219,7 +219,7 @@ class BufferElements:
         raise self._store_failure(index, 8)
 
     def store_f32(self, index: int, value: float) -> None:
-        """Stores an f32, NaNs bit for bit. Raises OutOfRangeError past the end, PermissionDeniedError where read-only."""
+        """Stores an f32, NaNs bit for bit. Errors as :meth:`store_i8`'s."""
         if value != value:
             self.store_i32(index, bitcast_f32_i32(value))
             return

@@ -1,7 +1,7 @@
 """VmList: the growable list that the VM's ``list.*`` operations work on (``!vm.list<…>``).
 
-Facts from IREE's ``runtime/src/iree/vm/list.c`` and ``bytecode/dispatch.c``. The conversions between f32 and f64 came with
-release 3.11 and :meth:`VmList.get_ref`'s move with 3.10; before, such a get gave 0 and the move was a copy.
+Facts from IREE's ``runtime/src/iree/vm/list.c`` and ``bytecode/dispatch.c``. The conversions between f32 and f64 came
+with release 3.11 and :meth:`VmList.get_ref`'s move with 3.10; before, such a get gave 0 and the move was a copy.
 
 Thread rule: one thread at a time.
 """
@@ -35,8 +35,8 @@ _BITS: Final = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
 _FLOATS: Final = frozenset(("f32", "f64"))
 _REF: Final = "ref"
 
-# What a list holds, whatever its kind: None (null, or an empty variant slot), a number, or in variant lists and for refs
-# the object. In variant lists `_kinds` runs beside it and says how to read the number.
+# `_values` holds None (null, or an empty variant slot), numbers, and references. In variant lists `_kinds` runs beside
+# it and says what each number is.
 _EMPTY: Final = ""
 
 
@@ -78,7 +78,7 @@ class VmList:
 
         Raises:
             InvalidArgumentError: an unknown element kind.
-            NotFoundError: a reference type that nobody registered.
+            NotFoundError: a reference type that is not registered.
             ResourceExhaustedError: more than :data:`MAX_LIST_SIZE`.
         """
         self._classes: tuple[type, ...] | None = None
@@ -100,10 +100,10 @@ class VmList:
 
     @classmethod
     def for_type(cls, type_text: str, initial_capacity: int = 0) -> VmList:
-        """An empty list for an element type as a module's type table writes it.
+        """An empty list for an element type in the spelling of a module's type table.
 
-        ``"i32"`` and the like give lists of numbers, ``"!vm.opaque"`` and ``"?"`` variant lists, ``"!hal.buffer"`` lists
-        of that reference type, and every ``"!vm.list<…>"`` lists of lists of whatever kind.
+        ``"i32"`` and the like give lists of numbers, ``"!vm.opaque"`` and ``"?"`` variant lists, ``"!hal.buffer"``
+        lists of that reference type, and every ``"!vm.list<…>"`` lists of lists of whatever kind.
 
         Raises:
             InvalidArgumentError, NotFoundError, ResourceExhaustedError: as for the constructor.
@@ -151,7 +151,7 @@ class VmList:
         return tuple(self._values)
 
     def kind_of(self, index: int) -> str:
-        """What the slot at ``index`` holds: ``"i32"`` and the like, ``"ref"``, or ``""`` for an empty variant slot.
+        """The kind of the slot at ``index``: ``"i32"`` and the like, ``"ref"``, or ``""`` for an empty variant slot.
 
         Raises:
             OutOfRangeError: no such slot.
@@ -304,7 +304,8 @@ class VmList:
                 raise FailedPreconditionError(f"expected a list of references, got one of {self.element_kind}")
             if self._kinds[index] not in (_EMPTY, _REF):
                 raise FailedPreconditionError(
-                    f"expected a reference at index {index} of the variant list, got a number of kind {self._kinds[index]}"
+                    f"expected a reference at index {index} of the variant list, got a number of kind "
+                    f"{self._kinds[index]}"
                 )
             if move:
                 self._kinds[index] = _EMPTY

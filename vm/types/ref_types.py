@@ -1,7 +1,7 @@
-"""Reference types: the Python classes that stand behind the type names of modules (``!hal.buffer``, ``!vm.list<…>``).
+"""Reference types: the Python classes of the type names in modules (``!hal.buffer``, ``!vm.list<…>``).
 
-Native modules register the classes of the objects they hand out; the VM looks names up when it resolves a module's types.
-Thread rule: register from any thread; lookups take no lock.
+Native modules register the classes of the objects they hand out; the VM looks names up when it resolves a module's
+types. Thread rule: register from any thread; lookups take no lock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CLASSES: dict[str, tuple[type, ...]] = {}
 
 
 def register_ref_type(name: str, *classes: type) -> None:
-    """Says that objects of ``classes`` are references of type ``name``, such as ``hal.buffer`` (without the ``!``).
+    """Registers ``classes`` as the reference type ``name``, such as ``hal.buffer`` (without the ``!``).
 
     Raises:
         AlreadyExistsError: the name stands for other classes.
@@ -31,7 +31,7 @@ def register_ref_type(name: str, *classes: type) -> None:
 
 
 def ref_type_class(name: str) -> tuple[type, ...] | None:
-    """The classes of a type name, for ``isinstance``; ``None`` for a name that nobody registered.
+    """The classes of a type name, for ``isinstance``; ``None`` for a name that is not registered.
 
     ``name`` may be written as modules write it: with a leading ``!`` and, for lists, with the element type.
     """
