@@ -1,23 +1,36 @@
-"""The virtual machine: modules, contexts, invocations. Knows no Vulkan; waits on anything that is a ``WaitSource``."""
+"""The virtual machine: modules, contexts, invocations. Knows no Vulkan; waits on anything that is a ``WaitSource``.
+
+Imports: `formats` and the ground files at the root.
+
+Read: `bytecode`, `assembly`, `wait`, `translation`, `types`, `native`, `execution`, `invocation`.
+"""
 
 from typing import TYPE_CHECKING
 
 from ..lazy import lazy_exports
 from ..notification import Cancellable
-from .bytecode.archive import ModuleArchive
-from .bytecode.calling_convention import CallingConvention
-from .bytecode.module_def import ModuleDef
-from .bytecode.reader import read_module
-from .bytecode.writer import write_module
-from .execution.bytecode_module import BytecodeModule
-from .execution.context import Context, Function
-from .execution.frame import Frame, NativeFrame
-from .execution.loop import InlineLoop, Loop, ThreadLoop
-from .execution.policy import CONCURRENT, FIFO, REFUSE, InvocationPolicy
-from .invocation.background import AsyncInvocation, async_invoke
-from .invocation.invocation import Invocation
-from .invocation.stages import (
+from .bytecode import CallingConvention, ModuleArchive, ModuleDef, read_module, write_module
+from .execution import (
+    CONCURRENT,
+    FIFO,
+    REFUSE,
+    BytecodeModule,
+    Context,
+    Frame,
+    Function,
+    InlineLoop,
+    InvocationPolicy,
+    Loop,
+    NativeFrame,
+    ThreadLoop,
+)
+from .invocation import (
+    AsyncInvocation,
+    Invocation,
+    InvokeResult,
+    InvokeState,
     abort_invoke,
+    async_invoke,
     begin_invoke,
     end_invoke,
     invoke,
@@ -25,17 +38,23 @@ from .invocation.stages import (
     wait_invoke,
     wait_invoke_async,
 )
-from .invocation.state import InvokeResult, InvokeState
-from .native.module import NativeModule, export
-from .types.buffer import VmBuffer
-from .types.list import VmList
-from .wait.frame import Wait, WaitFrame
-from .wait.source import Waitable, WaitSource, WhenReady
+from .native import NativeModule, export
+from .types import VmBuffer, VmList
+from .wait import Wait, Waitable, WaitFrame, WaitSource, WhenReady
 
 if TYPE_CHECKING:
-    from .invocation.asyncio_loop import AsyncioLoop
-    from .wait.futures import AsyncioSource, FutureSource, WhenReadySource, as_wait_source
-    from .wait.sources import AllOf, AnyOf, Delay, Event, FileReady
+    from .invocation import AsyncioLoop
+    from .wait import (
+        AllOf,
+        AnyOf,
+        AsyncioSource,
+        Delay,
+        Event,
+        FileReady,
+        FutureSource,
+        WhenReadySource,
+        as_wait_source,
+    )
 
 __all__ = [
     "CONCURRENT",
@@ -93,8 +112,17 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        ".invocation.asyncio_loop": ("AsyncioLoop",),
-        ".wait.futures": ("AsyncioSource", "FutureSource", "WhenReadySource", "as_wait_source"),
-        ".wait.sources": ("AllOf", "AnyOf", "Delay", "Event", "FileReady"),
+        ".invocation": ("AsyncioLoop",),
+        ".wait": (
+            "AllOf",
+            "AnyOf",
+            "AsyncioSource",
+            "Delay",
+            "Event",
+            "FileReady",
+            "FutureSource",
+            "WhenReadySource",
+            "as_wait_source",
+        ),
     },
 )

@@ -1,1 +1,7 @@
-"""."""
+"""The assembly text of modules: parser, assembler, disassembler, and the reference page of the instruction set.
+
+Imports: `bytecode` and the ground files at the root.
+
+Read: `syntax`, `literals`, `lexer`, `cursor`, `instruction_parser`, `parser`; `encoder`, `assembler`; `disassembler`,
+`isa_reference`.
+"""

@@ -1,1 +1,23 @@
-"""."""
+"""Modules as files and as data: reads, checks, verifies and writes them. The instruction set as one table.
+
+Imports: `formats` and the ground files at the root.
+
+Read: `module_def`, `calling_convention`, `declaration`, `debug_database`; `archive`, `reader`, `writer`; `isa_tables`,
+`isa`, `decoder`, `function_verifier`, `verifier`, `code_map`.
+"""
+
+from __future__ import annotations
+
+from .archive import ModuleArchive
+from .calling_convention import CallingConvention
+from .module_def import ModuleDef
+from .reader import read_module
+from .writer import write_module
+
+__all__ = [
+    "CallingConvention",
+    "ModuleArchive",
+    "ModuleDef",
+    "read_module",
+    "write_module",
+]

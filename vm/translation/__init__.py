@@ -1,1 +1,8 @@
-"""."""
+"""Translation of verified functions to Python source.
+
+Imports: `bytecode` and the ground files at the root.
+
+Read: `translator`; `basic_block`, `register_types`, `analysis`, `module_analysis`, `constants`, `ranges`; `operations`,
+`numerics`, `float_numerics`; `source`, `values`, `simplify`, `operation_writer`, `call_writer`, `parallel_copy`,
+`flow`, `control_flow`, `blocks`, `structure`.
+"""
