@@ -3,7 +3,7 @@
 Imports: the VM, ``hal_vulkan``, ``runtime/``'s arrays, device, parameters, profiling and native modules.
 
 Read: instance, session_devices, session_options, argument, scalar_binding, binding, signature, call_observer,
-session_function, call_stream, module_source, session.
+call_target, session_function, call_stream, module_source, session.
 """
 
 from .instance import Instance

@@ -26,7 +26,7 @@ class Instance:
     """Opens each device once, for all sessions made with it.
 
     Args:
-        validation: turn the Khronos validation layers on; ``None`` asks ``PUMICE_VALIDATION``.
+        validation: turns the Khronos validation layers on; ``None``: as ``PUMICE_VALIDATION`` says.
     """
 
     def __init__(self, *, validation: bool | None = None) -> None:
@@ -37,7 +37,7 @@ class Instance:
 
     @property
     def available(self) -> tuple[DeviceProfile, ...]:
-        """What every Vulkan device of this machine is and can do.
+        """The profiles of all Vulkan devices of this machine.
 
         Raises:
             UnavailableError: no Vulkan loader; the message says what to install.
@@ -46,7 +46,7 @@ class Instance:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The devices that it opened and that are still open."""
+        """The devices that it opened, without closed ones."""
         return tuple([device for device in self._devices.values() if not device.is_closed])
 
     def device(self, uri: str | None = None) -> Device:

@@ -4,15 +4,8 @@
 >>> session.load("model.vmfb")
 >>> y = session.call("module.predict", image)
 
-Calling sequence: ``Session(…)`` → ``load`` or ``append_module…``, imported modules first → ``lookup``, ``call`` →
-``close`` (or a ``with`` block). Each session has its own module state. Sessions of one instance, or made with the same
-device, may pass arrays to each other.
-
-A session closes what it opened: without a device or an instance given that is the device, with all arrays on it.
-
-Thread rule: one thread at a time, any thread; a second one gets FailedPreconditionError. Several sessions may run
-concurrently. ``SessionOptions(concurrent=True)`` lets calls overlap where the program allows it.
-The design, and where each part of IREE's session interface is found, is in docs/design/session.md.
+Each session has its own module state. Sessions of one instance, or made with the same device, may pass arrays to each
+other. The design, and where each part of IREE's session interface is found, is in docs/design/session.md.
 """
 
 from __future__ import annotations
@@ -41,10 +34,11 @@ from ..arrays.array import DeviceArray
 from ..device import Device
 from ..modules.hal.fence import HalFence
 from ..modules.hal.module import hal_module
+from .call_target import CallTarget
 from .instance import Instance
 from .module_source import ModuleSource, open_module
 from .session_devices import SessionDevices
-from .session_function import CallTarget, SessionFunction
+from .session_function import SessionFunction
 from .session_options import BUILTIN_MODULES, SessionOptions
 
 if TYPE_CHECKING:
@@ -56,10 +50,12 @@ __all__ = ["Session"]
 class Session:
     """Modules loaded together on one or several devices, and calls of their functions.
 
-    Load modules (``load``), imported ones first, then ``call`` functions by full name, or ``lookup`` one and call it as
-    often as you like; ``close`` at the end, or use a ``with`` block. Each session has its own module state. A session
-    closes what it opened: without a device or an instance given that is the device, with all arrays on it. One thread
-    uses a session at a time, unless its options say ``concurrent=True``.
+    Calling sequence: ``Session(…)`` → ``load`` or ``append_module…``, imported modules first → ``call``, or ``lookup``
+    once and call often → ``close``, or a ``with`` block. A session closes what it opened: without a device or an
+    instance given that is the device, with all arrays on it.
+
+    Thread rule: one thread at a time, any thread; a second one gets FailedPreconditionError. Several sessions may run
+    concurrently. ``SessionOptions(concurrent=True)`` lets calls overlap where the program allows it.
 
     Args:
         device: a URI as for ``pumice.open_device``, an open device, or several of either; ``None`` takes the best

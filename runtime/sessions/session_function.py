@@ -10,7 +10,7 @@ from typing import Any
 
 from ...hal_vulkan import Fence
 from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError
-from ...vm.execution.context import Context, Function
+from ...vm.execution.context import Function
 from ...vm.execution.deadlines import await_source, timeout_seconds
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
@@ -20,31 +20,10 @@ from ..profiling.call import CallRecord, now
 from .binding import argument_binder, result_unbinder
 from .call_observer import CallObserver
 from .call_stream import stream_calls
-from .session_devices import SessionDevices
+from .call_target import CallTarget
 from .signature import Signature, make_signature
 
-__all__ = ["CallTarget", "SessionFunction"]
-
-
-class CallTarget:
-    """What the functions of a session share.
-
-    Attributes:
-        context: where calls run.
-        devices: where arguments go and results are.
-        observer: is told of calls, or ``None``.
-    """
-
-    __slots__ = ("context", "devices", "observer")
-
-    def __init__(self, context: Context, devices: SessionDevices) -> None:
-        self.context = context
-        self.devices = devices
-        self.observer: CallObserver | None = None
-
-    def unobserve(self) -> None:
-        """Removes the observer."""
-        self.observer = None
+__all__ = ["SessionFunction"]
 
 
 def _same(value: Any) -> Any:

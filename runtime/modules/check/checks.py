@@ -192,7 +192,7 @@ class _Runner:
 
 
 def _describe(error: Exception) -> str:
-    """An error's text: its place and who called it; with the traceback where it is none of the hierarchy."""
+    """An error's text with its place and callers, and the traceback if it is not a PumiceError."""
     notes: list[str] = getattr(error, "__notes__", [])
     if isinstance(error, PumiceError):
         return "\n".join((str(error), *notes))
