@@ -92,9 +92,12 @@ class RetiringQueue:
                 for semaphore, value in signals:
                     if value > semaphore.reached or semaphore.notifications:
                         semaphore.advance(value)
-                for commands, recording in used:
-                    if commands.one_shot:
-                        commands.retired(recording)
+                try:
+                    for commands, recording in used:
+                        if commands.one_shot:
+                            commands.retired(recording)
+                except Exception:
+                    _log.exception("recycling a command buffer raised")
                 inflight.popleft()  # last: after an interrupt the next call does it again
             _run_due(self._deferred, completed)
             _run_due(self._after_next, completed)

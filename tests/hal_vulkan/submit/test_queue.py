@@ -626,6 +626,43 @@ def test_a_payload_wanted_by_two_at_once(device: Device, monkeypatch: pytest.Mon
     device.wait_idle(5)
 
 
+def test_each_payload_is_signalled_once_whatever_races(device: Device) -> None:
+    queue = device.compute_queue
+    for round_ in range(6):
+        semaphore = device.create_semaphore()
+        accepted: list[int] = []
+
+        def work(index: int, semaphore: TimelineSemaphore = semaphore, accepted: list[int] = accepted) -> None:
+            source = random.Random(index)
+            for _ in range(300):
+                value = semaphore.claimed + source.choice((0, 1, 1, 2))
+                try:
+                    if index % 2:
+                        value += 100_000  # above what other threads may submit meanwhile
+                        semaphore.signal(value)
+                    else:
+                        queue.barrier(signals=((semaphore, value),))
+                except PumiceError:
+                    continue
+                accepted.append(value)
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        try:
+            threads = [threading.Thread(target=work, args=(10 * round_ + index,)) for index in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+        finally:
+            sys.setswitchinterval(interval)
+        assert not any(thread.is_alive() for thread in threads)
+        device.wait_idle(10)
+        assert len(set(accepted)) == len(accepted) > 100
+        assert semaphore.query() == semaphore.scheduled == semaphore.claimed == max(accepted)
+        semaphore.close()
+
+
 def test_a_submission_that_is_refused_gives_its_payloads_back(device: Device) -> None:
     semaphore, full = device.create_semaphore(), device.create_semaphore(9)
     closed = device.create_command_buffer().begin()

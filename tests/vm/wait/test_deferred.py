@@ -1,4 +1,4 @@
-"""Waits on what answers quickly are put aside, asked for once, and armed only if they are not ready then."""
+"""Deferred waits: asked once, and armed only if they are not ready then."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_behind_the_first_that_is_not_ready_nothing_is_asked(loop: Loop) -> None
     sources = [Quick(ready=True), Quick(), Quick(ready=True), Quick()]
     context = context_of(sources)
     hold = threading.Event()
-    loop.call(lambda error: _discard(hold.wait(30)))  # so that all four are put aside before the loop looks
+    loop.call(lambda error: _discard(hold.wait(30)))  # so that all four are deferred before the loop looks
     calls = [Invocation.create(context, context.lookup("m.wait"), (index,), loop=loop) for index in range(4)]
     hold.set()
     assert calls[0].result(30) == (0,) and calls[2].result(30) == (4,)
