@@ -1,6 +1,6 @@
-"""What a profile notes of a session's call while it runs: a few readings of the clock, and nothing that takes time.
+"""The record of a session's call while it runs: a few readings of the clock.
 
-The clock is ``time.monotonic_ns``, to which device timestamps are related too.
+The clock is ``time.monotonic_ns``; device timestamps are related to it too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ now: Final = time.monotonic_ns
 """The clock of profiles, in nanoseconds."""
 
 SynchronousCall: TypeAlias = tuple[Function, int, int, int, int, int, int, str]
-"""Function, phase, thread; begin, arguments bound, program done, end; error. A tuple costs least."""
+"""Function, phase, thread; begin, arguments bound, program done, end; error. A tuple costs least time."""
 
 
 class CallRecord:
@@ -27,7 +27,7 @@ class CallRecord:
     Attributes:
         name: the function's full name.
         is_native: whether it is a native function, which no program calls.
-        thread: that called it.
+        thread: the caller's.
         begin, end: of the call.
         bind_begin, bind_end: of the conversion of arguments; for a synchronous call the first is ``begin``.
         steps: thread, begin and end of each step of the program. A synchronous call is one, waits included.
@@ -67,7 +67,7 @@ class CallRecord:
             function: that is called.
             phase: of the profile.
             is_async: whether it runs in steps.
-            on_end: is told begin, end and phase, and says whether native functions were timed during all of it.
+            on_end: takes begin, end and phase, and returns whether native functions were timed during all of the call.
         """
         self.name = function.full_name
         self.is_native = function.native is not None
@@ -84,7 +84,7 @@ class CallRecord:
 
     @classmethod
     def of_synchronous(cls, call: SynchronousCall, *, is_detailed: bool) -> CallRecord:
-        """The record of a synchronous call that was noted as a tuple."""
+        """The record of a synchronous call from its tuple."""
         function, phase, thread, begin, bound, invoked, end, error = call
         record = cls(function, phase, is_async=False)
         record.thread, record.begin, record.bind_begin, record.end = thread, begin, begin, end

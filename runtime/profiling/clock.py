@@ -124,7 +124,7 @@ class ClockRelation:
         return times
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """The relation as a dictionary that ``json`` can write."""
         first = self.readings[0]
         return {
             "device": self.device,

@@ -1,4 +1,4 @@
-"""The device's side of a profile: from the bytes of timestamps to dispatches and exports."""
+"""The device's part of a profile: dispatches and exports from the bytes of timestamps."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _STAGE = "COMPUTE_SHADER"
 def dispatches_of(
     relation: ClockRelation, submissions: Sequence[TimedSubmission], submitters: Mapping[int, int]
 ) -> list[ProfiledDispatch]:
-    """The dispatches of one device, those of submissions that never came to run left out.
+    """The dispatches of one device, except those of submissions that failed before they ran.
 
     Args:
         relation: the device's clock.
-        submissions: what went through its queue.
-        submitters: the number of the call for each, by its id().
+        submissions: to its queue.
+        submitters: the number of the call that made each, by its id().
     """
     ran = [one for one in submissions if one.ticks]
     ticks = np.frombuffer(b"".join(one.ticks for one in ran if one.ticks), np.uint64)
@@ -99,13 +99,13 @@ def dispatches_of(
 
 
 def _times(relation: ClockRelation, host: np.ndarray, durations: np.ndarray, at: int) -> tuple[float, float, float]:
-    # The end by the device's clock: a duration is not to depend on how the clocks relate.
+    # The duration is by the device's clock alone; it does not depend on the relation of the clocks.
     begin = relation.base_ns + float(host[2 * at])
     return begin, relation.base_ns + float(host[2 * at + 1]), float(durations[at])
 
 
 def _overlapping(barriers: Sequence[bool]) -> list[bool]:
-    """For each dispatch whether there is no barrier before it, or none behind it."""
+    """For each dispatch whether there is no barrier before it, or none after it."""
     return [
         not (index == 0 or barrier) or (index + 1 < len(barriers) and not barriers[index + 1])
         for index, barrier in enumerate(barriers)
@@ -113,7 +113,7 @@ def _overlapping(barriers: Sequence[bool]) -> list[bool]:
 
 
 def _groups(dispatches: Iterable[ProfiledDispatch]) -> list[list[ProfiledDispatch]]:
-    """The dispatches that may have overlapped, together; each other one by itself."""
+    """Dispatches grouped by whether they may have overlapped; others are groups of one."""
     groups: list[list[ProfiledDispatch]] = []
     for one in dispatches:
         last = groups[-1][-1] if groups else None

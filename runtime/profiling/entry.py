@@ -1,4 +1,7 @@
-"""What a profile consists of: dispatches, exports, calls, native functions. All times are nanoseconds of ``time.monotonic_ns``."""
+"""The entries of a profile: dispatches, exports, calls, native functions, waits.
+
+All times are nanoseconds of ``time.monotonic_ns``.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,23 @@ class ProfiledDispatch:
     """One dispatch that ran.
 
     Attributes:
-        name: of the export that was dispatched; for a span that of the command buffer.
-        kind: ``"dispatch"``, or ``"span"`` for commands that could only be timed as a whole, as they were recorded before the profile began or
-            are no program's dispatches.
-        call: number of the call that submitted it, ``None`` for none that is in the profile (a module's initializer).
+        name: of the export; for a span that of the command buffer.
+        kind: ``"dispatch"``, or ``"span"`` for commands that were timed as a whole, because they were recorded before
+            the profile began or are not a program's dispatches.
+        call: number of the call that submitted it, ``None`` if that is not in the profile (a module's initializer).
         device: name of the device.
         submission: number of the submission on the device.
         workgroups: counts; ``None`` for an indirect dispatch and for a span.
-        submit_ns: when the host submitted it.
-        begin_ns, end_ns: when it ran on the device, within the ``deviation_ns`` of the device's clock; ``None`` where it has not run.
+        submit_ns: time of the submission.
+        begin_ns, end_ns: of its run on the device, within the ``deviation_ns`` of the device's clock; ``None`` where it
+            has not run.
         duration_ns: by the device's clock alone.
         stage: pipeline stage at which both timestamps were written.
-        barrier: whether an execution barrier stood before it; the first of a command buffer has one by the queue.
-        overlapping: whether it may have run at the same time as dispatches beside it, no barrier being between them. Its duration is then the time by
-            which it moved the end of all that runs, not how long it ran.
-        location: where in the compiled program it is from, as ``file:line``; ``None`` where the module does not say.
-        is_untimed: whether it was only counted, to slow the program no more than was allowed.
+        barrier: whether there was an execution barrier before it; the queue orders the first of a command buffer.
+        overlapping: whether it may have run at the same time as a neighbour, with no barrier between them. Its duration
+            is then the time by which it delayed the end of the group, not its run time.
+        location: in the compiled program's source, as ``file:line``; ``None`` where the module has none.
+        is_untimed: whether it was only counted, to keep within ``most_slowdown``.
     """
 
     name: str
@@ -53,16 +57,17 @@ class ProfiledExport:
     """The dispatches of one export.
 
     Attributes:
-        name, kind, location: as its dispatches have them.
-        count: how often it ran, was submitted and is not known to have run left out.
-        workgroups: the counts that it was dispatched with, each once; ``None`` for an indirect one.
-        timed: how many of them were timed; all, unless ``most_slowdown`` was given.
-        busy_ns: device time in which at least one of the timed ones ran; nothing is counted twice.
-        total_ns: the same of all, estimated from the timed ones where those are not all; ``None`` where there are none.
-        min_ns, median_ns, mean_ns, max_ns: of the durations of those that overlapped no other; ``None`` where there are none.
-        overlapping: how many of them may have run at the same time as others.
-        span_ns: time from begin to end of each group of overlapping dispatches with one of these in it: the most that they can have taken
-            together.
+        name, kind, location: as of its dispatches.
+        count: of its runs; submissions that are not known to have run are not counted.
+        workgroups: the distinct counts that it was dispatched with; ``None`` for an indirect dispatch.
+        timed: how many runs were timed; all, unless ``most_slowdown`` was given.
+        busy_ns: device time in which at least one of the timed runs was under way.
+        total_ns: the same for all runs, estimated from the timed ones; ``None`` where none was timed.
+        min_ns, median_ns, mean_ns, max_ns: of the durations of runs that overlapped no other; ``None`` if there are
+            none.
+        overlapping: how many runs may have overlapped others.
+        span_ns: time from begin to end of each group of overlapping dispatches with one of these in it: an upper bound
+            of their time.
     """
 
     name: str
@@ -85,26 +90,26 @@ class ProfiledExport:
 class ProfiledCall:
     """One call of the session. ``arguments_ns`` to ``results_ns`` are the host's shares: they add up to ``total_ns``.
 
-    Where a profile was allowed ``most_slowdown`` only, native functions are timed in some calls: the shares from ``vm_ns`` to ``waits_ns`` of the others are
-    ``None``.
+    With ``most_slowdown`` native functions are timed in some calls only; in the others the shares from ``vm_ns`` to
+    ``waits_ns`` are ``None``.
 
     Attributes:
-        number: in the order in which they began.
+        number: in order of begin.
         name: the function's full name.
-        thread: identifier of the thread that called.
+        thread: identifier of the caller's thread.
         begin_ns, end_ns: of the call.
         total_ns: between them.
         arguments_ns: converting arguments.
-        vm_ns: in the program's own code, and what runs it.
+        vm_ns: in the program's own code and the virtual machine.
         hal_ns: in functions of the ``hal`` module.
-        native_ns: in other native functions; calls of the session that they make in turn are part of it, and calls of their own too.
-        waits_ns: waiting: for fences, for a turn, for a loop.
+        native_ns: in other native functions, with the session's calls that they make; those are calls of their own too.
+        waits_ns: waiting for fences, for a ticket, for a loop.
         results_ns: converting results.
-        device_ns: device time in which at least one of its dispatches ran, beside the host's shares and not part of them;
-            ``None`` where one was not timed.
+        device_ns: device time in which at least one of its dispatches ran, beside the host's shares and not part of
+            them; ``None`` where one was not timed.
         dispatches: how many of its dispatches ran.
-        error: class of the exception that it ended in; ``""`` for none.
-        is_finished: whether it had ended when the profile did; otherwise ``end_ns`` is the profile's.
+        error: class of the exception that ended it; ``""`` for none.
+        is_finished: whether it ended before the profile; otherwise ``end_ns`` is the profile's.
     """
 
     number: int
@@ -131,9 +136,9 @@ class ProfiledNative:
 
     Attributes:
         name: as it is imported, such as ``hal.command_buffer.dispatch``.
-        count: calls, one more for each time that it went on behind a wait.
-        total_ns, max_ns: time in it, waits left out.
-        waits, waited_ns: how often it had the program wait, and how long.
+        count: of calls; each continuation after a wait counts as one more.
+        total_ns, max_ns: time in it without waits.
+        waits, waited_ns: number and time of waits that it asked for.
     """
 
     name: str
@@ -150,8 +155,8 @@ class ProfiledWait:
 
     Attributes:
         name: of the native function that asked for it.
-        call: number of the call; ``None`` for none that is in the profile.
-        begin_ns, end_ns: until the program went on.
+        call: number of the call; ``None`` if that is not in the profile.
+        begin_ns, end_ns: until the program continued.
     """
 
     name: str

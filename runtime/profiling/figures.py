@@ -1,4 +1,4 @@
-"""What a profile measured: dispatches, calls, native functions and waits, worked out when they are first asked for."""
+"""What a profile measured: dispatches, calls, native functions and waits, computed at the first access."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ProfiledDevice:
         self.name = device_context.device.profile.name
         self.readings: list[ClockCalibration] = [calibrate_monotonic(device_context.device.compute_queue)]
         self.timed = device_context.begin_profile(None if most_slowdown is None else most_slowdown / 2)
-        # A reading that is bracketed by a submission would wait for the device.
+        # A reading that is bracketed by a submission waits for the device.
         if self.readings[0].calibrated:
             self.timed.on_reading = self.read
 
@@ -42,8 +42,7 @@ class ProfileFigures:
     Attributes:
         most_slowdown: as it was asked for. Half of it is for native functions, half for timestamps.
         begin_ns, end_ns: of the profile; the latter 0 until it is stopped.
-        notes: what a reader has to know: devices without timestamps, clocks that are only bracketed, work that had not
-            ended.
+        notes: devices without timestamps, clocks that are only bracketed, work that had not ended.
     """
 
     def __init__(self, most_slowdown: float | None, *, concurrent: bool) -> None:
@@ -76,13 +75,13 @@ class ProfileFigures:
 
     @property
     def clocks(self) -> tuple[ClockRelation, ...]:
-        """How each device's clock relates to the host's: deviation and drift."""
+        """The relation of each device's clock to the host's: deviation and drift."""
         self._check_stopped()
         return tuple(ClockRelation(one.name, tuple(one.readings)) for one in self._devices)
 
     @cached_property
     def dispatches(self) -> tuple[ProfiledDispatch, ...]:
-        """Every dispatch, in the order of submission, those of one device after those of another."""
+        """Every dispatch in the order of submission, device by device."""
         submitters = self._attribution.submitters
         found: list[ProfiledDispatch] = []
         for relation, one in zip(self.clocks, self._devices, strict=True):
@@ -91,12 +90,12 @@ class ProfileFigures:
 
     @cached_property
     def exports(self) -> tuple[ProfiledExport, ...]:
-        """The dispatches by name, those first that kept the device busy longest."""
+        """The dispatches by name; those that kept the device busy longest come first."""
         return exports_of(self.dispatches)
 
     @cached_property
     def calls(self) -> tuple[ProfiledCall, ...]:
-        """Every call, in the order in which they began."""
+        """Every call, in order of begin."""
         by_call: dict[int | None, list[ProfiledDispatch]] = {}
         for one in self.dispatches:
             if one.begin_ns is not None or one.is_untimed:
@@ -145,7 +144,7 @@ class ProfileFigures:
 
     @cached_property
     def natives(self) -> tuple[ProfiledNative, ...]:
-        """The native functions that programs called, those first that took longest."""
+        """The native functions that programs called; those that took longest come first."""
         self._check_stopped()
         by_name: dict[str, list[int]] = {}
         waited: dict[str, list[int]] = {}
@@ -168,5 +167,5 @@ class ProfileFigures:
 
     @property
     def native_calls(self) -> tuple[tuple[str, int | None, int, int], ...]:
-        """Every call of a native function: its name, the number of the session's call or ``None``, begin and end."""
+        """Every call of a native function: name, number of the session's call or ``None``, begin and end."""
         return tuple(self._attribution.natives)

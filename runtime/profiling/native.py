@@ -1,7 +1,7 @@
-"""Times the native functions that programs call, while a profile is on: each import is replaced by one that notes when it was called.
+"""Times the native functions that programs call: while a profile runs, each import is replaced by a timing wrapper.
 
-Nothing is left in the way when no profile is on. While one is, what is in the way is written for the number of arguments, as passing any number
-on costs as much as the rest of it (``benchmarks/profile_overhead.py``).
+Without a profile programs call their imports directly. A wrapper has as many parameters as the function, because
+passing on ``*arguments`` costs as much as the rest of it (``benchmarks/profile_overhead.py``).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ...vm.wait.frame import Wait
 
 __all__ = ["NativeTimes"]
 
-# The watch: two readings of the clock a call and nothing else, for functions that nothing can call while they run.
-_STEADY: Final = """
+# For functions that neither suspend nor call back: two readings of the clock a call and nothing else.
+_WRAPPER: Final = """
 def make(function, times, append, now):
     def call({arguments}):
         try:
@@ -40,9 +40,9 @@ class NativeTimes:
 
     Attributes:
         name: of the native function, as the program imports it.
-        pairs: begin and end of each call, one after another, for functions that neither wait nor call back, in contexts where
-            only one invocation runs at a time.
-        calls: thread, begin and end of each call of others.
+        pairs: alternately begin and end of each call, for functions that neither suspend nor call back, in contexts
+            that run one invocation at a time.
+        calls: thread, begin and end of each call of other functions.
         waits: thread, begin and end of each wait that a call asked for.
     """
 
@@ -69,20 +69,20 @@ class NativeTimes:
         return [cls(state, number, concurrent=concurrent) for number, link in enumerate(state.links) if link.is_native]
 
     def insert(self) -> None:
-        """Programs call what notes the times."""
+        """Has programs call the timing wrapper."""
         self._state.replace_import(self._number, self._made)
 
     @property
     def count(self) -> int:
-        """Calls noted so far."""
+        """Calls timed so far."""
         return len(self.pairs) // 2 + len(self.calls)
 
     def restore(self) -> None:
-        """Programs call the function itself again."""
+        """Has programs call the function itself."""
         self._state.replace_import(self._number, self._function)
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function with its calls and its waits noted."""
+        """The function with its calls and waits timed."""
         note, now, get_ident = self.calls.append, time.monotonic_ns, threading.get_ident
 
         def call(*arguments: Any) -> Any:
@@ -103,7 +103,7 @@ class NativeTimes:
     def _resumed(
         self, resume: Callable[[PumiceError | None], object], thread: int, begin: int
     ) -> Callable[..., object]:
-        """What goes on behind a wait: the rest of the native function, which may wait again."""
+        """The continuation of a native function after a wait; it may wait again."""
 
         def resumed(error: PumiceError | None) -> object:
             self.waits.append((thread, begin, time.monotonic_ns()))
@@ -114,8 +114,8 @@ class NativeTimes:
 
 @functools.cache
 def _maker(count: int) -> Callable[..., Callable[..., object]]:
-    """What makes the watch of a function of so many arguments."""
+    """Makes timing wrappers for functions of so many arguments."""
     namespace: dict[str, Any] = {}
-    exec(_STEADY.format(arguments=", ".join(f"a{number}" for number in range(count))), namespace)
+    exec(_WRAPPER.format(arguments=", ".join(f"a{number}" for number in range(count))), namespace)
     made: Callable[..., Callable[..., object]] = namespace["make"]
     return made

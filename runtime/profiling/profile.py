@@ -1,4 +1,4 @@
-"""Profiles: what the dispatches of a session's calls took on the device, and where the host's time went beside them.
+"""Profiles: the device time of the dispatches of a session's calls, and the host's time by what it was spent on.
 
 >>> with session.profile() as profile:
 ...     session.call("module.predict", image)
@@ -6,8 +6,9 @@
 >>> profile.write_json("profile.json")
 >>> profile.write_perfetto("profile.pftrace")
 
-Calling sequence: ``session.profile()`` begins one → calls of any kind, from any thread → ``stop``, or the end of a ``with`` block → its figures, which
-are worked out when they are first asked for. A session has one profile at a time; it keeps what was measured when calls fail.
+Calling sequence: ``session.profile()`` begins one → calls of any kind, from any thread → ``stop``, or the end of a
+``with`` block → its figures, which are computed at the first access. A session has one profile at a time. Calls that
+fail are part of it.
 
 Thread rule: ``stop`` as the session; figures from any thread. The design is in docs/design/session.md.
 """
@@ -38,9 +39,9 @@ _STOP_SECONDS: Final = 10.0
 
 
 class Profile(ProfileFigures):
-    """What a session did from ``Session.profile()``, which makes it, to ``stop``.
+    """What a session did between ``Session.profile()`` and ``stop``.
 
-    All times are nanoseconds of ``time.monotonic_ns()``; the device's are related to it by ``clocks``.
+    All times are nanoseconds of ``time.monotonic_ns()``; ``clocks`` relates the device's times to it.
     """
 
     def __init__(self, context: Context, most_slowdown: float | None, on_stop: Callable[[], None]) -> None:
@@ -104,11 +105,13 @@ class Profile(ProfileFigures):
         return not self.end_ns
 
     def stop(self, timeout: float = _STOP_SECONDS) -> None:
-        """Ends the profile; idempotent. Calls that are under way go on. Asynchronous ones are in it up to here, those that other threads are
-        waiting for are not, but for their dispatches.
+        """Ends the profile; idempotent.
+
+        Calls under way continue. Asynchronous ones are in the profile up to here; of synchronous ones in other threads
+        only the dispatches are.
 
         Args:
-            timeout: seconds to wait for what was submitted on each device; what is not done then has no times.
+            timeout: seconds to wait for submitted work on each device; work that is not done then has no times.
         """
         with self._stopping:
             if not self.end_ns:
@@ -128,7 +131,8 @@ class Profile(ProfileFigures):
             if not one.readings[0].calibrated:
                 self.notes.append(
                     f"{one.name} has no calibrated timestamps: its times in host time are certain within "
-                    f"{max(reading.max_deviation_ns for reading in one.readings)} ns, half the width of the submissions that bracket them"
+                    f"{max(reading.max_deviation_ns for reading in one.readings)} ns, half the width of the "
+                    "submissions that bracket them"
                 )
         self._on_stop()
 
@@ -143,7 +147,7 @@ class Profile(ProfileFigures):
     # -- forms -------------------------------------------------------------------------------------------
 
     def as_dict(self) -> dict[str, object]:
-        """All figures as ``json`` takes them."""
+        """All figures as a dictionary that ``json`` can write."""
         return profile_dict(self)
 
     def to_json(self) -> str:
@@ -159,11 +163,12 @@ class Profile(ProfileFigures):
         _write(path, self.to_json().encode())
 
     def table(self) -> str:
-        """The exports, the host's shares and the native functions as text for people."""
+        """The exports, the host's shares and the native functions as text."""
         return profile_table(self)
 
     def to_perfetto(self) -> bytes:
-        """A trace for ui.perfetto.dev: a track for each thread's calls, native functions and waits, and one for each device's queue.
+        """A trace for ui.perfetto.dev: a track for the calls, native functions and waits of each thread, and one for
+        each device's queue.
 
         Raises:
             UnavailableError: the ``perfetto`` package is not installed.

@@ -1,4 +1,4 @@
-"""A profile as text for people, and as what ``json`` takes."""
+"""A profile as text, and as a dictionary that ``json`` can write."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Decides in which calls native functions are timed, so that a profile slows a program no more than it may.
+"""Decides in which calls native functions are timed, to keep within a profile's ``most_slowdown``.
 
-Calls earn a share of their time as credit; timing a native function costs a known time. Phases alternate: even ones
-time native functions, odd ones wait until enough credit is there.
+Calls earn a share of their time as credit; timing a native function costs a known time. Native functions are timed in
+even phases; odd phases last until there is credit again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SWITCH_NS: Final = 2000.0
 
 
 class NativeSampling:
-    """The native functions of a profile, and whether they are timed at the moment.
+    """The native functions of a profile, timed or not.
 
     Attributes:
         phase: even while native functions are timed, odd while they are not.
@@ -30,7 +30,7 @@ class NativeSampling:
     """
 
     def __init__(self, most_slowdown: float | None) -> None:
-        """Half of ``most_slowdown`` is for native functions, half for timestamps; ``None`` times all."""
+        """Native functions get half of ``most_slowdown``, timestamps the other half; ``None`` times everything."""
         self.phase = 0
         self.natives: list[NativeTimes] = []
         self._most_slowdown = most_slowdown
@@ -41,7 +41,7 @@ class NativeSampling:
         self._credit_ns = _CREDIT_NS
 
     def add_module(self, state: ModuleState, *, concurrent: bool) -> None:
-        """Times the native imports of a module too."""
+        """Adds the native imports of a module."""
         added = NativeTimes.of(state, concurrent=concurrent)
         with self._switching:
             self.natives += added
@@ -50,18 +50,18 @@ class NativeSampling:
                     native.insert()
 
     def add_queue(self, queue: TimedQueue) -> None:
-        """Calls earn this queue's timestamps too."""
+        """Adds a queue, whose timestamps calls earn too."""
         self._queues.append(queue)
 
     def call_ended(self, begin_ns: int, end_ns: int, phase: int) -> bool:
-        """A call that began in ``phase`` ended, and earned what timing those to come costs.
+        """Earns credit for a call that began in ``phase``.
 
         Returns:
             whether native functions were timed during all of it.
         """
         detailed = phase == self.phase and not phase & 1
         if self._most_slowdown is not None:
-            # Several at once are counted once.
+            # Calls that overlap are counted once.
             self._took += end_ns - (begin_ns if begin_ns > self._earned_to else self._earned_to)
             self._earned_to = end_ns
             self._burst += 1
@@ -70,7 +70,7 @@ class NativeSampling:
         return detailed
 
     def _settle(self, share: float) -> None:
-        """Credits what calls took, and switches the phase where the credit says so."""
+        """Adds the credit of calls, and switches the phase where it is used up or there again."""
         if not self._switching.acquire(False):
             return
         try:
@@ -99,7 +99,7 @@ class NativeSampling:
             native.restore()
 
     def stop(self) -> None:
-        """Programs call their native functions directly again."""
+        """Has programs call their native functions directly."""
         with self._switching:
             self._stopped = True
             if not self.phase & 1:

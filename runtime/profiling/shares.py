@@ -1,6 +1,6 @@
-"""Whose the host's time was: native functions, waits and submissions given to the calls in whose steps they lie.
+"""Attributes native functions, waits and submissions to the calls in whose steps they lie.
 
-While a profile runs only times are noted; that one interval lies within another is found out here, once.
+While a profile runs only times are recorded; intervals are nested here, once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INTERVAL: Final = 1
 
 @dataclass(slots=True)
 class HostShares:
-    """Nanoseconds of one call."""
+    """The host's time in one call, in nanoseconds."""
 
     steps: int = 0
     vm: int = 0
@@ -32,10 +32,10 @@ class HostShares:
 
 @dataclass(slots=True)
 class Attribution:
-    """The outcome.
+    """What belongs to which call.
 
     Attributes:
-        shares: one a record.
+        shares: one a call.
         submitters: for each submission, by its id(), the index of the call that made it.
         waits: name, index of the call or ``None``, begin and end.
         natives: name, index of the call or ``None``, begin and end of each call of a native function.
@@ -48,7 +48,7 @@ class Attribution:
 
 
 class _Open:
-    """An interval that has begun: a step of a call (``native`` is ``None``) or a call of a native function."""
+    """An open interval: a step of a call (``native`` is ``None``) or a call of a native function."""
 
     __slots__ = ("begin", "call", "end", "inside", "native")
 
@@ -57,7 +57,7 @@ class _Open:
         self.end = end
         self.call = call
         self.native = native
-        self.inside = 0  # that is another's
+        self.inside = 0  # nanoseconds of intervals within it
 
 
 def attribute(
@@ -67,13 +67,13 @@ def attribute(
     *,
     concurrent: bool,
 ) -> Attribution:
-    """Gives everything to calls.
+    """Sweeps over all intervals in order of time.
 
     Args:
         records: the calls.
         natives: the native functions.
         submissions: of all devices.
-        concurrent: whether invocations overlap, in different threads. Otherwise one runs at a time, and threads need not be told apart.
+        concurrent: whether invocations overlap in different threads. Otherwise one runs at a time, in whatever thread.
     """
     found = Attribution([HostShares() for _ in records])
     lanes: dict[int, list[tuple[int, int, int, int, object]]] = {}
@@ -121,7 +121,7 @@ def _sweep(
                 shares.native += own
             else:
                 shares.vm += own
-            return  # a nested call is part of the native function that made it
+            return  # a nested call is part of the native function that makes it
         if parent is not None:
             parent.inside += one.end - one.begin
         if one.call is not None:

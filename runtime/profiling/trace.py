@@ -1,7 +1,8 @@
-"""A profile as a Perfetto trace: tracks of the host and of each device's queue on one clock, the host's monotonic one.
+"""A profile as a Perfetto trace: tracks of the host and of each device's queue on the host's monotonic clock.
 
-The host has a track for the calls of each thread, with native functions and waits inside; asynchronous calls, which overlap, have a track each. A
-device's track has its dispatches, with workgroups, source location, stage and barrier as arguments.
+The host has a track for the calls of each thread, with native functions and waits inside; asynchronous calls overlap
+and have a track each. A device's track has its dispatches, with workgroups, source location, stage and barrier as
+arguments.
 """
 
 from __future__ import annotations
@@ -19,16 +20,12 @@ _SEQUENCE: Final = 1
 
 
 def check_perfetto() -> None:
-    """Returns if traces can be written.
-
-    Raises:
-        UnavailableError: the ``perfetto`` package is not installed.
-    """
+    """Raises UnavailableError unless the ``perfetto`` package is installed."""
     _Trace()
 
 
 class _Trace:
-    """What writes packets."""
+    """Writes packets."""
 
     def __init__(self) -> None:
         try:
@@ -64,7 +61,7 @@ class _Trace:
     def slice(
         self, track: int, name: str, begin: float, end: float, category: str, arguments: dict[str, object] | None = None
     ) -> None:
-        """An interval of a track; those of one track lie within each other or apart, and come in order."""
+        """An interval of a track. Intervals of one track are nested or disjoint, and written in order."""
         for kind, when in ((self._begin, begin), (self._end, end)):
             packet = self._builder.add_packet()
             packet.timestamp = max(0, round(when))
@@ -114,7 +111,7 @@ def _write_host(profile: ProfileFigures, trace: _Trace, process: int) -> None:
     tracks: dict[int, int] = {}
     busy: dict[int, list[int]] = {}
     for call in profile.calls:
-        # Calls that overlap without lying within each other, as asynchronous ones do, have tracks of their own.
+        # Calls that overlap without being nested, as asynchronous ones do, have a track each.
         ends = busy.setdefault(call.thread, [])
         while ends and ends[-1] <= call.begin_ns:
             ends.pop()

@@ -1,4 +1,4 @@
-"""Elements of values as text: integers, floats, booleans, complex numbers and opaque bytes, a token each."""
+"""Elements of values from text: integers, floats, booleans, complex numbers and opaque bytes, a token each."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class BadElement(Exception):
 
 
 def decode_elements(tokens: list[str], element_type: ElementType) -> Array:
-    """The elements that tokens stand for, one each.
+    """The elements of tokens, one each.
 
     Raises:
-        BadElement: a token that is none, or outside the type's range.
+        BadElement: a token that is not an element of the type, or outside its range.
     """
     if element_type.is_integer:
         return _decode_integers(tokens, element_type)
@@ -61,7 +61,7 @@ _Decoded = TypeVar("_Decoded")
 
 
 def _each(decode: Callable[[str], _Decoded], tokens: list[str]) -> list[_Decoded]:
-    """``decode`` of each token; its ``ValueError`` says what was expected."""
+    """Decodes each token; the ``ValueError`` of ``decode`` says what was expected."""
     values: list[_Decoded] = []
     for index, token in enumerate(tokens):
         try:
@@ -97,7 +97,7 @@ def real(token: str) -> float:
 
 
 def _single(token: str) -> np.float32:
-    """``token`` rounded once, to the nearest binary32: going through binary64 alone may round a tie the wrong way."""
+    """``token`` rounded once, to the nearest binary32: rounding to binary64 first may break a tie the wrong way."""
     value = real(token)
     with np.errstate(over="ignore"):
         rounded = np.float32(value)
@@ -108,7 +108,7 @@ def _single(token: str) -> np.float32:
         other = np.nextafter(rounded, np.float32(math.inf if value > edge else -math.inf))
     if (edge + float(other)) / 2 != value or not _DECIMAL.fullmatch(token):
         return rounded
-    # A binary64 midway between two binary32: the decimal's own digits decide.
+    # A binary64 midway between two binary32: the decimal's digits decide.
     exact, tie = Decimal(token), Decimal(value)
     if exact == tie:
         return rounded

@@ -1,4 +1,4 @@
-"""The files that values are read from: raw bytes and NumPy's ``.npy``, several arrays in turn where a file has them."""
+"""The files that values are read from: raw bytes, and NumPy's ``.npy``, which may have several arrays."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ValueFiles:
         return self._read_npy(path, self._file(path, restart=restart))
 
     def arrays(self, path: str) -> list[Array]:
-        """All arrays that are left in a ``.npy`` file."""
+        """The remaining arrays of a ``.npy`` file."""
         self._require_npy(path)
         file = self._file(path, restart=False)
         arrays = []
@@ -75,7 +75,7 @@ class ValueFiles:
         return element_type.unpack(data, shape)
 
     def finish(self) -> None:
-        """Checks that what was read as raw bytes was read to its end."""
+        """Checks that files of raw bytes were read to their ends."""
         for path in sorted(self._raw):
             file = self._open[path]
             if file.peek(1):
@@ -106,7 +106,7 @@ class ValueFiles:
     def _read(self, path: str, file: BufferedReader, size: int, what: str) -> bytes:
         try:
             status = os.fstat(file.fileno())
-            # A regular file's size is known; a pipe's is not, and only reading tells.
+            # The size of a regular file is known, that of a pipe is not.
             left = status.st_size - file.tell() if stat.S_ISREG(status.st_mode) else size
             data = file.read(size) if left >= size else b""
         except OSError as error:
@@ -136,5 +136,6 @@ class ValueFiles:
     def _require_npy(path: str) -> None:
         if not path.endswith(".npy"):
             raise InvalidArgumentError(
-                f"expected a .npy file where no shape and type are given, got {shown(path)}; write 4xf32=@{shorten(path)} instead"
+                f"expected a .npy file where no shape and type are given, got {shown(path)}; write "
+                f"4xf32=@{shorten(path)} instead"
             )

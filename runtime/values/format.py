@@ -1,7 +1,7 @@
-"""Values as text: what command lines print for results, in the form that :mod:`.values` reads.
+"""Values as text, as command lines print them for results and :mod:`.parse` reads them.
 
 Printing matches IREE's tools (``runtime/src/iree/tooling/function_io.c``, ``runtime/src/iree/hal/string_util.c``) byte
-for byte, but for 4-bit integers, which they cannot print.
+for byte, except for 4-bit integers, which they cannot print.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def format_value(
             Python number (a VM value: ``"f32=inf"``), or ``None`` (``"(null)"``). A Python ``int`` is an i32 where it
             fits, else an i64; a ``float`` an f32 where that holds it, else an f64.
         max_elements: how many elements to print before ``...``; ``None`` prints all.
-        element_type: what to call an array's elements where the dtype leaves a choice (``SINT_32``).
+        element_type: the elements' type where the dtype leaves a choice (``SINT_32``).
 
     Raises:
         InvalidArgumentError: a dtype that no element type has, or not that of ``element_type``.

@@ -1,4 +1,4 @@
-"""Values as text: what command lines take for arguments.
+"""Values as text, as command lines take them for arguments.
 
 The form is that of IREE's tools (``runtime/src/iree/tooling/function_io.c``, ``runtime/src/iree/hal/string_util.c``)::
 
@@ -16,9 +16,9 @@ unsigned range of its width. Floats are decimal, C's hexadecimal form, ``inf`` o
 ``00``, ``01``, ``false`` or ``true``; complex values ``1+2i`` or the hexadecimal digits of their bytes, opaque values
 those digits only.
 
-Reading differs from the tools in these points: what they take by accident (``12abc`` as 12, integers cut to 32 bits)
-is an error; each float is rounded once to binary32 and from there to the nearest value of a narrower type, also where
-the tools flush a result below the smallest number of the type to zero; and f8E8M0FNU, which has neither zero nor
+Reading differs from the tools in these points: input that they accept by accident (``12abc`` as 12, integers cut to 32
+bits) is an error; each float is rounded once to binary32 and from there to the nearest value of a narrower type, also
+where the tools flush a result below the smallest number of the type to zero; and f8E8M0FNU, which has neither zero nor
 negative numbers, gives NaN for them.
 """
 
@@ -57,9 +57,8 @@ def parse_value(text: str) -> Value:
 
     Returns:
         A new C-contiguous array of the element type's dtype for a buffer (shape ``()`` for ``"f32=1"``, zeros where the
-        text has no data), an ``int`` or ``float`` for a bare number, ``None`` for ``(null)`` and ``(ignored)``. What
-        reads both as a shape and as a number (``0xf32``) is taken as a shape; :func:`parse_scalar` is for those who
-        expect a number.
+        text has no data), an ``int`` or ``float`` for a bare number, ``None`` for ``(null)`` and ``(ignored)``. Text
+        that is both a shape and a number (``0xf32``) is a shape; :func:`parse_scalar` takes it as a number.
 
     Raises:
         InvalidArgumentError: malformed text (the message shows where), the wrong number of elements, a value out of
@@ -78,8 +77,8 @@ def parse_value(text: str) -> Value:
 def parse_values(texts: Iterable[str]) -> list[Value]:
     """The values of a list of arguments, which may read one file in turn.
 
-    ``@path`` reads a file from its start, ``+path`` goes on where the previous argument stopped, and ``*path.npy``
-    gives every array that is left in it. A file read as raw bytes must be used up by the last argument that reads it.
+    ``@path`` reads a file from its start, ``+path`` continues where the previous argument stopped, and ``*path.npy``
+    gives all remaining arrays. The arguments that read a file as raw bytes must read it to its end.
 
     Raises:
         As :func:`parse_value`.
@@ -118,7 +117,7 @@ def parse_buffer_spec(text: str) -> BufferSpec:
 
 
 def parse_scalar(text: str, element_type: ElementType) -> int | float:
-    """A bare number of a type that the caller knows, such as from a calling convention: ``i`` is ``INT_32``.
+    """A bare number of a given type, such as from a calling convention: ``i`` is ``INT_32``.
 
     Returns:
         A ``float`` rounded to the type for floats, else an ``int`` in the type's signed or unsigned range.
@@ -176,7 +175,7 @@ def _parse_spec(text: str, files: ValueFiles) -> BufferSpec:
     start = len(text) - len(text.lstrip())
     if text.startswith("&", start, end):
         start += 1
-    # One layer of quotes survives some shells' quoting of arguments in files.
+    # Some shells leave one layer of quotes around arguments from files.
     if text.startswith('"', start, end):
         start += 1
     if end > start and text.endswith('"', start, end):
@@ -244,7 +243,7 @@ def _token_start(text: str, start: int, index: int) -> int:
 
 
 def _allocate(shape: tuple[int, ...], element_type: ElementType) -> Array:
-    """Zeros. NumPy refuses shapes past its limits with ValueError."""
+    """Zeros. NumPy raises ValueError for shapes past its limits."""
     dtype = element_type.require_dtype()
     try:
         return np.zeros(shape, dtype)

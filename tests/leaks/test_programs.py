@@ -1,21 +1,20 @@
-"""Thousands of calls of compiled programs leave memory and live objects where they were; so do sessions that end badly."""
+"""Calls of compiled programs, and sessions whose calls fail, leave memory and live objects where they were."""
 
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
+from support.flat import SOAK, hold_flat
+from support.peer import compile_module
 
 import pumice
 
 pytestmark = pytest.mark.vulkan
 
-_VALIDATION = os.environ.get("PUMICE_VALIDATION", "0") not in ("", "0")
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 MULTIPLY = """
 func.func @multiply(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
@@ -52,45 +51,25 @@ func.func @loop(%x: tensor<8xf32>) -> tensor<8xf32> {
 """
 
 
-def _compile(text: str) -> bytes:
-    compiler = pytest.importorskip("iree.compiler", reason="needs the IREE compiler: install the peer extra")
-    module = compiler.compile_str(text, extra_args=["--iree-hal-target-device=vulkan"])
-    assert isinstance(module, bytes)
-    return module
+def _stays_flat(session: pumice.Session, call: Callable[[int], object], calls: int) -> None:
+    def block() -> None:
+        for step in range(calls):
+            call(step)
 
-
-def _stays_flat(session: pumice.Session, call: Callable[[int], object], warm: int, calls: int) -> None:
-    process = psutil.Process()
-
-    def settle() -> None:
-        gc.collect()
+    def idle() -> None:
         session.device.hal.wait_idle()
         session.trim()
 
-    for step in range(warm):
-        call(step)
-    settle()
-    objects, resident = dict(pumice.live_objects()), process.memory_info().rss
-    for step in range(calls):
-        call(step)
-    settle()
-    after = dict(pumice.live_objects())
-    # One a recording, and how many of those there are depends on what was in flight at once; a leak would be one a call.
-    assert after.pop("command pool", 0) <= objects.pop("command pool", 0) + 16 < calls
-    assert after == objects
-    # The layers keep records of their own.
-    if not _VALIDATION:
-        grown = process.memory_info().rss - resident
-        assert grown < 8 << 20, f"resident memory grew by {grown / 2**20:.1f} MiB in {calls} calls"
+    hold_flat(block, idle)
 
 
 @pytest.mark.peer
 @pytest.mark.parametrize("staging", [False, True], ids=["mapped", "staging"])
 def test_calls_of_a_small_program_are_flat(staging: bool) -> None:
     a, b = np.arange(4, dtype=np.float32), np.float32([1, 2, 3, 4])
-    calls = 4_000 if _VALIDATION or staging else 20_000
+    calls = 25_000 if SOAK else 700
     with pumice.open_device(staging=staging) as device, pumice.Session(device) as session:
-        session.load(_compile(MULTIPLY))
+        session.load(compile_module(MULTIPLY))
         multiply = session.lookup("module.multiply")
         held = [device.asarray(a + i) for i in range(20)]
         kept: list[object] = []
@@ -102,7 +81,7 @@ def test_calls_of_a_small_program_are_flat(staging: bool) -> None:
             if step % 100 == 0:
                 np.testing.assert_array_equal(np.asarray(result), (a + step % 20 if step % 3 else a) * b)
 
-        _stays_flat(session, call, 1_000, calls)
+        _stays_flat(session, call, calls)
         for array in held:
             array.close()
 
@@ -120,15 +99,13 @@ def test_calls_of_a_classifier_are_flat() -> None:
                 for result, same in zip(results, expected, strict=True):
                     np.testing.assert_array_equal(np.asarray(result), same)
 
-        _stays_flat(session, call, 300, 400 if _VALIDATION else 2_000)
+        _stays_flat(session, call, 5_000 if SOAK else 300)
 
 
 @pytest.mark.peer
 @pytest.mark.parametrize("memoized", [True, False])
 def test_sessions_that_end_badly_leave_nothing(memoized: bool) -> None:
-    compiler = pytest.importorskip("iree.compiler", reason="needs the IREE compiler: install the peer extra")
-    flags = ["--iree-hal-target-device=vulkan"] + ([] if memoized else ["--iree-hal-memoization=false"])
-    module = compiler.compile_str(ENDS_BADLY, extra_args=flags)
+    module = compile_module(ENDS_BADLY, *([] if memoized else ["--iree-hal-memoization=false"]))
     x = np.ones(8, np.float32)
 
     def session_of(device: pumice.Device | None) -> None:

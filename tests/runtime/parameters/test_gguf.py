@@ -111,6 +111,7 @@ def test_arrays_of_arrays_are_passed_over() -> None:
 
 
 ALIGNMENT = string("general.alignment")
+NESTED = struct.pack("<IQ", 9, 1) * 99_999  # arrays in arrays
 
 
 @pytest.mark.parametrize(
@@ -124,12 +125,13 @@ ALIGNMENT = string("general.alignment")
         (header(2**63, 0), DataLossError, "name of tensor 0"),
         (header(0, 2**63), DataLossError, "metadata key length"),
         (header(0, 1) + struct.pack("<Q", 2**63), DataLossError, "metadata key"),
-        # An array that claims more than there is: fixed-size values, strings, arrays; this file hangs the package's reader.
+        # An array that claims more than there is: fixed-size values, strings, arrays; this file hangs the package's
+        # reader.
         (header(0, 1) + string("a") + struct.pack("<IIQ", 9, 0, 2**40), DataLossError, "value of 'a'"),
         (header(0, 1) + string("a") + struct.pack("<IIQ", 9, 8, 2**40), DataLossError, "string length"),
         (header(0, 1) + string("a") + struct.pack("<IIQ", 9, 9, 2**40), DataLossError, "array type"),
         (header(0, 1) + string("a") + struct.pack("<IIQ", 9, 9, 2**40) * 9999, InvalidArgumentError, "value type"),
-        (header(0, 1) + string("a") + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 99_999, DataLossError, "array type"),
+        (header(0, 1) + string("a") + struct.pack("<I", 9) + NESTED, DataLossError, "array type"),
         (header(0, 1) + string("a") + struct.pack("<I", 13), InvalidArgumentError, "value type 13"),
         (header(0, 1) + ALIGNMENT + struct.pack("<IQ", 10, 64), InvalidArgumentError, "to be a uint32"),
         (header(0, 1) + ALIGNMENT + struct.pack("<II", 4, 0), InvalidArgumentError, "power of two, got 0"),

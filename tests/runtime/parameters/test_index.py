@@ -41,6 +41,10 @@ def forged(text: str, data: bytes = b"") -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data
 
 
+def forged_array(shape: str, dtype: str = "<f4", *, order: bool = False, data: bytes = b"") -> bytes:
+    return forged(f"{{'descr': '{dtype}', 'fortran_order': {order}, 'shape': {shape}}}", data)
+
+
 # -- NumPy's files -----------------------------------------------------------------------------------
 
 
@@ -77,17 +81,17 @@ def test_npy(tmp_path: Path, array: np.ndarray) -> None:
         (b"\x93NUMPY\x09\x00", InvalidArgumentError, "format 1.0 or 2.0"),
         (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", InvalidArgumentError, "format 1.0 or 2.0"),
         (forged("{" * 5000), InvalidArgumentError, "format 1.0 or 2.0"),
-        (forged("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}"), InvalidArgumentError, "integers of 0"),
-        (forged("{'descr': '<f4', 'fortran_order': False, 'shape': (True,)}"), InvalidArgumentError, "integers of 0"),
-        (forged("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", b"1234567"), DataLossError, "truncated"),
-        (forged(f"{{'descr': '<f4', 'fortran_order': True, 'shape': ({1 << 60},)}}"), DataLossError, "truncated"),
-        (forged("{'descr': '<f4', 'fortran_order': True, 'shape': (%s)}" % ("9" * 99 + ",") ), InvalidArgumentError, "larger"),
-        (forged(f"{{'descr': '<f4', 'fortran_order': True, 'shape': (0, {1 << 62}, 2)}}"), InvalidArgumentError, "larger"),
-        (forged("{'descr': '<f4', 'fortran_order': True, 'shape': (%s)}" % ("1," * 70), bytes(4)), InvalidArgumentError, "70 axes"),
-        (forged("{'descr': '>f4', 'fortran_order': False, 'shape': (%s)}" % ("1," * 70), bytes(4)), InvalidArgumentError, "70 axes"),
-        (forged("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", bytes(8)), InvalidArgumentError, "objects"),
+        (forged_array("(-1,)"), InvalidArgumentError, "integers of 0"),
+        (forged_array("(True,)"), InvalidArgumentError, "integers of 0"),
+        (forged_array("(2,)", data=b"1234567"), DataLossError, "truncated"),
+        (forged_array(f"({1 << 60},)", order=True), DataLossError, "truncated"),
+        (forged_array(f"({'9' * 99},)", order=True), InvalidArgumentError, "larger"),
+        (forged_array(f"(0, {1 << 62}, 2)", order=True), InvalidArgumentError, "larger"),
+        (forged_array(f"({'1,' * 70})", order=True, data=bytes(4)), InvalidArgumentError, "70 axes"),
+        (forged_array(f"({'1,' * 70})", ">f4", data=bytes(4)), InvalidArgumentError, "70 axes"),
+        (forged_array("(1,)", "|O", data=bytes(8)), InvalidArgumentError, "objects"),
     ],
-)  # fmt: skip
+)
 def test_forged_npy(data: bytes, error: type[PumiceError], message: str) -> None:
     with pytest.raises(error, match=message):
         read_npy(memoryview(data), "x")

@@ -217,7 +217,7 @@ def test_next_header_lies_behind_this_one(tmp_path: Path, offset: int) -> None:
 
 
 def test_linked_headers_may_not_multiply_one_table(tmp_path: Path) -> None:
-    """A thousand headers that share one table of a thousand entries would take a million steps, in a file of a few pages."""
+    """A thousand headers that share one table of a thousand entries would take a million steps in a small file."""
     headers, entries = 1000, 1000
     size = 96 * headers
     record = bytearray(64)

@@ -1,4 +1,4 @@
-"""Profiles held against what is planted: programs with a known number of dispatches, native functions that take a known time."""
+"""Profiles of programs with a known number of dispatches and native functions that take a known time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ IMAGE = np.zeros((1, 28, 28, 1), np.float32)
 SLEEP = 0.003
 
 SLEEPER = (
-    'vm.import @planted.sleep cconv "0v_v"\nvm.import @planted.fail cconv "0v_v"\nvm.import @planted.again cconv "0v_v"\n'
+    'vm.import @planted.sleep cconv "0v_v"\nvm.import @planted.fail cconv "0v_v"\n'
+    'vm.import @planted.again cconv "0v_v"\n'
     + function(
         "sleeps", "sync func @sleeps()", "  vm.call @planted.sleep()\n  vm.call @planted.sleep()\n  vm.return", "", ""
     )
