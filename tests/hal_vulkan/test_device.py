@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from support.host_buffers import HOST
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
-from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     CancelledError,
@@ -29,7 +29,6 @@ from pumice.status import (
 )
 
 pytestmark = pytest.mark.vulkan
-HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 
 
 def test_the_device_is_the_one_that_its_uri_names(driver: Driver, device: Device) -> None:

@@ -8,19 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from support.host_buffers import HOST
 from support.waiting import until
 
 from pumice import shaders
 from pumice.hal_vulkan.commands.slots import BindingSlot
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
-from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
 from pumice.hal_vulkan.sync.waits import wait_any
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import DeviceLostError, PumiceError, ResourceExhaustedError, StatusCode
 
 pytestmark = pytest.mark.vulkan
-HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 LOST = -4
 
 

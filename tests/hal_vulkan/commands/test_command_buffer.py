@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.host_buffers import HOST, host_buffer
 
 from pumice import shaders
 from pumice.hal_vulkan.commands.command_buffer import CommandBuffer
@@ -23,7 +24,7 @@ from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.memory.buffer import Buffer
-from pumice.hal_vulkan.memory.memory_type import BufferUsage, MemoryTypeFlags
+from pumice.hal_vulkan.memory.memory_type import BufferUsage
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     ClosedError,
@@ -36,7 +37,6 @@ from pumice.status import (
 )
 
 pytestmark = pytest.mark.vulkan
-HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 SIZE = 700
 
 
@@ -45,12 +45,6 @@ def device(driver: Driver, request: pytest.FixtureRequest) -> Iterator[Device]:
     """A device that pushes descriptors where it can, and one that binds sets."""
     with Device(driver, options=PlanOptions(push_descriptors=None if request.param == "push" else False)) as fresh:
         yield fresh
-
-
-def host_buffer(device: Device, data: bytes) -> Buffer:
-    buffer = device.create_buffer(len(data), memory_type=HOST)
-    buffer.write(data)
-    return buffer
 
 
 def floats(device: Device, *values: float) -> Buffer:

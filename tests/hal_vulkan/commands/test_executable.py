@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from support.host_buffers import buffer_of
 from support.peer import compile_module
 
 from pumice import shaders
@@ -26,8 +27,6 @@ from pumice.hal_vulkan.commands.slots import BindingSlot
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
-from pumice.hal_vulkan.memory.buffer import Buffer
-from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     ClosedError,
@@ -39,7 +38,6 @@ from pumice.status import (
 )
 
 pytestmark = pytest.mark.vulkan
-HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 HEADER_BYTES = 64
 
 # Each function becomes one dispatch.
@@ -96,12 +94,6 @@ def spirv_executable(*names: str) -> bytes:
             shader_modules=tuple(memoryview(shaders.spirv(name)) for name in names),
         )
     )
-
-
-def buffer_of(device: Device, array: np.ndarray) -> Buffer:
-    buffer = device.create_buffer(max(array.nbytes, 4), memory_type=HOST)
-    buffer.write(array.tobytes())
-    return buffer
 
 
 # ---- built blobs ----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from support.host_buffers import HOST, buffer_of
 
 from pumice import shaders
 from pumice.hal_vulkan.commands.pipeline import ComputePipeline
@@ -16,7 +17,6 @@ from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.memory.buffer import Buffer
-from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.spirv import tools as spirv_tools
 from pumice.spirv.glsl import compile_glsl, find_compiler
@@ -31,7 +31,6 @@ from pumice.status import (
 )
 
 pytestmark = pytest.mark.vulkan
-HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 HEADER = "#version 450\n"
 
 
@@ -54,12 +53,6 @@ def untouched(device: Device) -> Iterator[None]:
     yield
     device.fn.vkCreateComputePipelines = real
     assert calls == [] and live_objects() == before
-
-
-def buffer_of(device: Device, array: np.ndarray) -> Buffer:
-    buffer = device.create_buffer(array.nbytes, memory_type=HOST)
-    buffer.write(array.tobytes())
-    return buffer
 
 
 def run(device: Device, pipeline: ComputePipeline, buffers: list[Buffer], groups: int = 1, push: bytes = b"") -> None:

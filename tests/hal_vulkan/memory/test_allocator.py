@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.host_buffers import HOST
 
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
@@ -28,7 +29,6 @@ from pumice.status import (
 pytestmark = pytest.mark.vulkan
 BLOCK = 64 << 10
 OUT_OF_DEVICE_MEMORY = -2
-HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 
 
 @pytest.fixture

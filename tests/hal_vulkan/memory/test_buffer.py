@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.host_buffers import HOST
 
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
-from pumice.hal_vulkan.memory.memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
+from pumice.hal_vulkan.memory.memory_type import BufferUsage, MemoryAccess
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     ClosedError,
@@ -24,7 +25,6 @@ from pumice.status import (
 )
 
 pytestmark = pytest.mark.vulkan
-HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 NATIVE = ("vkFlushMappedMemoryRanges", "vkInvalidateMappedMemoryRanges", "vkCmdFillBuffer", "vkCmdCopyBuffer")
 NATIVE += ("vkCmdUpdateBuffer", "vkCmdDispatch", "vkCmdDispatchIndirect", "vkCmdPushConstants")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.host_buffers import HOST
 
-from pumice.hal_vulkan import BufferView, Device, ElementType, EncodingType, MemoryTypeFlags
+from pumice.hal_vulkan import BufferView, Device, ElementType, EncodingType
 from pumice.status import ClosedError, InvalidArgumentError, OutOfRangeError, PumiceError, UnimplementedError
 
 pytestmark = pytest.mark.vulkan
 
-HOST = MemoryTypeFlags.DEVICE_LOCAL | MemoryTypeFlags.HOST_VISIBLE
 WITH_DTYPE = [t for t in ElementType if t.dtype is not None and t.dtype.kind != "V"]
 
 

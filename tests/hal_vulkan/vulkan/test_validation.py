@@ -6,18 +6,17 @@ import logging
 import threading
 
 import pytest
+from support.host_buffers import HOST
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
-from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
 from pumice.hal_vulkan.vulkan.functions import ffi, new
 from pumice.hal_vulkan.vulkan.results import post_validation_error, take_validation_errors
 from pumice.hal_vulkan.vulkan.validation import validation_requested
 from pumice.status import InternalError, InvalidArgumentError, StatusCode
 
 pytestmark = pytest.mark.vulkan
-HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 
 
 @pytest.fixture
