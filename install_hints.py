@@ -89,8 +89,8 @@ _PACKAGES: Final[Mapping[str, Mapping[Component, tuple[str, ...]]]] = {
 }
 
 _LINUX_DRIVER_NOTE: Final = (
-    " A GPU needs its vendor's driver or Mesa's; Mesa's lavapipe runs on the CPU. A container needs access to the host's"
-    " driver (for NVIDIA, NVIDIA_DRIVER_CAPABILITIES must include graphics)."
+    " A GPU needs its vendor's driver or Mesa's; Mesa's lavapipe runs on the CPU. A container needs access to the"
+    " host's driver (for NVIDIA, NVIDIA_DRIVER_CAPABILITIES must include graphics)."
 )
 _DRIVER_NOTES: Final[Mapping[str, str]] = {
     "debian": _LINUX_DRIVER_NOTE,

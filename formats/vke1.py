@@ -5,7 +5,8 @@ identifier ``VKE1``. Facts: ``runtime/src/iree/schemas/{vulkan_executable_def,ex
 ``runtime/src/iree/base/internal/flatcc/parsing.h`` and the checks of ``runtime/src/iree/hal/drivers/vulkan/
 executable.c``, IREE 3.13.
 
-`vke1_reader` turns a blob into an :class:`ExecutableDef`, `vke1_writer` does the reverse. Numbers like ``shader_module`` and ``pipeline_layout`` index the tuples of the :class:`ExecutableDef` that holds them.
+`vke1_reader` turns a blob into an :class:`ExecutableDef`, `vke1_writer` does the reverse. Numbers like
+``shader_module`` and ``pipeline_layout`` index the tuples of the :class:`ExecutableDef` that holds them.
 """
 
 from __future__ import annotations

@@ -217,7 +217,8 @@ class _Reflector:
         count = 1
         if not variable.pointee:
             raise UnimplementedError(
-                f"SPIR-V variable {variable.id} is an untyped pointer without a data type, which reflection does not support"
+                f"SPIR-V variable {variable.id} is an untyped pointer without a data type, "
+                "which reflection does not support"
             )
         of = self._module.type(variable.pointee)
         while of.kind in (TypeKind.ARRAY, TypeKind.RUNTIME_ARRAY):
@@ -278,8 +279,8 @@ class _Reflector:
         number = module.decoration(variable.id, Decoration.Binding)
         if number is None:
             raise InvalidArgumentError(
-                f"SPIR-V variable {variable.id} ({shown(module.names.get(variable.id, ''))}) has no Binding decoration; "
-                "give it one: layout(set = …, binding = …)"
+                f"SPIR-V variable {variable.id} ({shown(module.names.get(variable.id, ''))}) has no Binding "
+                "decoration; give it one: layout(set = …, binding = …)"
             )
         count, of = self._descriptor(variable)
         descriptor_type = self._descriptor_type(variable, of)

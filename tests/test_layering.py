@@ -83,7 +83,7 @@ ROOMS: Mapping[str, set[str]] = {
     "tools.setup": set(),
     "tools.inspect": {"errors", "input_files", "options", "streams", "tables"},
     "tools.run": {"errors", "input_files", "options", "output_files", "reports", "streams"},
-    "tools.study": {"errors", "streams", "tables"},
+    "tools.study": {"errors", "options", "streams", "tables"},
     "tools.bench": {"errors", "input_files", "options", "run", "streams", "study"},
 }
 # Folders without an import cycle between files, imports for type checking included.

@@ -9,12 +9,12 @@ This file is the group of commands and the one place that turns errors into mess
 3      ``bench`` and ``study``: measured, but too noisy to tell
 4      ``study compare``: something is slower
 130    interrupted (Ctrl-C)
-141    whoever read the output stopped reading
+141    the reader of the output is gone
 =====  ==================================================================================================
 
 Results go to stdout, everything else to stderr. ``PUMICE_DEBUG=1`` adds tracebacks.
 
-Each command is a file of its own, imported when it is asked for; none imports NumPy or Vulkan before it runs.
+Each command is imported when it is used; none imports NumPy or Vulkan before it runs.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Program(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: object
     ) -> NoReturn:
         """Runs the program and exits; see the module for the exit statuses."""
-        owns_process = args is None  # who embeds the program, as tests do, gives it arguments
+        owns_process = args is None  # embedders, such as tests, pass arguments
         if owns_process:
             _start_quickly()
         open_closed_streams()
@@ -106,14 +106,14 @@ class _Program(click.Group):
         finally:
             finish_notes()
         if owns_process:
-            # The interpreter's last collections find nothing to look at: a tenth of a short run.
+            # Leaves nothing to the interpreter's last collections, which take a tenth of a short run.
             gc.freeze()
         sys.exit(status)
 
     def _run(self, args: Sequence[str] | None, prog_name: str | None) -> int:
         """Runs the program, says what failed, and returns the exit status."""
         try:
-            # Without standalone mode click returns the status of --help and ctx.exit() and raises all else.
+            # Without standalone mode click returns the status of --help and ctx.exit(), and raises everything else.
             status: object = super().main(args, prog_name or "pumice", standalone_mode=False)
         except click.exceptions.Abort as error:
             if not isinstance(error.__cause__, KeyboardInterrupt):
@@ -151,10 +151,10 @@ def main(ctx: click.Context) -> None:
 
 
 def _start_quickly() -> None:
-    """Keeps from short runs what only helps long ones.
+    """Skips work that only helps long runs.
 
-    Imports make many objects and hardly any garbage, which collections look for all the same. NumPy's BLAS starts a
-    thread for each core when it is loaded, and no command has a use for them.
+    Imports make many objects and hardly any garbage, so collections are made rare. NumPy's BLAS would start a thread
+    for each core when it is loaded, which no command uses.
     """
     gc.set_threshold(_COLLECTION_THRESHOLD)
     if "numpy" not in sys.modules:

@@ -1,4 +1,4 @@
-"""What the commands share about failing: wrong usage as click's error, and an error's text for people.
+"""Errors of the commands: wrong usage as click's error, and an error's text for people.
 
 Imports nothing but click and the status codes, so that ``pumice --help`` stays fast.
 """
@@ -26,11 +26,11 @@ def usage_error(message: str) -> click.UsageError:
 
 @contextlib.contextmanager
 def usage(where: str = "", *also: type[PumiceError]) -> Iterator[None]:
-    """Within it, what an argument's text gets wrong is wrong usage.
+    """Within it, errors about an argument's text become wrong usage.
 
     Args:
         where: put before the message, such as ``"--binding 0"``.
-        also: errors besides InvalidArgumentError that the command line is to blame for here.
+        also: classes besides InvalidArgumentError that mean wrong usage here.
 
     Raises:
         click.UsageError: in place of those errors. All others pass.

@@ -1,4 +1,4 @@
-"""What kind of file a command was given: told by its content, and by its name only where that says nothing."""
+"""The kind of a file that a command was given, by its content, or by its name where that does not tell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEAD: Final = 16
 
 
 class FileKind(enum.Enum):
-    """What a file holds; the value is its name in messages."""
+    """The kind of a file; the value is its name in messages."""
 
     GLSL = "GLSL source"
     SPIRV = "SPIR-V module"
@@ -25,13 +25,13 @@ class FileKind(enum.Enum):
 
 
 def file_kind(path: Path) -> FileKind:
-    """What the file is.
+    """The kind of a file.
 
     Modules are FlatBuffers with a size prefix and the identifier ``IREE``, often inside a ZIP archive.
 
     Raises:
         NotFoundError, PermissionDeniedError, UnavailableError: it cannot be read.
-        InvalidArgumentError: none of the kinds.
+        InvalidArgumentError: of another kind.
     """
     head = read_file(path, _HEAD)
     if head[:4] in _SPIRV or path.suffix == ".spv":
@@ -43,8 +43,8 @@ def file_kind(path: Path) -> FileKind:
     if path.suffix in (".comp", ".glsl"):
         return FileKind.GLSL
     raise InvalidArgumentError(
-        f"{shorten(str(path))}: expected SPIR-V (.spv), GLSL (.comp, .glsl) or an executable; its content is none of these"
-        + ("" if head else ", it is empty")
+        f"{shorten(str(path))}: expected SPIR-V (.spv), GLSL (.comp, .glsl) or an executable; "
+        "its content is none of these" + ("" if head else ", it is empty")
     )
 
 

@@ -1,4 +1,4 @@
-"""What ``pumice run`` says of a run on stderr: the device, and times."""
+"""Reports of ``pumice run`` on stderr: the device, and times."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .streams import note
 __all__ = ["device_text", "repeat", "say_times", "seconds_text"]
 
 _REPETITIONS: Final = 20
-_MOST_SECONDS: Final = 5.0
-"""For each series of repetitions; what is slow is run fewer times, and the report says how many."""
+_MAX_SECONDS: Final = 5.0
+"""For each series of repetitions; slow calls are repeated fewer times, and the report says how many."""
 
 
 def device_text(device: Device) -> str:
@@ -25,9 +25,9 @@ def device_text(device: Device) -> str:
 
 
 def repeat(call: Callable[[], object]) -> list[float]:
-    """Seconds of each of ``_REPETITIONS`` calls, fewer where they take long."""
+    """Seconds of each of ``_REPETITIONS`` calls, fewer if they are slow."""
     seconds: list[float] = []
-    while len(seconds) < _REPETITIONS and sum(seconds) < _MOST_SECONDS:
+    while len(seconds) < _REPETITIONS and sum(seconds) < _MAX_SECONDS:
         start = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - start)

@@ -1,7 +1,7 @@
 """stdout for results and stderr for notes, either of which may be closed, full, or without a reader.
 
-Results that cannot be printed are an error. Notes (the device's name, times, and the text of errors) are said where
-they can be, and never cost a result.
+Results that cannot be printed are an error. Notes (the device's name, times, error messages) are written if possible
+and never prevent a result.
 
 Imports nothing but click and the status codes, so that ``pumice --help`` stays fast.
 """
@@ -23,16 +23,16 @@ from ..status import UnavailableError
 __all__ = ["READER_GONE", "finish_notes", "note", "open_closed_streams", "put", "writing_results"]
 
 READER_GONE: Final = 141
-"""The exit status where whoever read stdout stopped reading: 128 + SIGPIPE, as shells have it."""
+"""The exit status when the reader of stdout is gone: 128 + SIGPIPE, as in shells."""
 
 
 def put(text: str = "", *, end: str = "\n") -> None:
-    """Writes results to stdout and flushes, so that what goes wrong shows here and not when the interpreter ends.
+    """Writes results to stdout and flushes, so that failures show here and not when the interpreter ends.
 
     Characters that stdout's encoding lacks are escaped.
 
     Raises:
-        BrokenPipeError: whoever read it stopped reading.
+        BrokenPipeError: the reader is gone.
         UnavailableError: it cannot be written for another reason.
     """
     text += end
@@ -55,15 +55,15 @@ def note(text: str) -> None:
 
 
 def finish_notes() -> None:
-    """Drops what others, such as ``logging``, left for a stderr that takes nothing: it would change the exit status."""
+    """Drops what others, such as ``logging``, left for a stderr that cannot be written: it would change the status."""
     _discard_if_broken(sys.stderr)
 
 
 def open_closed_streams() -> None:
-    """Gives a process that was started without stdout or stderr streams in their place.
+    """Replaces a stdout or stderr that was closed when the process started.
 
-    A stdout that was closed fails when it is written; a stderr that was closed takes everything. Their descriptors
-    are occupied, lest a file that is opened later, such as a driver's, takes the number and gets what libraries print.
+    Such a stdout fails when it is written; such a stderr discards everything. Their descriptors are occupied, as
+    otherwise a file that is opened later, such as a driver's, gets the number and what libraries print.
     """
     if sys.stdout is not None and sys.stderr is not None:
         return
@@ -78,7 +78,7 @@ def open_closed_streams() -> None:
 
 @contextlib.contextmanager
 def writing_results() -> Iterator[None]:
-    """Within it, a stdout that cannot be written is told apart from other errors, whoever wrote to it.
+    """Within it, failures to write stdout are distinguished from other errors, whoever wrote.
 
     Raises:
         click.exceptions.Exit: with ``READER_GONE``.
@@ -103,18 +103,19 @@ def writing_results() -> Iterator[None]:
 def _unwritable(error: OSError) -> UnavailableError:
     why = "it is closed" if error.errno == errno.EBADF else error.strerror or str(error)
     return UnavailableError(
-        f"the results cannot be printed on stdout: {why}; send stdout elsewhere, or store them with `pumice run --output`"
+        f"the results cannot be printed on stdout: {why}; "
+        "send stdout elsewhere, or store them with `pumice run --output`"
     )
 
 
 def _raised_by_click(error: OSError) -> bool:
-    """Whether click was writing: it prints --help and --version by itself, and the error does not say what it is of."""
+    """Whether click was writing: it prints --help and --version by itself, and the error does not name stdout."""
     frames = list(traceback.walk_tb(error.__traceback__))
     return bool(frames) and str(frames[-1][0].f_globals.get("__name__", "")).startswith("click.")
 
 
 def _discard_if_broken(stream: TextIO) -> None:
-    """Sends what the stream still holds nowhere if it cannot be written."""
+    """Discards what the stream holds if it cannot be written."""
     try:
         stream.flush()
     except OSError:
@@ -124,7 +125,7 @@ def _discard_if_broken(stream: TextIO) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Sends what is still buffered, and all that follows, nowhere: the interpreter's last flush is not to fail too."""
+    """Discards what is buffered and all that follows, so that the interpreter's last flush does not fail too."""
     with contextlib.suppress(OSError, ValueError):
         descriptor = stream.fileno()
         null = os.open(os.devnull, os.O_WRONLY)

@@ -19,13 +19,13 @@ _PIPED_WIDTH = 1000
 
 
 def _console() -> Console:
-    """A console that renders for stdout without holding it: Rich ends the program itself where the reader is gone."""
+    """A console that renders for stdout but does not write it: Rich would end the program when the reader is gone."""
     terminal = sys.stdout.isatty()
     return Console(
         file=io.TextIOWrapper(io.BytesIO(), encoding=getattr(sys.stdout, "encoding", None) or "utf-8"),
-        # ``None`` leaves it to the environment (FORCE_COLOR), as for any other pipe.
+        # ``None`` leaves it to the environment (FORCE_COLOR).
         force_terminal=terminal or None,
-        # A pipe has no width: lines that a program reads are not to be folded at an arbitrary one.
+        # A pipe has no width; lines that a program reads must not be folded.
         width=None if terminal else _PIPED_WIDTH,
         markup=False,
         emoji=False,

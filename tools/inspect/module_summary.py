@@ -1,6 +1,6 @@
-"""What a module file holds, as plain values: what ``pumice dump --json`` prints, and its tables are made of.
+"""The contents of a module file as JSON values, for ``pumice dump --json`` and its tables.
 
-Needs no device and no Vulkan loader. Modules that are damaged, or of a bytecode version that is not known, are summarised as
+Needs no device and no Vulkan loader. Modules that are damaged, or of an unknown bytecode version, are summarised as
 far as they can be read; ``problem`` says what is wrong with them.
 """
 
@@ -24,19 +24,19 @@ from .kernel_tables import executable_json
 __all__ = ["Summary", "function_name", "summarize"]
 
 Summary: TypeAlias = dict[str, Any]
-"""JSON's values only; docs/cli.md lists the keys."""
+"""JSON values; docs/cli.md lists the keys."""
 
 _ZIP: Final = b"PK\x03\x04"
 _IDENTIFIER: Final = b"IREE"
-_LONGEST_TEXT: Final = 256
-_MOST_NESTED: Final = 4
+_MAX_TEXT: Final = 256
+_MAX_NESTED: Final = 4
 
 
 def summarize(definition: ModuleDef, file_bytes: int, *, depth: int = 0) -> Summary:
-    """All that is known of a module.
+    """Everything known about a module.
 
     Args:
-        definition: the module as it was read.
+        definition: the module.
         file_bytes: size of the file.
         depth: how many modules it is nested in.
     """
@@ -142,7 +142,7 @@ def _rodata(ordinal: int, data: memoryview, depth: int) -> Summary:
             archive = ModuleArchive.from_bytes(data, f"rodata[{ordinal}]")
             # Each is within the one around it, so that the depth is limited by the file; the stack is not that deep.
             entry["module"] = (
-                summarize(read_module(archive), len(data), depth=depth + 1) if depth < _MOST_NESTED else None
+                summarize(read_module(archive), len(data), depth=depth + 1) if depth < _MAX_NESTED else None
             )
         except PumiceError as error:
             entry["problem"] = describe(error)
@@ -163,7 +163,7 @@ def _executable(data: memoryview) -> Summary:
 
 
 def _text(data: memoryview) -> str | None:
-    if not 0 < len(data) <= _LONGEST_TEXT:
+    if not 0 < len(data) <= _MAX_TEXT:
         return None
     try:
         text = bytes(data).decode()

@@ -1,4 +1,4 @@
-"""The text of ``pumice run``'s options, as far as it can be read without the kernel.
+"""The options of ``pumice run`` that can be parsed without the kernel.
 
 Grammar::
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ...formats.element_type import ElementType
 from ...runtime.values.parse import parse_buffer_spec, parse_values
-from ...status import InvalidArgumentError, shown
+from ...status import InvalidArgumentError, shorten, shown
 from ..errors import describe, usage, usage_error
 
 __all__ = [
@@ -45,7 +45,7 @@ _MAX_GROUPS: Final = (1 << 32) - 1
 class BindingKey:
     """How an option names a binding: by ``set`` and ``binding``, or by ``name`` where that is not empty.
 
-    ``element`` counts within an array of descriptors; ``text`` is the key as written.
+    ``element`` is the index within an array of descriptors; ``text`` is the key as written.
     """
 
     text: str
@@ -84,13 +84,14 @@ def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
     at = ""
 
     def with_data() -> Iterator[str]:
-        # values.py reads lazily, so that `at` is the argument that an error is about.
+        # parse_values reads lazily, so `at` is the argument that an error is about.
         nonlocal at
         for key, value in split:
             at = f"{option} {key.text}"
             if value.lstrip().startswith("*"):
                 raise usage_error(
-                    f"{at}: a binding takes one array; read them in turn with @{value.strip()[1:]} and +{value.strip()[1:]}"
+                    f"{at}: a binding takes one array; read them in turn with @{shorten(value.strip()[1:])} "
+                    f"and +{shorten(value.strip()[1:])}"
                 )
             if _has_data(value):
                 yield value
@@ -116,7 +117,7 @@ def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
             raise usage_error(f"{where}: expected a buffer such as 4xf32=1,2,3,4, got {shown(value.strip())}")
         element_type = ElementType.from_dtype(data.dtype)
         if not value.lstrip().startswith(("@", "+")):
-            # The text, other than the array, tells i32 from si32.
+            # The text distinguishes i32 from si32; the array does not.
             element_type = parse_buffer_spec(value.partition("=")[0]).element_type
         arguments.append(BufferArgument(key, data.shape, element_type, data))
     return arguments
@@ -165,6 +166,6 @@ def _split(option: str, text: str, example: str) -> tuple[BindingKey, str]:
 
 
 def _has_data(value: str) -> bool:
-    """Whether the text has more than a shape and type."""
+    """Whether the text has data after its shape and type."""
     body = value.strip()
     return body.startswith(("@", "+", "(")) or bool(body.strip('"').partition("=")[2].strip())

@@ -1,6 +1,6 @@
-"""``pumice run``: runs what a file holds. Which of the runners takes the file is decided by its content.
+"""``pumice run``: runs a kernel or a compiled program, depending on the content of the file.
 
-The options of each kind of file are a group of their own; those given for another kind are wrong usage.
+Each kind of file has options of its own; those of the other kind are wrong usage.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BOTH: Final = "Options for both"
 
 
 class _Option(click.Option):
-    """An option with the heading that it is listed below."""
+    """An option with the heading that it is listed under."""
 
     def __init__(self, *names: Any, heading: str, **attributes: Any) -> None:
         super().__init__(*names, **attributes)
@@ -37,7 +37,7 @@ class _Option(click.Option):
 
 
 class _RunCommand(click.Command):
-    """Lists its options by kind of file, and knows the flags of iree-run-module that it does not have."""
+    """Lists options by kind of file, and gives advice on flags of iree-run-module that do not exist here."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading in (_BOTH, _MODULES, _KERNELS):
@@ -62,7 +62,7 @@ class _RunCommand(click.Command):
 
 
 def _options(heading: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> Callable[[_Command], _Command]:
-    """Several options below one heading."""
+    """Several options under one heading."""
 
     def decorate(command: _Command) -> _Command:
         for names, attributes in reversed(options):
@@ -108,7 +108,7 @@ _kernel_options = _options(
         "expectations",
         multiple=True,
         metavar="KEY=VALUE",
-        help="What a written binding has to be, written as for --binding; exit status 1 if it is not.",
+        help="The expected value of a written binding, as for --binding; exit status 1 if it differs.",
     ),
 )
 
@@ -119,7 +119,8 @@ _module_options = _options(
         "modules",
         multiple=True,
         metavar="FILE",
-        help="A module; those that are imported from come first. Without FILE, the last one has the function. - is stdin.",
+        help="A module; modules come before those that import them. Without FILE, the last one has the function. "
+        "- is stdin.",
     ),
     _option(
         "--function",
@@ -140,7 +141,7 @@ _module_options = _options(
         "expected_outputs",
         multiple=True,
         metavar="VALUE",
-        help="What a result has to be, in order; (ignored) for anything. Exit status 1 if it is not.",
+        help="The expected result, in order; (ignored) accepts any. Exit status 1 if it differs.",
     ),
     _option(
         "--parameters",
@@ -183,8 +184,8 @@ _module_options = _options(
         default="mmap",
         help="Map modules into memory, or read them.",
     ),
-    _option("--profile", is_flag=True, help="Report device time by export, and where the host's time went, to stderr."),
-    _option("--profile-json", metavar="PATH", help="Write that with every dispatch as JSON."),
+    _option("--profile", is_flag=True, help="Report device time by export and how the host spent its time, to stderr."),
+    _option("--profile-json", metavar="PATH", help="Write the same with every dispatch as JSON."),
     _option("--profile-trace", metavar="PATH", help="Write it as a trace for ui.perfetto.dev."),
     _option("--print_statistics", "--print-statistics", is_flag=True, help="Report device memory to stderr."),
 )
@@ -236,7 +237,7 @@ _common_options = _options(
 @_kernel_options
 @click.pass_context
 def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **options: Any) -> None:
-    """Run FILE: a compiled program (.vmfb, or - for stdin), or a compute kernel in SPIR-V (.spv) or GLSL (.comp, .glsl).
+    """Run FILE: a compiled program (.vmfb, or - for stdin), or a kernel in SPIR-V (.spv) or GLSL (.comp, .glsl).
 
     Results go to stdout. A program's are those of the function that is called:
 
@@ -303,7 +304,7 @@ def _run_module(modules: tuple[str, ...], options: dict[str, Any]) -> None:
         if (value := options[f"threshold_{name}"]) is not None
     }
     rtol = options["rtol"] if options["rtol"] is not None else options["expected_rtol"]
-    most = options["max_elements"]
+    max_elements = options["max_elements"]
     run_module(
         ModuleRun(
             modules=modules,
@@ -314,7 +315,7 @@ def _run_module(modules: tuple[str, ...], options: dict[str, Any]) -> None:
             parameters=options["parameters"],
             devices=options["devices"],
             tolerances=Tolerances(options["atol"], rtol, thresholds, exact=options["equality_mode"] == "exact"),
-            max_elements=most if most >= 0 else None,
+            max_elements=max_elements if max_elements >= 0 else None,
             preload=options["module_mode"] == "preload",
             timeout=options["timeout"],
             timed=options["timed"],

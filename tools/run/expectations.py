@@ -1,4 +1,4 @@
-"""Whether a result is what ``--expect`` or ``--expected_output`` says.
+"""Compares results with ``--expect`` and ``--expected_output``.
 
 Integers, booleans and opaque values have to be equal. Floats may differ by as much as iree-run-module's
 ``--expected_output`` allows by default (``runtime/src/iree/tooling/comparison.cc``, 3.13)::
@@ -41,7 +41,7 @@ def default_atol(element_type: ElementType) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """How far floats may be off.
+    """How much floats may differ.
 
     Attributes:
         atol: absolute, for every type; ``None`` takes ``atol_of`` or the type's default.
@@ -83,7 +83,7 @@ def differing(got: Array, expected: Array, element_type: ElementType, tolerances
 def difference(
     label: str, got: Array, got_type: ElementType, expected: BufferArgument, atol: float | None, rtol: float | None
 ) -> str | None:
-    """What is different, for people: how many elements and the first few of them. ``None`` if nothing is.
+    """The difference as text: how many elements differ and the first few of them; ``None`` if none do.
 
     Args:
         label: the binding's.
@@ -121,7 +121,7 @@ def difference(
 
 
 def comparable(got: ElementType, expected: ElementType) -> bool:
-    """Whether the types are the same, where a signless integer is the same as either of its kind."""
+    """Whether the types are the same; a signless integer is comparable with signed and unsigned ones."""
     if got == expected:
         return True
     both = got.is_integer and expected.is_integer and got.bits == expected.bits
@@ -140,5 +140,5 @@ def _close(got: Array, expected: Array, atol: float, rtol: float) -> npt.NDArray
 
 
 def _shown(value: object) -> str:
-    """With all the digits that tell the value from its neighbours, which the text form of results leaves out."""
+    """The value with all the digits that distinguish it from its neighbours, unlike the text form of results."""
     return value.tobytes().hex().upper() if isinstance(value, np.void) else str(value)

@@ -1,4 +1,4 @@
-"""The options of ``pumice run`` against what a kernel declares: its bindings, push and specialization constants."""
+"""The options of ``pumice run`` matched with a kernel's bindings, push constants and specialization constants."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Slot:
 
     @property
     def label(self) -> str:
-        """``binding[2]``, or ``binding[1.2]`` in set 1; a descriptor of an array has its index behind."""
+        """``binding[2]``, or ``binding[1.2]`` in set 1; a descriptor of an array is followed by its index."""
         number = f"{self.binding.set}.{self.binding.binding}" if self.binding.set else f"{self.binding.binding}"
         return f"binding[{number}]" + (f"[{self.element}]" if self.binding.count > 1 else "")
 
@@ -61,7 +61,7 @@ class Slots:
 
     @property
     def written(self) -> tuple[Slot, ...]:
-        """Those that the shader may write, which are those that a call gives results for."""
+        """Those that the shader may write, for which a call returns results."""
         return tuple(slot for slot in self.slots if slot.binding.writable)
 
     def find(self, key: BindingKey, option: str) -> Slot:
@@ -93,9 +93,9 @@ class Slots:
 
 
 def bind(slots: Slots, arguments: Sequence[BufferArgument]) -> list[tuple[BufferArgument, Array | ArraySpec]]:
-    """What was given for each slot, in order, and what a call takes for it.
+    """The argument given for each slot, in order, and the value that a call takes for it.
 
-    Where the text has no data, a binding that is only written gets an output's place and any other one zeros.
+    Without data, a binding that is only written gets a place for an output, any other zeros.
 
     Raises:
         click.UsageError: a binding missing, unknown or given twice.
@@ -111,7 +111,8 @@ def bind(slots: Slots, arguments: Sequence[BufferArgument]) -> list[tuple[Buffer
         labels = ", ".join(s.label + (f" ({s.binding.name})" if s.binding.name else "") for s in missing)
         raise usage_error(
             f"expected a --binding for each that the kernel declares; missing: {labels}. "
-            f"Write --binding {missing[0].label.removeprefix('binding[').replace(']', '', 1)}=4xf32 for zeros or an output"
+            f"Write --binding {missing[0].label.removeprefix('binding[').replace(']', '', 1)}=4xf32 "
+            "for zeros or an output"
         )
     return [(given[slot.index], _to_kernel(given[slot.index], slot)) for slot in slots.slots]
 
@@ -222,7 +223,7 @@ def _type_of(key: str) -> ElementType | None:
 
 
 def _as_member(array: Array, element_type: ElementType, member: BlockMember, where: str) -> np.ndarray:
-    """The array in the member's own type, where that keeps what was written."""
+    """The array in the member's own type, if that represents the given value."""
     scalar = member.scalar
     if scalar is None:
         raise usage_error(f"{where} is a structure; give the whole block as bytes with --push @FILE")
@@ -240,7 +241,7 @@ def _as_member(array: Array, element_type: ElementType, member: BlockMember, whe
 
 
 def _parse_member(value: str, member: BlockMember, where: str) -> np.ndarray:
-    """The value of a member whose type the shader says: ``4``, ``1,2,3,4``, or with a type all the same (``i32=4``)."""
+    """The value of a member: ``4``, ``1,2,3,4``, or with a type (``i32=4``); the shader declares the type."""
     if member.scalar is None:
         raise usage_error(f"{where} is a structure; give the whole block as bytes with --push @FILE")
     text = value.strip()

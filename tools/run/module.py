@@ -48,7 +48,7 @@ _LISTED: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleRun:
-    """The command line of ``pumice run`` for compiled programs, texts as they were written.
+    """The command line of ``pumice run`` for compiled programs, unparsed.
 
     ``modules`` are paths, ``-`` for stdin, in the order in which they are linked; the last one has the function.
     """
@@ -85,7 +85,7 @@ def run_module(options: ModuleRun) -> None:
     if options.modules.count(_STDIN) > 1:
         raise usage_error("only one module can be read from stdin (-)")
     if options.profile_trace is not None:
-        check_perfetto()  # not after a long run
+        check_perfetto()  # before a long run, not after it
     start = time.perf_counter()
     modules: list[BytecodeModule] = []
     try:
@@ -168,7 +168,7 @@ def _needs_device(module: BytecodeModule) -> bool:
 
 def _choose(module: BytecodeModule, wanted: str | None) -> tuple[str, Signature]:
     """The function to call: its name within the module, and its signature."""
-    # Initializers, and what the compiler makes for its own use, have other conventions than functions that users call.
+    # Initializers and functions for the compiler's own use have other conventions than functions that users call.
     names = [name for name in module.exports if not name.startswith("__") and "$" not in name]
     if wanted is None:
         if len(names) == 1:
@@ -260,7 +260,7 @@ def _view(array: Array, element_type: ElementType, device: Device) -> BufferView
 
 
 class _Printer:
-    """stdout, which may fail without keeping results from files."""
+    """stdout, whose failure does not prevent results from being stored in files."""
 
     def __init__(self) -> None:
         self.failure: BrokenPipeError | UnavailableError | None = None
@@ -276,7 +276,7 @@ class _Printer:
 def _call_and_print(
     options: ModuleRun, call: _Call, expected: Sequence[Given], targets: Sequence[Target]
 ) -> tuple[list[HostResult], float]:
-    """Calls the function, and prints and stores its results; one that cannot be does not keep the others back.
+    """Calls the function, and prints and stores its results; a failure of one does not prevent the others.
 
     Returns:
         the results, and the seconds that the call took.
@@ -323,12 +323,12 @@ def _report_times(load: float, first: float, call: _Call) -> None:
 
 
 def _report_profile(options: ModuleRun, profile: Profile, *, repeated: bool) -> None:
-    """The table to stderr, the files where they are wanted; of a call that failed too.
+    """Prints the table and writes the files that were asked for, also of a call that failed.
 
-    The files are of the calls that are ``repeated`` where there are such, the first call's otherwise.
+    Files describe the ``repeated`` calls if there are any, otherwise the first.
     """
     if options.profile:
-        note("\ncalls after the first" if repeated else "the first call, with what is made and compiled then")
+        note("\ncalls after the first" if repeated else "the first call, with objects made and code compiled then")
         note(profile.table())
     if options.timed and not repeated and not any(call.error for call in profile.calls):
         return
@@ -342,6 +342,6 @@ def _report_statistics(devices: Sequence[Device]) -> None:
     for device in devices:
         held = device.hal.allocator.statistics()
         note(
-            f"memory of {device_text(device)}: {held.peak} bytes at most, {held.allocated} bytes now in {held.allocations} "
-            f"allocation(s), {held.reserved} bytes reserved in {len(held.blocks)} block(s)"
+            f"memory of {device_text(device)}: {held.peak} bytes at most, {held.allocated} bytes now in "
+            f"{held.allocations} allocation(s), {held.reserved} bytes reserved in {len(held.blocks)} block(s)"
         )

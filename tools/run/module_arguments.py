@@ -1,12 +1,13 @@
-"""The text of ``pumice run``'s options for compiled programs, against the signature of the function they are for.
+"""The options of ``pumice run`` for compiled programs, matched with the signature of the function.
 
 Grammar, which is that of iree-run-module (``runtime/src/iree/tooling/function_io.c``, 3.13)::
 
-    --input, --expected_output  VALUE      2.5   4xf32=1,2,3,4   @x.npy   +x.npy   *x.npy   4xf32=@x.bin   &4xf32   (null)
+    --input, --expected_output  VALUE      2.5   4xf32=1,2,3,4   @x.npy   +x.npy   *x.npy
+                                           4xf32=@x.bin   &4xf32   (null)
     --output                    TARGET     (empty)   -   @x.npy   +x.npy   @x.bin   +x.bin
     --parameters                [SCOPE=]FILE
 
-What has no type of its own takes the declared one.
+A value without a type takes the declared one.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Target:
     Attributes:
         text: as written.
         path: of a file; ``None`` for stdout or nowhere.
-        append: whether the file is kept and written behind its end.
+        append: whether to append to the file.
         printed: whether it goes to stdout.
     """
 
@@ -87,7 +88,7 @@ class Target:
 
 
 def scalar_type(letter: str, declared: str | None) -> ElementType:
-    """The element type of a scalar: the declared one for narrow floats, which the VM has none of, else the VM's.
+    """The element type of a scalar: the declared one for narrow floats, which the VM lacks, else the VM's.
 
     Args:
         letter: of the calling convention: ``i``, ``I``, ``f`` or ``F``.
@@ -114,7 +115,7 @@ def parse_inputs(texts: Sequence[str], signature: Signature) -> list[Given]:
 
 
 def parse_expectations(texts: Sequence[str], signature: Signature) -> list[Given]:
-    """What results have to be; empty if nothing is expected.
+    """The expected results; empty if nothing is expected.
 
     Raises:
         As :func:`parse_inputs`.
@@ -148,8 +149,8 @@ def parse_targets(texts: Sequence[str], signature: Signature) -> list[Target]:
             targets.append(Target(text, Path(text[1:]), append=text[0] == "+"))
         else:
             raise usage_error(
-                f"--output {shown(text)}: expected @FILE to store a result, +FILE to append it to a file, - to print it, or nothing "
-                "to ignore it; a result of a compiled program has no name"
+                f"--output {shown(text)}: expected @FILE to store a result, +FILE to append it to a file, "
+                "- to print it, or nothing to ignore it; a result of a compiled program has no name"
             )
     count = len(signature.results)
     if targets and len(targets) != count:
@@ -203,7 +204,7 @@ def _values(where: str, body: str, place: Argument | Result | None, files: Value
     if body in ("(null)", "(ignored)"):
         yield Given(where, None)
     elif place is None:
-        # What it would be does not matter: there are too many.
+        # There are too many values; the caller reports that.
         yield Given(where, None)
     elif body[0] in "@+" or (body[0] == "*" and body.endswith(".npy")):
         if place.letter != "r":

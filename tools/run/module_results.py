@@ -1,8 +1,9 @@
 """Results of a compiled program: read to the host, printed, stored and compared as iree-run-module does.
 
-Text and messages are those of IREE's tools (``runtime/src/iree/tooling/{function_io.c,comparison.cc,buffer_view_matchers.c}``, 3.13).
-Different are scalars, which those tools find unequal to every expectation, floats narrower than 32 bits as scalars, which
-they print as the integer of their bits, and reals in an expectation of a scalar, which take the tolerances of tensors.
+Text and messages are those of IREE's tools (``function_io.c``, ``comparison.cc`` and ``buffer_view_matchers.c`` in
+``runtime/src/iree/tooling``, 3.13), with these differences: those tools find scalars unequal to every expectation, and
+print scalar floats narrower than 32 bits as the integer of their bits; expected real scalars take the tolerances of
+tensors here.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .module_arguments import Given, scalar_type
 
 __all__ = ["HostResult", "compare", "read_results", "result_text", "store_result"]
 
-_MOST_NESTED: Final = 16
+_MAX_NESTED: Final = 16
 _SHOWN: Final = 1024  # elements in messages, whatever --output_max_element_count says
 
 
@@ -94,10 +95,8 @@ def _number(value: object, element_type: ElementType) -> HostResult:
 
 
 def _reference(value: object, session: Session, depth: int = 0) -> HostResult:
-    if depth > _MOST_NESTED:  # a list may even hold itself
-        raise UnimplementedError(
-            f"expected lists nested at most {_MOST_NESTED} deep among the results, got deeper ones"
-        )
+    if depth > _MAX_NESTED:  # a list may even hold itself
+        raise UnimplementedError(f"expected lists nested at most {_MAX_NESTED} deep among the results, got deeper ones")
     name = ref_type_name(value)
     if isinstance(value, BufferView):
         element_type = value.element_type
@@ -143,7 +142,7 @@ def _read(buffer: Buffer, size: int, session: Session) -> bytes:
 
 
 def result_text(result: HostResult, max_elements: int | None) -> str:
-    """The text form, without what says which result it is; several lines for references.
+    """The text form of a result; several lines for references.
 
     Args:
         result: a result.
@@ -208,7 +207,7 @@ def store_result(result: HostResult, path: Path, *, append: bool, where: str) ->
 
 
 def compare(results: Sequence[HostResult], expected: Sequence[Given], tolerances: Tolerances) -> list[str]:
-    """What is different, a text of one or several lines for each result that is not as expected."""
+    """The differences: a text of one or more lines for each result that is not as expected."""
     texts = []
     for index, (result, one) in enumerate(zip(results, expected, strict=True)):
         if one.value is None:

@@ -1,14 +1,14 @@
-"""``python -m pumice.tools.setup.vulkan``: finds a Vulkan loader, a driver and the shader tools, or gets them.
+"""``python -m pumice.tools.setup.vulkan``: checks for a Vulkan loader, a driver and the shader tools; installs them.
 
-What it looks for: a Vulkan library that loads, at least one device with Vulkan 1.2 (any: a GPU's own driver is
-enough, so Mesa is not installed beside it), glslang and SPIRV-Tools on ``PATH``, and with ``--validation`` the
-Khronos validation layer. What is missing is installed with ``apt-get`` where that exists and may be run (as root or
-with ``sudo`` that asks no password); elsewhere the exact packages are printed. Nothing else is ever changed.
+It looks for a Vulkan library that loads, at least one device with Vulkan 1.2 (with a GPU's own driver Mesa is not
+installed), glslang and SPIRV-Tools on ``PATH``, and with ``--validation`` the Khronos validation layer. Missing
+packages are installed with ``apt-get`` where that exists and may be run (as root, or with ``sudo`` without password);
+elsewhere their names are printed. Nothing else is changed.
 
-The exit status is 0 when all is there, and 1 when something is missing still.
+The exit status is 0 when everything is there, and 1 when something is missing.
 
-Calling sequence: ``look()`` → ``missing()`` → ``install()`` → ``look()`` again. The look loads drivers, and drivers
-may crash, so it happens in a child process, which also sees libraries that were installed a moment ago.
+Calling sequence: ``look()`` → ``missing()`` → ``install()`` → ``look()`` again. Looking loads drivers, which may
+crash, so it happens in a child process, which also finds libraries that were just installed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LOOK_SECONDS: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a look at the machine found.
+    """The result of `look`.
 
     Attributes:
         loader_error: why the Vulkan library did not load, or ``None``.
@@ -99,7 +99,7 @@ def look() -> Findings:
 
 
 def missing_tools() -> tuple[Component, ...]:
-    """The shader tools that are not installed, looked for exactly as the shader build looks for them."""
+    """The shader tools that are not installed, searched for as the shader build does."""
 
     def absent(find: Callable[[], object]) -> bool:
         try:
@@ -119,8 +119,8 @@ def missing_tools() -> tuple[Component, ...]:
 def missing(findings: Findings, tools: Sequence[Component], *, validation: bool) -> tuple[Component, ...]:
     """The components to install.
 
-    Without a loader nobody can tell whether a driver works: then one whose manifest is there counts as working, and
-    the next look decides.
+    Without a loader, drivers cannot be tried: one whose manifest is there counts as working, and the next look
+    decides.
 
     Args:
         findings: of ``look()``.
@@ -139,7 +139,7 @@ def missing(findings: Findings, tools: Sequence[Component], *, validation: bool)
 
 
 def installer() -> tuple[str, ...] | None:
-    """How ``apt-get`` is called here, without a question to anyone; ``None`` where it is absent or may not be."""
+    """The ``apt-get`` command, without prompts; ``None`` where it is absent or not permitted."""
     if shutil.which("apt-get") is None:
         return None
     quiet = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "Dpkg::Use-Pty=0")
@@ -163,7 +163,7 @@ def install(components: Sequence[Component], apt_get: Sequence[str]) -> None:
     """
     wanted = [package for component in components for package in packages(component, "debian")]
     print(f"setup: installing {' '.join(wanted)}", flush=True)
-    # A source that cannot be reached is no reason to stop: the packages may well come from another one.
+    # An unreachable source is not an error: the packages may come from another one.
     for arguments in (["update"], ["install", "-y", "--no-install-recommends", *wanted]):
         done = subprocess.run(
             [*apt_get, *arguments],
@@ -181,10 +181,10 @@ def install(components: Sequence[Component], apt_get: Sequence[str]) -> None:
 
 
 def ensure(*, validation: bool = False, may_install: bool = True) -> Findings:
-    """Sees to it that everything is there.
+    """Makes sure that everything is there.
 
     Args:
-        validation: whether the validation layer has to be there too.
+        validation: whether the validation layer is required.
         may_install: ``False`` only looks and reports.
 
     Returns:
@@ -194,7 +194,7 @@ def ensure(*, validation: bool = False, may_install: bool = True) -> Findings:
         UnavailableError: something is missing; the message says what to install.
         DeadlineExceededError: a driver hung.
     """
-    # Twice at most: only once a loader is there does it show whether the drivers found work.
+    # Twice at most: drivers can only be tried once there is a loader.
     for _ in range(2):
         findings = look()
         wanted = missing(findings, missing_tools(), validation=validation)
@@ -234,7 +234,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(findings: Findings, wanted: Sequence[Component]) -> str:
-    """What is missing and why, a line each, and the one command for all of it where there is one."""
+    """What is missing and why, a line each, and the command that installs all of it, if any."""
     reasons: dict[Component, str | None] = {"loader": findings.loader_error, "driver": findings.driver_error}
     lines = [f"missing: {', '.join(wanted)}"]
     for component in wanted:
@@ -260,8 +260,8 @@ def _report(findings: Findings, wanted: Sequence[Component]) -> str:
 def _manifests(kind: str) -> list[Path]:
     """The manifests of drivers (``"icd.d"``) or layers (``"explicit_layer.d"``) where the loader looks for them.
 
-    Source: LoaderDriverInterface.md, "Driver Discovery", of the Khronos Vulkan-Loader. The registry, which takes the
-    folders' place on Windows, is not read.
+    Source: LoaderDriverInterface.md, "Driver Discovery", of the Khronos Vulkan-Loader. The registry, which Windows
+    uses instead, is not read.
     """
     environ = os.environ
     named = [environ.get(name, "") for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")] if kind == "icd.d" else []
@@ -285,8 +285,8 @@ def _manifests(kind: str) -> list[Path]:
 
 
 def _probe() -> Findings:
-    """Looks in this process; a crash of a driver is a crash of it."""
-    # Imported here because the parent has to be able to report where the native module cannot even be imported.
+    """Looks in this process, which crashes with a driver."""
+    # Imported here: the parent reports when this import fails.
     from ...hal_vulkan.vulkan import functions as native
     from ...hal_vulkan.vulkan.results import listed
 
@@ -322,7 +322,7 @@ def _devices(native: Any, functions: Any) -> list[tuple[str, int]]:
             functions.vkEnumerateInstanceExtensionProperties, "VkExtensionProperties", "extensions", native.NULL
         )
     }
-    # MoltenVK is listed only to those who say that they know of drivers short of full conformance.
+    # MoltenVK is only listed for programs that accept drivers without full conformance.
     extensions = [name for name in (_PORTABILITY,) if name in offered]
     info = native.new(
         "VkInstanceCreateInfo",

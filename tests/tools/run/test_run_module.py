@@ -1,4 +1,4 @@
-"""``pumice run`` with compiled programs: modules in VM assembly for most of it, and iree-run-module's own output beside it."""
+"""``pumice run`` with compiled programs: mostly modules in VM assembly, and iree-run-module's own output."""
 
 from __future__ import annotations
 
