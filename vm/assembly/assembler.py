@@ -1,11 +1,11 @@
-"""The assembler: from VM assembly text to a module.
+"""The assembler: makes a module of VM assembly text.
 
 ::
 
     definition = assemble(path.read_text(), file_name=str(path))
     path.with_suffix(".vmfb").write_bytes(write_module(definition))
 
-What the text looks like is in :mod:`.assembly_parser`.
+The text is described in :mod:`.parser`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | No
     The bytecode is encoded as written and not verified.
 
     Args:
-        text: what ``iree-as-module`` reads, and a little more; see :mod:`.assembly_parser`.
+        text: as ``iree-as-module`` reads it, with extensions; see :mod:`.parser`.
         file_name: for error messages.
         bytecode_version: major << 16 | minor; the newest known by default.
 
     Raises:
-        InvalidArgumentError: the text is not VM assembly; ``location`` is file:line:column, counted from 1, and the message
-            shows the line.
+        InvalidArgumentError: the text is not VM assembly; ``location`` is file:line:column, counted from 1, and the
+            message shows the line.
         IncompatibleError: an unknown ``bytecode_version``.
     """
     if bytecode_version is None:

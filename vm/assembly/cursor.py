@@ -1,4 +1,4 @@
-"""A position in one line of VM assembly: what is next, and errors that say what was expected there."""
+"""A position in one line of VM assembly, and errors that say what was expected there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Cursor", "symbol_name", "symbol_ordinal"]
 
 
 class Cursor:
-    """Reads the tokens of one line from left to right. Every ``expect`` raises InvalidArgumentError at what came instead.
+    """Reads the tokens of one line from left to right. Every ``expect`` raises InvalidArgumentError at another token.
 
     Attributes:
         source: the text, for errors.
@@ -25,16 +25,16 @@ class Cursor:
 
     @property
     def next(self) -> Token:
-        """The token that is next; at the end of the line again and again the ``END`` token."""
+        """The next token; at the end of the line always the ``END`` token."""
         return self._tokens[self._position]
 
     @property
     def words(self) -> set[str]:
-        """The texts of the tokens that are left."""
+        """The texts of the remaining tokens."""
         return {token.text for token in self._tokens[self._position :]}
 
     def take(self) -> Token:
-        """The next token, which is then behind."""
+        """Takes the next token."""
         token = self.next
         if token.kind is not TokenKind.END:
             self._position += 1
@@ -62,7 +62,7 @@ class Cursor:
         return self.take()
 
     def expect_end(self) -> None:
-        """Nothing has to be left on the line."""
+        """The line has to end here."""
         if self.next.kind is not TokenKind.END:
             raise self.unexpected("the end of the line")
 
@@ -112,7 +112,7 @@ class Cursor:
             raise self.error(token, f"{what}: expected UTF-8, got {token}") from None
 
     def unexpected(self, expected: str) -> InvalidArgumentError:
-        """The error for something else than was expected."""
+        """The error for an unexpected token."""
         return self.error(self.next, f"expected {expected}, got {self.next}")
 
     def error(self, at: Token, message: str) -> InvalidArgumentError:
@@ -129,7 +129,7 @@ def symbol_name(token: Token) -> str:
 
 
 def symbol_ordinal(token: Token) -> str | None:
-    """The digits of ``@name:12``, or ``None`` for a symbol without."""
+    """The digits of ``@name:12``; ``None`` for a symbol without an ordinal."""
     text = token.text[1:]
     if text.startswith('"'):
         text = text[text.index('"', 1) + 1 :]

@@ -1,12 +1,13 @@
-"""From bytecode to VM assembly.
+"""The disassembler: VM assembly text of bytecode.
 
-The text is what ``iree-dump-module`` prints and ``iree-as-module`` and :mod:`.assembler` read. How each instruction is
-written is :data:`.assembly_syntax.TEXT_FORMS`. Where the two peers disagree (indirect globals, ``trace``, ``print``) it
-is what the assembler reads. ``switch.ref`` is written like ``select.ref``: the peers have no readable text for it.
+The text is that of ``iree-dump-module``, which ``iree-as-module`` and :mod:`.assembler` read.
+:data:`.syntax.TEXT_FORMS` has the form of each instruction. Where the two peers disagree (indirect globals, ``trace``,
+``print``) it is the form that the assembler reads. ``switch.ref`` is written like ``select.ref``: the peers have no
+readable text for it.
 
-Assembling the text again gives the same bytecode, but for three things that the peer's text cannot say: signaling NaNs,
-quotes and line breaks in messages (both have a comment beside them), and a MOVE bit that has no effect. With ``exact``
-these are written too, in ways that :mod:`.assembler` alone reads. The notation is that of IREE 3.13
+Assembling the text again gives the same bytecode, except for three things that the peer's text cannot express:
+signaling NaNs, quotes and line breaks in messages (both get a comment), and a MOVE bit that has no effect. With
+``exact`` these are written too, in forms that only :mod:`.assembler` reads. The notation is that of IREE 3.13
 (tools/iree-dump-module, tools/iree-as-module).
 """
 
@@ -37,11 +38,11 @@ def disassemble_module(
     """The assembly of a whole module.
 
     Args:
-        module: verified, as every name, register and target in the text is taken for granted.
+        module: verified; names, registers and targets are not checked again.
         offsets: whether each line of a function starts with its pc, ``[0000001A]``; assemblers skip it.
-        rodata: whether constants are written out, two characters a byte. Without them the text does not assemble.
-        exact: whether to write all that :mod:`.assembler` reads, so that every function assembles to the same bytes: also
-            attributes and dependencies. ``iree-as-module`` does not read all of it.
+        rodata: whether constants are written, two characters a byte. Without them the text does not assemble.
+        exact: whether every function assembles to the same bytes, and attributes and dependencies are written too.
+            ``iree-as-module`` does not read all of it.
 
     Returns:
         lines, each ended by a line feed.
@@ -73,7 +74,7 @@ def disassemble_function(module: VerifiedModule, ordinal: int, *, offsets: bool 
     Args:
         module: verified.
         ordinal: index into ``module.functions``.
-        offsets: as of :func:`disassemble_module`.
+        offsets: as for :func:`disassemble_module`.
 
     Returns:
         lines, each ended by a line feed.
@@ -87,7 +88,7 @@ def disassemble_function(module: VerifiedModule, ordinal: int, *, offsets: bool 
 
 
 def assembly_form(operation: Operation) -> str:
-    """How an operation is written, with its fields in angle brackets: ``<result> = vm.add.i32 <left>, <right>``."""
+    """The form of an operation, with its fields in angle brackets: ``<result> = vm.add.i32 <left>, <right>``."""
     if operation.form == "block":
         return "^bb0:"
     results, pieces = _layout(operation)
@@ -104,7 +105,7 @@ def _symbol(name: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    # Quoted text ends at the next quote and at the end of its line, and knows no escapes.
+    # Quoted text ends at the next quote or the end of its line, and has no escapes.
     return "".join("'" if each == '"' else " " if each in "\r\n\0" else each for each in text)
 
 
@@ -114,7 +115,7 @@ def _attributes(attributes: Mapping[str, str]) -> str:
 
 
 def _escaped(data: bytes) -> str:
-    """A string literal of any bytes, without escapes where it needs none."""
+    """A string literal of any bytes, with escapes only where needed."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -247,7 +248,7 @@ def _branch_operands(operands: BranchOperands) -> str:
 
 
 def _string_data(instruction: Instruction, code: memoryview) -> bytes:
-    # Before a string are registers only.
+    # Only registers come before a string.
     start = instruction.pc + 1
     for field in instruction.operation.fields:
         if field.kind is FieldKind.STRING:
@@ -297,7 +298,7 @@ def _layout(operation: Operation) -> tuple[tuple[int, ...], tuple[str | int, ...
             index = names.get(name)
             kind = None if index is None else operation.fields[index].kind
             attached = kind in (FieldKind.BRANCH_OPERANDS, FieldKind.BRANCH_TABLE)
-            # A type that is read and has no effect; the peer prints this one.
+            # A type that has no effect when read; the peer prints this one.
             piece: str | int = "!vm.ref<?>" if index is None else index
         else:
             attached = word in ",()[]" or pieces[-1:] == ["default"]

@@ -1,7 +1,7 @@
-"""From a parsed function to its bytecode.
+"""Encodes parsed functions as bytecode.
 
 A block starts with its marker; an instruction is its prefix byte, if any, its opcode and its fields, little-endian and
-unaligned, but for lists, which start at an even pc.
+unaligned, except lists, which start at an even pc.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAX_GLOBAL_BYTES: Final = 0x7FFF_FFFF
 
 
 class ModuleSymbols:
-    """What the names of a module stand for. Types and unnamed globals are added as functions name them.
+    """The names of a module and their ordinals. Types and unnamed globals are added as functions name them.
 
     Attributes:
         types: the type table.
@@ -68,7 +68,7 @@ class ModuleSymbols:
                 self.global_bytes = start + size * len(sized)
 
     def type_ordinal(self, name: str) -> int:
-        """Index in the type table of ``!vm.buffer``, or of ``vm.buffer`` where only that is written."""
+        """Index in the type table of ``!vm.buffer``, or of ``vm.buffer`` if that is written."""
         if name.startswith("vm.") and f"!{name}" in self.types:
             name = f"!{name}"
         return self.types.setdefault(name, len(self.types))
@@ -103,8 +103,8 @@ class ModuleSymbols:
     def function_ordinal(self, token: Token) -> int:
         """Ordinal of a function, with the import bit for an imported one.
 
-        ``@a.b`` is the import of that name, else the module's own ``@b`` where the module is ``a``, else the function of
-        that name; ``@module:3`` is the module's function 3.
+        ``@a.b`` is the import of that name, else the module's own ``@b`` where the module is ``a``, else the function
+        of that name; ``@module:3`` is the module's function 3.
 
         Raises:
             InvalidArgumentError: no such function.
@@ -122,7 +122,7 @@ class ModuleSymbols:
         raise self._unknown(token, "function", name, [*self._functions, *self._imports])
 
     def results_of(self, token: Token) -> tuple[str, ...]:
-        """The results of a function, a letter of its calling convention each; like :meth:`function_ordinal`."""
+        """The results of a function, a letter of its calling convention each; raises as :meth:`function_ordinal`."""
         ordinal = self.function_ordinal(token)
         if ordinal & IMPORT_BIT:
             return CallingConvention.parse(self._conventions[1][ordinal & ~IMPORT_BIT]).results
@@ -146,7 +146,7 @@ class ModuleSymbols:
 
 
 def unknown_name(expected: str, token: Token, name: str, known: list[str], sigil: str) -> str:
-    """The message for a name that nothing has, with the nearest that something has."""
+    """The message for an unknown name, with the nearest known one."""
     near = difflib.get_close_matches(name[:64], known[:1000], n=2)
     hint = f"; did you mean {' or '.join(sigil + each for each in near)}?" if near else ""
     return f"expected {expected}, got {token}{hint}"
@@ -154,7 +154,7 @@ def unknown_name(expected: str, token: Token, name: str, known: list[str], sigil
 
 @dataclass(frozen=True, slots=True)
 class EncodedFunction:
-    """A function's bytes, the requirements that its operations bring, and the 32-bit registers that its calls write."""
+    """A function's bytes, the requirements of its operations, and the 32-bit registers that its calls write."""
 
     code: bytes
     requirements: int
@@ -165,7 +165,7 @@ def encode_function(function: FunctionSyntax, symbols: ModuleSymbols, source: So
     """The bytes of a function.
 
     Raises:
-        InvalidArgumentError: a name that nothing has.
+        InvalidArgumentError: an unknown name.
     """
     return _FunctionEncoder(symbols, source, isa).encode(function)
 
@@ -213,7 +213,7 @@ class _FunctionEncoder:
                 self._count_results(callee, value)
 
     def _count_results(self, callee: Token, registers: CountedList) -> None:
-        # The text may name a pair by its low register alone: only the callee says that a result is one.
+        # The text may name a pair by its low register alone: only the callee's convention tells.
         for register, letter in zip(registers.values, self._symbols.results_of(callee), strict=False):
             if letter in ("I", "F"):
                 self._i32_register_count = max(self._i32_register_count, register + 2)

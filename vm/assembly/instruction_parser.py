@@ -1,7 +1,7 @@
-"""One line of VM assembly that is an instruction: mnemonic, operands, results.
+"""Parses one line of VM assembly that is an instruction: mnemonic, operands, results.
 
-What an instruction's operands are is the instruction set's to say (:mod:`.isa`), how they are written is
-:data:`.assembly_syntax.TEXT_FORMS`; nothing here knows any one instruction.
+The operands of instructions are in the instruction set (:mod:`..bytecode.isa`), their text in
+:data:`.syntax.TEXT_FORMS`; no instruction has code of its own here.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class InstructionParser:
         """The instruction of a line. Registers that it names are added to the function's counts.
 
         Raises:
-            InvalidArgumentError: no operation of the instruction set, or not written as that operation is.
+            InvalidArgumentError: not an operation of the instruction set, or not in its form.
         """
         cursor = Cursor(self._source, tokens)
         results: list[Token] = []
@@ -80,7 +80,7 @@ class InstructionParser:
     def _operation(self, cursor: Cursor, token: Token) -> Operation:
         name = token.text.removeprefix("vm.")
         operation = self._isa.operations.get(name)
-        # The marker is written as a label: its own mnemonic would make a block that nothing counts.
+        # The marker is written as a label: its mnemonic would make a block that is not counted.
         if operation is not None and operation.form != "block":
             return operation
         major, minor = self._isa.version
@@ -249,12 +249,12 @@ class InstructionParser:
 
 
 def parse_register(cursor: Cursor, token: Token, field: Field, function: FunctionSyntax) -> int:
-    """The 16 bits that stand for a register in a field.
+    """The 16 bits of a register in a field.
 
     Args:
         cursor: for errors.
-        token: ``%i0``, ``%i0:1``, ``%r0`` or ``%R0``, which gives the reference up.
-        field: what it is for: the bank it has to be of, any where that is ``None``, and whether it may be given up.
+        token: ``%i0``, ``%i0:1``, ``%r0`` or ``%R0``, which moves the reference.
+        field: says which bank it has to be of (any for ``None``), and whether it may be moved.
         function: whose register counts grow as needed.
 
     Raises:

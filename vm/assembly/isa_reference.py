@@ -1,11 +1,12 @@
-"""The page ``docs/reference/isa.md``, written from the instruction set's table.
+"""Generates ``docs/reference/isa.md`` from the table of the instruction set.
 
-``python -m pumice.vm.assembly.isa_reference > docs/reference/isa.md`` writes it again.
+Run ``python -m pumice.vm.assembly.isa_reference > docs/reference/isa.md``.
 """
 
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator
 from typing import Final
 
@@ -44,15 +45,15 @@ without gaps:
 | branch operands | a zero byte if the pc is odd; u16 count; that many pairs of u16, source and destination |
 | branch table | u16 count; that many times a branch target and branch operands |
 
-Bit 15 of a register tells the bank. Without it the rest is the ordinal of a 32-bit slot (`%i7`), which an `i32` or an
+Bit 15 of a register is its bank. Without it the rest is the ordinal of a 32-bit slot (`%i7`), which an `i32` or an
 `f32` takes; `i64` and `f64` take an even slot and the next one (`%i6:7`) and are named by the even one. With it the low
 14 bits are the ordinal of a reference register (`%r3`), and bit 14 is MOVE (`%R3`): the register is null after the
 instruction. Where a register is written, MOVE matters for `global.load.ref`, `global.load.indirect.ref` and
-`list.get.ref` only: what is read from is null after. Fields that allow MOVE are marked `!`; references in lists and
-those that are the sources of branch operands always do.
+`list.get.ref` only: the global or list element that they read is null afterwards. Fields that allow MOVE are marked
+`!`; references in lists and those that are the sources of branch operands always do.
 
 Bit 31 of a function ordinal marks an import. Segment sizes of variadic calls have one entry an argument of the callee's
-calling convention: how often a repeated tuple is passed, and 65535 for what is no tuple. In lists an `i64` is one
+calling convention: how often a repeated tuple is passed, and 65535 for other arguments. In lists an `i64` is one
 register, in branch operands it is two pairs. Branch operands are copied in order, one pair after the other.
 
 In the tables a field is written `name: kind`, `*` marks lists and `→` registers that are written.
@@ -60,7 +61,7 @@ In the tables a field is written `name: kind`, `*` marks lists and `→` registe
 
 
 def reference_page() -> str:
-    """The page's text, which ends with a line feed."""
+    """The text of the page; ends with a line feed."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -85,8 +86,8 @@ def _lines() -> Iterator[str]:
             yield _row(operation)
         yield ""
     yield "## Terminators\n"
-    yield _listed([f"`{each}`" for each in sorted(isa_tables.TERMINATORS)]) + "."
-    yield "`fail` with status 0 does nothing: control goes on to the next block."
+    yield textwrap.fill(_listed([f"`{each}`" for each in sorted(isa_tables.TERMINATORS)]) + ".", 120)
+    yield "`fail` with status 0 does nothing: control continues with the next block."
 
 
 def _row(operation: Operation) -> str:

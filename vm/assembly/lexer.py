@@ -1,9 +1,9 @@
-"""Tokens of the VM assembly text, and errors that point at them.
+"""Tokens of VM assembly text, and errors that point at them.
 
-The text is a sequence of lines; no statement spans two. ``//`` and ``#`` start a comment outside of quotes, and a leading
-``[…]`` on a line (a program counter in a listing) is skipped. A quoted string ends at the next quote and knows no
-escapes: a backslash is a backslash. ``e"…"`` is one with escapes, which the peer does not read. The notation is that of IREE's ``iree-as-module``, release 3.13
-(runtime/src/iree/vm/bytecode/assembler).
+The text is a sequence of lines; no statement spans two. ``//`` and ``#`` start a comment outside of quotes, and a
+leading ``[…]`` on a line (a program counter in a listing) is skipped. A quoted string ends at the next quote and has
+no escapes: a backslash is a backslash. ``e"…"`` is a string with escapes, which the peer does not read. The notation is
+that of IREE's ``iree-as-module``, release 3.13 (runtime/src/iree/vm/bytecode/assembler).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_SHOWN: Final = 100
 
 
 class TokenKind(enum.Enum):
-    """What a token is; the value is how errors name it."""
+    """Kinds of tokens; the value is the name in errors."""
 
     REGISTER = "register"
     SYMBOL = "symbol"
@@ -37,10 +37,10 @@ class TokenKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token and where it starts.
+    """One token and its place.
 
     Attributes:
-        kind: what it is.
+        kind: of token.
         text: as written, quotes and sigils included; empty at the end of a line.
         line: from 0.
         column: from 0, in characters.
@@ -99,7 +99,7 @@ class SourceText:
         return self._error_at(at.line, at.column, message)
 
     def statements(self) -> Iterator[list[Token]]:
-        """The tokens of every line that has any, each list closed by an ``END`` token.
+        """The tokens of every line that has any; each list ends with an ``END`` token.
 
         Raises:
             InvalidArgumentError: at a character that starts no token.
@@ -136,7 +136,7 @@ class SourceText:
             tokens.append(Token(kind, line[position:end], number, position))
             position = end
             if kind is TokenKind.PUNCTUATION and line[position - 1] == "=" and _is_rodata(tokens):
-                # Bytes written in hexadecimal are no tokens of this grammar: the parser takes the line's rest.
+                # Bytes in hexadecimal are not tokens: the parser takes the rest of the line.
                 comment = _BEFORE_COMMENT.match(line, position)
                 position = comment.end() if comment else position
 
@@ -168,7 +168,7 @@ class SourceText:
 
     def _error_at(self, number: int, column: int, message: str) -> InvalidArgumentError:
         line = self.lines[number]
-        # A caret far to the right of a terminal helps nobody: show a window of the line around it.
+        # Long lines do not fit a terminal: show a window around the caret.
         start = 0 if column <= _MAX_SHOWN - 20 else column - _MAX_SHOWN // 2
         shown = "".join(c if c.isprintable() else " " for c in line[start : start + _MAX_SHOWN])
         caret = " " * (column - start) + "^"

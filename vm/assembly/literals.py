@@ -1,9 +1,9 @@
-"""Numbers and strings of the VM assembly text, exactly as they are encoded.
+"""Numbers and strings of VM assembly text, exactly as they are encoded.
 
 Integers are decimal or hexadecimal. Floating-point numbers are decimal, hexadecimal (``0x1.8p3``), ``inf`` or ``nan``,
-``nan(0x1)`` with the payload that C's ``strtod`` gives it, each with an optional sign; ``bits(0x7FA00000)`` is any value by
-its bits. Strings are UTF-8 as they stand, or with escapes, ``e"\\"\\n\\x00"``: ``\\"``, ``\\\\``, ``\\n``, ``\\r``, ``\\t`` and bytes in
-hexadecimal.
+``nan(0x1)`` with the payload that C's ``strtod`` gives it, each with an optional sign; ``bits(0x7FA00000)`` is any
+value by its bits. Strings are UTF-8 as they stand, or with escapes, ``e"\\"\\n\\x00"``: ``\\"``, ``\\\\``, ``\\n``,
+``\\r``, ``\\t`` and bytes in hexadecimal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_CHARACTERS: Final = 63
 
 
 class LiteralError(Exception):
-    """What is wrong with a literal; the caller knows where it is and raises the error that users see."""
+    """A problem with a literal; the caller adds its place and raises the error that users see."""
 
 
 def integer(text: str, bits: int, *, signed: bool) -> int:
@@ -55,7 +55,7 @@ def float_bits(text: str, bits: int) -> int:
         bits: 32 or 64.
 
     Raises:
-        LiteralError: no number, or one that is too large, or a number other than 0 that rounds to 0.
+        LiteralError: no number, one that is too large, or a number other than 0 that rounds to 0.
     """
     if len(text) > _MAX_CHARACTERS:
         raise LiteralError(f"a literal of at most {_MAX_CHARACTERS} characters, got {len(text)}")

@@ -1,4 +1,4 @@
-"""From VM assembly text to what it says: directives, function headers, blocks.
+"""Parses VM assembly text: directives, function headers, blocks.
 
 A text is one ``vm.module`` line and, after it in any order, directives and functions::
 
@@ -15,11 +15,11 @@ A text is one ``vm.module`` line and, after it in any order, directives and func
       vm.return %i1
     }
 
-It is what IREE's ``iree-as-module`` reads, release 3.13, with these differences. More is read: ``vm.dependency``,
-``vm.global.ref``, ``attributes {key = "value"}`` of modules and functions, rodata in quotes, names in quotes, strings with
-escapes ``e"\\n"``, ``bits(0x7FA00000)`` for a float, ``switch.ref``, blocks of any name, directives after functions. Less is
-read: text after a number, octal numbers, and an i64 argument in an odd register, which no VM takes; arguments skip a
-register to reach an even one.
+It is the text that IREE's ``iree-as-module`` reads, release 3.13, with these differences. Also accepted:
+``vm.dependency``, ``vm.global.ref``, ``attributes {key = "value"}`` of modules and functions, rodata in quotes, names
+in quotes, strings with escapes ``e"\\n"``, ``bits(0x7FA00000)`` for a float, ``switch.ref``, blocks of any name,
+directives after functions. Not accepted: text after a number, octal numbers, and an i64 argument in an odd register,
+which no VM takes; arguments skip a register to reach an even one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class AssemblyParser:
         self._labels: set[str] = set()
 
     def parse(self) -> ModuleSyntax:
-        """What the text says.
+        """The text's syntax.
 
         Raises:
             InvalidArgumentError: at the first token that is not as expected; ``location`` is file:line:column.
@@ -309,7 +309,7 @@ class AssemblyParser:
             if first.text in self._labels:
                 raise cursor.error(first, f"expected each block once, got {first} again")
             self._labels.add(first.text)
-            # What stands before the first label is the entry block; if that is nothing, the label is the entry's.
+            # Instructions before the first label are the entry block; without any, the label is the entry's.
             if len(blocks) == 1 and blocks[0].label is None and not blocks[0].instructions:
                 blocks[0].label = first
             else:

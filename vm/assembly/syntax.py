@@ -1,7 +1,8 @@
-"""What VM assembly text says, as plain values, and how each form of instruction is written.
+"""The syntax of VM assembly text as plain values, and the text form of each instruction.
 
-:mod:`.assembly_parser` and :mod:`.instruction_parser` make these from tokens; :mod:`.function_encoder` and :mod:`.assembler` make bytecode of
-them. Names are still names here: blocks, functions, globals and types are resolved when the bytes are made.
+:mod:`.parser` and :mod:`.instruction_parser` make these from tokens; :mod:`.encoder` and :mod:`.assembler` make
+bytecode of them. Names are still names here: blocks, functions, globals and types are resolved
+when the bytes are made.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class CountedList:
 
 @dataclass(frozen=True, slots=True)
 class BlockReference:
-    """A block that control goes to."""
+    """A block as a branch target."""
 
     token: Token
 
@@ -68,7 +69,7 @@ class FunctionReference:
 
 @dataclass(frozen=True, slots=True)
 class GlobalReference:
-    """A global, by name or by where it is.
+    """A global, by name or by place.
 
     Attributes:
         token: the symbol, or the first token of ``.rwdata[…]`` or ``.refs[…]``.
@@ -88,7 +89,7 @@ class TypeReference:
     name: str
 
 
-# Bytes stand for themselves: registers, immediates, strings, ordinals.
+# Encoded bytes: registers, immediates, strings, ordinals.
 Value: TypeAlias = (
     bytes | CountedList | BlockReference | BranchCases | FunctionReference | GlobalReference | TypeReference
 )
@@ -170,7 +171,7 @@ class DependencySyntax:
 
 @dataclass(slots=True)
 class ModuleSyntax:
-    """A whole text, everything in its order. ``types`` are ordinals by name, the other dictionaries what a name stands for."""
+    """A whole text in its order. ``types`` are ordinals by name; the other dictionaries are by name too."""
 
     name: str = ""
     version: int = 0
@@ -184,11 +185,11 @@ class ModuleSyntax:
     functions: dict[str, FunctionSyntax] = field(default_factory=dict)
 
 
-# How an instruction is written after its mnemonic, by the name of its form in the instruction set; words in angle brackets
-# are fields, the others stand for themselves. Written registers that a form does not name stand before the mnemonic,
-# ``%i0 = ``. Of several ways to write one, the first whose words all occur in the line is taken, else the last. Forms
-# that are not here are all fields but written registers, in the order of their bytes, with commas. ``<-name>`` is a type that is read and has no effect; ``<name/list>``
-# is written as the list type of which the field is the element type.
+# The text of instructions after the mnemonic, by the name of their form in the instruction set. Words in angle brackets
+# are fields, others are literal. Written registers that a form does not name come before the mnemonic, ``%i0 = ``. Of
+# several texts the first whose words all occur in the line is taken, otherwise the last. Forms that are not here are
+# all fields except written registers, in the order of their bytes, with commas. ``<-name>`` is a type without effect;
+# ``<name/list>`` is the list type of which the field is the element type.
 TEXT_FORMS: Final[dict[str, tuple[str, ...]]] = {
     "global_store": ("<value> , <byte_offset>",),
     "global_load_indirect": (".rwdata [ <byte_offset> ]", "<byte_offset>"),

@@ -1,14 +1,16 @@
-"""Module files: where in one the FlatBuffer and the constants are, without reading or copying either.
+"""Module files: finds the FlatBuffer and the constants in one without reading or copying either.
 
-Calling sequence: ``with ModuleArchive.open(path) as archive: module = read_module(archive)``. The file is mapped, not read;
-what is never touched is never loaded. Views that were handed out stay valid after ``close()`` and keep the map alive.
+Calling sequence: ``with ModuleArchive.open(path) as archive: module = read_module(archive)``. The file is mapped, not
+read, so pages that are not touched are not loaded. Views that were handed out stay valid after ``close()`` and keep
+the map alive.
 
-The two forms are those of IREE's compilers (runtime/src/iree/vm/bytecode/archive.c, release 3.13): flat, a 32-bit size and the
-FlatBuffer of that size; and polyglot, the same behind a ZIP local file header, so that ZIP tools can list the parts. External
-constants follow at the next multiple of 64 bytes from the file's start. Sizes and checksums in ZIP records are not used.
+The two forms are those of IREE's compilers (runtime/src/iree/vm/bytecode/archive.c, release 3.13): flat, a 32-bit size
+and the FlatBuffer of that size; and polyglot, the same behind a ZIP local file header, so that ZIP tools can list the
+parts. External constants follow at the next multiple of 64 bytes from the file's start. Sizes and checksums in ZIP
+records are not used.
 
-Thread rule: any thread. Ownership: an archive owns its map; the file must not be truncated while it is mapped, which no
-operating system lets a program survive.
+Thread rule: any thread. Ownership: an archive owns its map. The file must not be truncated while it is mapped: the
+operating system then ends the process.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ class ModuleArchive:
     """One module file, mapped or in memory.
 
     Attributes:
-        name: for messages: the path, or what ``from_bytes`` was given.
+        name: for messages: the path, or as given to ``from_bytes``.
         rodata_base: offset in bytes from the file's start that external constants count from.
     """
 
@@ -128,14 +130,15 @@ class ModuleArchive:
         room = len(data) - self.rodata_base
         if offset < 0 or length < 0 or offset + length > room:
             raise OutOfRangeError(
-                f"{self.name}: expected constants within {max(room, 0)} bytes from byte {self.rodata_base}, got {length}"
+                f"{self.name}: expected constants within {max(room, 0)} bytes from byte {self.rodata_base}, got "
+                f"{length}"
                 f" bytes at {offset}; the file is cut short or damaged"
             )
         start = self.rodata_base + offset
         return data[start : start + length]
 
     def close(self) -> None:
-        """Gives the map back, at once or with the last view of it that is in use; idempotent."""
+        """Unmaps the file, at once or with the last view of it that is in use; idempotent."""
         mapping, self._map = self._map, None
         self._data = None
         self._flatbuffer = memoryview(b"")
@@ -163,7 +166,7 @@ def _close_map(mapping: mmap.mmap) -> None:
 def _map_file(path: Path) -> mmap.mmap:
     where = shorten(str(path))
     try:
-        # Asked before opening: to open a pipe would wait for its writer.
+        # Checked before opening: opening a pipe would wait for its writer.
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             kind = "a directory" if stat.S_ISDIR(mode) else "neither a file nor a link to one"
@@ -194,7 +197,8 @@ def _find_flatbuffer(data: memoryview, name: str) -> tuple[int, int]:
         offset = 30 + name_length + extra_length
     if offset + 12 > len(data):
         raise InvalidArgumentError(
-            f"{name}: expected a module file, of {offset + 12} bytes at least, got {len(data)}; it is cut short, or no module"
+            f"{name}: expected a module file, of {offset + 12} bytes at least, got {len(data)}; it is cut short, or "
+            "no module"
         )
     (length,) = _U32.unpack_from(data, offset)
     start = offset + 4
@@ -206,6 +210,7 @@ def _find_flatbuffer(data: memoryview, name: str) -> tuple[int, int]:
         )
     if length < 8 or length > len(data) - start:
         raise InvalidArgumentError(
-            f"{name}: expected a FlatBuffer of 8 to {len(data) - start} bytes, got one of {length}; the file is cut short or damaged"
+            f"{name}: expected a FlatBuffer of 8 to {len(data) - start} bytes, got one of {length}; the file is cut "
+            "short or damaged"
         )
     return start, start + length

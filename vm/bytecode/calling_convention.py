@@ -1,4 +1,4 @@
-"""Calling conventions: the short texts that say what a function takes and gives back.
+"""Calling conventions: short texts for the arguments and results of functions.
 
 ``0`` (the version), the arguments, ``_``, the results: ``i`` i32, ``I`` i64, ``f`` f32, ``F`` f64, ``r`` reference,
 ``v`` alone for none, and among the arguments ``C…D`` for a tuple that is repeated any number of times. The
@@ -16,7 +16,7 @@ from ...status import IncompatibleError, InvalidArgumentError
 __all__ = ["CallingConvention", "Element", "Repeated"]
 
 _SCALARS: Final = frozenset("iIfFr")
-# Operand lists count with 16 bits, so nothing callable is longer; it also bounds what a forged text can cost.
+# Operand lists count with 16 bits, so no callable function is longer; it also bounds the cost of a forged text.
 _MAX_LENGTH: Final = 1 << 16
 _MAX_CACHED_LENGTH: Final = 1 << 10
 
@@ -40,7 +40,7 @@ Element: TypeAlias = str | Repeated
 
 @dataclass(frozen=True, slots=True)
 class CallingConvention:
-    """What a function takes and gives back. Two are equal when they mean the same, however they were written.
+    """A function's arguments and results. Two are equal if they mean the same, even if written differently.
 
     Attributes:
         arguments: ``i``, ``I``, ``f``, ``F``, ``r`` or :class:`Repeated`, in order.
@@ -56,7 +56,7 @@ class CallingConvention:
     def parse(text: str) -> CallingConvention:
         """The calling convention that ``text`` stands for; equal short texts give the same object.
 
-        An empty text is that of a function which takes and gives nothing.
+        An empty text is that of a function without arguments and results.
 
         Raises:
             InvalidArgumentError: malformed, or longer than 65,536 characters.

@@ -1,7 +1,7 @@
-"""Source locations of a module's bytecode: which line of the compiled program an instruction came of.
+"""Source locations of a module's bytecode: the line of the compiled program of each instruction.
 
-Locations nest (a call site has two, a fused one any number) and refer to each other by index into one table. Files may be
-damaged, so a chain of them may be a cycle: text is made with a bounded walk.
+Locations nest (a call site has two, a fused one any number) and refer to each other by index into one table. Files may
+be damaged, so a chain of them may be a cycle: text is made with a bounded walk.
 
 The fields are those of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs, release 3.13. Its compilers, up to that
 release at least, often write one function's table only; tables are therefore matched by name, and by ordinal only where
@@ -53,7 +53,7 @@ class CallSite:
 
 @dataclass(frozen=True, slots=True)
 class FusedLocation:
-    """Code that comes of several places, indices into the locations; ``metadata`` is the compiler's own, or ``None``."""
+    """Code from several places, as indices into the locations; ``metadata`` is the compiler's own, or ``None``."""
 
     metadata: str | None
     locations: tuple[int, ...]
@@ -97,14 +97,15 @@ _Content: TypeAlias = tuple[tuple[FunctionSourceMap, ...], tuple[Location, ...]]
 
 
 class DebugDatabase:
-    """All locations of a module. Immutable; decoded when first asked for, so that damage is no reason not to load.
+    """All locations of a module. Immutable; decoded when first asked for, so that a damaged one does not prevent
+    loading.
 
-    Any thread may ask; two that ask first may both decode, to equal values.
+    Thread rule: any thread; two may both decode, to equal values.
 
     Args:
         functions: source maps, in the file's order.
         function_count: number of functions of the module.
-        locations: what source maps and nested locations refer to by index.
+        locations: that source maps and nested locations refer to by index.
     """
 
     __slots__ = ("_content", "_index", "_read", "function_count")
@@ -119,7 +120,7 @@ class DebugDatabase:
 
     @staticmethod
     def deferred(function_count: int, read: Callable[[], _Content]) -> DebugDatabase:
-        """A database whose source maps and locations are what ``read()`` returns, when somebody asks.
+        """A database whose source maps and locations ``read()`` returns when they are first asked for.
 
         ``read`` may raise InvalidArgumentError, may be called from any thread, and more than once.
         """
@@ -138,7 +139,7 @@ class DebugDatabase:
 
     @property
     def locations(self) -> tuple[Location, ...]:
-        """What source maps and nested locations refer to by index.
+        """The locations that source maps and nested locations refer to by index.
 
         Raises:
             InvalidArgumentError: the file is damaged there.
@@ -146,9 +147,10 @@ class DebugDatabase:
         return self._decoded()[1]
 
     def location_of(self, function: str | int, pc: int) -> str | None:
-        """Where the instruction at ``pc`` came of: ``"model.mlir:12:7"``; ``None`` where nothing is known.
+        """The source of the instruction at ``pc``: ``"model.mlir:12:7"``; ``None`` if it is not known.
 
-        An entry holds until the next one. Damage is nothing known too: this is asked while an error is reported.
+        An entry holds until the next one. A damaged table gives ``None`` too: this is called while an error is
+        reported.
 
         Args:
             function: the function's name, local or exported, or its ordinal.

@@ -1,10 +1,10 @@
-"""Declarations of exported functions: the types of the source program, which calling conventions do not tell.
+"""Declarations of exported functions: the types of the source program, which calling conventions do not contain.
 
 IREE's compilers attach them to exports as the attribute ``iree.abi.declaration``, a text such as
 ``sync func @mul(%lhs: tensor<?x4xf32>, %input1: i32 {iree.abi.output = 1 : index}) -> (%output0: tensor<4xf32>)``
-(compiler/src/iree/compiler/Bindings/Native/Transforms/WrapEntryPoints.cpp; the form is the same in releases 3.0 to 3.13).
-It is meant for people: names are not quoted, and authors may put any text in its place. What does not parse is therefore
-no error; it says nothing.
+(compiler/src/iree/compiler/Bindings/Native/Transforms/WrapEntryPoints.cpp; the form is the same in releases 3.0 to
+3.13). It is meant for people: names are not quoted, and authors may put any text in its place. A text that does not
+parse is therefore ignored, not an error.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PAIRS: Final = dict(zip(_CLOSING, _OPENING, strict=True))
 
 
 class ValueKind(enum.Enum):
-    """What sort of type a declared value has."""
+    """The sort of type that a declared value has."""
 
     TENSOR = "tensor"
     SCALAR = "scalar"
@@ -57,9 +57,10 @@ class DeclaredValue:
         name: without the ``%``; ``input0``, ``output0`` and so on where the author gave none.
         type_text: the type in full, ``tensor<?x4xf32, #encoding>``.
         kind: tensor, scalar, reference (``!hal.fence``, ``!vm.list<?>``) or something else.
-        element_type: of a tensor or scalar, as text: ``f32``, ``bf16``, ``si8``, ``f8E4M3FN``, ``complex<f32>``, ``index``.
+        element_type: of a tensor or scalar, as text: ``f32``, ``bf16``, ``si8``, ``f8E4M3FN``, ``complex<f32>``,
+            ``index``.
         shape: of a ranked tensor, ``None`` for a dynamic dimension; ``None`` where there is no rank.
-        encoding: what a tensor's type says after its element type, or ``None``.
+        encoding: the part of a tensor's type after its element type, or ``None``.
         attributes: texts by name, such as ``iree.abi.output``: ``1 : index``.
     """
 
@@ -100,7 +101,7 @@ class FunctionDeclaration:
         return f"{'async ' if self.is_async else ''}{self.name}({arguments}) -> ({results})"
 
     def fits(self, convention: CallingConvention) -> bool:
-        """Whether a function of that calling convention can be the one declared.
+        """Whether a function with this calling convention can be the one declared.
 
         A declaration is the author's to write, so ask before relying on it. For asynchronous functions the two fences
         are expected behind the arguments. 64-bit floats may have become 32-bit ones.
@@ -119,9 +120,9 @@ def declaration_of(signature: Signature) -> FunctionDeclaration | None:
     return None if text is None else parse_declaration(text)
 
 
-@functools.lru_cache(maxsize=16)  # a program's declaration is asked for by what checks arguments and by what calls
+@functools.lru_cache(maxsize=16)  # a declaration is parsed for checking arguments and again for calling
 def parse_declaration(text: str) -> FunctionDeclaration | None:
-    """What an ``iree.abi.declaration`` says; ``None`` for a text of another form, or one of over a million characters."""
+    """Parses an ``iree.abi.declaration``; ``None`` for text of another form, or of over a million characters."""
     header = _HEADER.match(text) if len(text) <= _MAX_LENGTH else None
     if header is None:
         return None
@@ -204,7 +205,7 @@ def _fit(values: tuple[DeclaredValue, ...], elements: tuple[Element, ...] | tupl
 
 
 def _letters(value: DeclaredValue) -> tuple[str, ...]:
-    """How a value may be passed."""
+    """The letters of calling conventions that may pass a value."""
     if value.kind in (ValueKind.TENSOR, ValueKind.REF):
         return ("r",)
     kind = value.element_type

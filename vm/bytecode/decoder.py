@@ -1,7 +1,7 @@
-"""From a function's bytes to its instructions, once and in one pass.
+"""Decodes a function's bytes to instructions, in one pass.
 
-The decoder knows encodings and bounds only: what it returns is well formed as a sequence of instructions, but may name
-registers, functions, types or targets that do not exist. The verifier refuses those.
+The decoder checks encodings and bounds only. Its instructions may name registers, functions, types or targets that do
+not exist; the verifier refuses those.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Instruction:
     Attributes:
         pc: of its first byte, from the start of the function.
         end: pc of the next instruction.
-        operation: what it is.
+        operation: of the instruction set.
         values: one a field of the operation: ``REGISTER`` the 16 bits as they are; immediates signed ints or floats;
             ordinals and ``GLOBAL`` unsigned; ``BRANCH_TARGET`` a pc; ``STRING`` a str; ``OPERANDS``, ``RESULTS`` and
             ``SEGMENT_SIZES`` tuples of ints; ``BRANCH_OPERANDS`` a tuple of (source, destination); ``BRANCH_TABLE`` a
@@ -221,7 +221,7 @@ def _string_step(code: memoryview, pc: int, values: list[FieldValue]) -> int:
     end = pc + 2 + length
     if end > len(code):
         raise IndexError
-    # Messages are for people: one that is no UTF-8 is no reason to refuse a module.
+    # Messages are for people: invalid UTF-8 in one is no reason to refuse a module.
     values.append(bytes(code[pc + 2 : end]).decode("utf-8", "replace"))
     return end
 

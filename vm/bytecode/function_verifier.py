@@ -1,7 +1,7 @@
-"""The rules that one function's instructions keep.
+"""The rules for one function's instructions.
 
-:mod:`.verifier` says what they promise together and where they are from; here each is a method, or a function in the
-table of those that a field or a form of instruction needs.
+:mod:`.verifier` says what they guarantee together and where they come from. Each rule is a method, or a function in the
+table by field or form of instruction.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WIDE: Final = frozenset("IF")
 
 
 class Refusal(Exception):
-    """The reason why an instruction is refused; where it is, the caller knows."""
+    """The reason why an instruction is refused; the caller adds its place."""
 
 
 def _refuse(reason: str) -> NoReturn:
@@ -45,7 +45,7 @@ def _rounded(count: int) -> int:
 
 
 class FunctionVerifier:
-    """Verifies one function, once: :meth:`make_room`, :meth:`check_blocks`, then :meth:`check` for each instruction.
+    """Verifies one function: :meth:`make_room`, :meth:`check_blocks`, then :meth:`check` for each instruction.
 
     Every method raises :class:`Refusal` where a rule is broken.
 
@@ -91,7 +91,7 @@ class FunctionVerifier:
         self.blocks = frozenset(each.pc for each in instructions if each.operation.mnemonic == "block")
 
     def make_room(self, arguments: Sequence[int]) -> None:
-        """Makes room for arguments that no instruction names: assemblers do not count their registers."""
+        """Extends the frame to arguments that no instruction names: assemblers do not count their registers."""
         i32 = ref = 0
         for letter, register in zip(self.signature.arguments, arguments, strict=True):
             if register & REF_BIT:
@@ -170,7 +170,7 @@ class FunctionVerifier:
         self.i32_count = max(self.i32_count, end)
 
     def passed(self, what: str, letters: Sequence[str], registers: Sequence[int]) -> None:
-        """Refuses registers that are not what a calling convention passes."""
+        """Refuses registers that do not match a calling convention."""
         if len(letters) != len(registers):
             _refuse(f"expected {len(letters)} {what}, got {len(registers)}")
         for letter, register in zip(letters, registers, strict=True):
@@ -180,8 +180,8 @@ class FunctionVerifier:
         for source, destination in operands:
             if (source ^ destination) & REF_BIT:
                 _refuse(
-                    "expected branch operands within one bank, got "
-                    f"{_register_text(source)} to {_register_text(destination)}"
+                    f"expected branch operands within one bank, got {_register_text(source)} to "
+                    f"{_register_text(destination)}"
                 )
             self.register(None, source)
             self.register(None, destination)

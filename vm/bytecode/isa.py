@@ -1,6 +1,6 @@
 """The virtual machine's instruction set: operations, their fields, and one set a bytecode version.
 
-The objects here are made from the data in :mod:`.isa_tables`, which says where the facts are from::
+The objects here are made from the data in :mod:`.isa_tables`, which names the sources of the facts::
 
     isa = Isa.for_version(definition.bytecode_version)
     isa.operations["add.i32"].fields        # what an assembler needs
@@ -8,8 +8,8 @@ The objects here are made from the data in :mod:`.isa_tables`, which says where 
 
 Register operands are 16 bits. Bit 15 (``REF_BIT``) tells the bank: without it the low 15 bits are the ordinal of a
 32-bit slot, with it the low 14 bits are the ordinal of a reference register and bit 14 (``MOVE_BIT``) says that the
-register is given up: it is null after the use. ``i64`` and ``f64`` take an even slot and the one after it, and are named
-by the even one.
+register is moved: it is null after the use. ``i64`` and ``f64`` take an even slot and the one after it, and are
+named by the even one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SEGMENT_NOT_REPEATED: Final = 0xFFFF
 
 
 class FieldKind(enum.Enum):
-    """What a field holds, and so how many bytes it takes and how it is read."""
+    """The content of a field, which determines its size and decoding."""
 
     REGISTER = "register"  # u16
     I32 = "i32"  # immediates: 4, 8, 4, 8 bytes
@@ -86,7 +86,7 @@ class Access(enum.Enum):
 
 
 class Move(enum.Enum):
-    """What the MOVE bit of a reference register means in a field."""
+    """The meaning of the MOVE bit of a reference register in a field."""
 
     NONE = "none"  # the field holds no reference register
     # A register that is read is null after the instruction. Of registers that are written only those of
@@ -103,11 +103,11 @@ class Field:
 
     Attributes:
         name: as in the reference page.
-        kind: what it holds.
+        kind: its content.
         bank: ``i32``, ``i64``, ``f32``, ``f64`` or ``ref`` of a register, or of every register of ``OPERANDS``;
             ``None`` where the bank is each register's own, and for what is no register.
-        access: of registers, ``None`` for what is none. ``BRANCH_OPERANDS`` and ``BRANCH_TABLE`` do both: ``None``.
-        move: what the MOVE bit means here.
+        access: of registers, otherwise ``None``. ``BRANCH_OPERANDS`` and ``BRANCH_TABLE`` do both: ``None``.
+        move: the meaning of the MOVE bit here.
     """
 
     name: str
@@ -119,15 +119,15 @@ class Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """One operation of the instruction set of one version, of which there is one object: compared by identity.
+    """One operation of one version's instruction set. There is one object for each: compare by identity.
 
     Attributes:
         mnemonic: ``"add.i32"``; ``"block"`` is the marker that every block starts with.
         opcode: the byte, after the prefix where there is one.
         prefix: ``0xE0`` (f32), ``0xE1`` (f64), or ``None``.
-        feature: what a function that uses it has to require, or 0.
+        feature: the feature that a function with it has to require, or 0.
         fields: in the order of their bytes.
-        semantics: name of what it does. The same in two versions: it does the same, but for what ``Field.move`` says.
+        semantics: names its effect. Equal names in two versions mean the same effect, except for ``Field.move``.
         form: name of its list of fields in :data:`.isa_tables.FORMS`.
         is_terminator: whether it ends a block.
     """

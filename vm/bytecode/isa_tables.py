@@ -18,11 +18,11 @@ kind            field
 ``rodata``      ordinal of a rodata segment
 ``type``        ordinal in the module's type table
 ``string``      text
-``target``      pc of the block that is continued at
+``target``      pc of the block where control continues
 ``remap``       branch operands: pairs of source and destination registers
 ``cases``       branch table: a target and branch operands a case
 ``segments``    counts of the segments of a variadic call's operands
-``list.i32`` …  any number of registers that are read, all of one bank; ``list.any`` of whatever bank
+``list.i32`` …  any number of registers that are read, all of one bank; ``list.any`` of any bank
 ``results``     any number of registers that are written
 =============== ======================================================================================================
 
@@ -69,8 +69,8 @@ VERSIONS_IGNORING_FIELD_MOVES: Final = frozenset({15})
 PREFIX_EXT_F32: Final = 0xE0
 PREFIX_EXT_F64: Final = 0xE1
 
-# Operations that end a block. ``fail`` is one although a status of 0 makes it do nothing: control then goes to the
-# instruction after it.
+# Operations that end a block. ``fail`` is one although with status 0 it does nothing: control then continues with the
+# next instruction.
 TERMINATORS: Final = frozenset(
     {
         "br",

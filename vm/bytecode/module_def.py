@@ -1,7 +1,7 @@
-"""What a module file says, as plain immutable values: names, functions, types, constants, bytecode.
+"""The contents of a module file as plain immutable values: names, functions, types, constants, bytecode.
 
-``read_module`` makes a :class:`ModuleDef` from a file and ``write_module`` makes a file of one. Nothing here is verified
-beyond what the reader checks: the bytecode is the verifier's, names are resolved by a context.
+``read_module`` makes a :class:`ModuleDef` from a file and ``write_module`` makes a file of one. Nothing here is
+verified beyond what the reader checks: the bytecode is the verifier's, names are resolved by a context.
 
 The fields are those of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs, releases 3.0 to 3.13.
 """
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Feature(enum.IntFlag):
-    """What a module or a function needs of the VM; the bits of ``requirements``."""
+    """Features of the VM that a module or a function needs; the bits of ``requirements``."""
 
     EXT_F32 = 1
     EXT_F64 = 2
@@ -36,7 +36,7 @@ class Feature(enum.IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """How a function is called, and what its author says about it.
+    """A function's calling convention and reflection attributes.
 
     Attributes:
         calling_convention: as ``CallingConvention.parse`` takes it; empty where the file has none.
@@ -53,7 +53,7 @@ class DependencyDef:
 
     Attributes:
         name: of the module.
-        minimum_version: the lowest version that will do.
+        minimum_version: the lowest version that is accepted.
         required: whether loading fails without it.
     """
 
@@ -113,11 +113,11 @@ class FunctionDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class ModuleDef:
-    """A module, as its file describes it. Two are equal when all they say is equal, their bytes included.
+    """A module, as its file describes it. Two are equal if all their fields are, bytes included.
 
     Attributes:
         name: of the module.
-        version: of the module, as dependent modules ask for it.
+        version: of the module, compared with the minimum that dependent modules require.
         requirements: bits of :class:`Feature`.
         attributes: reflection of the module as a whole.
         types: full names of the types that bytecode refers to by index: ``i32``, ``!hal.buffer``.

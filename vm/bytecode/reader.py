@@ -1,8 +1,8 @@
-"""Reading of module files whose writer is not trusted.
+"""Reads module files from untrusted writers.
 
-Calling sequence: ``read_module(archive)`` once; what it returns holds views of the archive and stays valid after the archive is
-closed. Every offset, length and count is checked before use. Constants and bytecode are not copied; debug information
-is decoded when first asked for.
+Calling sequence: ``read_module(archive)`` once; its result holds views of the archive and stays valid after the archive
+is closed. Every offset, length and count is checked before use. Constants and bytecode are not copied; debug
+information is decoded when first asked for.
 
 Field numbers and rules are those of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs and
 runtime/src/iree/vm/bytecode/verifier.c, release 3.13; the layout is the same since 3.0.
@@ -43,7 +43,7 @@ _MAX_REF_REGISTERS: Final = 0x4000
 def read_module(archive: ModuleArchive) -> ModuleDef:
     """The module that an archive holds.
 
-    The bytecode is not looked into, and its version may be one that no ISA is known for: ``verify_module`` decides that.
+    The bytecode is not checked, and its version may be unknown: ``verify_module`` does both.
 
     Raises:
         InvalidArgumentError: the file is damaged or cut short; the message names the field and the byte.
@@ -58,7 +58,7 @@ def read_module(archive: ModuleArchive) -> ModuleDef:
 
 
 class _SharingBuffer(FlatBuffer):
-    """Decodes a string that many tables share once, which also keeps it from counting each time against the budget."""
+    """Decodes a string that many tables share only once, so that it counts once against the read budget."""
 
     __slots__ = ("_strings",)
 
@@ -126,7 +126,10 @@ class _Reader:
             elif not 1 <= blocks <= length:
                 problem = f"expected 1 to {length} blocks, got {blocks}"
             elif not 0 <= i32_count <= _MAX_I32_REGISTERS or not 0 <= ref_count <= _MAX_REF_REGISTERS:
-                problem = f"expected at most {_MAX_I32_REGISTERS} i32 and {_MAX_REF_REGISTERS} ref registers, got {i32_count} and {ref_count}"
+                problem = (
+                    f"expected at most {_MAX_I32_REGISTERS} i32 and {_MAX_REF_REGISTERS} ref registers, "
+                    f"got {i32_count} and {ref_count}"
+                )
             if problem is not None:
                 raise root.error(12, f"function_descriptors[{index}]", problem)
             if requirements & ~_ALL_FEATURES:
@@ -158,7 +161,8 @@ class _Reader:
         compression = table.u8(0, "compression_type")
         if compression > 1:
             raise IncompatibleError(
-                f"{table.path}: expected constants without compression, got type {compression}; compile again without it"
+                f"{table.path}: expected constants without compression, got type {compression}; compile again "
+                "without it"
             )
         if table.has(2):
             return table.u8s(2, "embedded_data")
@@ -228,8 +232,8 @@ def _check_features(requirements: int, what: str) -> None:
     unknown = requirements & ~_ALL_FEATURES
     if unknown:
         raise IncompatibleError(
-            f"{what}: expected requirements within {_ALL_FEATURES:#x}, got {requirements:#x} with unknown {unknown:#x}; "
-            "compile with a release this version knows"
+            f"{what}: expected requirements within {_ALL_FEATURES:#x}, got {requirements:#x} with unknown "
+            f"{unknown:#x}; compile with a release this version knows"
         )
 
 

@@ -1,19 +1,18 @@
 """Proves that a module's bytecode is safe to run before any of it runs.
 
-What :func:`verify_module` returns keeps these promises, on which translator and interpreter rely without checks of
+The result of :func:`verify_module` has these properties, on which translator and interpreter rely without checks of
 their own:
 
 * every register operand lies within its function's frame and in the bank that the operation needs, ``i64`` and ``f64``
   on even slots;
-* every branch goes to a block marker of the same function; control cannot leave a function but by ``return`` and
-  ``fail``, nor run past its end, but after a ``fail`` whose status is 0;
+* every branch goes to a block marker of the same function; control leaves a function only by ``return`` and ``fail``,
+  and runs past its end only after a ``fail`` whose status is 0;
 * every ordinal of a function, import, rodata segment or type exists, every global access lies within the globals;
-* calls and returns pass as many values, of the kinds, as the callee's calling convention says;
+* calls and returns pass the number and types of values in the callee's calling convention;
 * branch operands stay within a bank, and the MOVE bit is where it has a meaning (:class:`.isa.Move`);
-* functions do not overlap, so that verifying takes time and memory in proportion to the file's size.
+* functions do not overlap, so verifying takes time and memory in proportion to the file's size.
 
-What depends on values (indirect globals, list indices, buffer ranges, types of references) is for the interpreter to
-check.
+The interpreter checks properties of values: indirect globals, list indices, buffer ranges, types of references.
 
 The rules are those of ``runtime/src/iree/vm/bytecode/verifier.c`` in releases 3.1 to 3.13, made strict where it leaves
 room: operand counts are exact, global accesses aligned, and functions apart.
@@ -36,7 +35,7 @@ __all__ = ["VerifiedFunction", "VerifiedModule", "argument_registers", "verify_m
 
 @dataclass(frozen=True, slots=True)
 class VerifiedFunction:
-    """A function whose bytecode keeps the promises of this module.
+    """A function whose bytecode was verified.
 
     Attributes:
         ordinal: index into ``ModuleDef.functions``.
@@ -44,7 +43,7 @@ class VerifiedFunction:
         signature: its calling convention, which has no repeated tuples.
         argument_registers: where its arguments are on entry, in order; with ``REF_BIT`` for references.
         instructions: all of them, block markers included, by pc.
-        i32_count: number of 32-bit slots of its frame: what the file says, or what is used if that is more.
+        i32_count: number of 32-bit slots of its frame: as the file says, or as many as are used if that is more.
         ref_count: number of reference registers of its frame; the same.
     """
 
@@ -113,7 +112,7 @@ def verify_module(definition: ModuleDef) -> VerifiedModule:
 
 
 def argument_registers(signature: CallingConvention) -> tuple[int, ...]:
-    """Where the arguments of a bytecode function are on entry.
+    """The registers that hold the arguments of a bytecode function on entry.
 
     Each bank is filled from 0; ``i64`` and ``f64`` take the next even slot and the one after it.
 

@@ -1,7 +1,8 @@
-"""Writing of module files, flat or as a ZIP polyglot, as IREE's tools of release 3.13 read them.
+"""Writes module files, flat or as a ZIP polyglot, as IREE's tools of release 3.13 read them.
 
-What is read last is written to the front: names and tables first, then constants and bytecode, then external constants, so that
-opening a file touches its first pages only. The layout is that of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs.
+Names and tables come first, then constants and bytecode, then external constants, so that opening a file touches only
+its first pages. The layout is that of IREE's
+runtime/src/iree/schemas/bytecode_module_def.fbs.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _ZIP_LOCAL: Final = struct.Struct("<IHHHHHIIIHH")
 _ZIP_CENTRAL: Final = struct.Struct("<IHHHHHHIIIHHHHHII")
 _ZIP_END: Final = struct.Struct("<IHHHHIIH")
 _ZIP_VERSION: Final = 20
-_ZIP_DATE: Final = 0x21  # 1980-01-01, the first that ZIP can say: equal modules make equal files
+_ZIP_DATE: Final = 0x21  # 1980-01-01, the first date of ZIP: equal modules make equal files
 _ZIP_PADDING_ID: Final = 0xD935  # the extra field that zipalign pads with
 
 
@@ -56,8 +57,8 @@ def write_module(module: ModuleDef, *, polyglot: bool = False, embedded_limit: i
     """The file of a module; ``read_module`` gives an equal module back. Equal modules make equal files.
 
     Args:
-        module: what to write; nothing is verified but that it can be said in the format.
-        polyglot: whether ZIP tools shall be able to list and extract the parts. IREE's tools read both forms.
+        module: what to write; only checked to fit the format.
+        polyglot: whether ZIP tools can list and extract the parts. IREE's tools read both forms.
         embedded_limit: constants of fewer bytes go into the FlatBuffer, others behind it.
 
     Raises:

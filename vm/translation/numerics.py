@@ -154,7 +154,7 @@ def round_to_i32(x: float) -> int:
 
 
 def round_to_ui64(x: float) -> int:
-    """Nearest integer of 0 … 2⁶⁴-1, halves away from zero; down to -2⁶³ negative ones keep their value; others give 2⁶³."""
+    """Nearest integer of 0 … 2⁶⁴-1, halves away from zero; down to -2⁶³ negative ones are kept; others give 2⁶³."""
     if _TWO63 <= x < _TWO64:
         return int(x) - (1 << 64)
     return round_to_i64(x)
