@@ -5,8 +5,7 @@
 ...     decoder = pumice.Session(instance=instance)
 
 Calling sequence: ``Instance()`` → ``device(uri)`` or ``Session(instance=…)`` → ``close``, after the sessions. Only
-    sessions of one
-instance, or made with the same ``Device``, may hand each other arrays without a copy through the host.
+sessions of one instance, or made with the same ``Device``, may pass arrays to each other without a copy through the host.
 Thread rule: any thread.
 """
 
@@ -50,10 +49,9 @@ class Instance:
         return tuple([device for device in self._devices.values() if not device.is_closed])
 
     def device(self, uri: str | None = None) -> Device:
-        """A device by URI, as ``pumice.open_device`` takes it; the same object for the same device, as long as it is
-        open.
+        """A device by URI as for ``pumice.open_device``; the same object while the device is open.
 
-        The instance closes it: ``close`` it earlier and the next ``device`` opens it anew.
+        The instance closes it. If it is closed earlier, the next ``device`` opens it again.
 
         Raises:
             NotFoundError: no such device; the message lists those that exist.

@@ -142,10 +142,9 @@ def differing_bits(left: HostView, right: HostView, shown: int) -> Differing:
 
 
 def far_apart(left: HostView, right: HostView, atol: float, rtol: float, shown: int) -> Differing:
-    """The elements that do not satisfy ``|left - right| <= atol + rtol * |right|``, of views of one floating type and
-    shape.
+    """The elements that do not satisfy ``|left - right| <= atol + rtol * |right|``; both views have one type and shape.
 
-    A NaN is near a NaN, and an infinity only to itself. Computed in f64, of complex numbers by absolute values.
+    A NaN is close to a NaN, an infinity only to itself. Computed in f64, with absolute values of complex numbers.
     """
     wide = np.complex128 if left.view.element_type.is_complex else np.float64
 

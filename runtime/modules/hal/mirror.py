@@ -5,7 +5,7 @@ and ranges that they may have written are copied back before their signal fence 
 devices runs whatever buffers they share, at a cost for each byte.
 
 Calling sequence: command buffers note their uses (``HalCommandBuffer.reference``) → ``submit_across`` at each
-    submission.
+submission.
 
 Thread rule: any thread; the steps of a submission run in order on the notifier threads of the devices.
 """
