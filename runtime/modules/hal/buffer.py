@@ -9,10 +9,10 @@ Thread rule: an allocator may be used from any thread. Finalizers only take a no
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from bisect import insort
 from collections import deque
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ....hal_vulkan import Buffer, BufferUsage, Device, MemoryAccess, MemoryTypeFlags
@@ -241,8 +241,12 @@ class HalAllocator:
         ):
             self._free_returned()
             return
-        pools = self._pools
-        for buffer in self._take_returned():
+        returned, pools = self.returned, self._pools
+        while returned:
+            try:
+                buffer = returned.popleft()
+            except IndexError:  # another thread took the last
+                break
             kind = buffer.kind
             # Host views (NumPy arrays over the memory) may outlive the buffer.
             if kind is None or buffer._allocation.exports or buffer.size > self.budget:
@@ -257,16 +261,10 @@ class HalAllocator:
         if self._kept > self.budget or len(pools) > _MAX_POOLS:
             self.trim(self.budget // 2)
 
-    def _take_returned(self) -> Iterator[HalBuffer]:
-        try:
-            while self.returned:
-                yield self.returned.popleft()
-        except IndexError:  # another thread took the last
-            return
-
     def _free_returned(self) -> None:
-        for buffer in self._take_returned():
-            self._release(buffer)
+        with contextlib.suppress(IndexError):  # another thread took the last
+            while self.returned:
+                self._release(self.returned.popleft())
 
     def _release(self, buffer: HalBuffer) -> None:
         if not self.device.abandoned:
