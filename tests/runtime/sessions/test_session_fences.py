@@ -102,3 +102,39 @@ def test_fences_are_fences(session: pumice.Session, fence: object) -> None:
             session.call("program.pass", X, **{name: fence})
     with pytest.raises(InvalidArgumentError, match=r"program\.next is synchronous: it takes no wait and signal fences"):
         session.call("program.next", signal=HalFence(session.device.hal))
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_bound_values_are_called_and_waited_for(session: pumice.Session, profiled: bool) -> None:
+    with_program(session, ASYNC + COUNTER)
+    wait_for, next_ = session.lookup("program.pass"), session.lookup("program.next")
+    values = wait_for.bind(X)
+    gate, signal = HalFence(session.device.hal), HalFence(session.device.hal)
+    profile = session.profile(most_slowdown=None) if profiled else None
+    threading.Timer(0.05, gate.signal).start()
+    assert wait_for.call_bound(values, wait=gate) is values[0] and gate.query()
+    assert wait_for.call_bound(values, signal=signal, timeout=60) is values[0]
+    session.await_fence(signal, 60)
+    assert next_.call_bound(()) == 1
+    for call, message in (
+        (lambda: wait_for.call_bound(()), "takes 1 value .*, got 0"),
+        (lambda: wait_for.call_bound(5), "values is a sequence, got int"),  # type: ignore[arg-type]
+        (lambda: next_.call_bound((), wait=gate), "is synchronous: it takes no wait"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            call()
+    with pytest.raises(DeadlineExceededError, match="not done within its timeout"):
+        session.lookup("program.never").call_bound(values, timeout=0.05)
+    with pytest.raises(UnavailableError):
+        session.lookup("program.fails").call_bound(values)
+    if profile is not None:
+        profile.stop()
+        calls = [(one.name, one.error) for one in profile.calls]
+        assert calls == [
+            ("program.pass", ""),
+            ("program.pass", ""),
+            ("program.next", ""),
+            ("program.never", "DeadlineExceededError"),
+            ("program.fails", "UnavailableError"),
+        ]
+        assert profile.calls[0].waits_ns is not None and profile.calls[0].waits_ns >= 0.04e9
