@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pumice
+from pumice.formats.element_type import ElementType
 
 pytestmark = pytest.mark.vulkan
 
@@ -267,6 +268,24 @@ def test_assignment_and_ellipsis(device: pumice.Device) -> None:
     for mask in (True, False, np.True_, (0, True)):
         with pytest.raises(pumice.InvalidArgumentError, match="an index is an int"):
             array[mask]  # type: ignore[index]
+
+
+def test_a_write_noted_while_a_program_waits_is_waited_for(
+    device: pumice.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = device.zeros(4)
+    waited: list[int | None] = []
+
+    def wait(payload: int | None = None, timeout: float | None = None) -> None:
+        waited.append(payload)
+        if len(waited) == 1:
+            array.mark(later, written=True)
+
+    later = device.submit(())
+    monkeypatch.setattr(device, "wait", wait)
+    array.buffer_view(ElementType.FLOAT_32)
+    array.buffer_view(ElementType.FLOAT_32)
+    assert waited == [later - 1, later]
 
 
 def test_comparisons_are_not_silent(device: pumice.Device) -> None:
