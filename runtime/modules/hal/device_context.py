@@ -2,9 +2,8 @@
 
 That is a timeline, an allocator, and the queue. Each submission signals the next payload of the timeline, so fences
 cost no semaphores, and payloads are reached in the order of submission. Work whose waits are not scheduled yet would
-break that
-order: it signals a semaphore of its fence. Waits for the timeline itself are left out: command buffers of one queue run
-in order with full barriers between them (docs/design/hal.md).
+break that order: it signals a semaphore of its fence. Waits for the timeline itself are left out: command buffers of
+one queue run in order with full barriers between them (docs/design/hal.md).
 
 Thread rule: any thread; submissions of one context to one device are serialized.
 """

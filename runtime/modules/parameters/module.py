@@ -4,8 +4,7 @@
 
 Facts: ``runtime/src/iree/modules/io/parameters/``, IREE 3.1 to 3.13: the same three functions with the same calling
 conventions. Keys come in two buffers: a table of (u32 offset, u32 length) and the text that it points into. Spans come
-in
-a third: (u64 parameter offset, u64 buffer offset, u64 length) each.
+in a third: (u64 parameter offset, u64 buffer offset, u64 length) each.
 
 A failed wait fence fails the signal fence. An error of the call itself, such as a missing key, is raised and fails the
 signal fence too, as others may wait for it.
