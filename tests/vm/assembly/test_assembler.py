@@ -1,4 +1,4 @@
-"""The assembler: what names stand for, what is refused and where the error points, and that nothing else ever comes out."""
+"""The assembler: how names are resolved, what is refused, where errors point, and that no other error is raised."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The assembler against ``iree-as-module``: the same modules, the same texts accepted.
 
-IREE's own programs are read from the tree that the environment variable ``PUMICE_IREE_TREE`` names: a checkout, or a git
-directory, of which ``HEAD`` is read.
+IREE's own programs are read from the tree that the environment variable ``PUMICE_IREE_TREE`` names: a checkout, or a
+git directory, of which ``HEAD`` is read.
 """
 
 from __future__ import annotations

@@ -84,7 +84,8 @@ def test_other_types_are_kept_as_text(text: str, kind: ValueKind) -> None:
 
 
 def test_names_attributes_and_both_models() -> None:
-    # The forms of IREE's compiler/src/iree/compiler/Bindings/Native/Transforms/test/wrap_entry_points.mlir, release 3.13.
+    # The forms of IREE's compiler/src/iree/compiler/Bindings/Native/Transforms/test/wrap_entry_points.mlir, release
+    # 3.13.
     text = (
         "async func @a.b$c(%lhs: tensor<?x8xf32> {iree.abi.encoding = tensor<?x8xi32>}, "
         '%input1: !hal.buffer {iree.abi.output = 1 : index, note = "x, } -> \\22"}, %two words: i32) '

@@ -1,4 +1,4 @@
-"""Modules of IREE's compiler against what IREE's own tools read in them, and modules written here against the same tools."""
+"""Modules of IREE's compiler and modules written here, both read by IREE's own tools for comparison."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ module @several attributes {iree.reflection = {author = "some body"}} {
     %d = tensor.dim %a, %c0 : tensor<?x64xf32>
     %e = tensor.empty(%d) : tensor<?x64xf32>
     %f = linalg.fill ins(%scale : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
-    %m = linalg.matmul ins(%a, %weights : tensor<?x64xf32>, tensor<64x64xf32>) outs(%f : tensor<?x64xf32>) -> tensor<?x64xf32>
+    %m = linalg.matmul ins(%a, %weights : tensor<?x64xf32>, tensor<64x64xf32>)
+        outs(%f : tensor<?x64xf32>) -> tensor<?x64xf32>
     return %m, %d : tensor<?x64xf32>, index
   }
 }

@@ -97,7 +97,8 @@ def test_calls_between_modules_take_no_host_stack() -> None:
             f'vm.module @m{index}\nvm.import @m{index - 1}.f cconv "0i_i"\n'
             + function(
                 "f",
-                f"  %i1 = vm.const.i32 1\n  %i0 = vm.add.i32 %i0, %i1\n  %i0 = vm.call @m{index - 1}.f(%i0)\n  vm.return %i0",
+                f"  %i1 = vm.const.i32 1\n  %i0 = vm.add.i32 %i0, %i1\n  %i0 = vm.call @m{index - 1}.f(%i0)\n"
+                "  vm.return %i0",
                 "%i0: i32",
             )
         )
@@ -244,7 +245,8 @@ def test_contexts_share_a_module_and_no_state() -> None:
 
 
 INIT = 'vm.module @user\nvm.import @host.log cconv "0i_v"\n' + "".join(
-    f"vm.export @{name}\nvm.func @{name}() -> () {{\n  %i0 = vm.const.i32 {code}\n  vm.call @host.log(%i0)\n  vm.return\n}}\n"
+    f"vm.export @{name}\nvm.func @{name}() -> () {{\n  %i0 = vm.const.i32 {code}\n"
+    "  vm.call @host.log(%i0)\n  vm.return\n}\n"
     for name, code in (("__init", 1), ("__deinit", 2), ("main", 3))
 )
 

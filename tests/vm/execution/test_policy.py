@@ -596,7 +596,7 @@ def test_an_ended_state_does_not_keep_the_context_from_closing() -> None:
 
 @pytest.mark.slow
 def test_no_turn_is_lost_between_synchronous_calls_closes_and_turns() -> None:
-    """Whoever has the context in hand for a moment, to look at it, does not make a turn that comes meanwhile be forgotten."""
+    """A call that holds the gate only to look at it does not lose a ticket that is due meanwhile."""
     with context_of() as context, ThreadLoop() as loop:
         function = context.lookup("program.call")
         stop = threading.Event()

@@ -1,4 +1,4 @@
-"""Stacks: frames while suspended, resumption in other threads, and that references live as long as registers hold them."""
+"""Stacks: suspended frames, resumption in other threads, and that references live as long as registers hold them."""
 
 from __future__ import annotations
 
@@ -154,7 +154,8 @@ def test_a_result_is_not_kept_by_what_handed_it_on(results: str) -> None:
     extra, taken, kind = ("", "", "") if results == "r" else (", %i0", ", %i0", ", i32")
     host, _ = run(
         main(f"%r0{taken} = vm.call @give()\nvm.discard.refs %r0\nvm.call @host.look()\nvm.return")
-        + f"vm.func @give() -> ({ANY}{kind}) {{\n^bb0:\n%r0 = vm.call @host.make()\nvm.yield ^bb1()\n^bb1:\nvm.return %R0{extra}\n}}\n"
+        + f"vm.func @give() -> ({ANY}{kind}) {{\n^bb0:\n%r0 = vm.call @host.make()\nvm.yield ^bb1()\n^bb1:\n"
+        f"vm.return %R0{extra}\n}}\n"
     )
     assert host.seen == [[]]
 
@@ -162,7 +163,8 @@ def test_a_result_is_not_kept_by_what_handed_it_on(results: str) -> None:
 def test_a_reference_that_is_moved_twice_is_null_the_second_time() -> None:
     host, result = run(
         main("%r0 = vm.call @host.make()\n%r1, %r2 = vm.call @both(%R0, %R0)\nvm.return %r2", f"() -> ({ANY})")
-        + f"vm.func @both(%r0: {ANY}, %r1: {ANY}) -> ({ANY}, {ANY}) {{\n^bb0:\nvm.yield ^bb1()\n^bb1:\nvm.return %R0, %R1\n}}\n"
+        + f"vm.func @both(%r0: {ANY}, %r1: {ANY}) -> ({ANY}, {ANY}) {{\n^bb0:\nvm.yield ^bb1()\n^bb1:\n"
+        "vm.return %R0, %R1\n}\n"
     )
     assert result is None
     assert host.alive() == []
@@ -171,7 +173,8 @@ def test_a_reference_that_is_moved_twice_is_null_the_second_time() -> None:
 def test_a_branch_moves_references() -> None:
     host, result = run(
         main(
-            "%r0 = vm.call @host.make()\n%r1 = vm.call @host.make()\n%r3 = vm.const.ref.zero\nvm.br ^bb1(%R0->%r2, %R1->%r0, %R2->%r1)\n"
+            "%r0 = vm.call @host.make()\n%r1 = vm.call @host.make()\n%r3 = vm.const.ref.zero\n"
+            "vm.br ^bb1(%R0->%r2, %R1->%r0, %R2->%r1)\n"
             "^bb1:\nvm.call @host.look()\nvm.discard.refs %r0\nvm.call @host.look()\n%i0 = vm.cmp.nz.ref %r2\n"
             "vm.cond_br %i0, ^bb2(), ^bb2(%R1->%r2, %r3->%r0)\n^bb2:\nvm.call @host.look()\nvm.call @host.take(%r1)\n"
             "vm.call @host.take(%R2)\nvm.call @host.look()\nvm.return %i0",
@@ -185,7 +188,8 @@ def test_a_branch_moves_references() -> None:
 def test_what_a_dead_register_gets_is_not_kept() -> None:
     host, _ = run(
         main(
-            "%r0 = vm.call @host.make()\nvm.br ^bb1(%R0->%r1)\n^bb1:\nvm.yield ^bb2()\n^bb2:\nvm.call @host.look()\nvm.return"
+            "%r0 = vm.call @host.make()\nvm.br ^bb1(%R0->%r1)\n^bb1:\nvm.yield ^bb2()\n^bb2:\nvm.call @host.look()\n"
+            "vm.return"
         )
     )
     assert host.seen == [[]]
@@ -218,12 +222,15 @@ def test_an_error_keeps_no_registers_alive(fails: str, nested: bool) -> None:
 def test_frames_of_a_suspended_invocation() -> None:
     host, context = program(
         main(
-            "%i2 = vm.const.i32 5\n%i2 = vm.add.i32 %i2, %i0\n%i4:5 = vm.ext.i32.i64.s %i2\n%r0 = vm.call @host.make()\n"
-            "%i0 = vm.call @inner(%i0)\n%i3 = vm.trunc.i64.i32 %i4:5\n%i0 = vm.add.i32 %i0, %i3\nvm.call @host.take(%r0)\n"
+            "%i2 = vm.const.i32 5\n%i2 = vm.add.i32 %i2, %i0\n%i4:5 = vm.ext.i32.i64.s %i2\n"
+            "%r0 = vm.call @host.make()\n"
+            "%i0 = vm.call @inner(%i0)\n%i3 = vm.trunc.i64.i32 %i4:5\n%i0 = vm.add.i32 %i0, %i3\n"
+            "vm.call @host.take(%r0)\n"
             "vm.return %i0",
             "(%i0: i32) -> (i32)",
         )
-        + "vm.func @inner(%i0: i32) -> (i32) {\n^bb0:\n%r0 = vm.call @host.make()\n%r0 = vm.call @host.wait(%r0)\nvm.discard.refs %r0\n"
+        + "vm.func @inner(%i0: i32) -> (i32) {\n^bb0:\n%r0 = vm.call @host.make()\n%r0 = vm.call @host.wait(%r0)\n"
+        "vm.discard.refs %r0\n"
         "vm.yield ^bb1()\n^bb1:\nvm.return %i0\n}\n"
     )
     stack = context.stack_for(context.lookup("m.main"), (3,))
@@ -266,7 +273,8 @@ def test_depth_is_bounded() -> None:
 def test_deep_recursion_takes_no_host_stack() -> None:
     _, context = program(
         main(
-            "%i1 = vm.const.i32 1\nvm.cond_br %i0, ^bb1(), ^bb2()\n^bb1:\n%i2 = vm.sub.i32 %i0, %i1\n%i2 = vm.call @main(%i2)\n"
+            "%i1 = vm.const.i32 1\nvm.cond_br %i0, ^bb1(), ^bb2()\n^bb1:\n%i2 = vm.sub.i32 %i0, %i1\n"
+            "%i2 = vm.call @main(%i2)\n"
             "%i2 = vm.add.i32 %i2, %i1\nvm.return %i2\n^bb2:\nvm.return %i0",
             "(%i0: i32) -> (i32)",
         )
@@ -349,7 +357,8 @@ def _abort_everywhere(context: Context, function: Function) -> None:
 def test_aborting_releases_what_every_frame_holds() -> None:
     host, context = program(
         main(
-            "%r0 = vm.call @host.make()\n%r1 = vm.call @inner(%r0)\nvm.call @host.take(%r0)\nvm.call @host.take(%r1)\nvm.return"
+            "%r0 = vm.call @host.make()\n%r1 = vm.call @inner(%r0)\nvm.call @host.take(%r0)\n"
+            "vm.call @host.take(%r1)\nvm.return"
         )
         + f"vm.func @inner(%r0: {ANY}) -> ({ANY}) {{\n^bb0:\n%r1 = vm.call @host.make()\n%r2 = vm.call @host.make()\n"
         "%r2 = vm.call @host.wait(%R2)\nvm.call @host.take(%r1)\nvm.return %r0\n}\n"

@@ -1,4 +1,4 @@
-"""Native modules: both styles, overloads, what their authors get wrong, and the checks of what their functions return."""
+"""Native modules: both styles, overloads, mistakes of their authors, and the checks of results."""
 
 from __future__ import annotations
 

@@ -238,7 +238,8 @@ def test_gives_the_peers_words(mnemonic: str, peer_words: dict[str, list[int]]) 
         if mnemonic.startswith("round.") and values[0] == -0.5 and mnemonic.endswith("even"):
             assert (mine, math.copysign(1, mine), expected) == (0.0, -1.0, 0.0)  # the one place: here IEEE's -0
         elif mnemonic.startswith("rem.f") and mine == 0.0:
-            # IEEE 754 (5.3.1): the sign of the first operand. C libraries miss it for divisors near the smallest double.
+            # IEEE 754 (5.3.1): the sign of the first operand. C libraries miss it for divisors near the smallest
+            # double.
             assert expected == 0.0 and math.copysign(1, mine) == math.copysign(1, values[0])
         elif expected != expected and not mnemonic.startswith(("bitcast", "abs", "neg", "min", "max")):
             assert mine != mine, f"{mnemonic}{values} = {mine}, peer {expected}"

@@ -198,8 +198,10 @@ def test_products_of_indices_need_no_range_checks() -> None:
     text = source(
         module(
             function(
-                NESTED.replace("%i4 = vm.add.i32 %i4, %i6", "%i10:11 = vm.ext.i32.i64.s %i2\n  %i12:13 = vm.ext.i32.i64.s %i5\n"
-                "  %i10:11 = vm.mul.i64 %i10:11, %i12:13\n  %i8 = vm.const.i32 7\n  %i10:11 = vm.shr.i64.s %i10:11, %i8\n"
+                NESTED.replace("%i4 = vm.add.i32 %i4, %i6", "%i10:11 = vm.ext.i32.i64.s %i2\n"
+                "  %i12:13 = vm.ext.i32.i64.s %i5\n"
+                "  %i10:11 = vm.mul.i64 %i10:11, %i12:13\n  %i8 = vm.const.i32 7\n"
+                "  %i10:11 = vm.shr.i64.s %i10:11, %i8\n"
                 "  %i4 = vm.trunc.i64.i32 %i10:11")
             )
         )
@@ -386,7 +388,8 @@ def test_loops_however_deep(depth: int) -> None:
         slot = 9 + level
         lines += [f"^bb{level}:", f"  %i3 = vm.cmp.lt.i32.s %i{slot}, %i{2 if level < 8 else 1}"]
         lines.append(
-            f"  vm.cond_br %i3, ^bb{level + 1}({f'%i9->%i{slot + 1}' if level < depth else ''}), ^bb{2 * depth + 2 - level}()"
+            f"  vm.cond_br %i3, ^bb{level + 1}({f'%i9->%i{slot + 1}' if level < depth else ''}), "
+            f"^bb{2 * depth + 2 - level}()"
         )
     lines += [
         f"^bb{depth + 1}:",

@@ -76,7 +76,7 @@ def test_numbers_convert_as_the_peers(tmp_path: Path) -> None:
 
 Step = Callable[[VmList, VmBuffer], object]
 
-# (element type, operations in assembly on %r0 the list of size 2, %r1 a buffer, %r2 a list<i32>, %i0..%i3 = 0..3) → here
+# (element type, operations in assembly on %r0 a list of size 2, %r1 a buffer, %r2 a list<i32>, %i0..%i3 = 0..3) → here
 _OTHER = VmList("i32")
 FAILURES: list[tuple[str, str, Step]] = [
     *[(e, "%i8 = vm.list.get.i32 %r0, %i2", lambda x, b: x.get_i32(2)) for e in ("i8", "any", "!vm.buffer")],
@@ -118,7 +118,8 @@ FAILURES: list[tuple[str, str, Step]] = [
     ),
     (
         "any",
-        "vm.list.set.i32 %r0, %i1, %i1;%r3 = vm.const.ref.zero;vm.list.set.ref %r0, %i1, %r3;%i8 = vm.list.get.i32 %r0, %i1",
+        "vm.list.set.i32 %r0, %i1, %i1;%r3 = vm.const.ref.zero;vm.list.set.ref %r0, %i1, %r3;"
+        "%i8 = vm.list.get.i32 %r0, %i1",
         lambda x, b: (x.set_i32(1, 1), x.set_ref(1, None), x.get_i32(1)),
     ),
     (
