@@ -11,7 +11,7 @@ first use, and its absence is an error that says what to install.
 
 Calling sequence: ``load_library()`` → ``GlobalFunctions`` → ``InstanceFunctions(instance)`` →
 ``DeviceFunctions(device)``. Device functions come from ``vkGetDeviceProcAddr``, which skips the loader's
-trampoline. All tables are immutable once made and may be shared between threads.
+trampoline. The tables may be shared between threads.
 """
 
 from __future__ import annotations
@@ -210,154 +210,49 @@ def load_library() -> Any:
 
 
 class _Functions:
-    """A table of native functions as attributes; absent optional ones raise when they are called."""
+    """Native functions as attributes, each resolved when it is first used."""
 
-    _names: tuple[str, ...] = ()
-    _optional: tuple[str, ...] = ()
+    def __init__(self, resolve: Callable[[CData], CData]) -> None:
+        self._resolve = resolve
 
-    def _fill(self, resolve: Callable[[CData], CData]) -> None:
-        for name in self._names + self._optional:
-            address = resolve(ffi.new("char[]", name.encode()))
-            if address == NULL:
-                if name in self._names:
-                    raise UnavailableError(
-                        f"the Vulkan driver does not offer {name}, which every Vulkan 1.2 driver has to: update the "
-                        "driver"
-                    )
-                setattr(self, name, _absent(name))
-                continue
-            setattr(self, name, ffi.cast(f"PFN_{name}", address))
-
-    # All functions have one type: the checker takes any `vk…` attribute for a native function.
     def __getattr__(self, name: str) -> NativeFunction:
-        raise AttributeError(f"{name} is not in {type(self).__name__}; add it to the table in functions.py")
-
-
-def _absent(name: str) -> NativeFunction:
-    def absent(*_: Any) -> Any:
-        raise UnimplementedError(f"{name} is not offered by this device; its extension was not enabled")
-
-    return absent
+        try:
+            kind = ffi.typeof(f"PFN_{name}")
+        except ffi.error:
+            raise AttributeError(f"{name} is no function of Vulkan") from None
+        address = self._resolve(ffi.new("char[]", name.encode()))
+        if address == NULL:
+            if name.endswith(("KHR", "EXT")):
+                raise UnimplementedError(f"{name} is not offered by this device; its extension was not enabled")
+            raise UnavailableError(
+                f"the Vulkan driver does not offer {name}, which every Vulkan 1.2 driver has to: update the driver"
+            )
+        function: NativeFunction = ffi.cast(kind, address)
+        setattr(self, name, function)
+        return function
 
 
 class GlobalFunctions(_Functions):
     """Functions that need no instance."""
 
-    _names = (
-        "vkCreateInstance",
-        "vkEnumerateInstanceExtensionProperties",
-        "vkEnumerateInstanceLayerProperties",
-    )
-
     def __init__(self) -> None:
         library = load_library()
         self.get_instance_proc_addr: NativeFunction = library.vkGetInstanceProcAddr
-        self._fill(lambda name: self.get_instance_proc_addr(NULL, name))
+        super().__init__(lambda name: self.get_instance_proc_addr(NULL, name))
 
 
 class InstanceFunctions(_Functions):
     """Functions of a VkInstance and its physical devices."""
 
-    _names = (
-        "vkCreateDevice",
-        "vkDestroyInstance",
-        "vkEnumerateDeviceExtensionProperties",
-        "vkEnumeratePhysicalDevices",
-        "vkGetDeviceProcAddr",
-        "vkGetPhysicalDeviceExternalBufferProperties",
-        "vkGetPhysicalDeviceFeatures2",
-        "vkGetPhysicalDeviceMemoryProperties2",
-        "vkGetPhysicalDeviceProperties2",
-        "vkGetPhysicalDeviceQueueFamilyProperties2",
-    )
-    _optional = (
-        "vkCreateDebugUtilsMessengerEXT",
-        "vkDestroyDebugUtilsMessengerEXT",
-        "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT",
-        "vkGetPhysicalDeviceCalibrateableTimeDomainsKHR",
-    )
-
     def __init__(self, global_functions: GlobalFunctions, instance: CData) -> None:
-        self._fill(lambda name: global_functions.get_instance_proc_addr(instance, name))
+        super().__init__(lambda name: global_functions.get_instance_proc_addr(instance, name))
 
 
 class DeviceFunctions(_Functions):
     """Functions of a VkDevice, resolved past the loader."""
 
-    _names = (
-        "vkAllocateCommandBuffers",
-        "vkAllocateDescriptorSets",
-        "vkAllocateMemory",
-        "vkBeginCommandBuffer",
-        "vkBindBufferMemory",
-        "vkCmdBindDescriptorSets",
-        "vkCmdBindPipeline",
-        "vkCmdCopyBuffer",
-        "vkCmdDispatch",
-        "vkCmdDispatchIndirect",
-        "vkCmdFillBuffer",
-        "vkCmdPipelineBarrier",
-        "vkCmdPushConstants",
-        "vkCmdResetQueryPool",
-        "vkCmdUpdateBuffer",
-        "vkCmdWriteTimestamp",
-        "vkCreateBuffer",
-        "vkCreateCommandPool",
-        "vkCreateComputePipelines",
-        "vkCreateDescriptorPool",
-        "vkCreateDescriptorSetLayout",
-        "vkCreateDescriptorUpdateTemplate",
-        "vkCreatePipelineCache",
-        "vkCreatePipelineLayout",
-        "vkCreateQueryPool",
-        "vkCreateSemaphore",
-        "vkCreateShaderModule",
-        "vkDestroyBuffer",
-        "vkDestroyCommandPool",
-        "vkDestroyDescriptorPool",
-        "vkDestroyDescriptorSetLayout",
-        "vkDestroyDescriptorUpdateTemplate",
-        "vkDestroyDevice",
-        "vkDestroyPipeline",
-        "vkDestroyPipelineCache",
-        "vkDestroyPipelineLayout",
-        "vkDestroyQueryPool",
-        "vkDestroySemaphore",
-        "vkDestroyShaderModule",
-        "vkDeviceWaitIdle",
-        "vkEndCommandBuffer",
-        "vkFlushMappedMemoryRanges",
-        "vkFreeMemory",
-        "vkGetBufferDeviceAddress",
-        "vkGetBufferMemoryRequirements",
-        "vkGetDeviceQueue",
-        "vkGetPipelineCacheData",
-        "vkGetQueryPoolResults",
-        "vkGetSemaphoreCounterValue",
-        "vkInvalidateMappedMemoryRanges",
-        "vkMapMemory",
-        "vkQueueSubmit",
-        "vkQueueWaitIdle",
-        "vkResetCommandPool",
-        "vkResetQueryPool",
-        "vkSignalSemaphore",
-        "vkUpdateDescriptorSetWithTemplate",
-        "vkWaitSemaphores",
-    )
-    _optional = (
-        "vkCmdBeginDebugUtilsLabelEXT",
-        "vkCmdEndDebugUtilsLabelEXT",
-        "vkCmdPipelineBarrier2",
-        "vkCmdPipelineBarrier2KHR",
-        "vkCmdPushDescriptorSetWithTemplateKHR",
-        "vkGetCalibratedTimestampsEXT",
-        "vkGetCalibratedTimestampsKHR",
-        "vkGetMemoryHostPointerPropertiesEXT",
-        "vkSetDebugUtilsObjectNameEXT",
-    )
-
     def __init__(self, instance_functions: InstanceFunctions, device: CData) -> None:
-        self._fill(lambda name: instance_functions.vkGetDeviceProcAddr(device, name))
+        super().__init__(lambda name: instance_functions.vkGetDeviceProcAddr(device, name))
 
 
 def handle_value(handle: CData) -> int:
