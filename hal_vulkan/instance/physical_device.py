@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import fields
+from typing import Any, Final
 
 from ..vulkan.functions import UINT64_MAX, CData, InstanceFunctions, chain, enum_value, ffi, new, text
 from ..vulkan.results import listed
@@ -139,25 +140,7 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
         driver_version=core.driverVersion,
         api_version=api_version,
         limits=DeviceLimits(
-            max_storage_buffer_range=limits.maxStorageBufferRange,
-            max_uniform_buffer_range=limits.maxUniformBufferRange,
-            max_push_constants_size=limits.maxPushConstantsSize,
-            max_memory_allocation_count=limits.maxMemoryAllocationCount,
-            max_bound_descriptor_sets=limits.maxBoundDescriptorSets,
-            max_per_stage_descriptor_storage_buffers=limits.maxPerStageDescriptorStorageBuffers,
-            max_descriptor_set_storage_buffers=limits.maxDescriptorSetStorageBuffers,
-            max_per_stage_descriptor_uniform_buffers=limits.maxPerStageDescriptorUniformBuffers,
-            max_descriptor_set_uniform_buffers=limits.maxDescriptorSetUniformBuffers,
-            max_compute_shared_memory_size=limits.maxComputeSharedMemorySize,
-            max_compute_work_group_count=_triple(limits.maxComputeWorkGroupCount),
-            max_compute_work_group_invocations=limits.maxComputeWorkGroupInvocations,
-            max_compute_work_group_size=_triple(limits.maxComputeWorkGroupSize),
-            min_storage_buffer_offset_alignment=limits.minStorageBufferOffsetAlignment,
-            min_uniform_buffer_offset_alignment=limits.minUniformBufferOffsetAlignment,
-            min_memory_map_alignment=limits.minMemoryMapAlignment,
-            non_coherent_atom_size=limits.nonCoherentAtomSize,
-            timestamp_period=limits.timestampPeriod,
-            timestamp_compute_and_graphics=bool(limits.timestampComputeAndGraphics),
+            **_core_limits(limits),
             max_memory_allocation_size=maintenance3.maxMemoryAllocationSize,
             max_buffer_size=(
                 maintenance4.maxBufferSize if maintenance4 is not None else maintenance3.maxMemoryAllocationSize
@@ -167,7 +150,6 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
             max_timeline_semaphore_value_difference=(
                 timeline.maxTimelineSemaphoreValueDifference if timeline is not None else UINT64_MAX
             ),
-            buffer_image_granularity=limits.bufferImageGranularity,
         ),
         subgroup=SubgroupProperties(
             size=subgroup.subgroupSize,
@@ -193,8 +175,18 @@ def _has(minor: int, core_minor: int, extensions: frozenset[str], extension: str
     return minor >= core_minor or extension in extensions
 
 
-def _triple(values: CData) -> tuple[int, int, int]:
-    return (values[0], values[1], values[2])
+def _core_limits(limits: CData) -> dict[str, Any]:
+    """Those fields of ``DeviceLimits`` that ``VkPhysicalDeviceLimits`` has: its names in snake case."""
+    found: dict[str, Any] = {}
+    for field in fields(DeviceLimits):
+        first, *rest = field.name.split("_")
+        name = first + "".join(word.capitalize() for word in rest)
+        if hasattr(limits, name):
+            value = getattr(limits, name)
+            if isinstance(field.default, tuple):
+                value = tuple(value)
+            found[field.name] = bool(value) if isinstance(field.default, bool) else value
+    return found
 
 
 def _uuid(raw: CData) -> str:

@@ -40,9 +40,9 @@ class _Feature(NamedTuple):
     needs: str = ""
 
 
-_LAYOUT = "VK_KHR_workgroup_memory_explicit_layout"
-_FLOAT = "VK_EXT_shader_atomic_float"
-_FLOAT2 = "VK_EXT_shader_atomic_float2"
+_LAYOUT: Final = "VK_KHR_workgroup_memory_explicit_layout"
+_FLOAT: Final = "VK_EXT_shader_atomic_float"
+_FLOAT2: Final = "VK_EXT_shader_atomic_float2"
 
 # Each feature comes after the one it needs.
 _FEATURES: Final[dict[str, _Feature]] = {
@@ -80,11 +80,10 @@ _FEATURES: Final[dict[str, _Feature]] = {
     "pipelineCreationCacheControl": _Feature((1, 3), "VK_EXT_pipeline_creation_cache_control"),
     "shaderSubgroupUniformControlFlow": _Feature(extension="VK_KHR_shader_subgroup_uniform_control_flow"),
     "workgroupMemoryExplicitLayout": _Feature(extension=_LAYOUT),
-    "workgroupMemoryExplicitLayoutScalarBlockLayout": _Feature(
-        extension=_LAYOUT, needs="workgroupMemoryExplicitLayout"
-    ),
-    "workgroupMemoryExplicitLayout8BitAccess": _Feature(extension=_LAYOUT, needs="workgroupMemoryExplicitLayout"),
-    "workgroupMemoryExplicitLayout16BitAccess": _Feature(extension=_LAYOUT, needs="workgroupMemoryExplicitLayout"),
+    **{
+        f"workgroupMemoryExplicitLayout{what}": _Feature(extension=_LAYOUT, needs="workgroupMemoryExplicitLayout")
+        for what in ("ScalarBlockLayout", "8BitAccess", "16BitAccess")
+    },
     "shaderSubgroupClock": _Feature(extension="VK_KHR_shader_clock"),
     "shaderDeviceClock": _Feature(extension="VK_KHR_shader_clock"),
     "cooperativeMatrix": _Feature(extension="VK_KHR_cooperative_matrix"),
