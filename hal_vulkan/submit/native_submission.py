@@ -1,14 +1,79 @@
-"""The structures of one vkQueueSubmit and one vkWaitSemaphores, made once for submissions that are repeated."""
+"""The structures of vkQueueSubmit, made once: a submission only writes numbers and handles into them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from ..commands.command_buffer import CommandBuffer
+from ..commands.recording import Recording
+from ..sync.semaphore import TimelineSemaphore
 from ..vulkan.functions import CData, ffi, new
 from .retirement import Used
 
-__all__ = ["NativeSubmission"]
+__all__ = ["NativeSubmission", "SubmitStructures"]
+
+_STAGE_ALL_COMMANDS: Final = 0x10000
+
+
+class SubmitStructures:
+    """A VkSubmitInfo with arrays for a number of command buffers, waits and signals.
+
+    Attributes:
+        info: the VkSubmitInfo.
+        capacity: how many of each the arrays hold.
+        shape: how many of each the VkSubmitInfo counts.
+        last_recording, last_signal: what the arrays hold from a submission of one command buffer and one signal.
+    """
+
+    __slots__ = (
+        "capacity",
+        "command_handles",
+        "info",
+        "last_recording",
+        "last_signal",
+        "shape",
+        "signal_handles",
+        "signal_values",
+        "timeline",
+        "wait_handles",
+        "wait_stages",
+        "wait_values",
+    )
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.command_handles = ffi.new("VkCommandBuffer[]", capacity)
+        self.wait_handles = ffi.new("VkSemaphore[]", capacity)
+        self.wait_values = ffi.new("uint64_t[]", capacity)
+        self.wait_stages = ffi.new("VkPipelineStageFlags[]", [_STAGE_ALL_COMMANDS] * capacity)
+        self.signal_handles = ffi.new("VkSemaphore[]", capacity)
+        self.signal_values = ffi.new("uint64_t[]", capacity)
+        self.timeline = new(
+            "VkTimelineSemaphoreSubmitInfo",
+            signalSemaphoreValueCount=1,
+            pSignalSemaphoreValues=self.signal_values,
+            pWaitSemaphoreValues=self.wait_values,
+        )
+        self.info: CData = new(
+            "VkSubmitInfo",
+            pNext=ffi.cast("void *", self.timeline),
+            pWaitSemaphores=self.wait_handles,
+            pWaitDstStageMask=self.wait_stages,
+            pCommandBuffers=self.command_handles,
+            signalSemaphoreCount=1,
+            pSignalSemaphores=self.signal_handles,
+        )
+        self.shape = (0, 0, 1)
+        self.last_recording: Recording | None = None
+        self.last_signal: TimelineSemaphore | None = None
+
+    def set_shape(self, shape: tuple[int, int, int]) -> None:
+        """Sets the counts of command buffers, waits and signals."""
+        info, timeline = self.info, self.timeline
+        info.commandBufferCount, info.waitSemaphoreCount, info.signalSemaphoreCount = shape
+        timeline.waitSemaphoreValueCount, timeline.signalSemaphoreValueCount = shape[1], shape[2]
+        self.shape = shape
 
 
 class NativeSubmission:

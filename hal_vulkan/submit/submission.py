@@ -20,14 +20,13 @@ from ..commands.recording import Recording
 from ..memory.buffer import Buffer
 from ..sync.context import SemaphoreContext
 from ..sync.semaphore import TimelineSemaphore
-from ..vulkan.functions import NULL, ffi, new
+from ..vulkan.functions import NULL
 from .held_submission import HeldSubmission
-from .native_submission import NativeSubmission
+from .native_submission import NativeSubmission, SubmitStructures
 from .retirement import Points, RetiringQueue, Used
 
 __all__ = ["SubmissionQueue"]
 
-_STAGE_ALL_COMMANDS: Final = 0x10000
 _INITIAL_CAPACITY: Final = 8
 _RETIRE_EVERY: Final = 8
 _MIN_DIFFERENCE: Final = (1 << 31) - 1  # the least maxTimelineSemaphoreValueDifference that Vulkan allows
@@ -47,36 +46,7 @@ class SubmissionQueue(RetiringQueue):
         super().__init__(commands.device, family, index, name)
         self.command_context = commands
         self.semaphore_context = semaphores
-        self._prepare_arrays(_INITIAL_CAPACITY)
-
-    def _prepare_arrays(self, capacity: int) -> None:
-        """Makes the structures of vkQueueSubmit; a submission only writes numbers and handles into them."""
-        self._capacity = capacity
-        self._command_handles = ffi.new("VkCommandBuffer[]", capacity)
-        self._wait_handles = ffi.new("VkSemaphore[]", capacity)
-        self._wait_values = ffi.new("uint64_t[]", capacity)
-        self._wait_stages = ffi.new("VkPipelineStageFlags[]", [_STAGE_ALL_COMMANDS] * capacity)
-        self._signal_handles = ffi.new("VkSemaphore[]", capacity)
-        self._signal_values = ffi.new("uint64_t[]", capacity)
-        self._timeline_info = new(
-            "VkTimelineSemaphoreSubmitInfo",
-            signalSemaphoreValueCount=1,
-            pSignalSemaphoreValues=self._signal_values,
-            pWaitSemaphoreValues=self._wait_values,
-        )
-        self._submit_info = new(
-            "VkSubmitInfo",
-            pNext=ffi.cast("void *", self._timeline_info),
-            pWaitSemaphores=self._wait_handles,
-            pWaitDstStageMask=self._wait_stages,
-            pCommandBuffers=self._command_handles,
-            signalSemaphoreCount=1,
-            pSignalSemaphores=self._signal_handles,
-        )
-        self._shape = (0, 0, 1)
-        # What the arrays hold from the last submission of one command buffer and one signal.
-        self._last_recording: Recording | None = None
-        self._last_signal: TimelineSemaphore | None = None
+        self._native = SubmitStructures(_INITIAL_CAPACITY)
 
     def submit(
         self,
@@ -133,7 +103,8 @@ class SubmissionQueue(RetiringQueue):
             with self._lock:
                 # First: what other threads close from now on is kept for this submission.
                 self._preparing = number = self._submitted + 1
-                last_signal = self._last_signal
+                native = self._native
+                last_signal = native.last_signal
                 try:
                     # Neither another thread nor Ctrl-C comes between plain statements: check and claim are one step.
                     if (
@@ -153,18 +124,18 @@ class SubmissionQueue(RetiringQueue):
                     claimed = True
                     recording = commands.prepare(bindings)
                     used = ((commands, recording),)
-                    if recording is not self._last_recording:
-                        self._command_handles[0] = recording.native.handle
-                        self._last_recording = recording
+                    if recording is not native.last_recording:
+                        native.command_handles[0] = recording.native.handle
+                        native.last_recording = recording
                     if semaphore is not last_signal:
-                        self._signal_handles[0] = semaphore.handle
-                        self._signal_handles[1] = self.timeline
-                        self._last_signal = semaphore
-                    values = self._signal_values
+                        native.signal_handles[0] = semaphore.handle
+                        native.signal_handles[1] = self.timeline
+                        native.last_signal = semaphore
+                    values = native.signal_values
                     values[0] = value
                     values[1] = number
-                    if self._shape is not _ONE:
-                        self._set_shape(_ONE)
+                    if native.shape is not _ONE:
+                        native.set_shape(_ONE)
                     inflight = self._inflight
                     recording.queue = self
                     recording.number = number
@@ -174,7 +145,7 @@ class SubmissionQueue(RetiringQueue):
                     self._submitted = number
                     semaphore.scheduled = value
                     noted = True
-                    result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
+                    result = device.fn.vkQueueSubmit(self.handle, 1, native.info, NULL)
                 except BaseException:
                     if claimed and not noted:
                         self._take_back(number, used, signals, (before,))
@@ -279,9 +250,10 @@ class SubmissionQueue(RetiringQueue):
                 command_count, wait_count, signal_count = len(command_buffers), len(waits), len(signals) + 1
                 if signal_count > 2:
                     self._check_distinct(signals)
-                if max(command_count, wait_count, signal_count) > self._capacity:
-                    self._prepare_arrays(2 * max(command_count, wait_count, signal_count))
-                self._last_recording = self._last_signal = None
+                if max(command_count, wait_count, signal_count) > self._native.capacity:
+                    self._native = SubmitStructures(2 * max(command_count, wait_count, signal_count))
+                native = self._native
+                native.last_recording = native.last_signal = None
                 self._preparing = number = self._submitted + 1  # first, see _submit_one
                 try:
                     for index, (semaphore, value) in enumerate(waits):
@@ -289,8 +261,8 @@ class SubmissionQueue(RetiringQueue):
                             self._check_owner(semaphore)
                         if self not in semaphore.awaited_by:
                             semaphore.awaited_by += (self,)
-                        self._wait_handles[index] = semaphore.handle
-                        self._wait_values[index] = value
+                        native.wait_handles[index] = semaphore.handle
+                        native.wait_values[index] = value
                     for index, (semaphore, value) in enumerate(signals):
                         if value - semaphore.reached > _MIN_DIFFERENCE:
                             semaphore.check_difference(value)
@@ -307,32 +279,32 @@ class SubmissionQueue(RetiringQueue):
                             self._refuse_signal(semaphore, value)
                         semaphore.claimed = value
                         claimed = index + 1
-                        self._signal_handles[index] = semaphore.handle
-                        self._signal_values[index] = value
+                        native.signal_handles[index] = semaphore.handle
+                        native.signal_values[index] = value
                     # Last: drivers signal in this order, and once the queue's own has come, whoever sees it may destroy
                     # the others.
-                    self._signal_handles[signal_count - 1] = self.timeline
-                    self._signal_values[signal_count - 1] = number
+                    native.signal_handles[signal_count - 1] = self.timeline
+                    native.signal_values[signal_count - 1] = number
                     shape = (command_count, wait_count, signal_count)
-                    if shape != self._shape:
-                        self._set_shape(shape)
+                    if shape != native.shape:
+                        native.set_shape(shape)
                     if held is not None:
                         used = held.prepared
                         for index, (_, recording) in enumerate(used):
-                            self._command_handles[index] = recording.native.handle
+                            native.command_handles[index] = recording.native.handle
                     elif command_count == 1:
                         commands = command_buffers[0]
                         if commands.device is not device or commands.family != self.family:
                             self._check_commands(commands)
                         recording = commands.prepare(bindings)
                         used = ((commands, recording),)
-                        self._command_handles[0] = recording.native.handle
+                        native.command_handles[0] = recording.native.handle
                     else:
                         prepared: list[tuple[CommandBuffer, Recording]] = []
                         used = prepared
                         self._prepare_many(command_buffers, bindings, prepared)
                         for index, (_, recording) in enumerate(used):
-                            self._command_handles[index] = recording.native.handle
+                            native.command_handles[index] = recording.native.handle
                     for _, recording in used:
                         recording.queue = self
                         recording.number = number
@@ -343,7 +315,7 @@ class SubmissionQueue(RetiringQueue):
                     noted = True
                     if held is not None:
                         held.is_submitted = True
-                    result = device.fn.vkQueueSubmit(self.handle, 1, self._submit_info, NULL)
+                    result = device.fn.vkQueueSubmit(self.handle, 1, native.info, NULL)
                 except BaseException:
                     if not noted:
                         self._take_back(number, used if held is None else (), signals[:claimed], before)
@@ -390,12 +362,6 @@ class SubmissionQueue(RetiringQueue):
                 semaphore.claimed = semaphore.scheduled
         for commands, recording in used:
             commands.unprepare(recording)
-
-    def _set_shape(self, shape: tuple[int, int, int]) -> None:
-        info, timeline = self._submit_info, self._timeline_info
-        info.commandBufferCount, info.waitSemaphoreCount, info.signalSemaphoreCount = shape
-        timeline.waitSemaphoreValueCount, timeline.signalSemaphoreValueCount = shape[1], shape[2]
-        self._shape = shape
 
     def _prepare_many(
         self,

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from ...notification import Callback
+from ...notification import JointNotification
 from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError
 from .semaphore import TimelineSemaphore
 from .timeline import deadline_after, timeout_nanoseconds
@@ -44,23 +44,20 @@ def wait_any(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | N
     # threading.Event takes no infinity.
     limit = None if timeout is None or timeout_nanoseconds(timeout) < 0 else max(0.0, timeout)
     done = threading.Event()
-    results: list[tuple[int, PumiceError | None]] = []
+    failures: list[PumiceError] = []
 
-    def make(index: int) -> Callback:
-        def callback(error: PumiceError | None) -> None:
-            results.append((index, error))
-            done.set()
+    def callback(error: PumiceError | None) -> None:
+        if error is not None:
+            failures.append(error)
+        done.set()
 
-        return callback
-
-    notifications = [semaphore.notify(value, make(i)) for i, (semaphore, value) in enumerate(points)]
+    notification = JointNotification(callback, 1)
+    notification.arm([semaphore.at(value) for semaphore, value in points])
     try:
         if not done.wait(limit):
             raise DeadlineExceededError(f"none of {len(points)} payloads was reached within {timeout} s")
     finally:
-        for notification in notifications:
-            notification.cancel()
-    index, error = results[0]
-    if error is not None:
-        raise error.again()
-    return index
+        notification.cancel()
+    if failures:
+        raise failures[0].again()
+    return next(index for index, (semaphore, value) in enumerate(points) if semaphore.reached >= value)

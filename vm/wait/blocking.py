@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from ...status import DeadlineExceededError, PumiceError
 from .armed import adapt, arm
 from .frame import WaitFrame
+from .source import WaitSource
 
-__all__ = ["LONGEST_WAIT", "perform_wait"]
+__all__ = ["LONGEST_WAIT", "perform_wait", "wait_several"]
 
 LONGEST_WAIT: Final = min(threading.TIMEOUT_MAX, 1e9)
 """Seconds, some thirty years. Longer waits have no limit, as platforms' timers end somewhere."""
@@ -62,10 +64,16 @@ def _wait(frame: WaitFrame, until: float | None) -> None:
     if len(sources) == 1:
         sources[0].wait_until(until)
     elif sources:
-        _wait_several(frame, until)
+        wait_several(sources, frame.any, until)
 
 
-def _wait_several(frame: WaitFrame, until: float | None) -> None:
+def wait_several(sources: Sequence[WaitSource], any: bool, until: float | None) -> None:
+    """Blocks until all sources are ready, or one of them; raises the first failure.
+
+    Raises:
+        DeadlineExceededError: ``time.monotonic()`` passed ``until`` first.
+        PumiceError: the failure of a source.
+    """
     outcome = threading.Event()
     failures: list[PumiceError] = []
 
@@ -74,11 +82,11 @@ def _wait_several(frame: WaitFrame, until: float | None) -> None:
             failures.append(error)
         outcome.set()
 
-    armed = arm(frame.sources, frame.any, None, callback)
+    armed = arm(sources, any, None, callback)
     try:
-        if not outcome.wait(None if until is None else max(0.0, until - time.monotonic())):
+        if not outcome.wait(None if until is None else min(max(0.0, until - time.monotonic()), LONGEST_WAIT)):
             raise DeadlineExceededError(armed.describe())
     finally:
         armed.cancel()
     if failures:
-        raise failures[0]
+        raise failures[0].again()

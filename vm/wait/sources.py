@@ -15,6 +15,7 @@ from ...awaiting import await_source
 from ...notification import Callback, Notification
 from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError
 from .armed import ArmedWait, arm
+from .blocking import wait_several
 from .futures import as_pumice_error, as_wait_source
 from .latch import Latch
 from .reactor import Reactor
@@ -160,16 +161,7 @@ class _Several:
 
     def wait_until(self, deadline: float | None = None) -> None:
         """Blocks until ready; raises the first failure, or DeadlineExceededError."""
-        outcome = Latch()
-
-        def settle(error: PumiceError | None) -> None:
-            outcome.settle(error)
-
-        armed = arm(self.sources, self._any, None, settle)
-        try:
-            outcome.wait_until(deadline)
-        finally:
-            armed.cancel()
+        wait_several(self.sources, self._any, deadline)
 
     def notify(self, callback: Callback) -> ArmedWait:
         """Calls back once, when it is ready or failed."""

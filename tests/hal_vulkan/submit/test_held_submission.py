@@ -9,6 +9,7 @@ from types import FrameType
 import pytest
 
 from pumice.hal_vulkan.device import Device
+from pumice.hal_vulkan.sync.semaphore import TimelineSemaphore
 from pumice.status import DataLossError, InternalError, PumiceError, ResourceExhaustedError
 
 pytestmark = pytest.mark.vulkan
@@ -136,16 +137,17 @@ def test_an_error_of_any_kind_fails_the_signals(
 ) -> None:
     gate, out, beside = (device.create_semaphore() for _ in range(3))
     queue = device.compute_queue
-    queue.barrier(waits=((gate, 1),), signals=((out, 1),))
-    queue.barrier(waits=((out, 1),), signals=((beside, 1),))
+    far = 1 << 32  # far enough that its distance is checked
+    queue.barrier(waits=((gate, 1),), signals=((out, far),))
+    queue.barrier(waits=((out, far),), signals=((beside, 1),))
 
     def fail(*_: object) -> None:
         raise raised
 
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "_set_shape", fail)
-        patch.setattr(queue, "_shape", None)
-        gate.signal(1)
+        patch.setattr(TimelineSemaphore, "check_difference", fail)
+        gate.scheduled = gate.claimed = 1  # as if work had been submitted that signals it
+        gate.after_schedule()
     for semaphore in (out, beside):
         with pytest.raises(expected):
             semaphore.wait(1, 5)
