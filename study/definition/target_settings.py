@@ -106,23 +106,13 @@ _KINDS: Final = (
         "Dispatches of a kernel, for which the host waits.",
         "execute",
         (
-            Setting(
-                "source",
-                TEXT,
-                "`builtin:` and a name, or a `.comp` or `.spv` file",
-                required=True,
-            ),
+            Setting("source", TEXT, "`builtin:` and a name, or a `.comp` or `.spv` file", required=True),
             Setting("entry_point", TEXT, "the entry point, where there are several"),
             Setting("specialization", NUMBERS, "values of specialization constants by number or name", {}),
             Setting("defines", DEFINES, "macros of GLSL", {}),
             Setting("push", PUSH, "push constants by name, or in the order of the block", {}),
             Setting("groups", GROUPS, "workgroups; inferred by default"),
-            Setting(
-                "bindings",
-                BINDINGS,
-                "a table `{shape, dtype, init}` or a text (`4xf32=1,2,3,4`) for each",
-                [],
-            ),
+            Setting("bindings", BINDINGS, "a table `{shape, dtype, init}` or a text (`4xf32=1,2,3,4`) for each", []),
             Setting("dtype", ELEMENT_TYPE, "element type of bindings that have none of their own", "f32"),
             Setting("subgroup_size", integer(1), "ask for subgroups of this size"),
             Setting("batch", integer(1), "dispatches in a command buffer", 1),
@@ -168,10 +158,7 @@ _KINDS: Final = (
             Setting("source", TEXT, "a `.vmfb` file", required=True),
             Setting("function", TEXT, "the function; the only one where not given"),
             Setting(
-                "inputs",
-                INPUTS,
-                "arguments: texts as for `pumice run --input`, or tables `{shape, dtype, init}`",
-                [],
+                "inputs", INPUTS, "arguments: texts as for `pumice run --input`, or tables `{shape, dtype, init}`", []
             ),
             Setting("in_flight", integer(1), "calls before the host waits", 1),
             Setting("path", choice("session", "direct", "async"), "how it is called", "session"),

@@ -13,7 +13,7 @@ from typing import Final
 from ...hal_vulkan.instance.plan import DevicePlan
 from ...hal_vulkan.instance.profile import DeviceProfile
 
-__all__ = ["device_facts", "driver_text", "environment_facts"]
+__all__ = ["device_facts", "environment_facts"]
 
 _PACKAGES: Final = ("numpy", "scipy", "vulkan")
 _CPUS: Final = Path("/sys/devices/system/cpu")
@@ -129,12 +129,6 @@ def _read(path: Path) -> str | None:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return None
-
-
-def driver_text(profile: DeviceProfile) -> str:
-    """The driver, such as ``"llvmpipe, Mesa 25.0.7 (LLVM 19.1.7)"``."""
-    name = profile.driver_name or profile.driver_id_name
-    return ", ".join(part for part in (name, profile.driver_info) if part) or f"version {profile.driver_version:#x}"
 
 
 def device_facts(profile: DeviceProfile, plan: DevicePlan) -> dict[str, object]:

@@ -29,7 +29,7 @@ from ...status import InvalidArgumentError
 from .bootstrap import Interval, bootstrap
 from .tick import tick_of
 
-__all__ = ["Line", "ScalingExponent", "fit_line", "scaling_exponent"]
+__all__ = ["Line", "fit_line"]
 
 _RESAMPLES = 1000
 _MIN_ERROR = 1e-3
@@ -62,24 +62,6 @@ class Line:
     x: tuple[float, ...]
     medians: tuple[float, ...]
     residuals: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ScalingExponent:
-    """The exponent ``e`` of ``y = c * x ** e``: 1 if time is proportional to ``x``, 0 if it does not depend on it.
-
-    Attributes:
-        value: the exponent.
-        interval: at the level ``confidence``.
-        confidence: level of the interval.
-        misfit: as of ``Line``; well above 1 if the points follow no power of ``x``, for example because of a fixed
-            cost.
-    """
-
-    value: float
-    interval: Interval
-    confidence: float
-    misfit: float
 
 
 def fit_line(
@@ -121,38 +103,6 @@ def fit_line(
         medians=tuple(medians.tolist()),
         residuals=tuple(residuals.tolist()),
     )
-
-
-def scaling_exponent(
-    x: Sequence[float],
-    samples: Sequence[ArrayLike],
-    *,
-    confidence: float = 0.95,
-    blocks: Sequence[ArrayLike | None] | None = None,
-    seed: int = 0,
-) -> ScalingExponent:
-    """Fit a power of ``x``: the slope of a line through the logarithms.
-
-    Args:
-        x: as for ``fit_line``, all positive.
-        samples: as for ``fit_line``, with positive medians.
-        confidence, blocks, seed: as for ``fit_line``.
-
-    Returns:
-        The exponent with its interval.
-
-    Raises:
-        InvalidArgumentError: as for ``fit_line``, and for an ``x`` or a median that is not positive.
-    """
-    where, medians, errors, resampled = _points(x, samples, confidence, blocks, seed)
-    if where[0] <= 0 or medians.min() <= 0:
-        raise InvalidArgumentError(
-            f"a scaling exponent takes positive x and medians, got x from {where[0]:g}, medians from {medians.min():g}"
-        )
-    tiny = np.finfo(np.float64).tiny
-    logarithms = np.log(np.maximum(resampled, tiny))
-    (_, exponent), intervals, misfit, _ = _fit(np.log(where), np.log(medians), errors / medians, logarithms, confidence)
-    return ScalingExponent(exponent, intervals[1], confidence, misfit)
 
 
 _Array = NDArray[np.float64]

@@ -70,16 +70,6 @@ class Outliers:
     fences: tuple[float, float, float, float]
     counts: OutlierCounts
 
-    @property
-    def mask(self) -> NDArray[np.bool_]:
-        """True for each sample that is an outlier, mild or severe."""
-        return np.not_equal(self.classes, OutlierClass.NORMAL)
-
-    @property
-    def severe(self) -> NDArray[np.bool_]:
-        """True for each sample that is a severe outlier."""
-        return np.equal(np.abs(self.classes), OutlierClass.HIGH_SEVERE)
-
 
 def classify(values: ArrayLike) -> Outliers:
     """Classify samples by Tukey's fences.

@@ -2,7 +2,7 @@
 
 Imports: ``study.definition``, ``runtime``, ``hal_vulkan`` and ``shaders``.
 
-Read: workload, clock, openers, kernel, module, copy, pipeline, semaphore, submit, timed_commands, peaks,
+Read: workload, clock, openers, kernel, kernel_settings, module, copy, pipeline, semaphore, submit, timed_commands, peaks,
 reference_kernel.
 """
 

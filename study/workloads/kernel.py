@@ -13,43 +13,25 @@ from typing import Any, Final
 
 import numpy as np
 
-from ... import shaders
-from ...hal_vulkan import Buffer, CommandBuffer, PlanOptions
+from ...hal_vulkan import Buffer, CommandBuffer
 from ...hal_vulkan.commands.pipeline import BoundSets
 from ...hal_vulkan.commands.timestamps import elapsed_ticks
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.arrays.array import DeviceArray
 from ...runtime.kernels.kernel import Kernel, PreparedDispatch
-from ...runtime.kernels.shader_source import load_shader
-from ...runtime.values.parse import parse_value
 from ...status import InvalidArgumentError, UnavailableError
 from ..definition.inputs import make_arrays
 from .cache_sweep import CacheSweep
 from .clock import RawSample
 from .host_wait import ThreadWait
+from .kernel_settings import kernel_code, plan_options, push_values, specialization_values, view_as_declared
 from .planted_sleep import PlantedSleep
 from .workload import Workload, WorkloadContext
 
-__all__ = ["KernelWorkload", "kernel_code", "specialization_values"]
+__all__ = ["KernelWorkload"]
 
-_BUILTIN: Final = "builtin:"
 _ADDRESS: Final = struct.Struct("<Q")
 _WORD: Final = struct.Struct("<I")
-_MAX_QUEUES: Final = 64
-
-
-def kernel_code(settings: Mapping[str, Any], context: WorkloadContext, minor: int) -> tuple[bytes, str]:
-    """SPIR-V and a name for the ``source`` of a target.
-
-    Raises:
-        NotFoundError: no such file or built-in kernel.
-        InvalidArgumentError: neither GLSL nor SPIR-V, or GLSL that does not compile.
-    """
-    source = str(settings["source"])
-    if source.startswith(_BUILTIN):
-        name = source.removeprefix(_BUILTIN)
-        return shaders.spirv(name), name.rpartition("/")[2]
-    return load_shader(context.folder / source, defines=settings.get("defines") or {}, include_dirs=(), minor=minor)
 
 
 class KernelWorkload(Workload):
@@ -58,7 +40,7 @@ class KernelWorkload(Workload):
     def __init__(
         self, settings: Mapping[str, Any], context: WorkloadContext, *, flush_bytes: int | None = None
     ) -> None:
-        super().__init__(context, _plan(settings))
+        super().__init__(context, plan_options(settings))
         self._settings = settings
         self._addresses = settings["descriptors"] == "address"
         if self._addresses and not self.device.hal.device_addresses:
@@ -152,12 +134,14 @@ class KernelWorkload(Workload):
                 for buffers in self._ranges
             ]
         else:
-            arrays = [_viewed(array, p.dtype) for array, p in zip(self._arrays, kernel.parameters, strict=False)]
+            arrays = [
+                view_as_declared(array, p.dtype) for array, p in zip(self._arrays, kernel.parameters, strict=False)
+            ]
             arrays += self._arrays[len(arrays) :]
             if not arrays and groups is None:
                 groups = 1
             self._arrays = arrays
-            self._dispatch = kernel.prepare(*arrays, groups=groups, push=_push(settings["push"]))
+            self._dispatch = kernel.prepare(*arrays, groups=groups, push=push_values(settings["push"]))
             self._rotation = [(buffers, self._dispatch.push) for buffers in self._ranges]
 
     def _make_commands(self) -> None:
@@ -394,31 +378,3 @@ class KernelWorkload(Workload):
             self._indirect.close()
         for semaphore in self._done:
             semaphore.close()
-
-
-def _plan(settings: Mapping[str, Any]) -> PlanOptions:
-    push = {"auto": None, "sets": False, "push": True, "address": None}[settings["descriptors"]]
-    # Too many queues are an error once the device is known.
-    queues = min(settings["queues"], _MAX_QUEUES)
-    return PlanOptions(robust_buffer_access=settings["robust"], push_descriptors=push, max_compute_queues=queues)
-
-
-def specialization_values(values: Mapping[str, Any]) -> dict[int | str, Any]:
-    """Values by number or name, from a setting, whose keys are texts."""
-    return {int(name) if name.isdecimal() else name: value for name, value in values.items()}
-
-
-def _push(value: object) -> Mapping[str, Any] | Sequence[Any] | None:
-    if isinstance(value, Mapping):
-        return dict(value) or None
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        return None
-    return [parse_value(one) if isinstance(one, str) else one for one in value] or None
-
-
-def _viewed(array: DeviceArray, declared: np.dtype[np.generic] | None) -> DeviceArray:
-    """A signless integer gets the sign that the shader declares, as on the command line."""
-    dtype = array.dtype
-    if declared is not None and {dtype.kind, declared.kind} == {"i", "u"} and dtype.itemsize == declared.itemsize:
-        return array.view(declared)
-    return array

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...runtime.device import Device
 from .clock import RawSample
-from .kernel import kernel_code, specialization_values
+from .kernel_settings import kernel_code, specialization_values
 from .workload import Workload, WorkloadContext
 
 __all__ = ["PipelineWorkload"]

@@ -160,7 +160,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
     from ...study.definition.study import make_sampling
     from ...study.results.results import Results
     from ..input_files import FileKind, file_kind
-    from ..study.command import measure, sampling_settings
+    from ..study.measuring import measure, sampling_settings
     from ..study.tables import print_bench
     from .study import BenchOptions, bench_study
 

@@ -12,32 +12,25 @@ Exit statuses besides those of every command (cli.py):
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import math
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ...status import shorten
-from ...terminal import printable
 from ..errors import usage, usage_error
-from ..streams import note, put
+from ..streams import put
 from .extra import needs_study_extra
+from .measuring import NOISY, measure, sampling_settings, with_axes
 
 if TYPE_CHECKING:
-    from ...study.definition.point import Point
     from ...study.definition.study import Study
     from ...study.results.results_comparison import PointComparison
 
-__all__ = ["NOISY", "SLOWER", "STUDIES", "study"]
+__all__ = ["SLOWER", "STUDIES", "study"]
 
-NOISY: Final = 3
 SLOWER: Final = 4
 STUDIES: Final = Path(__file__).parents[1] / "studies"
-_FAILED: Final = 1
 
 _device_option = click.option(
     "--device",
@@ -121,143 +114,6 @@ def run(
 
 
 _QUICK: Final = {"time_limit": 0.3, "max_samples": 300, "warmup_time": 0.02}
-
-
-def with_axes(described: Study, texts: tuple[str, ...]) -> Study:
-    """The study with the axes of the command line.
-
-    Raises:
-        click.UsageError: malformed, or an axis without effect.
-    """
-    from ...study.definition.axis import parse_axis
-
-    with usage("--axis"):
-        axes = [parse_axis(text) for text in texts]
-        for axis in axes:
-            if sum(axis.name == other.name for other in axes) > 1:
-                raise usage_error(f"--axis {axis.name} is given twice")
-            if axis.name == described.compare and described.reference not in (None, *axis.values):
-                # The reference is not measured: the first value replaces it.
-                described = dataclasses.replace(described, reference=None)
-        return described.with_axes(*axes)
-
-
-def sampling_settings(texts: tuple[str, ...]) -> dict[str, object]:
-    """Sampling settings from ``NAME=VALUE``.
-
-    Raises:
-        click.UsageError: malformed, or no setting of that name.
-    """
-    from ...study.definition.messages import did_you_mean
-    from ...study.definition.settings import Sampling
-
-    values: dict[str, object] = {}
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or name not in Sampling.names():
-            known = ", ".join(Sampling.names())
-            raise usage_error(
-                f"--set {shorten(text)}: expected NAME=VALUE with one of {known}{did_you_mean(name, Sampling.names())}"
-            )
-        values[name] = _value(value)
-        if isinstance(values[name], float) and not math.isfinite(values[name]):  # type: ignore[arg-type]  # a float
-            raise usage_error(f"--set {shorten(text)}: expected a finite number")
-    return values
-
-
-def _value(text: str) -> object:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def measure(
-    described: Study,
-    folder: Path,
-    devices: tuple[str, ...],
-    validation: bool | None,
-    *,
-    quiet: bool,
-    scheduler: str | None = None,
-    kept: bool = True,
-) -> int:
-    """Runs a study and prints the outcome; returns the exit status.
-
-    Args:
-        described: the study.
-        folder: of the results.
-        devices: URIs instead of the study's.
-        validation: as for ``run_study``.
-        quiet: print only which points fail, are skipped or too noisy.
-        scheduler: address of a Dask scheduler.
-        kept: whether the user has named the folder.
-    """
-    from ...study.definition.expansion import expand
-    from ...study.sampling.runner import default_devices, run_study
-    from .progress import StudyProgress
-
-    with usage():
-        points = expand(described, devices or described.devices or default_devices())
-    waiting = _waiting(described, points, folder)
-    where = f"{printable(str(folder))}: " if kept else ""
-    if len(waiting) < len(points) and not quiet:
-        left = f"the other {len(waiting)} are measured" if waiting else "nothing is left to measure"
-        note(f"{where}{len(points) - len(waiting)} of {len(points)} points are done already; {left}")
-    with StudyProgress(len(waiting), quiet=quiet) as progress:
-        try:
-            if scheduler is not None:
-                from ...study.cluster.run import run_on_cluster
-
-                outcome = run_on_cluster(
-                    described, folder, scheduler, devices=devices, progress=progress, validation=validation
-                )
-            else:
-                outcome = run_study(described, folder, devices=devices, progress=progress, validation=validation)
-        except KeyboardInterrupt:
-            if kept:
-                kept_in = printable(str(folder))
-                note(f"interrupted; results so far are in {kept_in}, and the same command resumes from there")
-            raise
-    # Of all runs: a point may be too noisy since an earlier one.
-    counts = _statuses(folder)
-    done, noisy, failed, skipped = (counts[status] for status in ("done", "noisy", "failed", "skipped"))
-    if not quiet:
-        disturbed = f", {outcome.preempted} preempted, {outcome.throttled} throttled" if outcome.samples else ""
-        note(
-            f"{where}{done} points done, {noisy} too noisy, {failed} failed, {skipped} skipped; "
-            f"{outcome.samples} samples{disturbed}"
-        )
-    if failed or (skipped and not done and not noisy):
-        return _FAILED
-    return NOISY if noisy else 0
-
-
-def _waiting(described: Study, points: tuple[Point, ...], folder: Path) -> list[Point]:
-    """The unfinished points; all of them if the folder has no results, or another study's, which is refused later."""
-    from ...study.definition.study_file import study_as_dict
-    from ...study.results.results import Results
-    from ...study.results.store import Store
-    from ...study.sampling.runner import pending_points
-
-    if not Store.exists(folder):
-        return list(points)
-    with Results.open(folder) as before:
-        same = [one.point.key for one in before.points] == [one.key for one in points]
-        if not same or before.study != study_as_dict(described):
-            return list(points)
-        return pending_points(points, [one.status for one in before.points])
-
-
-def _statuses(folder: Path) -> Counter[str]:
-    from ...study.results.results import Results
-
-    with Results.open(folder) as results:
-        return Counter(str(one.status) for one in results.points)
 
 
 @study.command("report", short_help="Show results.")

@@ -11,7 +11,7 @@ from scipy import stats
 from support.soak import rounds
 
 from pumice.status import InvalidArgumentError
-from pumice.study.statistics.fit import fit_line, scaling_exponent
+from pumice.study.statistics.fit import fit_line
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
@@ -37,7 +37,7 @@ def test_marginal_and_fixed_cost_are_found() -> None:
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
-    slopes = intercepts = exponents = 0
+    slopes = intercepts = 0
     depths = DEPTHS[::4]
     # Thirty repetitions find, with a probability of 90 %, intervals that hold the truth in less than 75 % of cases.
     times = rounds(30, 300)
@@ -46,10 +46,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
         line = fit_line(depths, _times(rng, 5000, 120)[::4], seed=seed)
         slopes += line.slope_interval.low <= 120 <= line.slope_interval.high
         intercepts += line.intercept_interval.low <= 5000 <= line.intercept_interval.high
-        power = scaling_exponent(depths, _times(rng, 0, 1000)[::4], seed=seed)
-        exponents += power.interval.low <= 1 <= power.interval.high
     # Three standard deviations of a binomial below 95 %.
-    assert min(slopes, intercepts, exponents) >= 0.95 * times - 3 * math.sqrt(0.05 * 0.95 * times)
+    assert min(slopes, intercepts) >= 0.95 * times - 3 * math.sqrt(0.05 * 0.95 * times)
 
 
 def test_small_depths_decide_on_the_fixed_cost() -> None:
@@ -97,20 +95,6 @@ def test_times_that_are_all_zero_have_no_cost() -> None:
     assert line.slope == line.intercept == 0 and np.isnan(line.r_squared)
 
 
-@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0, 2.0])
-def test_exponents_are_found(exponent: float) -> None:
-    rng = np.random.default_rng(5)
-    power = scaling_exponent(DEPTHS, [1000 * depth**exponent * rng.lognormal(0, 0.02, 40) for depth in DEPTHS])
-    assert power.value == pytest.approx(exponent, abs=0.01)
-    assert power.interval.low <= exponent <= power.interval.high
-    assert power.interval.high - power.interval.low < 0.02
-
-
-def test_a_fixed_cost_is_no_power() -> None:
-    power = scaling_exponent(DEPTHS, _times(np.random.default_rng(6), 5000, 120))
-    assert 0 < power.value < 1 and power.misfit > 10
-
-
 def test_blocks_and_missing_samples_are_honoured() -> None:
     rng = np.random.default_rng(7)
     label = np.arange(120) // 10
@@ -143,9 +127,3 @@ def test_what_cannot_be_fitted_is_an_error(
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         fit_line(x, samples, **options)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("x", "time"), [([0, 1], 5.0), ([1, 2], 0.0)])
-def test_no_power_of_what_is_not_positive(x: list[float], time: float) -> None:
-    with pytest.raises(InvalidArgumentError, match="positive x and medians"):
-        scaling_exponent(x, [[time] * 3] * 2)

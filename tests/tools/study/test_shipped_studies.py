@@ -18,7 +18,7 @@ from pumice.tools.cli import main
 from pumice.tools.study.command import STUDIES
 
 FILES = sorted(STUDIES.glob("*.toml"))
-TINY = "time_limit=0 max_samples=3 min_samples=3 block=3 warmup_count=0 warmup_time=0 noise_limit=1e9 reference=false"
+TINY = "time_limit=60 max_samples=3 min_samples=3 block=3 warmup_count=0 warmup_time=0 noise_limit=1e9 reference=false"
 ASKED = {
     *("batch-depth", "copy-bandwidth", "descriptors", "indirect", "module-call", "pipeline-creation", "queue-count"),
     *("semaphore-wake", "submit-cost", "workgroup-size"),

@@ -1,0 +1,64 @@
+"""What settings of targets with a kernel mean: its code, options of the device, constants and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ... import shaders
+from ...hal_vulkan import PlanOptions
+from ...runtime.arrays.array import DeviceArray
+from ...runtime.kernels.shader_source import load_shader
+from ...runtime.values.parse import parse_value
+from .workload import WorkloadContext
+
+__all__ = ["kernel_code", "plan_options", "push_values", "specialization_values", "view_as_declared"]
+
+_BUILTIN: Final = "builtin:"
+_MAX_QUEUES: Final = 64
+
+
+def kernel_code(settings: Mapping[str, Any], context: WorkloadContext, minor: int) -> tuple[bytes, str]:
+    """SPIR-V and a name for the ``source`` of a target.
+
+    Raises:
+        NotFoundError: no such file or built-in kernel.
+        InvalidArgumentError: neither GLSL nor SPIR-V, or GLSL that does not compile.
+    """
+    source = str(settings["source"])
+    if source.startswith(_BUILTIN):
+        name = source.removeprefix(_BUILTIN)
+        return shaders.spirv(name), name.rpartition("/")[2]
+    return load_shader(context.folder / source, defines=settings.get("defines") or {}, include_dirs=(), minor=minor)
+
+
+def plan_options(settings: Mapping[str, Any]) -> PlanOptions:
+    """How the device is opened."""
+    push = {"auto": None, "sets": False, "push": True, "address": None}[settings["descriptors"]]
+    # Too many queues are an error once the device is known.
+    queues = min(settings["queues"], _MAX_QUEUES)
+    return PlanOptions(robust_buffer_access=settings["robust"], push_descriptors=push, max_compute_queues=queues)
+
+
+def specialization_values(values: Mapping[str, Any]) -> dict[int | str, Any]:
+    """Values by number or name, from a setting, whose keys are texts."""
+    return {int(name) if name.isdecimal() else name: value for name, value in values.items()}
+
+
+def push_values(value: object) -> Mapping[str, Any] | Sequence[Any] | None:
+    """Push constants as ``Kernel`` takes them; ``None`` for none."""
+    if isinstance(value, Mapping):
+        return dict(value) or None
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return None
+    return [parse_value(one) if isinstance(one, str) else one for one in value] or None
+
+
+def view_as_declared(array: DeviceArray, declared: np.dtype[np.generic] | None) -> DeviceArray:
+    """A signless integer gets the sign that the shader declares, as on the command line."""
+    dtype = array.dtype
+    if declared is not None and {dtype.kind, declared.kind} == {"i", "u"} and dtype.itemsize == declared.itemsize:
+        return array.view(declared)
+    return array
