@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from types import TracebackType
 from typing import TypeAlias
 
 import numpy as np
@@ -124,7 +123,7 @@ class DeviceArray:
         other = check_dtype(dtype)
         if other.itemsize != self.dtype.itemsize:
             raise InvalidArgumentError(
-                f"view: {self.dtype} has {self.itemsize} bytes an element, {other} {other.itemsize}"
+                f"view: {self.dtype} elements have {self.itemsize} bytes, {other} {other.itemsize}"
             )
         return self._view(0, self.shape, other)
 
@@ -293,13 +292,9 @@ class DeviceArray:
         else:
             array = self.numpy()
         del stream
-        if max_version is None:
+        if max_version is None or np.lib.NumpyVersion(np.__version__) < "2.1.0":
             return array.__dlpack__()
-        return (
-            array.__dlpack__(max_version=max_version)
-            if np.lib.NumpyVersion(np.__version__) >= "2.1.0"
-            else array.__dlpack__()
-        )
+        return array.__dlpack__(max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -309,8 +304,7 @@ class DeviceArray:
         self._check_open()
         return new_array(self.device, self.shape, self.dtype).copy_from(self)
 
-    def __copy__(self) -> DeviceArray:
-        return self.copy()
+    __copy__ = copy
 
     def __deepcopy__(self, memo: dict[int, object]) -> DeviceArray:
         return self.copy()
@@ -328,9 +322,7 @@ class DeviceArray:
         part = self[index]
         if not isinstance(value, DeviceArray):
             try:
-                value = np.ascontiguousarray(np.broadcast_to(np.asarray(value, self.dtype), part.shape)).reshape(
-                    part.shape
-                )
+                value = np.broadcast_to(np.asarray(value, self.dtype), part.shape)
             except (ValueError, TypeError, OverflowError) as error:
                 raise InvalidArgumentError(f"[{index}] of shape {part.shape} and {self.dtype}: {error}") from None
         part.copy_from(value)
@@ -346,9 +338,7 @@ class DeviceArray:
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            raise ValueError(
-                "the truth value of an array of several elements, or of none, is ambiguous; look at x.numpy()"
-            )
+            raise ValueError("the truth value of an array of several elements, or of none, is ambiguous; use x.numpy()")
         return bool(self.numpy().item())
 
     def __float__(self) -> float:
@@ -381,9 +371,7 @@ class DeviceArray:
     def __enter__(self) -> DeviceArray:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

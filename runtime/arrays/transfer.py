@@ -10,7 +10,6 @@ Calling sequence: ``bring`` each argument → ``place`` → ``run`` → ``finish
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Final
 
 import numpy as np
@@ -174,7 +173,5 @@ class Transfer:
     def __enter__(self) -> Transfer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

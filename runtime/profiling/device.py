@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,72 +36,55 @@ def dispatches_of(
     host = relation.host_ns(ticks, near)
     mask = np.uint64((1 << relation.readings[0].valid_bits) - 1)
     durations = ((ticks[1::2] - ticks[::2]) & mask).astype(np.float64) * relation.readings[0].ns_per_tick
+    times = zip(host[::2], host[1::2], durations, strict=True)
+
+    def entry(
+        number: int, one: TimedSubmission, name: str, kind: Literal["dispatch", "span"], **figures: Any
+    ) -> ProfiledDispatch:
+        begin = end = duration = None
+        if one.ticks:
+            first, last, duration = (float(value) for value in next(times))
+            begin, end = relation.base_ns + first, relation.base_ns + last
+        return ProfiledDispatch(
+            name=name,
+            kind=kind,
+            call=submitters.get(id(one)),
+            device=relation.device,
+            submission=number,
+            submit_ns=one.submit_ns,
+            begin_ns=begin,
+            end_ns=end,
+            duration_ns=duration,  # by the device's clock alone, whatever the relation of the clocks
+            stage=_STAGE,
+            is_untimed=one.untimed,
+            **figures,
+        )
+
     found: list[ProfiledDispatch] = []
-    at = 0
     for number, one in enumerate(submissions):
         if one.failed:
             continue
-        call = submitters.get(id(one))
-        if one.is_span or (not one.ticks and not one.untimed):
-            begin, end, duration = None, None, None
-            if one.ticks:
-                begin, end, duration = _times(relation, host, durations, at)
-                at += 1
-            elif not one.is_span and one.ticks is not None:
-                continue  # commands without a dispatch
+        if one.is_span or (one.ticks is None and not one.untimed):
             found.append(
-                ProfiledDispatch(
-                    one.name,
-                    "span",
-                    call,
-                    relation.device,
-                    number,
-                    None,
-                    one.submit_ns,
-                    begin,
-                    end,
-                    duration,
-                    _STAGE,
-                    True,
-                    False,
-                    None,
-                    one.untimed,
-                )
+                entry(number, one, one.name, "span", workgroups=None, barrier=True, overlapping=False, location=None)
             )
             continue
         overlapping = _overlapping(one.barriers)
-        for index, (name, groups) in enumerate(one.dispatches):
-            begin, end, duration = None, None, None
-            if one.ticks:
-                begin, end, duration = _times(relation, host, durations, at)
-                at += 1
+        for index, (name, groups) in enumerate(one.dispatches if one.ticks or one.untimed else ()):
             location = next((where[name] for where in one.locations if name in where), None)
             found.append(
-                ProfiledDispatch(
+                entry(
+                    number,
+                    one,
                     name,
                     "dispatch",
-                    call,
-                    relation.device,
-                    number,
-                    groups,
-                    one.submit_ns,
-                    begin,
-                    end,
-                    duration,
-                    _STAGE,
-                    one.barriers[index],
-                    overlapping[index],
-                    location,
-                    one.untimed,
+                    workgroups=groups,
+                    barrier=one.barriers[index],
+                    overlapping=overlapping[index],
+                    location=location,
                 )
             )
     return found
-
-
-def _times(relation: ClockRelation, host: np.ndarray, durations: np.ndarray, at: int) -> tuple[float, float, float]:
-    # The duration is by the device's clock alone; it does not depend on the relation of the clocks.
-    begin = relation.base_ns + float(host[2 * at])
-    return begin, relation.base_ns + float(host[2 * at + 1]), float(durations[at])
 
 
 def _overlapping(barriers: Sequence[bool]) -> list[bool]:

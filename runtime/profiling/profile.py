@@ -19,7 +19,6 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final
 
 from ...files import write_whole
@@ -139,9 +138,7 @@ class Profile(ProfileFigures):
     def __enter__(self) -> Profile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     # -- forms -------------------------------------------------------------------------------------------
