@@ -131,7 +131,7 @@ class InvalidArgumentError(PumiceError, ValueError):
 
 
 class DeadlineExceededError(PumiceError, TimeoutError):
-    """The deadline passed first. Whatever was waited for goes on and can be waited for again."""
+    """The deadline passed first. What was waited for continues and can be waited for again."""
 
     default_code = StatusCode.DEADLINE_EXCEEDED
 

@@ -168,13 +168,13 @@ def repeat_pattern(pattern: bytes) -> int:
 
 
 #: Fills bytes ``[offset, offset + size)`` of binding 0; `repeat_pattern` makes ``pattern``, whose first byte
-#: goes to ``offset``. The descriptor's range has to be a multiple of 4 bytes.
+#: goes to ``offset``. The descriptor's range must be a multiple of 4 bytes.
 FILL_UNALIGNED: Final = BuiltinKernel(
     "builtin/fill_unaligned", (64, 1, 1), bindings=("target",), push_fields=("offset", "size", "pattern")
 )
 
 #: Copies ``size`` bytes from ``source_offset`` of binding 0 to ``target_offset`` of binding 1; both may be one
-#: buffer where the ranges do not overlap. The descriptors' ranges have to be multiples of 4 bytes.
+#: buffer where the ranges do not overlap. The descriptors' ranges must be multiples of 4 bytes.
 COPY_UNALIGNED: Final = BuiltinKernel(
     "builtin/copy_unaligned",
     (64, 1, 1),

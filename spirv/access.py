@@ -280,7 +280,7 @@ class AccessAnalysis:
     def _call(self, summary: _Summary, start: int, end: int) -> None:
         result, callee = self._id(start + 2), self._id(start + 3)
         summary.callees.add(callee)
-        # The callee's own id stands for all values that it returns.
+        # The callee's own id represents all values that it returns.
         self._derive(summary, result, callee)
         function = self._module.functions.get(callee)
         arguments = self._module.words[start + 4 : end]

@@ -134,7 +134,7 @@ _KERNEL_ONLY: Final = ("cold", "subtract_baseline")
     help="A figure from what is measured: bytes=12*size and flops=2*size give GB/s and GFLOP/s by themselves.",
 )
 @click.option("--peaks", is_flag=True, help="Measure the device's peaks too, and give those as shares of them.")
-@click.option("--baseline/--no-baseline", default=True, help="Measure the empty kernel beside.")
+@click.option("--baseline/--no-baseline", default=True, help="Measure the empty kernel too.")
 @click.option("--subtract-baseline", is_flag=True, help="And subtract its median from the kernel's figures.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the results there.")
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a report with plots.")

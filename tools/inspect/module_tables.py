@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ...status import shown
 from ..streams import put
 from ..tables import heading, print_facts, print_table
 from .module_summary import Summary
 
 __all__ = ["show_summary"]
 
-_LONGEST_TEXT: Final = 60
+_MAX_TEXT: Final = 60
 
 
 def show_summary(summary: Summary) -> None:
@@ -122,8 +123,7 @@ def _constant(entry: Summary) -> tuple[str, str, str, str]:
     if "problem" in entry:
         contents = entry["problem"]
     elif entry["kind"] == "text":
-        text = entry["text"]
-        contents = repr(text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "...")
+        contents = shown(entry["text"], _MAX_TEXT)
     elif entry["kind"] == "vulkan executable":
         contents = _count(len(entry["executable"]["pipelines"]), "pipeline")
     elif entry.get("module") is not None:

@@ -206,7 +206,7 @@ _common_options = _options(
         multiple=True,
         metavar="[KEY=]@PATH|[KEY=]-",
         help="Where a result goes instead of being printed: an .npy file, any other file for the bare bytes, or - to "
-        "print it all the same. Kernels' have the KEY of a binding; programs' are in order, +PATH appends, and nothing "
+        "print it too. For kernels KEY is a binding; for programs they are in order, +PATH appends, and an empty one "
         "ignores one.",
     ),
     _option(

@@ -1,6 +1,6 @@
 """Compares results with ``--expect`` and ``--expected_output``.
 
-Integers, booleans and opaque values have to be equal. Floats may differ by as much as iree-run-module's
+Integers, booleans and opaque values must be equal. Floats may differ by as much as iree-run-module's
 ``--expected_output`` allows by default (``runtime/src/iree/tooling/comparison.cc``, 3.13)::
 
     |got - expected| <= atol + rtol * |expected|
@@ -44,10 +44,10 @@ class Tolerances:
     """How much floats may differ.
 
     Attributes:
-        atol: absolute, for every type; ``None`` takes ``atol_of`` or the type's default.
+        atol: absolute, for all types; ``None`` takes ``atol_of`` or the type's default.
         rtol: relative; ``None`` takes the default.
-        atol_of: absolute ones by element type.
-        exact: the bytes have to be equal, whatever the others say.
+        atol_of: absolute tolerances by element type.
+        exact: the bytes must be equal; the tolerances do not apply.
     """
 
     atol: float | None = None
@@ -67,7 +67,7 @@ def differing(got: Array, expected: Array, element_type: ElementType, tolerances
     Args:
         got, expected: of one shape and dtype.
         element_type: theirs.
-        tolerances: for floats and complex numbers; all else has to be equal.
+        tolerances: for floats and complex numbers; other types must be equal.
     """
     if tolerances.exact:
         size = got.dtype.itemsize

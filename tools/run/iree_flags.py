@@ -1,4 +1,4 @@
-"""Flags of iree-run-module that ``pumice run`` has not, and what to do instead.
+"""Flags of iree-run-module that ``pumice run`` does not have, and what to do instead.
 
 The flags are those that ``iree-run-module --help`` of release 3.13 lists.
 """
@@ -41,7 +41,7 @@ _PREFIXES: Final = {
 
 
 def advice(option: str) -> str | None:
-    """What to say to someone who gives a flag that only iree-run-module has; ``None`` for all other options."""
+    """The message for a flag that only iree-run-module has; ``None`` for all other options."""
     name = option.partition("=")[0]
     hint = _EXACT.get(name) or next((text for prefix, text in _PREFIXES.items() if name.startswith(prefix)), None)
     return f"{name} is a flag of iree-run-module that pumice does not have: {hint}" if hint is not None else None

@@ -141,7 +141,7 @@ def run_kernel(options: KernelRun) -> None:
 
 
 def _by_slot(slots: Slots, arguments: Sequence[_Keyed], option: str) -> dict[Slot, list[_Keyed]]:
-    """The arguments by the slot they name, which has to be a written one."""
+    """The arguments by the slot that they name, which must be a written one."""
     found: dict[Slot, list[_Keyed]] = {}
     for argument in arguments:
         slot = slots.find(argument.key, option)

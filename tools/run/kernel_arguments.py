@@ -173,7 +173,7 @@ def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: st
     """
     if any(text.startswith("@") for text in texts):
         if len(texts) > 1:
-            raise usage_error("--push @FILE is the whole block; give no other --push beside it")
+            raise usage_error("--push @FILE is the whole block; give no other --push with it")
         data = read_file(Path(texts[0][1:]))
         with usage(f"--push {texts[0]}"):
             return pack_push(block, data, {}, kernel)

@@ -217,7 +217,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m pumice.tools.setup.vulkan",
         description="Find a Vulkan loader, a driver and the shader tools; install what is missing where apt-get may.",
     )
-    parser.add_argument("--validation", action="store_true", help="the Khronos validation layer has to be there too")
+    parser.add_argument("--validation", action="store_true", help="require the Khronos validation layer too")
     parser.add_argument("--check", action="store_true", help="install nothing, only report")
     parser.add_argument("--probe", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)

@@ -155,14 +155,20 @@ def test_a_program_without_functions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--function=add", "--input=2"), r"kit\.add\(left: i32, right: i32\) -> \(sum: i32\) takes 2 --input values, got 1"),
+        (
+            ("--function=add", "--input=2"),
+            r"kit\.add\(left: i32, right: i32\) -> \(sum: i32\) takes 2 --input values, got 1",
+        ),
         (("--function=add", "--input=1", "--input=2", "--input=3"), r".*takes 2 --input values, got 3"),
         (("--function=nothing", "--input=1"), r".*takes 0 --input values, got 1"),
         (("--function=add", "--input=2", "--input=x"), r"--input 1 \(x\): .*expected an integer"),
         (("--function=add", "--input=2", "--input=2.5"), r"--input 1 \(2\.5\): "),
         (("--function=add", "--input=2", "--input="), r"--input 1 \(\): expected a value, got nothing"),
         (("--function=add", "--input=2", f"--input={2**32}"), r"--input 1 .*expected an integer"),
-        (("--function=add", "--input=2", "--input=f32=3"), r"--input 1 .*right: i32 takes a number such as i32=5, got f32"),
+        (
+            ("--function=add", "--input=2", "--input=f32=3"),
+            r"--input 1 .*right: i32 takes a number such as i32=5, got f32",
+        ),
         (("--function=add", "--input=2", "--input=i64=3"), r"--input 1 .*got i64"),
         (("--function=add", "--input=2", "--input=2xi32=3"), r"--input 1 .*got 2xi32"),
         (("--function=add", "--input=2", "--input=@a.npy"), r"--input 1 .*is a number; files hold arrays"),
@@ -171,10 +177,19 @@ def test_a_program_without_functions(tmp_path: Path) -> None:
         (("--function=echo", "--input=2x2xf32=1,2,3"), r"--input 0 .*expected 4 elements"),
         (("--function=echo", "--input=1,2,3"), r"--input 0 .*expected 4 elements"),
         (("--function=any", "--input=5"), r"--input 0 \(5\): argument0: ref takes a buffer with its shape and type"),
-        (("--function=add", "--input=2", "--input=3", "--expected_output=4", "--expected_output=5"), r".*has 1 result, got 2"),
+        (
+            ("--function=add", "--input=2", "--input=3", "--expected_output=4", "--expected_output=5"),
+            r".*has 1 result, got 2",
+        ),
         (("--function=add", "--input=2", "--input=3", "--expected_output=x"), r"--expected_output 0 \(x\)"),
-        (("--function=any", "--input=f32=1", "--expected_output=&f32"), r"--expected_output 0 .*storage \(&\) is for inputs"),
-        (("--function=add", "--input=2", "--input=3", "--output=-", "--output=-"), r".*has 1 result, got 2 --output options"),
+        (
+            ("--function=any", "--input=f32=1", "--expected_output=&f32"),
+            r"--expected_output 0 .*storage \(&\) is for inputs",
+        ),
+        (
+            ("--function=add", "--input=2", "--input=3", "--output=-", "--output=-"),
+            r".*has 1 result, got 2 --output options",
+        ),
         (("--function=add", "--input=2", "--input=3", "--output=0=@x.npy"), r"--output '0=@x\.npy': expected @FILE"),
         (("--function=add", "--input=2", "--input=3", "--output=@"), r"--output '@': expected @FILE"),
         (("--function=nothing", "--parameters=scope="), r"--parameters 'scope=': expected FILE or SCOPE=FILE"),
@@ -184,7 +199,10 @@ def test_a_program_without_functions(tmp_path: Path) -> None:
         (("--function=nothing", "--device=cuda"), r"--device: device URI 'cuda'"),
         (("--function=nothing", "--binding=0=4xf32"), r"--binding is for kernels; .* is a bytecode module"),
         (("--function=nothing", "--expect=0=4xf32=1"), r"--expect is for kernels"),
-        (("--function=nothing", "--task_topology_group_count=4"), r"--task_topology_group_count is a flag of iree-run-module"),
+        (
+            ("--function=nothing", "--task_topology_group_count=4"),
+            r"--task_topology_group_count is a flag of iree-run-module",
+        ),
         (("--function=nothing", "--bogus=4"), r"No such option"),
     ],
     ids=lambda value: " ".join(value)[-50:] if isinstance(value, tuple) else "",
@@ -245,7 +263,8 @@ def test_timeout(kit: Path) -> None:
 def test_timeout_of_initializers(tmp_path: Path) -> None:
     path = tmp_path / "stuck.vmfb"
     text = (
-        "vm.module @stuck version 0\nvm.export @__init\nvm.func @__init() -> () {\n^bb0:\n  vm.br ^bb1()\n^bb1:\n  vm.br ^bb1()\n}\n"
+        "vm.module @stuck version 0\nvm.export @__init\nvm.func @__init() -> () {\n^bb0:\n  vm.br ^bb1()\n"
+        "^bb1:\n  vm.br ^bb1()\n}\n"
         "vm.export @f\nvm.func @f() -> () {\n^bb0:\n  vm.return\n}\n"
     )
     path.write_bytes(write_module(assemble(text)))
@@ -401,7 +420,8 @@ class TestTensors:
 
     def test_lists(self, kit: Path, tmp_path: Path) -> None:
         assert good(kit, "--function=list", "--input=2xi16=3") == (
-            "EXEC @list\nresult[0]: vm.list\nchild_list[0]: i32=7\nchild_list[1]: f32=2.5\nchild_list[2]: hal.buffer_view\n"
+            "EXEC @list\nresult[0]: vm.list\nchild_list[0]: i32=7\nchild_list[1]: f32=2.5\n"
+            "child_list[2]: hal.buffer_view\n"
             "2xi16=3 3\nchild_list[3]: (null)\n\n"
         )
         wrong(
@@ -464,8 +484,8 @@ class TestTensors:
         wrong(1, "1 of 3", *call, "--expected_output=3xf32=1.00005,nan,inf", *rest, "--equality_mode=exact")
         result = wrong(1, "1 of 3", *call, "--expected_output=3xf32=1,nan,-inf", *rest)
         assert result.stdout == (
-            "EXEC @both\n[FAILED] result[0]: element at index 2 (INF) does not match the expected (-INF); expected that the "
-            "view is equal to contents of a view of 3xf32\n  expected:\n3xf32=1 NAN -INF\n  actual:\n3xf32=1 NAN INF\n"
+            "EXEC @both\n[FAILED] result[0]: element at index 2 (INF) does not match the expected (-INF); expected that "
+            "the view is equal to contents of a view of 3xf32\n  expected:\n3xf32=1 NAN -INF\n  actual:\n3xf32=1 NAN INF\n"
         )
         assert (
             "metadata is 3xf32; expected that the view matches 3xi32;"
@@ -553,15 +573,24 @@ PEER_CALLS: list[Sequence[str]] = [
     ("--function=mul", "--input=4xf32=1,2,3,4", "--input=4xf32=2", "--expected_output=2x2xf32=2,4,6,8"),
     ("--function=mul", "--input=4xf32=1,2,3,4", "--input=4xf32=2", "--expected_output=4xi32=2,4,6,8"),
     ("--function=mul", "--input=4xf32=1,2,3,4", "--input=4xf32=2", "--expected_output=(ignored)"),
-    ("--function=mul", "--input=4xf32=1,2,3,4", "--input=4xf32=2", "--expected_output=4xf32=2,4,6,8.001", "--equality_mode=exact"),
-    ("--function=mul", "--input=4xf32=1,2,3,4", "--input=4xf32=2", "--expected_output=4xf32=2,4,6,8.001", "--expected_f32_threshold=0.1"),
+    (
+        "--function=mul", "--input=4xf32=1,2,3,4", "--input=4xf32=2",
+        "--expected_output=4xf32=2,4,6,8.001", "--equality_mode=exact",
+    ),
+    (
+        "--function=mul", "--input=4xf32=1,2,3,4", "--input=4xf32=2",
+        "--expected_output=4xf32=2,4,6,8.001", "--expected_f32_threshold=0.1",
+    ),
     ("--function=mul", "--input=4xf32=1,2,3,4", "--input=4xf32=2", "--output_max_element_count=2"),
     ("--function=mul", "--input=4xf32=1,2,3,4", "--input=4xf32=2", "--output_max_element_count=0"),
     ("--function=less", "--input=2x3xf32=1,2,3,4,5,6", "--input=2x3xf32=3"),
     ("--function=double", "--input=5xi32=1,-2,3,0x10,5"),
     ("--function=double", "--input=2000xi32=7"),
     ("--function=many", "--input=2x2xf32=[1 2][3 4]", "--input=-5", "--input=0.1"),
-    ("--function=many", "--input=2x2xf32=1e-20", "--input=(null)", "--input=1e20", "--output=-", "--output=-", "--output=-", "--output=-"),
+    (
+        "--function=many", "--input=2x2xf32=1e-20", "--input=(null)", "--input=1e20", "--output=-",
+        "--output=-", "--output=-", "--output=-",
+    ),
     ("--function=store", "--input=4xf32=1,2,3,4", "--input=&4xf32"),
     ("--function=view", "--input=3x1xui8=1,2,255"),
     ("--function=view", "--input=(null)"),
