@@ -20,37 +20,41 @@ _TYPES: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64", "r": "ref"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Argument:
+class _Declared:
+    name: str
+    letter: str
+    declared: DeclaredValue | None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type_text}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+    @property
+    def type_text(self) -> str:
+        """Its declared type, or its register's: ``tensor<4xf32>``, ``i64``, ``ref``."""
+        return self.declared.type_text if self.declared is not None else _TYPES[self.letter]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Argument(_Declared):
     """One argument of a function.
 
     Attributes:
-        position: from 0.
         name: as declared, or ``argument0``.
         letter: of the calling convention.
         declared: its declaration, or ``None``.
+        position: from 0.
         element_type: of a tensor; ``None`` where any is accepted.
         dtypes: NumPy dtypes that a tensor's array may have; empty where NumPy has none for its elements.
         shape: of a tensor, with ``None`` for dynamic lengths; ``None`` where any is accepted.
     """
 
     position: int
-    name: str
-    letter: str
-    declared: DeclaredValue | None
     element_type: ElementType | None
     dtypes: tuple[np.dtype[np.generic], ...]
     shape: tuple[int | None, ...] | None
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.type_text}"
-
-    def __repr__(self) -> str:
-        return f"<Argument {self}>"
-
-    @property
-    def type_text(self) -> str:
-        """Its declared type, or its register's: ``tensor<4xf32>``, ``i64``, ``ref``."""
-        return self.declared.type_text if self.declared is not None else _TYPES[self.letter]
 
     @property
     def is_tensor(self) -> bool:
@@ -65,7 +69,7 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Result:
+class Result(_Declared):
     """One result of a function.
 
     Attributes:
@@ -73,21 +77,6 @@ class Result:
         letter: of the calling convention.
         declared: its declaration, or ``None``.
     """
-
-    name: str
-    letter: str
-    declared: DeclaredValue | None
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.type_text}"
-
-    def __repr__(self) -> str:
-        return f"<Result {self}>"
-
-    @property
-    def type_text(self) -> str:
-        """Its declared type, or its register's."""
-        return self.declared.type_text if self.declared is not None else _TYPES[self.letter]
 
 
 def element_type_of(declared: DeclaredValue | None) -> ElementType | None:

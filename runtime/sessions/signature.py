@@ -103,10 +103,10 @@ def make_signature(
         element_type = element_type_of(tensor)
         arguments.append(
             Argument(
-                position,
                 declared.name if declared is not None else f"argument{position}",
                 letter,
                 declared,
+                position,
                 element_type,
                 dtypes_of(element_type),
                 tensor.shape if tensor is not None else None,

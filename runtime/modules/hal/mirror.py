@@ -216,23 +216,6 @@ def submit_across(
         else:
             signal(target)
 
-    def step(action: Callable[[], Iterable[HalFence | None]], then: Callable[[PumiceError | None], None]) -> None:
-        """Runs an action, then ``then`` when its fences are reached."""
-        try:
-            pending = [fence for fence in action() if fence is not None]
-        except PumiceError as error:
-            end(error)
-            return
-        except Exception as raised:  # a bug must not leave a fence pending
-            internal = InternalError(f"work across devices raised {type(raised).__name__}: {raised}")
-            internal.__cause__ = raised
-            end(internal)
-            return
-        if pending:
-            join(pending).notify(then)
-        else:
-            then(None)
-
     def fetch() -> Iterable[HalFence | None]:
         transfers.extend(_Transfer(peers[mirror.foreign.device], mirror) for mirror in mirrors)
         return [transfer.fetch() for transfer in transfers]
@@ -244,16 +227,33 @@ def submit_across(
         submit(done)
         return (done,)
 
-    def after_wait(error: PumiceError | None) -> None:
-        step(fetch, after_fetch) if error is None else end(error)
+    def write() -> Iterable[HalFence | None]:
+        return [transfer.write() for transfer in transfers]
 
-    def after_fetch(error: PumiceError | None) -> None:
-        step(run, after_run) if error is None else end(error)
+    steps = iter((fetch, run, write))
 
-    def after_run(error: PumiceError | None) -> None:
-        step(lambda: [transfer.write() for transfer in transfers], end) if error is None else end(error)
+    def advance(error: PumiceError | None) -> None:
+        """Runs the next step, when the fences of the one before are reached."""
+        step = next(steps, None)
+        if error is not None or step is None:
+            end(error)
+            return
+        try:
+            pending = [fence for fence in step() if fence is not None]
+        except PumiceError as raised:
+            end(raised)
+            return
+        except Exception as raised:  # a bug must not leave a fence pending
+            internal = InternalError(f"work across devices raised {type(raised).__name__}: {raised}")
+            internal.__cause__ = raised
+            end(internal)
+            return
+        if pending:
+            join(pending).notify(advance)
+        else:
+            advance(None)
 
     if wait is None:
-        after_wait(None)
+        advance(None)
     else:
-        wait.notify(after_wait)
+        wait.notify(advance)
