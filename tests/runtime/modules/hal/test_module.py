@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -50,13 +49,6 @@ EXPORTS = [
 @pytest.fixture
 def device(any_device: Device) -> Device:
     return any_device
-
-
-@pytest.fixture
-def state(device: Device) -> Iterator[HalState]:
-    made = HalState((device,))
-    yield made
-    made.close()
 
 
 # -- exports -----------------------------------------------------------------------------------------

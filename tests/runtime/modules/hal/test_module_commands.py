@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import struct
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -64,13 +63,6 @@ void main() { data[0] = a; data[1] = uint(b); data[2] = uint(c); data[3] = d ? 1
 @pytest.fixture
 def device(any_device: Device) -> Device:
     return any_device
-
-
-@pytest.fixture
-def state(device: Device) -> Iterator[HalState]:
-    made = HalState((device,))
-    yield made
-    made.close()
 
 
 def once(state: HalState, device: Device, capacity: int = 0) -> HalCommandBuffer:

@@ -6,7 +6,6 @@ import gc
 import random
 import threading
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -31,13 +30,6 @@ from pumice.vm.wait.frame import Wait
 from pumice.vm.wait.source import WaitSource
 
 pytestmark = pytest.mark.vulkan
-
-
-@pytest.fixture
-def state(device: Device) -> Iterator[HalState]:
-    made = HalState((device,))
-    yield made
-    made.close()
 
 
 @pytest.fixture
