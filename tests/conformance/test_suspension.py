@@ -169,10 +169,8 @@ def test_calls_one_by_one_find_their_commands_recorded_after_many_at_once(
     path = compile_all([program], compiler)["simple_mul"]
     assert not isinstance(path, CompileError), path
     recorded: list[object] = []
-    record = HalCommandBuffer._record_for
-    monkeypatch.setattr(
-        HalCommandBuffer, "_record_for", lambda self, *given: recorded.append(1) or record(self, *given)
-    )
+    record = HalCommandBuffer._record
+    monkeypatch.setattr(HalCommandBuffer, "_record", lambda self, *given: recorded.append(1) or record(self, *given))
     with pumice.Session(device, options=pumice.SessionOptions(concurrent=True)) as session:
         session.load(path)
         function = session.lookup("module.simple_mul")
