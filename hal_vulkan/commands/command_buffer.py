@@ -217,26 +217,24 @@ class CommandBuffer(TransferRecorder, Closing):
         assert recordings is not None
         return recordings.use(key) or recordings.keep(key, self._replay(table))
 
-    def _replay(self, table: Sequence[Buffer]) -> Recording:
-        """Records the noted commands for a binding table."""
-        self._open()
-        recording = self._recording
+    def _replay(self, table: Sequence[Buffer], *, timing: bool = False, muted: bool = False) -> Recording:
+        """Records the noted commands for a binding table, with timestamps or (``muted``) notes of its dispatches."""
+        recorder = TransferRecorder(
+            self.context, one_shot=self.one_shot, timing=timing or self._timing, name=self.name, family=self.family
+        )
+        recorder.state = _RECORDING
+        recorder._open()
+        recording = recorder._recording
         assert recording is not None
-        self.state = _RECORDING
-        self._noting = False
+        if muted and recording.timestamps is not None:
+            recording.timestamps.mute()
         try:
             for command, arguments in self._commands:
-                command(self, *(resolve_slots(argument, table) for argument in arguments))
-            self._finish()
+                command(recorder, *(resolve_slots(argument, table) for argument in arguments))
+            recorder._finish()
         except BaseException:
             self.context.recycle(recording)  # no queue has seen it
             raise
-        finally:
-            self._noting = True
-            if not self.device.is_closed:
-                self.state = _EXECUTABLE
-            self._recording = self._bound = None
-            self._handle = NULL
         # The key has the table's ranges. Buffers are not kept: they would never be freed.
         recording.resources = self._static
         return recording

@@ -7,6 +7,8 @@ recorded for a block that is freed is only never asked for again.
 
 from __future__ import annotations
 
+import contextlib
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -16,10 +18,10 @@ K = TypeVar("K")
 R = TypeVar("R")
 
 
-class RecordingCache(dict[K, R]):
+class RecordingCache(OrderedDict[K, R]):
     """At most ``capacity`` recordings. ``get`` leaves their order; ``use`` makes one the youngest.
 
-    Caller must have exclusive access to change it.
+    Thread rule: any thread, but ``drop``, for which the caller must have exclusive access.
     """
 
     __slots__ = ("_capacity", "_give_back")
@@ -31,21 +33,30 @@ class RecordingCache(dict[K, R]):
 
     def use(self, key: K) -> R | None:
         """The recording for a key, which from now on is the youngest; ``None`` if there is none."""
-        found = self.pop(key, None)
+        found = self.get(key)
         if found is not None:
-            self[key] = found
+            with contextlib.suppress(KeyError):  # evicted meanwhile
+                self.move_to_end(key)
         return found
 
     def evict(self) -> R | None:
         """Takes the oldest recording out if there is no room for another one; it is the caller's then."""
-        return self.pop(next(iter(self))) if len(self) >= self._capacity else None
+        try:
+            return self.popitem(last=False)[1] if len(self) >= self._capacity else None
+        except KeyError:  # emptied meanwhile
+            return None
 
     def keep(self, key: K, recording: R) -> R:
-        """Keeps a recording, and gives back the oldest if there is no room."""
+        """Keeps a recording and returns it; gives back the oldest if there is no room.
+
+        If another thread has kept one for the key meanwhile, that one is returned and this one given back.
+        """
         while (oldest := self.evict()) is not None:
             self._give_back(oldest)
-        self[key] = recording
-        return recording
+        kept = self.setdefault(key, recording)
+        if kept is not recording:
+            self._give_back(recording)
+        return kept
 
     def holds(self, recording: R) -> bool:
         """Whether it is kept here."""

@@ -237,11 +237,8 @@ class HalCommandBuffer(CommandBuffer):
             if slot >= len(resolved) or resolved[slot] is None:
                 what = "is null" if slot < len(resolved) else f"is beyond its {len(resolved)} entries"
                 raise InvalidArgumentError(f"{self.name} uses slot {slot} of its binding table, which {what}")
-        self._timing = timing
-        try:
-            return self._replay(resolved)  # type: ignore[arg-type]  # slots that are null are not used
-        finally:
-            self._timing = False
+        muted = self._muted
+        return self._replay(resolved, timing=timing, muted=muted)  # type: ignore[arg-type]  # null slots are not used
 
     # -- profiles ------------------------------------------------------------------------------------
 

@@ -911,3 +911,36 @@ def test_a_dispatch_that_fails_to_be_recorded_leaves_nothing_recorded(
     commands.close()
     device.retire()
     assert all(one.pins == 0 for layout in pipeline.set_layouts for one in layout._sets.values())
+
+
+def test_threads_prepare_tables_at_the_same_time(device: Device) -> None:
+    pipeline = mul(device)
+    tables = [[floats(device, *range(4)) for _ in range(3)] for _ in range(6)]
+    before = live_objects()
+    with device.create_command_buffer(binding_capacity=3) as commands:
+        commands.begin().dispatch(pipeline, [BindingSlot(i) for i in range(3)], (1, 1, 1))
+        commands.end()
+        errors: list[BaseException] = []
+
+        def prepare() -> None:
+            try:
+                for _ in range(20):
+                    for table in tables:
+                        commands.prepare(table)
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=prepare) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors
+        for table in tables:
+            run(device, commands, table)
+            assert np.frombuffer(table[2].read(), np.float32).tolist() == [0, 1, 4, 9]
+    device.trim()
+    # Every recording was given back, also those that two threads made for one table.
+    assert {kind: count for kind, count in live_objects().items() if "command" in kind} == {
+        kind: count for kind, count in before.items() if "command" in kind
+    }
