@@ -165,7 +165,7 @@ class ArrayDevice:
 
     def close(self) -> None:
         """Waits for work under way and frees everything, arrays and kernels included; idempotent."""
-        if not self.hal.is_closed:
+        if not (self.hal.is_closed or self.hal.abandoned):
             for cache in list(self.hal.caches):  # views of memory in them would keep the device
                 cache.trim()
         self.hal.close()

@@ -150,6 +150,8 @@ class Kernel:
             InvalidArgumentError: wrong number, dtype or size of arrays, or wrong push constants; the message names the
                 binding and the shader's declaration.
         """
+        if self.device.hal.abandoned:  # a forked child, where a thread that is gone may hold the locks
+            self.device.hal.check_usable()
         parameters = self._parameters
         counts = None if groups is None else given_counts(groups, self.name)
         if len(arrays) != len(parameters) or out is not None:
