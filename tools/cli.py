@@ -20,6 +20,7 @@ Each command is imported when it is used; none imports NumPy or Vulkan before it
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import sys
 import traceback
@@ -44,43 +45,34 @@ _MAX_MESSAGE: Final = 4000
 _COLLECTION_THRESHOLD: Final = 50_000
 
 
+# Where each command is, and what --help says of it without importing it.
+_COMMANDS: Final = {
+    "bench": (".bench.command", "bench", "Time a kernel or a function of a compiled program."),
+    "devices": (".inspect.devices", "devices", "List the Vulkan devices."),
+    "dump": (".inspect.dump", "dump", "Show what a compiled program holds."),
+    "info": (".inspect.info", "info", "Show what a kernel declares."),
+    "run": (".run.command", "run", "Run a kernel or a compiled program."),
+    "run-checks": (".run.checks", "run_checks", "Run the check functions of modules."),
+    "study": (".study.command", "study", "Run, report and compare timing studies."),
+}
+
+
 class _Program(click.Group):
     """The group; its ``main`` holds the policy on errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return ["bench", "devices", "dump", "info", "run", "run-checks", "study"]
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        match cmd_name:
-            case "bench":
-                from .bench.command import bench
+        if cmd_name not in _COMMANDS:
+            return None
+        home, name, _ = _COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(home, __package__), name)
+        return command
 
-                return bench
-            case "devices":
-                from .inspect.devices import devices
-
-                return devices
-            case "dump":
-                from .inspect.dump import dump
-
-                return dump
-            case "info":
-                from .inspect.info import info
-
-                return info
-            case "run":
-                from .run.command import run
-
-                return run
-            case "run-checks":
-                from .run.checks import run_checks
-
-                return run_checks
-            case "study":
-                from .study.command import study
-
-                return study
-        return None
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in _COMMANDS.items()])
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object

@@ -46,7 +46,7 @@ _PROFILED: Final = 20
 _KERNEL_ONLY: Final = ("cold", "subtract_baseline")
 
 
-@click.command("bench", short_help="Time a kernel or a function of a compiled program.")
+@click.command("bench")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--device", metavar="URI", help=DEVICE_HELP)
 @click.option(

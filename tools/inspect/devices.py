@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["devices"]
 
 
-@click.command(short_help="List the Vulkan devices.")
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="Everything that is known of each device, as JSON.")
 def devices(as_json: bool) -> None:
     """List every Vulkan device of this machine: what it is, its URI, and whether pumice can run on it.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["dump"]
 
 
-@click.command(short_help="Show what a compiled program holds.")
+@click.command()
 @click.argument("file")
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
 @click.option("--disassemble", is_flag=True, help="The bytecode, as VM assembly.")

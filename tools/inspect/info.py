@@ -9,7 +9,7 @@ import click
 __all__ = ["info"]
 
 
-@click.command(short_help="Show what a kernel declares.")
+@click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")

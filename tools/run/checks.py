@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["run_checks"]
 
 
-@click.command("run-checks", short_help="Run the check functions of modules.")
+@click.command("run-checks")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--device", metavar="URI", help=DEVICE_HELP)
 @click.option(

@@ -230,7 +230,7 @@ _common_options = _options(
 )
 
 
-@click.command(cls=_RunCommand, short_help="Run a kernel or a compiled program.")
+@click.command(cls=_RunCommand)
 @click.argument("file", required=False)
 @_common_options
 @_module_options

@@ -46,7 +46,7 @@ _validation_option = click.option(
 )
 
 
-@click.group("study", short_help="Run, report and compare timing studies.")
+@click.group("study")
 def study() -> None:
     """Timing studies: sweeps over sizes, depths and settings that store every sample.
 

@@ -484,8 +484,9 @@ class TestTensors:
         wrong(1, "1 of 3", *call, "--expected_output=3xf32=1.00005,nan,inf", *rest, "--equality_mode=exact")
         result = wrong(1, "1 of 3", *call, "--expected_output=3xf32=1,nan,-inf", *rest)
         assert result.stdout == (
-            "EXEC @both\n[FAILED] result[0]: element at index 2 (INF) does not match the expected (-INF); expected that "
-            "the view is equal to contents of a view of 3xf32\n  expected:\n3xf32=1 NAN -INF\n  actual:\n3xf32=1 NAN INF\n"
+            "EXEC @both\n[FAILED] result[0]: element at index 2 (INF) does not match the expected (-INF); "
+            "expected that the view is equal to contents of a view of 3xf32\n"
+            "  expected:\n3xf32=1 NAN -INF\n  actual:\n3xf32=1 NAN INF\n"
         )
         assert (
             "metadata is 3xf32; expected that the view matches 3xi32;"
