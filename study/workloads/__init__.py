@@ -2,8 +2,8 @@
 
 Imports: ``study.definition``, ``runtime``, ``hal_vulkan`` and ``shaders``.
 
-Read: workload, clock, openers, kernel, kernel_settings, module, copy, pipeline, semaphore, submit, timed_commands, peaks,
-reference_kernel.
+Read: workload, clock, openers, kernel, kernel_settings, module, copy, pipeline, semaphore, submit, timed_commands,
+peaks, reference_kernel.
 """
 
 # Loaded on first use, with SciPy and Vulkan.
