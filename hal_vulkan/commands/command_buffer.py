@@ -122,7 +122,8 @@ class CommandBuffer(TransferRecorder, Closing):
                 layout.unpin(descriptor_set)
             self._reset()
             raise
-        recording.pinned = list(sets)
+        if sets:
+            recording.pinned = list(sets)
         recording.resources = [pipeline]
         try:
             device = self.device
@@ -166,7 +167,8 @@ class CommandBuffer(TransferRecorder, Closing):
             recording = self._recording
             assert recording is not None
             return recording
-        recording.unpin()
+        if recording.pinned:
+            recording.unpin()
         result = device.fn.vkBeginCommandBuffer(recording.native.handle, self.context.begin_again)
         if result:
             device.check(result, f"beginning {self.name}")

@@ -41,8 +41,10 @@ class RecordingCache(OrderedDict[K, R]):
 
     def evict(self) -> R | None:
         """Takes the oldest recording out if there is no room for another one; it is the caller's then."""
+        if len(self) < self._capacity:
+            return None
         try:
-            return self.popitem(last=False)[1] if len(self) >= self._capacity else None
+            return self.popitem(last=False)[1]
         except KeyError:  # emptied meanwhile
             return None
 
@@ -51,7 +53,7 @@ class RecordingCache(OrderedDict[K, R]):
 
         If another thread has kept one for the key meanwhile, that one is returned and this one given back.
         """
-        while (oldest := self.evict()) is not None:
+        while len(self) >= self._capacity and (oldest := self.evict()) is not None:
             self._give_back(oldest)
         kept = self.setdefault(key, recording)
         if kept is not recording:
