@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
-from ..status import UnimplementedError
+from ..status import InvalidArgumentError, UnimplementedError
 from .grammar import BuiltIn, Decoration, Op
 from .words import BOUND, encode, pack, read_binary
 
@@ -44,6 +44,7 @@ def part_of_grid(code: bytes, base: Three, groups: Three, local_size: Three) -> 
 
     Raises:
         UnimplementedError: the kernel reaches its number in a way that is not a plain load.
+        InvalidArgumentError: the code is invalid.
     """
     binary = read_binary(code)
     words = binary.words
@@ -74,6 +75,10 @@ def part_of_grid(code: bytes, base: Three, groups: Three, local_size: Three) -> 
         if opcode == Op.Load and instruction[3] in pointers:
             kind, component = pointers[instruction[3]]
             type_id, result = instruction[1:3]
+            if component is None and type_id not in maker.vectors:
+                raise InvalidArgumentError(
+                    f"a kernel loads its workgroup's number as type {type_id}, which is no vector"
+                )
             constant = maker.constant(type_id, starts[kind], component)
             if kind == BuiltIn.NumWorkgroups:
                 body += encode(Op.CopyObject, type_id, result, constant)
@@ -83,7 +88,7 @@ def part_of_grid(code: bytes, base: Three, groups: Three, local_size: Three) -> 
                 body += encode(Op.IAdd, type_id, result, loaded, constant)
             continue
         body += instruction
-        if opcode in _ACCESS_CHAINS and len(instruction) == 5 and instruction[4] in indices:
+        if opcode in _ACCESS_CHAINS and len(instruction) == 5 and indices.get(instruction[4], 3) < 3:
             kind, component = pointers.get(instruction[3], (0, 0))
             if component is None:
                 pointers[instruction[2]] = kind, indices[instruction[4]]

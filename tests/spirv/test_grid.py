@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from pumice import shaders
 from pumice.hal_vulkan import Device, compile_glsl, reflect
 from pumice.spirv import tools as spirv_tools
+from pumice.spirv.grammar import Op
 from pumice.spirv.grid import grid_parts, part_of_grid
-from pumice.status import UnimplementedError
+from pumice.spirv.words import pack, read_binary
+from pumice.status import InvalidArgumentError, UnimplementedError
 
 LOCAL = (2, 1, 2)
 HEAD = """
@@ -106,3 +108,22 @@ def test_shipped_kernels_stay_valid(name: str) -> None:
     part = part_of_grid(shaders.spirv(name), (3, 2, 1), (9, 9, 9), (64, 1, 1))
     spirv_tools.validate(part)
     assert part != shaders.spirv(name)
+
+
+def test_damage_is_refused() -> None:
+    code = bytearray(compile_glsl(HEAD + "void main() { data[0] = gl_WorkGroupID.z; }"))
+    binary = read_binary(bytes(code))
+    constants = {binary.words[start + 2]: start + 3 for opcode, start, _ in binary if opcode == Op.Constant}
+    chain = next(start for opcode, start, end in binary if opcode == Op.AccessChain and end - start == 5)
+    words = list(binary.words)
+    words[constants[words[chain + 4]]] = 3
+    with pytest.raises(UnimplementedError, match="OpAccessChain"):
+        part_of_grid(pack(words), (0, 0, 0), (1, 1, 1), LOCAL)
+    code = bytearray(compile_glsl(HEAD + "void main() { uvec3 all = gl_WorkGroupID; data[0] = all.x; }"))
+    binary = read_binary(bytes(code))
+    words = list(binary.words)
+    vector = next(words[start + 1] for opcode, start, _ in binary if opcode == Op.TypeVector)
+    load = next(start for opcode, start, _ in binary if opcode == Op.Load and words[start + 1] == vector)
+    words[load + 1] = 1
+    with pytest.raises(InvalidArgumentError, match="type 1"):
+        part_of_grid(pack(words), (0, 0, 0), (1, 1, 1), LOCAL)
