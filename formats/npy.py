@@ -7,7 +7,6 @@ return shapes that no array can have.
 from __future__ import annotations
 
 import math
-import tokenize
 import warnings
 from typing import BinaryIO, Final, NamedTuple
 
@@ -60,7 +59,9 @@ def read_npy_header(file: BinaryIO, where: str) -> NpyHeader:
             raise ValueError(f"its shape has {len(shape)} axes, an array has at most {_MAX_AXES}")
         if math.prod(length for length in shape if length) * max(dtype.itemsize, 1) >= 1 << 63:
             raise ValueError("its shape is larger than memory can be")
-    except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # NumPy evaluates the header and raises whatever its code runs into
         reason = shorten(str(error))
         raise InvalidArgumentError(f"{where}: expected a NumPy array of format 1.0 or 2.0: {reason}") from None
     return NpyHeader(shape, fortran_order, dtype)

@@ -79,7 +79,9 @@ class DeviceUri:
     @property
     def shown(self) -> str:
         """The text for messages, with the environment variable that holds it."""
-        return f"{self.text!r} (from the environment variable {self.variable})" if self.variable else repr(self.text)
+        return (
+            f"{shown(self.text)} (from the environment variable {self.variable})" if self.variable else shown(self.text)
+        )
 
 
 def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingProxyType({})) -> DeviceUri:

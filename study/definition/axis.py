@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from ...status import InvalidArgumentError, shown
+from ...status import InvalidArgumentError, shorten, shown
 from .point import AxisValue
 
 __all__ = ["Axis", "parse_axis", "read_axis"]
@@ -53,11 +53,11 @@ class Axis:
             )
         values = tuple(_checked(value, self.name) for value in self.values)
         if not values:
-            raise InvalidArgumentError(f"axis {self.name!r} is empty; give it at least one value")
+            raise InvalidArgumentError(f"axis {shown(self.name)} is empty; give it at least one value")
         if len(set(values)) != len(values):
             twice = next(value for i, value in enumerate(values) if value in values[:i])
             raise InvalidArgumentError(
-                f"axis {self.name!r} has the value {twice!r} twice; its values are all different"
+                f"axis {shown(self.name)} has the value {shown(twice)} twice; its values are all different"
             )
         object.__setattr__(self, "values", values)
 
@@ -71,12 +71,14 @@ class Axis:
         for each in (start, stop, step):
             _number(each, name)
         if not step:
-            raise InvalidArgumentError(f"axis {name!r}: the step of a range is not 0")
+            raise InvalidArgumentError(f"axis {shown(name)}: the step of a range is not 0")
         if (stop - start) * math.copysign(1, step) < 0:
-            raise InvalidArgumentError(f"axis {name!r}: the range from {start!r} to {stop!r} by {step!r} is empty")
+            raise InvalidArgumentError(
+                f"axis {shown(name)}: the range from {shown(start)} to {shown(stop)} by {shown(step)} is empty"
+            )
         if abs(stop - start) > abs(step) * _MAX_VALUES:
             raise InvalidArgumentError(
-                f"axis {name!r} would have more than {_MAX_VALUES} values, the most there may be"
+                f"axis {shown(name)} would have more than {_MAX_VALUES} values, the most there may be"
             )
         # Decimal: a step of 0.1 yields 0.3, not 0.30000000000000004, and the number of steps is exact.
         first, last, by = (Decimal(repr(each)) for each in (start, stop, step))
@@ -95,11 +97,11 @@ class Axis:
         for end in (first, last):
             if isinstance(end, bool) or not isinstance(end, int) or not 1 <= end <= 2**63:
                 raise InvalidArgumentError(
-                    f"axis {name!r}: the ends of powers of two are ints from 1 to 2**63, got {end!r}"
+                    f"axis {shown(name)}: the ends of powers of two are ints from 1 to 2**63, got {shown(end)}"
                 )
         values = tuple(1 << i for i in range(64) if first <= 1 << i <= last)
         if not values:
-            raise InvalidArgumentError(f"axis {name!r} is empty: there is no power of two from {first} to {last}")
+            raise InvalidArgumentError(f"axis {shown(name)} is empty: there is no power of two from {first} to {last}")
         return cls(name, values)
 
     @classmethod
@@ -113,9 +115,13 @@ class Axis:
         """
         for end in (first, last):
             if _number(end, name) <= 0:
-                raise InvalidArgumentError(f"axis {name!r}: the ends of a logspace are numbers above 0, got {end!r}")
+                raise InvalidArgumentError(
+                    f"axis {shown(name)}: the ends of a logspace are numbers above 0, got {shown(end)}"
+                )
         if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= _MAX_VALUES:
-            raise InvalidArgumentError(f"axis {name!r}: a logspace has a count from 2 to {_MAX_VALUES}, got {count!r}")
+            raise InvalidArgumentError(
+                f"axis {shown(name)}: a logspace has a count from 2 to {_MAX_VALUES}, got {shown(count)}"
+            )
         values: list[float] = np.geomspace(float(first), float(last), count).tolist()
         values[0], values[-1] = float(first), float(last)
         if isinstance(first, int) and isinstance(last, int):
@@ -147,11 +153,11 @@ def read_axis(name: str, value: object) -> Axis:
     if isinstance(value, (list, tuple)):
         return Axis(name, tuple(value))
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in _FORMS:
-        raise InvalidArgumentError(f"axis {name!r}: expected {forms}; got {shown(value)}")
+        raise InvalidArgumentError(f"axis {shown(name)}: expected {forms}; got {shown(value)}")
     ((form, ends),) = value.items()
     counts, text = _FORMS[form]
     if not isinstance(ends, (list, tuple)) or len(ends) not in counts:
-        raise InvalidArgumentError(f"axis {name!r}: {form} takes {text}, got {shown(ends)}")
+        raise InvalidArgumentError(f"axis {shown(name)}: {form} takes {text}, got {shown(ends)}")
     numbers = [_number(end, name) for end in ends]
     if form == "range":
         return Axis.range(name, *numbers)
@@ -191,7 +197,10 @@ def _parse_value(text: str) -> AxisValue:
     if text in ("true", "false"):
         return text == "true"
     if _INTEGER.fullmatch(text):
-        return int(text, 16 if "x" in text.lower() else 10)
+        try:
+            return int(text, 16 if "x" in text.lower() else 10)
+        except ValueError:  # more digits than Python converts
+            raise InvalidArgumentError(f"expected ints of 64 bits, got {shorten(text)}") from None
     return float(text) if _NUMBER.fullmatch(text) else text
 
 
@@ -199,17 +208,21 @@ def _checked(value: object, name: str) -> AxisValue:
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, (int, float, str)):
-        raise InvalidArgumentError(f"axis {name!r} has numbers, texts and truth values for values, got {shown(value)}")
+        raise InvalidArgumentError(
+            f"axis {shown(name)} has numbers, texts and truth values for values, got {shown(value)}"
+        )
     if not isinstance(value, str) and not _is_number(value):
         raise InvalidArgumentError(
-            f"axis {name!r} has finite numbers for values (ints have 64 bits), got {shown(value)}"
+            f"axis {shown(name)} has finite numbers for values (ints have 64 bits), got {shown(value)}"
         )
     return value
 
 
 def _number(value: object, name: str) -> int | float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_number(value):
-        raise InvalidArgumentError(f"axis {name!r}: expected a finite number (ints have 64 bits), got {shown(value)}")
+        raise InvalidArgumentError(
+            f"axis {shown(name)}: expected a finite number (ints have 64 bits), got {shown(value)}"
+        )
     return value
 
 
@@ -219,5 +232,5 @@ def _is_number(value: int | float) -> bool:
 
 def _int(value: int | float, name: str) -> int:
     if not isinstance(value, int):
-        raise InvalidArgumentError(f"axis {name!r}: expected an int, got {shown(value)}")
+        raise InvalidArgumentError(f"axis {shown(name)}: expected an int, got {shown(value)}")
     return value

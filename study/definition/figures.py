@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ...status import InvalidArgumentError
+from ...status import InvalidArgumentError, shown
 from .expression import Expression, UndefinedResultError
 from .messages import located
 from .sample import SEGMENTS
@@ -64,7 +64,7 @@ class Figures:
         for i, figure in enumerate(self.figures):
             with located(f"derived.{figure.name}"):
                 if figure.name in axes:
-                    raise InvalidArgumentError(f"an axis is named {figure.name!r}; give the figure another name")
+                    raise InvalidArgumentError(f"an axis is named {shown(figure.name)}; give the figure another name")
                 figure.expression.check_names(Figures(self.figures[:i]).names_known(kinds, axes))
 
     def of(self, kind: Kind, axes: Iterable[str]) -> tuple[Figure, ...]:
@@ -121,7 +121,7 @@ class Figures:
             with located(f"derived.{figure.name}"):
                 for name in sorted(names.difference(known)):
                     raise InvalidArgumentError(
-                        f"{name} is {settings.get(name)!r} here; set it to a number, or remove the figure"
+                        f"{name} is {shown(settings.get(name))} here; set it to a number, or remove the figure"
                     )
                 value = _value(figure.expression, known, strict=measured is None)
             figures[figure.name] = known[figure.name] = value
@@ -137,7 +137,7 @@ def _value(expression: Expression, known: Mapping[str, object], strict: bool) ->
         if not strict:
             return math.nan
         raise InvalidArgumentError(f"expected a number: {getattr(error, 'message', error)}") from None
-    raise InvalidArgumentError(f"expected a number, got {value!r}")
+    raise InvalidArgumentError(f"expected a number, got {shown(value)}")
 
 
 @functools.lru_cache(maxsize=64)
@@ -146,10 +146,10 @@ def _parse(derived: tuple[tuple[str, str], ...]) -> Figures:
     for name, text in derived:
         with located(f"derived.{name}"):
             if not isinstance(name, str) or not name.strip():
-                raise InvalidArgumentError(f"a figure has a name, got {name!r}")
+                raise InvalidArgumentError(f"a figure has a name, got {shown(name)}")
             if name in MEASURED:
                 raise InvalidArgumentError(f"{name} is a measurement; give the figure another name")
             if not isinstance(text, str):
-                raise InvalidArgumentError(f'expected an expression such as "12 * n", got {text!r}')
+                raise InvalidArgumentError(f'expected an expression such as "12 * n", got {shown(text)}')
             figures.append(Figure(name, Expression(text.removeprefix("$"))))
     return Figures(tuple(figures))

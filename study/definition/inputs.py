@@ -10,7 +10,7 @@ import numpy as np
 
 from ...formats.element_type import parse_shape_and_type
 from ...runtime.values.parse import parse_value
-from ...status import InvalidArgumentError
+from ...status import InvalidArgumentError, shown
 
 __all__ = ["make_array", "make_arrays", "with_folder"]
 
@@ -46,7 +46,7 @@ def make_array(
     if isinstance(description, str):
         value = parse_value(with_folder(description, folder))
         if not isinstance(value, np.ndarray):
-            raise InvalidArgumentError(f"{where}: expected an array such as 4xf32=1,2,3,4, got {description!r}")
+            raise InvalidArgumentError(f"{where}: expected an array such as 4xf32=1,2,3,4, got {shown(description)}")
         return value
     shape, init = description["shape"], description.get("init", "random")
     lengths = [shape] if isinstance(shape, int) else shape

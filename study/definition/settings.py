@@ -89,7 +89,7 @@ def _check(setting: Field[Any], value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, accepted):
         raise InvalidArgumentError(f"{name} is {text}, got {shown(value)}")
     if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidArgumentError(f"{name} is finite, got {value!r}; for no limit use 1e9")
+        raise InvalidArgumentError(f"{name} is finite, got {shown(value)}; for no limit use 1e9")
     least, most = limits["least"], limits["most"]
     if not least <= value <= most:
         bound = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"

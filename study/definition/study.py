@@ -56,12 +56,12 @@ class Target:
         if not isinstance(self.kind, str) or self.kind not in KINDS:
             hint = did_you_mean(str(self.kind), KINDS)
             raise InvalidArgumentError(
-                f"target {self.name!r}: expected one of the kinds {', '.join(KINDS)}; got {shown(self.kind)}{hint}",
+                f"target {shown(self.name)}: expected one of the kinds {', '.join(KINDS)}; got {shown(self.kind)}{hint}",
                 location="kind",
             )
         if self.measure is not None and self.measure not in MEASURES:
             raise InvalidArgumentError(
-                f"target {self.name!r}: expected to measure one of {', '.join(MEASURES)}; got {self.measure!r}",
+                f"target {shown(self.name)}: expected to measure one of {', '.join(MEASURES)}; got {shown(self.measure)}",
                 location="measure",
             )
         settings: dict[str, object] = {}
@@ -161,7 +161,7 @@ class Study:
     @property
     def where(self) -> str:
         """The prefix of error locations: the file, or the study's name."""
-        return f"{self.source or f'study {self.name!r}'}:"
+        return f"{self.source or f'study {shown(self.name)}'}:"
 
     @property
     def axis_names(self) -> tuple[str, ...]:
@@ -201,7 +201,8 @@ class Study:
     def _check_fields(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise InvalidArgumentError(
-                f"expected a name of letters, digits, - and _, such as batch-depth; got {self.name!r}", location="name"
+                f"expected a name of letters, digits, - and _, such as batch-depth; got {shown(self.name)}",
+                location="name",
             )
         for name, kind, text in (
             ("title", str, "a text"),
@@ -217,7 +218,7 @@ class Study:
             if not isinstance(uri, str) or not uri:
                 raise InvalidArgumentError(f"expected a device's URI, got {shown(uri)}", location=f"devices[{i}]")
             if uri in self.devices[:i]:
-                raise InvalidArgumentError(f"device {uri!r} is given twice", location=f"devices[{i}]")
+                raise InvalidArgumentError(f"device {shown(uri)} is given twice", location=f"devices[{i}]")
 
     def _check_targets(self) -> None:
         if not self.targets:
@@ -226,10 +227,10 @@ class Study:
         for i, target in enumerate(self.targets):
             where = f"targets[{i}]"
             if not isinstance(target, Target):
-                raise InvalidArgumentError(f"expected a Target, got {target!r}", location=where)
+                raise InvalidArgumentError(f"expected a Target, got {shown(target)}", location=where)
             if target.name in names:
                 raise InvalidArgumentError(
-                    f"two targets are named {target.name!r}; results tell them by name", location=where
+                    f"two targets are named {shown(target.name)}; results tell them by name", location=where
                 )
             if self.baseline and target.name == BASELINE_NAME:
                 raise InvalidArgumentError(
@@ -241,15 +242,17 @@ class Study:
         names: set[str] = set()
         for axis in self.axes:
             if not isinstance(axis, Axis):
-                raise InvalidArgumentError(f"expected an Axis, got {axis!r}", location="axes")
+                raise InvalidArgumentError(f"expected an Axis, got {shown(axis)}", location="axes")
             if axis.name in names:
-                raise InvalidArgumentError(f"two axes are named {axis.name!r}", location="axes")
+                raise InvalidArgumentError(f"two axes are named {shown(axis.name)}", location="axes")
             names.add(axis.name)
             if axis.name == "device":
                 if self.devices:
                     raise InvalidArgumentError("the axis device and devices exclude each other", location="axes.device")
                 if not all(isinstance(value, str) and value for value in axis.values):
-                    raise InvalidArgumentError(f"expected devices' URIs, got {axis.values!r}", location="axes.device")
+                    raise InvalidArgumentError(
+                        f"expected devices' URIs, got {shown(axis.values)}", location="axes.device"
+                    )
 
     def _expressions(self) -> Iterator[tuple[str, Template]]:
         for i, target in enumerate(self.targets):
@@ -276,14 +279,14 @@ class Study:
             owners = [kind.name for kind in kinds if name in kind.names]
             if owners:
                 raise InvalidArgumentError(
-                    f"axis {name!r} has no effect: every target of kind {' and '.join(owners)} "
+                    f"axis {shown(name)} has no effect: every target of kind {' and '.join(owners)} "
                     f"sets {name} itself; "
                     f'remove it there, or write {name} = "${name}"',
                     location=f"axes.{name}",
                 )
             hint = did_you_mean(name, [setting for kind in kinds for setting in kind.names])
             raise InvalidArgumentError(
-                f"unknown axis {name!r}: no setting of kind {' or '.join(kind.name for kind in kinds)} has that name "
+                f"unknown axis {shown(name)}: no setting of kind {' or '.join(kind.name for kind in kinds)} has that name "
                 f"and no expression uses it{hint}",
                 location=f"axes.{name}",
             )
@@ -295,18 +298,18 @@ class Study:
                 hint = did_you_mean(str(name), values)
                 known = ", ".join(values) or "none"
                 raise InvalidArgumentError(
-                    f"expected the name of an axis, got {name!r}{hint}; axes are {known}", location=f"fit[{i}]"
+                    f"expected the name of an axis, got {shown(name)}{hint}; axes are {known}", location=f"fit[{i}]"
                 )
             if not next(axis for axis in self.axes if axis.name == name).is_numeric:
                 raise InvalidArgumentError(
-                    f"axis {name!r} has values that are not numbers; a line cannot be fitted", location=f"fit[{i}]"
+                    f"axis {shown(name)} has values that are not numbers; a line cannot be fitted", location=f"fit[{i}]"
                 )
         values["target"] = tuple(target.name for target in self.targets)
         values.setdefault("device", self.devices)
         if self.compare is not None and (not isinstance(self.compare, str) or self.compare not in values):
             hint = did_you_mean(str(self.compare), values)
             raise InvalidArgumentError(
-                f"expected the name of an axis, or target or device, got {self.compare!r}{hint}; "
+                f"expected the name of an axis, or target or device, got {shown(self.compare)}{hint}; "
                 f"axes are {', '.join(self.axis_names)}",
                 location="compare",
             )
@@ -319,7 +322,7 @@ class Study:
         if self.reference not in known_values and (known_values or self.compare != "device"):
             raise InvalidArgumentError(
                 f"expected one of the values that are compared, {', '.join(map(repr, known_values))}; "
-                f"got {self.reference!r}",
+                f"got {shown(self.reference)}",
                 location="reference",
             )
 
@@ -334,6 +337,6 @@ def make_sampling(fields: Mapping[str, object], base: Sampling | None = None) ->
     for name in fields:
         if name not in names:
             hint = did_you_mean(str(name), names)
-            raise InvalidArgumentError(f"sampling has no {name!r}{hint}; it has {', '.join(names)}")
+            raise InvalidArgumentError(f"sampling has no {shown(name)}{hint}; it has {', '.join(names)}")
     values: dict[str, Any] = {**(asdict(base) if base is not None else {}), **fields}
     return Sampling(**values)

@@ -52,7 +52,7 @@ def load_study(path: str | Path, builtin: Path | None = None) -> Study:
         names = sorted(each.stem for each in builtin.glob("*.toml"))
         if str(path) not in names:
             raise NotFoundError(
-                f"no file and no built-in study is named {str(path)!r}{did_you_mean(str(path), names)}; "
+                f"no file and no built-in study is named {shown(str(path))}{did_you_mean(str(path), names)}; "
                 f"built-in studies are {', '.join(names) or 'none'}"
             )
         file = builtin / f"{path}.toml"
@@ -118,7 +118,7 @@ def study_from_dict(
         for key in data:
             if key not in _KEYS:
                 raise InvalidArgumentError(
-                    f"a study has no {key!r}{did_you_mean(str(key), _KEYS)}; it has {', '.join(_KEYS)}"
+                    f"a study has no {shown(key)}{did_you_mean(str(key), _KEYS)}; it has {', '.join(_KEYS)}"
                 )
         if "name" not in data:
             raise InvalidArgumentError('a study has a name, such as name = "batch-depth"', location="name")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from ...status import InvalidArgumentError
+from ...status import InvalidArgumentError, shown
 from .messages import did_you_mean
 from .sample import SEGMENTS
 from .setting_types import (
@@ -95,7 +95,7 @@ class Kind:
             if setting.name == name:
                 return setting
         raise InvalidArgumentError(
-            f"no setting of kind {self.name} is named {name!r}{did_you_mean(name, self.names)}; "
+            f"no setting of kind {self.name} is named {shown(name)}{did_you_mean(name, self.names)}; "
             f"its settings are {', '.join(self.names)}"
         )
 

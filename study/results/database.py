@@ -22,6 +22,7 @@ from ...status import (
     PumiceError,
     ResourceExhaustedError,
     UnavailableError,
+    shorten,
 )
 from ..definition.study import FORMAT_VERSION
 from .schema import APPLICATION_ID, SCHEMA_VERSION
@@ -35,6 +36,7 @@ __all__ = [
     "database_errors",
     "is_blank",
     "results_path",
+    "values_as_written",
 ]
 
 RESULTS_FILE: Final = "results.sqlite"
@@ -64,6 +66,17 @@ def database_errors(path: Path, doing: str) -> Iterator[None]:
         raise InvalidArgumentError(f"{doing}: a value does not fit in {path}: {error}") from error
 
 
+@contextlib.contextmanager
+def values_as_written(path: Path | str) -> Iterator[None]:
+    """Turns what values of other types than those written lead to into DataLossError."""
+    try:
+        yield
+    except PumiceError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise DataLossError(f"{path} is damaged: {shorten(str(error))}") from error
+
+
 def _translated(error: sqlite3.Error, path: Path, doing: str) -> PumiceError:
     code: str = getattr(error, "sqlite_errorname", "") or ""
     base = "_".join(code.split("_")[:2])
@@ -74,7 +87,8 @@ def _translated(error: sqlite3.Error, path: Path, doing: str) -> PumiceError:
         )
     if base == "SQLITE_NOTADB":
         return InvalidArgumentError(f"{doing}: {path} is no results file of pumice: it is no SQLite database")
-    if base == "SQLITE_CORRUPT":
+    # Tables and columns are missing only where another program changed the file; Python itself decodes texts.
+    if base == "SQLITE_CORRUPT" or str(error).startswith(("no such ", "cannot join ", "Could not decode ")):
         return _damaged(path, doing, str(error))
     if base in ("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH") or (
         base == "SQLITE_CANTOPEN" and path.parent.is_dir()
@@ -148,7 +162,8 @@ def check_results(connection: sqlite3.Connection, path: Path) -> None:
     # SQLite itself does not notice a truncated last page.
     if not _has_log(path) and (size := path.stat().st_size) < pages:
         raise _damaged(path, "reading results", f"it has {size} bytes of {pages}")
-    (study_format,) = connection.execute("SELECT format FROM study").fetchone()
+    with values_as_written(path):
+        study_format = int(connection.execute("SELECT format FROM study").fetchone()[0])
     if study_format > FORMAT_VERSION:
         raise IncompatibleError(
             f"{path} has the results of a study of a newer version of pumice: its format is {study_format}, "

@@ -113,6 +113,8 @@ def _markdown(results: Results, file: BinaryIO, raw: bool, keep: Keep) -> None:
         table = pa.Table.from_batches(list(sample_batches(results)), sample_schema(results))
     else:
         table = points_table(results, keep=keep)
+        if not table.num_rows:
+            return
         names = table.column_names
         axes = names[names.index("driver") + 1 : names.index("measure")]
         figures = [name for name in names[names.index("first_ns") + 1 : -1] if not name.endswith("_median_ns")]

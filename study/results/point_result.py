@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ...status import InvalidArgumentError
 from ..definition.point import Point
 from ..definition.sample import Sample
+from .database import values_as_written
 from .flags import DISTURBED, SampleFlag, kept
 from .point_status import PointStatus
 from .rows import DURATIONS, SAMPLE_COLUMNS, sample_from_row
@@ -144,9 +145,9 @@ class PointResult:
         """The samples as they were added."""
         start = len(SAMPLE_FIELDS) - len(SAMPLE_COLUMNS)
         rows = self._all_rows()
-        return tuple(
-            sample_from_row(rows[place][start:]) for place in np.flatnonzero(self.mask(phase, keep=keep)).tolist()
-        )
+        places = np.flatnonzero(self.mask(phase, keep=keep)).tolist()
+        with values_as_written(f"point {self.point.index} of the results"):
+            return tuple(sample_from_row(rows[place][start:]) for place in places)
 
     def read_rows(self) -> Sequence[Row]:
         """All stored rows of all phases in order, not cached; their columns are ``SAMPLE_FIELDS``."""
@@ -172,8 +173,10 @@ class PointResult:
         if column is None:
             place = SAMPLE_FIELDS.index(name)
             kind = np.int64 if name in _INTEGERS else np.str_ if name in _TEXTS else np.float64
-            # NumPy takes None for NaN where floats are asked for.
-            column = self._columns[name] = np.array([row[place] for row in self._all_rows()], dtype=kind)
+            rows = self._all_rows()
+            with values_as_written(f"point {self.point.index} of the results"):
+                # NumPy takes None for NaN where floats are asked for.
+                column = self._columns[name] = np.array([row[place] for row in rows], dtype=kind)
         return column
 
     def __repr__(self) -> str:

@@ -13,12 +13,12 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from ...status import ClosedError, DataLossError, NotFoundError
+from ...status import ClosedError, NotFoundError
 from ..definition.expansion import derive
 from ..definition.figures import MEASURED
 from ..definition.study import Study
 from ..definition.study_file import study_from_dict
-from .database import Reader, database_errors, results_path
+from .database import Reader, database_errors, results_path, values_as_written
 from .flags import SampleFlag
 from .point_result import SAMPLE_FIELDS, PointResult
 from .point_status import PointStatus
@@ -69,15 +69,13 @@ class Results:
         self._study: Study | None = None
         self._peaks: tuple[PeakRecord, ...] = ()
         try:
-            ((name, created, study, text),) = self._rows("SELECT name, created, study, toml FROM study")
-            self.name: Final = str(name)
-            self.created: Final = str(created)
-            self.study: Final[Mapping[str, object]] = json.loads(str(study))
-            self.text: Final = None if text is None else str(text)
-            self.points: Final = self._points()
-        except ValueError as error:  # damaged JSON, or an unknown status
-            self.close()
-            raise DataLossError(f"{path} is damaged: {error}") from error
+            with values_as_written(path):
+                ((name, created, study, text),) = self._rows("SELECT name, created, study, toml FROM study")
+                self.name: Final = str(name)
+                self.created: Final = str(created)
+                self.study: Final[Mapping[str, object]] = json.loads(str(study))
+                self.text: Final = None if text is None else str(text)
+                self.points: Final = self._points()
         except BaseException:
             self.close()
             raise
@@ -168,12 +166,10 @@ class Results:
         """The rows of tables as records; a field has the name of its column, or the one in ``columns``."""
         names = [field.name for field in dataclasses.fields(kind)]
         rows = self._rows(f"SELECT {', '.join(columns.get(name, name) for name in names)} FROM {tables}")
-        try:
+        with values_as_written(self.path):
             return tuple(
                 kind(**{name: _stored(name, value) for name, value in zip(names, row, strict=True)}) for row in rows
             )
-        except (TypeError, ValueError) as error:
-            raise DataLossError(f"{self.path} is damaged: {error}") from error
 
     def close(self) -> None:
         """Closes the file; idempotent. Returned arrays stay valid."""

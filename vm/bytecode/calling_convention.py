@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from ...status import IncompatibleError, InvalidArgumentError
+from ...status import IncompatibleError, InvalidArgumentError, shown
 
 __all__ = ["CallingConvention", "Element", "Repeated"]
 
@@ -85,7 +85,9 @@ def _parse(text: str) -> CallingConvention:
         )
     if text and text[0] != "0":
         if text[0].isdigit():
-            raise IncompatibleError(f"calling convention {text!r}: expected version 0, got {text[0]}; compile again")
+            raise IncompatibleError(
+                f"calling convention {shown(text)}: expected version 0, got {text[0]}; compile again"
+            )
         raise _error(text, 0, "the version digit 0")
     arguments, found, results = text[1:].partition("_")
     position = 1 + len(arguments) + len(found)
@@ -125,7 +127,6 @@ def _elements(text: str, base: int, part: str, *, repeats: bool) -> tuple[Elemen
 
 def _error(text: str, position: int, expected: str) -> InvalidArgumentError:
     found = repr(text[position]) if position < len(text) else "the end"
-    shown = text if len(text) <= 80 else f"{text[:77]}..."
     return InvalidArgumentError(
-        f"calling convention {shown!r}, character {position}: expected {expected}, got {found}; write it like '0iI_r'"
+        f"calling convention {shown(text)}, character {position}: expected {expected}, got {found}; write it like '0iI_r'"
     )

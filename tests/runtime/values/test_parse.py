@@ -246,6 +246,7 @@ def npy_header(text: str) -> bytes:
         npy_header("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}") + b"\x80\x04N.",
         npy_header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}") + bytes(4),
         npy_header("{'descr': 5, 'fortran_order': False, 'shape': (1,)}"),
+        npy_header("{'descr': ('<f4',), 'fortran_order': False, 'shape': (1,)}"),
         npy_header("(" * 3000),
         npy_header("__import__('os').getpid()"),
         npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': " + str((1,) * 100) + "}"),

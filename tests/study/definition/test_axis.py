@@ -132,6 +132,15 @@ def test_what_command_lines_may_not_give(text: str) -> None:
         parse_axis(text)
 
 
+@pytest.mark.parametrize(
+    "text", [f"n={'9' * 5000}", f"n=1:{'9' * 5000}", f"n=pow2:1:{'9' * 5000}", f"{'n' * 5000}=1,1"]
+)
+def test_messages_about_long_texts_are_short(text: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        parse_axis(text)
+    assert len(str(caught.value)) < 1000
+
+
 @given(st.lists(st.one_of(NUMBERS, TEXTS, st.booleans()), min_size=1, max_size=6, unique=True))
 def test_values_written_as_text_are_read_again(values: list[int | float | str | bool]) -> None:
     def written(value: int | float | str | bool) -> str:

@@ -532,6 +532,41 @@ def test_a_study_of_a_newer_version(tmp_path: Path, store: Store) -> None:
     both_refuse(tmp_path, IncompatibleError, r"its format is 7, this one reads up to 1; update pumice")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE samples SET total_ns = 'long'",
+        "UPDATE samples SET started_ns = 1e999",
+        "UPDATE points SET axes = '[1]'",
+        "UPDATE points SET axes = '[[[[['",
+        "DELETE FROM study",
+        "UPDATE study SET format = 'x'",
+    ],
+)
+def test_values_that_pumice_does_not_write(tmp_path: Path, store: Store, statement: str) -> None:
+    store.add_samples(0, 0, "sample", samples(5))
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(statement)
+        connection.commit()
+    with pytest.raises(DataLossError, match="damaged"), Results.open(tmp_path) as results:
+        results.points[0].samples()
+        results.points[0].values("total")
+        results.points[0].integers("started_ns")
+
+
+@pytest.mark.parametrize("statement", ["DROP TABLE samples", "ALTER TABLE samples RENAME COLUMN total_ns TO gone"])
+def test_tables_that_another_program_changed(tmp_path: Path, store: Store, statement: str) -> None:
+    store.add_samples(0, 0, "sample", samples(5))
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
+        connection.execute(statement)
+    with Results.open(tmp_path) as results, pytest.raises(DataLossError, match="damaged.*no such"):
+        results.points[0].values()
+
+
 def truncate(path: Path, share: float) -> None:
     os.truncate(path, int(path.stat().st_size * share))
 
