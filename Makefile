@@ -16,7 +16,7 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast soak lint format shaders bench mutants vulkan clean FORCE
+.PHONY: help demo test test-fast soak lint format shaders bench fuzz mutants vulkan clean FORCE
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -65,6 +65,9 @@ bench: vulkan ## run every benchmark
 
 mutants: $(VENV)/.dev vulkan ## run 20,000 damaged and hostile modules (ARGS='--seed 2')
 	$(BIN)/python tests/conformance/mutants.py $(ARGS)
+
+fuzz: $(VENV)/.dev vulkan ## give 100,000 damaged, forged and random inputs of every kind (ARGS='--seed 2 --cases 5000')
+	$(BIN)/python tests/fuzz/fuzz.py $(ARGS)
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/build

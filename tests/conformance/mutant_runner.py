@@ -12,14 +12,17 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
+import json
 import random
+import tempfile
 import time
 import traceback
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
-from mutations import Mutant
+from case_pool import HANG_S, Outcome, Tally, run_cases
+from mutations import Base, Mutant, load_base, mutate
 
 from pumice.hal_vulkan import BufferView, Device, ElementType
 from pumice.hal_vulkan.instance.driver import shared_driver
@@ -33,7 +36,7 @@ from pumice.vm.execution.context import Context, Function
 from pumice.vm.types.buffer import VmBuffer
 from pumice.vm.types.list import VmList
 
-__all__ = ["Outcome", "Runner"]
+__all__ = ["MutantCases", "Outcome", "Runner", "open_mutants", "run_mutants"]
 
 TIMEOUT_S: Final = 0.3
 _MAX_DEPTH: Final = 200
@@ -45,23 +48,6 @@ _MOST_ELEMENTS: Final = 1 << 16
 _I32: Final = (0, 1, 2, 3, 7, 100, -1, -(1 << 31), (1 << 31) - 1)
 _I64: Final = (0, 1, 2, 64, -1, 1 << 32, -(1 << 63), (1 << 63) - 1)
 _FLOATS: Final = (0.0, 1.0, -2.5, float("inf"), float("nan"), 3.4028234663852886e38)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a mutant went.
-
-    Attributes:
-        stage: ``load``, ``link``, ``run`` or ``close``: how far it came.
-        result: ``ran``, a status code's name, or ``bug``.
-        detail: of a bug, its traceback; of an INTERNAL error, its message.
-        busy: whether a shader still occupies the device.
-    """
-
-    stage: str
-    result: str
-    detail: str = ""
-    busy: bool = False
 
 
 class Runner:
@@ -214,3 +200,62 @@ def _refusal(stage: str, error: PumiceError) -> Outcome:
     # Internal errors are of the hierarchy, but each says that pumice met what it thought it could not.
     # So does an exception of Python's that the interpreter turned into one.
     return Outcome(stage, error.code.name, str(error) if isinstance(error, InternalError) or error.__cause__ else "")
+
+
+class MutantCases:
+    """The mutants of the modules in a folder, as cases for `run_cases`."""
+
+    def __init__(self, bases: Sequence[Base], part: str) -> None:
+        self._bases = bases
+        self._part = part
+        self._runner = Runner()
+
+    def run(self, seed: int, index: int) -> Outcome:
+        """Runs one mutant."""
+        return self._runner.run(mutate(self._bases, seed, index, self._part))
+
+    def close(self) -> None:
+        """Closes the device."""
+        self._runner.close()
+
+
+def open_mutants(folder: Path) -> MutantCases:
+    """What `run_mutants` left in a folder."""
+    told = json.loads((folder / "mutants.json").read_text())
+    bases = [load_base(name, (folder / f"{number}.vmfb").read_bytes()) for number, name in enumerate(told["names"])]
+    return MutantCases(bases, told["part"])
+
+
+def run_mutants(
+    files: Sequence[tuple[str, bytes]],
+    count: int,
+    *,
+    seed: int = 1,
+    processes: int = 2,
+    part: str = "",
+    validation: bool = False,
+    hang_s: float = HANG_S,
+    progress: Callable[[Tally], None] | None = None,
+) -> Tally:
+    """Runs mutants 0 … ``count - 1`` of the modules in worker processes; the other arguments as in `run_cases`.
+
+    Args:
+        files: names and contents of undamaged modules.
+        part: damage bytes of this kind only, see mutations.py; empty for all kinds, and a module's meaning.
+        validation: with validation layers, whose errors are bugs then. (The layers crash on some shaders by themselves.)
+    """
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+        folder = Path(name)
+        (folder / "mutants.json").write_text(json.dumps({"names": [name for name, _ in files], "part": part}))
+        for number, (_, data) in enumerate(files):
+            (folder / f"{number}.vmfb").write_bytes(data)
+        return run_cases(
+            "mutant_runner:open_mutants",
+            count,
+            folder=folder,
+            seed=seed,
+            processes=processes,
+            environment={} if validation else {"PUMICE_VALIDATION": "0"},
+            hang_s=hang_s,
+            progress=progress,
+        )

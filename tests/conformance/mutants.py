@@ -30,8 +30,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from case_pool import HANG_S, MEMORY, WRONG, Tally, limit_address_space
 from iree_releases import CompileError, available_compilers, installed_tool
-from mutant_pool import HANG_S, MEMORY, WRONG, Tally, limit_address_space, run_mutants
+from mutant_runner import run_mutants
 from mutations import Base, Mutant, load_base, mutate
 
 from pumice.vm.assembly.assembler import assemble

@@ -24,7 +24,7 @@ from pumice.vm.bytecode.module_def import ModuleDef
 from pumice.vm.bytecode.reader import read_module
 from pumice.vm.bytecode.writer import write_module
 
-__all__ = ["Base", "Mutant", "load_base", "mutate"]
+__all__ = ["Base", "Mutant", "load_base", "mutate", "plain_base"]
 
 _VKE1: Final = b"VKE1"
 _SPIRV: Final = struct.pack("<I", 0x07230203)
@@ -39,13 +39,13 @@ class Base:
         name: for reports.
         data: the file.
         parts: byte ranges by kind: file, tables, bytecode, executables, spirv, constants.
-        definition: as read.
+        definition: as read; ``None`` for a file of another kind, which is damaged with a ``part`` only.
     """
 
     name: str
     data: bytes
     parts: Mapping[str, tuple[tuple[int, int], ...]]
-    definition: ModuleDef
+    definition: ModuleDef | None
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,11 @@ def load_base(name: str, data: bytes) -> Base:
     return Base(name, data, {kind: tuple(spans) for kind, spans in parts.items() if spans}, definition)
 
 
+def plain_base(name: str, data: bytes, part: str = "file") -> Base:
+    """A file of any kind, of one part."""
+    return Base(name, data, {part: ((0, len(data)),)}, None)
+
+
 def mutate(bases: Sequence[Base], seed: int, index: int, part: str = "") -> Mutant:
     """The mutant of this number; its base goes round. With ``part``, only bytes of that kind are damaged."""
     rng = random.Random(f"{seed}/{index}")
@@ -117,8 +122,11 @@ def mutate(bases: Sequence[Base], seed: int, index: int, part: str = "") -> Muta
     if not part and rng.random() < _MEANING_SHARE:
         alter = rng.choice(ALTERATIONS)
         module = base.definition
+        assert module is not None
         for _ in range(rng.choice((1, 1, 1, 2))):
-            module = alter(rng, module, rng.choice(bases).definition)
+            other = rng.choice(bases).definition
+            assert other is not None
+            module = alter(rng, module, other)
         try:
             return Mutant(
                 index, base.name, alter.__name__.strip("_"), write_module(module, polyglot=rng.random() < 0.2)

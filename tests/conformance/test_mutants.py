@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 
-import mutant_pool
 import pytest
+from case_pool import Tally
 from iree_releases import available_compilers
-from mutant_pool import Tally, run_mutants
-from mutant_runner import Runner
+from mutant_runner import Runner, run_mutants
 from mutants import ASSEMBLED, assembled_bases, compiled_bases
 from mutations import Mutant, load_base, mutate
 
@@ -62,8 +61,7 @@ def test_mutants_are_reproducible() -> None:
 
 def test_crashes_and_hangs_are_laid_to_their_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
     """The harness itself: what ends or stops a worker is counted, and the rest of its share still runs."""
-    monkeypatch.setattr(mutant_pool, "HANG_S", 3.0)
-    monkeypatch.setenv("PUMICE_TEST_MUTANTS", "2=abort,5=hang,8=raise")
-    tally = run_mutants(assembled_bases(("globals",)), 12, processes=1)
+    monkeypatch.setenv("PUMICE_TEST_CASES", "2=abort,5=hang,8=raise")
+    tally = run_mutants(assembled_bases(("globals",)), 12, processes=1, hang_s=3.0)
     assert tally.count == 12
     assert sorted((index, kind) for index, kind, _ in tally.wrong) == [(2, "crash"), (5, "hang"), (8, "bug")]

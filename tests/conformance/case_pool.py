@@ -1,14 +1,15 @@
-"""Runs mutants in worker processes, and lays what ends, stops or swells one to a mutant.
+"""Runs numbered cases in worker processes, and lays what ends, stops or swells one to a case.
 
-Calling sequence: ``run_mutants(files, count)``; it starts workers, each with every n-th mutant, and starts another in the place of one that
-ended. A worker tells of each mutant when it is done, so the first that it has not told of is the one to blame. This file is
-also the workers' program.
+Calling sequence: ``run_cases(opener, folder, count)``; it starts workers, each with every n-th case, and starts another
+in the place of one that ended. A worker tells of each case when it is done, so the first that it has not told of is the
+one to blame. This file is also the workers' program.
 """
 
 from __future__ import annotations
 
 import collections
 import faulthandler
+import importlib
 import json
 import os
 import resource
@@ -18,27 +19,52 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from mutations import Base, load_base, mutate
-
-__all__ = ["HANG_S", "MEMORY", "WRONG", "Tally", "limit_address_space", "run_mutants"]
+__all__ = ["HANG_S", "MEMORY", "WRONG", "Cases", "Outcome", "Tally", "limit_address_space", "run_cases"]
 
 WRONG: Final = ("bug", "crash", "hang", "memory")
 """Outcomes that must not be."""
 
-HANG_S = 10.0
-"""Seconds without a word of a worker. What a mutant may take by its own right is far less."""
+HANG_S: Final = 10.0
+"""Seconds without a word of a worker. What a case may take by its own right is far less."""
 
 MEMORY: Final = 6 << 30
 """Bytes resident. Some of what a program may ask for is 4 GiB at once."""
 
 _ADDRESS_SPACE: Final = 64 << 30
 _CHUNK: Final = 2000
-_PLANTED: Final = "PUMICE_TEST_MUTANTS"
+_PLANTED: Final = "PUMICE_TEST_CASES"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a case went.
+
+    Attributes:
+        stage: how far it came.
+        result: ``ran``, a status code's name, or ``bug``.
+        detail: of a bug, its traceback; of an INTERNAL error, its message.
+        busy: whether a shader still occupies the device.
+    """
+
+    stage: str
+    result: str
+    detail: str = ""
+    busy: bool = False
+
+
+class Cases(Protocol):
+    """What a worker runs."""
+
+    def run(self, seed: int, index: int) -> Outcome:
+        """Runs one case, the same for the same numbers; never raises but for an interrupt."""
+
+    def close(self) -> None:
+        """Gives back what it holds."""
 
 
 def limit_address_space() -> None:
@@ -47,27 +73,27 @@ def limit_address_space() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _work(folder: Path, part: str, seed: int, first: int, last: int, step: int) -> None:
-    """A worker process: one line of JSON on standard output for each mutant."""
+def _work(opener: str, paths: str, folder: str, seed: int, first: int, last: int, step: int) -> None:
+    """A worker process: one line of JSON on standard output for each case."""
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)
     limit_address_space()
-    from mutant_runner import Runner
-
+    sys.path[:0] = json.loads(paths)
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a driver prints is no answer
-    bases = _read_bases(folder)
-    runner = Runner()
+    module, _, function = opener.partition(":")
+    given = Path(folder or tempfile.mkdtemp(prefix="cases-"))
+    cases: Cases = getattr(importlib.import_module(module), function)(given)
     print("null", file=output, flush=True)  # ready
     planted = dict(entry.split("=") for entry in filter(None, os.environ.get(_PLANTED, "").split(",")))
     for index in range(first, last, step):
         _misbehave(planted.get(str(index), ""))
-        outcome = runner.run(mutate(bases, seed, index, part))
+        outcome = cases.run(seed, index)
         print(json.dumps([index, outcome.stage, outcome.result, outcome.detail, outcome.busy]), file=output, flush=True)
         if outcome.busy or outcome.stage == "device":
             # Closing the device would wait for the shader.
             os._exit(0)
-    runner.close()
+    cases.close()
 
 
 def _misbehave(how: str) -> None:
@@ -80,11 +106,6 @@ def _misbehave(how: str) -> None:
         raise RuntimeError("planted")
 
 
-def _read_bases(folder: Path) -> list[Base]:
-    names = json.loads((folder / "names.json").read_text())
-    return [load_base(name, (folder / f"{number}.vmfb").read_bytes()) for number, name in enumerate(names)]
-
-
 @dataclass
 class Tally:
     """What came out.
@@ -93,11 +114,11 @@ class Tally:
         outcomes: counts by (stage, result).
         wrong: (index, result, detail) of what must not be.
         internal: (index, message) of errors with the code INTERNAL.
-        busy: mutants whose shader never ended.
+        busy: cases whose shader never ended.
         replaced: workers started anew.
         seconds: of all workers together, on the clock.
         peak: most bytes of memory that a worker was seen to hold.
-        results: by mutant.
+        results: by case.
     """
 
     outcomes: collections.Counter[tuple[str, str]] = field(default_factory=collections.Counter)
@@ -111,20 +132,19 @@ class Tally:
 
     @property
     def count(self) -> int:
-        """Mutants that were run."""
+        """Cases that were run."""
         return sum(self.outcomes.values())
 
 
 class _Worker:
     """A worker process and the rest of its share."""
 
-    def __init__(
-        self, folder: Path, part: str, seed: int, first: int, last: int, step: int, *, validation: bool
-    ) -> None:
-        self.folder, self.part, self.seed, self.last, self.step = folder, part, seed, last, step
-        self.validation = validation
-        self.next = first
-        self.chunk_end = first
+    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str], share: range) -> None:
+        self.command, self.folder, self.environment = command, folder, environment
+        self.step = share.step
+        self.last = share.stop
+        self.next = share.start
+        self.chunk_end = share.start
         self.process: subprocess.Popen[bytes] | None = None
         self.errors: Path | None = None
         self.buffer = b""
@@ -138,21 +158,17 @@ class _Worker:
         return self.next >= self.last
 
     def start(self) -> None:
-        """Starts the process at the next mutant."""
-        self.errors = self.folder / f"errors-{self.part}-{self.next}"
+        """Starts the process at the next case."""
+        self.errors = self.folder / f"errors-{self.next}"
         self.chunk_end = min(self.next + _CHUNK * self.step, self.last)
-        environment = {
-            **os.environ,
-            "MESA_SHADER_CACHE_DIR": str(self.folder / "mesa"),
-            "PUMICE_CACHE_DIR": str(self.folder / "cache"),
-        }
-        if not self.validation:
-            environment["PUMICE_VALIDATION"] = "0"
-        command = [sys.executable, __file__, str(self.folder), self.part]
-        command += [str(number) for number in (self.seed, self.next, self.chunk_end, self.step)]
+        numbers = [str(number) for number in (self.next, self.chunk_end, self.step)]
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                ["nice", *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=environment
+                ["nice", *self.command, *numbers],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=self.environment,
             )
         self.heard = time.monotonic()
         self.killed = ""
@@ -160,7 +176,7 @@ class _Worker:
         self.is_ready = False
 
     def kill(self, why: str) -> None:
-        """Ends the process; the mutant it was at is the one to blame."""
+        """Ends the process; the case it was at is the one to blame."""
         assert self.process is not None
         self.killed = why
         if why == "hang":
@@ -174,43 +190,52 @@ class _Worker:
         return self.errors.read_bytes()[-6000:].decode("utf-8", "replace")
 
 
-def run_mutants(
-    files: Sequence[tuple[str, bytes]],
+def run_cases(
+    opener: str,
     count: int,
     *,
+    folder: Path | None = None,
     seed: int = 1,
     processes: int = 2,
-    part: str = "",
-    validation: bool = False,
+    environment: Mapping[str, str] | None = None,
+    hang_s: float = HANG_S,
+    memory: int = MEMORY,
     progress: Callable[[Tally], None] | None = None,
 ) -> Tally:
-    """Runs mutants 0 … ``count - 1`` of the modules.
+    """Runs cases 0 … ``count - 1``.
 
     Args:
-        files: names and contents of undamaged modules.
-        count: how many mutants.
-        seed: makes other mutants of the same modules.
+        opener: ``module:function`` that a worker calls with the folder for its `Cases`.
+        count: how many cases.
+        folder: what the opener is given; ``None``: an empty one for each worker.
+        seed: makes other cases.
         processes: workers at a time.
-        part: damage bytes of this kind only, see mutations.py; empty for all kinds, and a module's meaning.
-        validation: with validation layers, whose errors are bugs then. (The layers crash on some shaders by themselves.)
+        environment: beside that of this process.
+        hang_s: seconds without a word after which a worker hangs.
+        memory: bytes that a worker may hold.
         progress: called about once a second.
 
     Raises:
-        RuntimeError: a worker did not come as far as its first mutant.
+        RuntimeError: a worker did not come as far as its first case.
     """
     tally = Tally()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
-        folder = Path(name)
-        (folder / "names.json").write_text(json.dumps([name for name, _ in files]))
-        for number, (_, data) in enumerate(files):
-            (folder / f"{number}.vmfb").write_bytes(data)
+    with tempfile.TemporaryDirectory(prefix="cases-") as name:
+        own = Path(name)
+        paths = json.dumps(list(dict.fromkeys([str(Path(__file__).parent), *sys.path])))
+        command = [sys.executable, __file__, opener, paths, str(folder or ""), str(seed)]
+        variables = {
+            **os.environ,
+            "TMPDIR": name,
+            "MESA_SHADER_CACHE_DIR": str(own / "mesa"),
+            "PUMICE_CACHE_DIR": str(own / "cache"),
+            **(environment or {}),
+        }
         workers = [
-            _Worker(folder, part, seed, first, count, processes, validation=validation)
-            for first in range(min(processes, count))
+            _Worker(command, own, variables, range(first, count, processes)) for first in range(min(processes, count))
         ]
         try:
-            _attend(workers, tally, began, progress)
+            _attend(workers, tally, began, progress, hang_s, memory)
         finally:
             for worker in workers:
                 if worker.process is not None:
@@ -220,7 +245,14 @@ def run_mutants(
     return tally
 
 
-def _attend(workers: Sequence[_Worker], tally: Tally, began: float, progress: Callable[[Tally], None] | None) -> None:
+def _attend(
+    workers: Sequence[_Worker],
+    tally: Tally,
+    began: float,
+    progress: Callable[[Tally], None] | None,
+    hang_s: float,
+    memory: int,
+) -> None:
     with selectors.DefaultSelector() as selector:
         for worker in workers:
             worker.start()
@@ -242,7 +274,7 @@ def _attend(workers: Sequence[_Worker], tally: Tally, began: float, progress: Ca
                     selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
             now = time.monotonic()
             for key in list(selector.get_map().values()):
-                _watch(key.data, tally, now)
+                _watch(key.data, tally, now, hang_s, memory)
             if progress is not None and now - shown > 1:
                 shown = now
                 tally.seconds = now - began
@@ -269,7 +301,7 @@ def _hear(worker: _Worker, data: bytes, tally: Tally) -> None:
             tally.busy.append(index)
 
 
-def _watch(worker: _Worker, tally: Tally, now: float) -> None:
+def _watch(worker: _Worker, tally: Tally, now: float, hang_s: float, memory: int) -> None:
     process = worker.process
     if process is None or worker.killed:
         return
@@ -279,9 +311,9 @@ def _watch(worker: _Worker, tally: Tally, now: float) -> None:
         pages = 0
     resident = pages * resource.getpagesize()
     tally.peak = max(tally.peak, resident)
-    if resident > MEMORY:
+    if resident > memory:
         worker.kill("memory")
-    elif now - worker.heard > HANG_S:
+    elif now - worker.heard > hang_s:
         worker.kill("hang")
 
 
@@ -291,7 +323,7 @@ def _ended(worker: _Worker, tally: Tally) -> None:
     status = process.wait()
     process.stdout.close()
     if not worker.is_ready:
-        raise RuntimeError(f"a worker ended before its first mutant:\n{worker.said()}")
+        raise RuntimeError(f"a worker ended before its first case:\n{worker.said()}")
     if status != 0 or worker.killed:
         kind = worker.killed or ("crash" if status < 0 else "bug")
         name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
@@ -301,7 +333,7 @@ def _ended(worker: _Worker, tally: Tally) -> None:
             tally.results[worker.next] = kind
             worker.next += worker.step
         else:
-            tally.wrong.append((worker.next - worker.step, kind, f"{name} after the last mutant\n{worker.said()}"))
+            tally.wrong.append((worker.next - worker.step, kind, f"{name} after the last case\n{worker.said()}"))
         tally.replaced += 1
     elif worker.next < worker.chunk_end:
         tally.replaced += 1
@@ -309,4 +341,4 @@ def _ended(worker: _Worker, tally: Tally) -> None:
 
 
 if __name__ == "__main__":
-    _work(Path(sys.argv[1]), sys.argv[2], *(int(text) for text in sys.argv[3:7]))
+    _work(*sys.argv[1:4], *(int(text) for text in sys.argv[4:8]))

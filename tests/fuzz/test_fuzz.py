@@ -1,0 +1,48 @@
+"""The first cases of each kind of `make fuzz` end well: refused with a clear error, or accepted.
+
+They run in this process, which is quicker; shaders in one of their own, as nothing ends one that does not end by itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from case_pool import WRONG
+from fuzz import KINDS, bad_ends, run_kind
+from support.soak import rounds
+
+DEVICE = ("pipeline-cache", "results", "command-line", "environment", "output", "input", "signals")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.vulkan) if name in DEVICE else name for name in KINDS if name != "spirv-run"],
+)
+def test_the_first_cases(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    module, _, function = KINDS[name].opener.partition(":")
+    with mock.patch.dict(os.environ):
+        cases = getattr(importlib.import_module(module), function)(tmp_path)
+        for index in range(rounds(KINDS[name].quick, 20 * KINDS[name].quick)):
+            outcome = cases.run(1, index)
+            assert outcome.result not in WRONG, f"make fuzz ARGS='--kind {name} --only {index}': {outcome.detail}"
+        cases.close()
+
+
+@pytest.mark.slow
+@pytest.mark.vulkan
+def test_the_first_shaders_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUMICE_VALIDATION", "0")  # the layers crash on some shaders by themselves
+    count = rounds(KINDS["spirv-run"].quick, 20 * KINDS["spirv-run"].quick)
+    tally = run_kind("spirv-run", count, processes=1)
+    assert tally.count == count
+    assert not tally.wrong, "\n".join(bad_ends("spirv-run", tally, 1))
+
+
+def test_the_shares_are_of_a_hundred_thousand() -> None:
+    assert sum(kind.share for kind in KINDS.values()) == 100_000
