@@ -272,7 +272,7 @@ def _float(kind: FieldKind, value: float, instruction: Instruction, code: memory
     return f"bits({bits:#x})" if exact else text, f"signaling, {bits:#x}"
 
 
-# In TEXT_FORMS the first way to write an instruction is what the peer's disassembler prints; of these forms its
+# In TEXT_FORMS the first text of an instruction is that of the peer's disassembler; of these forms its
 # assembler reads the last one only.
 _LAST_FORMS: Final = frozenset(
     {"global_load_indirect", "global_store_indirect", "global_load_indirect_ref", "global_store_indirect_ref"}

@@ -213,7 +213,7 @@ def _register_text(register: int) -> str:
 
 
 _Check: TypeAlias = Callable[[FunctionVerifier, Instruction], None]
-# Indices of values by what is checked: 32-bit registers, pairs, references, references without MOVE; then the rest.
+# Indices of values by their check: 32-bit registers, pairs, references, references without MOVE; then the rest.
 _Plan: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[_Check, ...]]
 
 

@@ -3,8 +3,8 @@
 The objects here are made from the data in :mod:`.isa_tables`, which names the sources of the facts::
 
     isa = Isa.for_version(definition.bytecode_version)
-    isa.operations["add.i32"].fields        # what an assembler needs
-    isa.by_code(None, 0x22)                 # what a decoder needs
+    isa.operations["add.i32"].fields        # for an assembler
+    isa.by_code(None, 0x22)                 # for a decoder
 
 Register operands are 16 bits. Bit 15 (``REF_BIT``) tells the bank: without it the low 15 bits are the ordinal of a
 32-bit slot, with it the low 14 bits are the ordinal of a reference register and bit 14 (``MOVE_BIT``) says that the
@@ -105,7 +105,7 @@ class Field:
         name: as in the reference page.
         kind: its content.
         bank: ``i32``, ``i64``, ``f32``, ``f64`` or ``ref`` of a register, or of every register of ``OPERANDS``;
-            ``None`` where the bank is each register's own, and for what is no register.
+            ``None`` where each register has its own bank, and for other fields.
         access: of registers, otherwise ``None``. ``BRANCH_OPERANDS`` and ``BRANCH_TABLE`` do both: ``None``.
         move: the meaning of the MOVE bit here.
     """

@@ -1,7 +1,7 @@
 """The contents of a module file as plain immutable values: names, functions, types, constants, bytecode.
 
 ``read_module`` makes a :class:`ModuleDef` from a file and ``write_module`` makes a file of one. Nothing here is
-verified beyond what the reader checks: the bytecode is the verifier's, names are resolved by a context.
+verified beyond the reader's checks: the verifier checks the bytecode, a context resolves names.
 
 The fields are those of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs, releases 3.0 to 3.13.
 """

@@ -146,7 +146,7 @@ class Context:
         self._frozen = True
 
     def module_state(self, name: str) -> object:
-        """The state of a module in this context: a ``ModuleState``, or what a native module's factory made.
+        """The state of a module in this context: a ``ModuleState``, or the object made by a native module's factory.
 
         Raises:
             NotFoundError: no such module.
@@ -289,7 +289,7 @@ class Context:
             InvalidArgumentError: a timeout that is no number.
             DeadlineExceededError: the time passed; everything of the invocation is released.
             FailedPreconditionError: another thread is using the context, or the function is of another one.
-            PumiceError: what the program failed with.
+            PumiceError: the program failed.
         """
         if function.context is not self:
             raise FailedPreconditionError(f"{function.full_name} is a function of another context")
@@ -365,7 +365,7 @@ class Context:
         Raises:
             FailedPreconditionError: a function is being called, in this thread or another, or an invocation that was
                 begun in stages is in flight; close when it has ended.
-            BaseException: what a native module's state raised in its ``close``, once everything is released.
+            BaseException: a native module's state raised it in its ``close``; everything is released first.
         """
         if self.is_closed:
             return
@@ -402,7 +402,7 @@ class Context:
             try:
                 self.invoke(function, (), timeout=timeout)
             except PumiceError as error:
-                _log.warning("%s failed, and what it was to release may not be: %s", function.full_name, error)
+                _log.warning("%s failed, and may not have released everything: %s", function.full_name, error)
 
     def _release_states(self) -> None:
         failure: BaseException | None = None

@@ -64,7 +64,7 @@ def run_until_done(stack: Stack, name: str, timeout: float | None) -> None:
         InvalidArgumentError: a timeout that is no number.
         DeadlineExceededError: the time passed first.
         Interrupted: the deadline of the outer invocation passed.
-        PumiceError: what the program failed with.
+        PumiceError: the program failed.
     """
     me = threading.get_ident()
     outer = deadlines.get(me, math.inf)
@@ -137,7 +137,7 @@ def step_until(stack: Stack, deadline: float) -> bool:
 
     Raises:
         Interrupted: the deadline passed.
-        PumiceError: what the program failed with.
+        PumiceError: the program failed.
     """
     me = threading.get_ident()
     outer = deadlines.get(me, math.inf)

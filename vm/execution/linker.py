@@ -36,7 +36,7 @@ class LoadedModule:
 
     Attributes:
         module: the module.
-        state: in the context: a ``ModuleState``, or what a native module's factory made.
+        state: in the context: a ``ModuleState``, or the object made by a native module's factory.
     """
 
     __slots__ = ("module", "state")

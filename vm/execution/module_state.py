@@ -23,14 +23,14 @@ _MAX_DENSE_REFS: Final = 1 << 16
 
 
 class LinkedImport(NamedTuple):
-    """What an import calls, and what its provider declares.
+    """The function that an import calls, and the declarations of its provider.
 
     Attributes:
         function: called for the import.
         is_resolved: whether a module provides it; otherwise ``function`` raises.
         is_native: whether a native module provides it.
         suspends: whether it may return a ``Wait``.
-        trusted: whether it was declared by a trusted module, which leaves checks of operands to Python.
+        trusted: whether its module is trusted: its functions leave checks of operands to Python.
     """
 
     function: Callable[..., object]
@@ -184,7 +184,7 @@ class ModuleState:
             one.rebind_import(number, function)
 
     def bind(self, name: str) -> object:
-        """What a name in translated source stands for in this context."""
+        """The object of this context that a name in translated source stands for."""
         if name.startswith("g_"):
             return self.refs if name == "g_ref" else self._primitive[name[2:]]
         if name == "hooks":

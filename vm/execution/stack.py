@@ -45,7 +45,7 @@ class Stack:
 
     Attributes:
         frames: from the outermost; ``Frame``, ``NativeFrame`` or ``WaitFrame``, the last only on top.
-        results: what the outermost function returned: ``None``, a value, or a tuple of several. Valid once done.
+        results: of the outermost function: ``None``, a value, or a tuple of several. Valid once done.
         max_depth: most frames at once.
     """
 
@@ -80,8 +80,8 @@ class Stack:
 
         Raises:
             FailedPreconditionError: the invocation is done already, or waits.
-            PumiceError: what the program or a native function failed with, located; the stack is empty then.
-            BaseException: what a user's native function raised, with a note of the place.
+            PumiceError: the program or a native function failed; the error has the place, and the stack is empty.
+            BaseException: a user's native function raised it; it has a note of the place.
         """
         frames = self.frames
         if not frames:
@@ -167,7 +167,7 @@ class Stack:
         self.frames.append(WaitFrame(wait))
 
     def abort(self) -> None:
-        """Drops every frame and what it holds; idempotent."""
+        """Drops every frame with its references; idempotent."""
         for frame in self.frames:
             if isinstance(frame, Frame):
                 frame.registers = ()
@@ -244,7 +244,7 @@ class Stack:
         caller = next(one for one in reversed(self.frames) if isinstance(one, Frame))
         if caller.function.is_trusted_import(number) or not in_native:
             return InvalidArgumentError(
-                f"{name} was called with what it does not take: {type(error).__name__}: {error}"
+                f"{name} was called with arguments that it does not take: {type(error).__name__}: {error}"
             )
         return error
 

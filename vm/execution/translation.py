@@ -26,7 +26,7 @@ class Translation:
     """The variants of one function as Python code that each context binds.
 
     Args:
-        code_map: names what is translated.
+        code_map: of the module.
         ordinal: of the function.
         make_translator: called once, when the first variant is needed.
         lock: held while a variant is made.

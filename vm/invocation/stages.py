@@ -91,7 +91,7 @@ def invoke(
         FailedPreconditionError: the function is of another context, or the context is in use and the policy does not
             wait.
         DeadlineExceededError: the time passed; everything of the invocation is released.
-        PumiceError: what the program failed with, located.
+        PumiceError: the program failed; the error has the place.
     """
     values = checked_call(context, function, inputs)
     if policy is None or context.gate.is_running_here():

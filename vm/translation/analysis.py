@@ -1,4 +1,4 @@
-"""What the translator needs to know of a function: blocks, operands, liveness, and the register type of each slot.
+"""Analysis of one function: blocks, operands, liveness, and the register type of each slot.
 
 Sets of registers are bit masks: slot ``n`` of the value bank is bit ``n``, reference register ``n`` is bit ``ref_shift
 + n``. One slot may hold variables of different types at different places. A function that reads a slot as another type
@@ -27,7 +27,7 @@ class FunctionAnalysis:
     """Analyses one verified function.
 
     Attributes:
-        function: what was analysed.
+        function: the function.
         instructions: its instructions.
         operands: one an instruction.
         blocks: its basic blocks, in the order of the code.

@@ -1,4 +1,4 @@
-"""Writes calls, and what a function stores when it suspends: pc, entry to continue at, live registers."""
+"""Writes calls and suspensions, which store the pc, the entry to continue at and the live registers."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class CallWriter(OperationWriter):
     # -- suspending ----------------------------------------------------------------------------------
 
     def suspend(self, block: Block, index: int, answer: str, *, live: int | None = None) -> None:
-        """Stores what the variant behind instruction ``index`` needs, and returns to the interpreter."""
+        """Stores the state for the variant behind instruction ``index``, and returns to the interpreter."""
         entry = entry_after(index)
         if live is None:
             live = self.live_behind(block, index)

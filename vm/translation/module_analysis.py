@@ -1,4 +1,4 @@
-"""What the translation of one function needs to know of its whole module."""
+"""Facts about a whole module that the translation of each function needs."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ float that holds exactly an f32 value, an f64 is a Python float. Where C leaves 
 shift amounts) it is that of IREE's runtime on x86-64, release 3.13 (``runtime/src/iree/vm/ops.h``; the operations are
 the same since 3.1), because programs were tested there.
 
-What is not here or in :mod:`.float_numerics` is written inline (operations.py).
+Other operations are in :mod:`.float_numerics` or written inline (operations.py).
 """
 
 from __future__ import annotations

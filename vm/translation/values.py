@@ -135,7 +135,7 @@ class ValueWriter(SourceWriter):
         """A variable's value as an operand.
 
         Args:
-            variable: what is read.
+            variable: to be read.
             atomic: whether it must be a name or a literal, as its text will occur twice.
             tolerant: bits of an operation that agrees modulo 2**bits, and so takes values that are not wrapped yet.
             condition: whether a truth value may be returned.

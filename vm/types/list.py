@@ -62,7 +62,7 @@ class VmList:
 
     Getting a number as another kind than the slot's converts it: integers are truncated or sign-extended, floats are
     rounded or widened, and between integers and floats, as in IREE's runtime, the result is 0. Setting a number in a
-    typed list converts it the same way; a slot of a variant list takes on the kind of what is set.
+    typed list converts it the same way; a slot of a variant list takes the kind of the value that is set.
 
     Indices are i32 words read as unsigned, as in the operations: a negative one is out of range.
     """
