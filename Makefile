@@ -47,14 +47,17 @@ test-fast: $(VENV)/.dev ## run the tests that need no device and no peer, in und
 soak: ## run the whole suite with the long forms of its statistical and stress tests
 	@PUMICE_SOAK=1 $(MAKE) test
 
-lint: $(VENV)/.dev ## ruff and mypy, as CI runs them
-	@status=0; for check in 'ruff check .' 'ruff format --check .' mypy; do \
-	  echo "$(BIN)/$$check"; $(BIN)/$$check || status=1; \
+PAGES = $$(git ls-files '*.md')
+
+lint: $(VENV)/.dev ## ruff, mypy and mdformat, as CI runs them
+	@status=0; for check in 'ruff check .' 'ruff format --check .' mypy "mdformat --check $(PAGES)"; do \
+	  echo "$(BIN)/$$check" | cut -c1-80; $(BIN)/$$check || status=1; \
 	done; exit $$status
 
-format: $(VENV)/.dev ## let ruff fix and format
+format: $(VENV)/.dev ## let ruff and mdformat fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/mdformat $(PAGES)
 
 shaders: vulkan ## compile the GLSL sources in shaders/ to SPIR-V
 	$(BIN)/python -m pumice.shaders.build

@@ -34,7 +34,7 @@ Files of a newer version and unknown tables and keys are refused; errors name th
 {example}```
 
 | key | default | meaning |
-|---|---|---|
+| -- | -- | -- |
 | `version` | required | {version} |
 | `name` | required | letters, digits, `-` and `_` |
 | `title`, `question`, `reading` | `""` | for people: the study's title, what it answers, how to read its results |
@@ -44,7 +44,7 @@ Files of a newer version and unknown tables and keys are refused; errors name th
 | `reference` | the first | the value that the others are compared with |
 | `baseline` | `false` | also measure the empty kernel in the setting of each point that can have a baseline |
 | `peaks` | `false` | measure the device's peaks at the start of the run |
-| `[sampling]` | | how points are sampled |
+| `[sampling]` |  | how points are sampled |
 | `[axes]` | none | what is varied |
 | `[derived]` | none | figures by expression |
 | `[[targets]]` | at least one | what is measured |
@@ -54,7 +54,7 @@ Files of a newer version and unknown tables and keys are refused; errors name th
 An axis is a list of different numbers, texts or truth values, or a table:
 
 | table | values |
-|---|---|
+| -- | -- |
 | `{{ range = [start, stop, step] }}` | from `start` to `stop`, inclusive if a step meets it; the default step is 1 |
 | `{{ powers_of_two = [first, last] }}` | all powers of two from `first` to `last`, inclusive |
 | `{{ logspace = [first, last, count] }}` | `count` values in equal ratios, inclusive; ints if both ends are |
@@ -172,20 +172,21 @@ def _lines() -> Iterator[str]:
         segments=_names(segments),
     )
     yield _wrapped(head)
+    yield ""
     for kind in KINDS.values():
         yield f"### `{kind.name}`"
         yield ""
         yield f"{kind.doc} Headline: `{kind.measure}`; {'may' if kind.baseline else 'cannot'} have a baseline."
         yield ""
         yield "| setting | value | default | meaning |"
-        yield "|---|---|---|---|"
+        yield "| -- | -- | -- | -- |"
         for setting in kind.settings:
             yield f"| `{setting.name}` | {_type(setting)} | {_default(setting)} | {setting.doc} |"
         yield ""
     yield "## Sampling"
     yield ""
     yield "| field | default | meaning |"
-    yield "|---|---|---|"
+    yield "| -- | -- | -- |"
     for field in fields(Sampling):
         default = "" if field.default is None else f"`{json.dumps(field.default)}`"
         yield f"| `{field.name}` | {default} | {field.metadata['doc']} |"

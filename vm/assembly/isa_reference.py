@@ -23,8 +23,7 @@ This page is generated from `vm/bytecode/isa_tables.py` by `python -m pumice.vm.
 
 A module's bytecode has a version, and pumice runs {versions}. The tables are those of version {newest}; the column
 *since* names the first version of operations that older ones do not have. Operations keep opcode, encoding and meaning
-from one version to the next, with one exception: in version {ignoring} the MOVE bit of a single register field has no
-effect.
+from one version to the next, with one exception: in version {ignoring} the MOVE bit of a single register field has no effect.
 
 ## Encoding
 
@@ -36,7 +35,7 @@ An instruction is its opcode byte, behind a prefix byte for the f32 (`0xE0`) and
 without gaps:
 
 | field | bytes |
-|---|---|
+| -- | -- |
 | register | u16 |
 | immediate `i32`, `i64`, `f32`, `f64` | 4, 8, 4, 8 |
 | global, function, rodata, type, branch target | u32 |
@@ -80,14 +79,16 @@ def _lines() -> Iterator[str]:
     ):
         yield f"## {title}\n"
         yield "| opcode | operation | fields | assembly | since |"
-        yield "|---|---|---|---|---|"
+        yield "| -- | -- | -- | -- | -- |"
         rows = [each for each in isa.operations.values() if each.prefix == prefix]
         for operation in sorted(rows, key=lambda each: each.opcode):
             yield _row(operation)
         yield ""
     yield "## Terminators\n"
-    yield textwrap.fill(_listed([f"`{each}`" for each in sorted(isa_tables.TERMINATORS)]) + ".", 120)
-    yield "`fail` with status 0 does nothing: control continues with the next block."
+    terminators = _listed([f"`{each}`" for each in sorted(isa_tables.TERMINATORS)])
+    yield textwrap.fill(
+        f"{terminators}. `fail` with status 0 does nothing: control continues with the next block.", 120
+    )
 
 
 def _row(operation: Operation) -> str:
