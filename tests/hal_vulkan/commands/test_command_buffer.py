@@ -132,9 +132,22 @@ def test_fills_updates_and_copies_at_any_byte(
     commands.close()
 
 
+@pytest.fixture(scope="module", params=["push", "sets"])
+def shared_device(driver: Driver, request: pytest.FixtureRequest) -> Iterator[Device]:
+    """One for many small tests: each closes its buffer and its commands, and waits for the device before."""
+    with Device(driver, options=PlanOptions(push_descriptors=None if request.param == "push" else False)) as opened:
+        with host_buffer(opened, bytes(8)) as buffer, opened.create_command_buffer() as commands:
+            # The pipelines and pools that a device keeps from its first commands on.
+            commands.begin().update(buffer, b"ab", 1)
+            commands.fill(buffer, b"\x5a", 1, 2)
+            run(opened, commands.end())
+        yield opened
+
+
 @pytest.mark.parametrize("offset", range(5))
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 255, 256, 257, 65535, 65536, 65537, 200_001])
-def test_fills_and_updates_of_every_size(device: Device, offset: int, size: int) -> None:
+def test_fills_and_updates_of_every_size(shared_device: Device, offset: int, size: int) -> None:
+    device = shared_device
     data = np.random.default_rng(size).integers(0, 256, size, np.uint8).tobytes()
     with device.create_buffer(size + 8, memory_type=HOST) as buffer, device.create_command_buffer() as commands:
         buffer.write(b"\xcd" * (size + 8))

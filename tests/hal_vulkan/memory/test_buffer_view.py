@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from support.host_buffers import HOST
 
 from pumice.hal_vulkan import BufferView, Device, ElementType, EncodingType
+from pumice.hal_vulkan.instance.driver import Driver
 from pumice.status import ClosedError, InvalidArgumentError, OutOfRangeError, PumiceError, UnimplementedError
 
 pytestmark = pytest.mark.vulkan
@@ -14,11 +17,22 @@ pytestmark = pytest.mark.vulkan
 WITH_DTYPE = [t for t in ElementType if t.dtype is not None and t.dtype.kind != "V"]
 
 
+@pytest.fixture(scope="module")
+def shared_device(driver: Driver) -> Iterator[Device]:
+    """One for many small tests: each closes its only buffer, and its view is data."""
+    with Device(driver) as opened:
+        opened.create_buffer(64, memory_type=HOST).close()  # the memory that a device keeps from then on
+        opened.create_buffer(64).close()
+        yield opened
+
+
 @pytest.mark.parametrize("element_type", WITH_DTYPE, ids=lambda t: t.name)
 @pytest.mark.parametrize("shape", [(), (5,), (2, 3), (0, 3)])
-def test_contents_of_every_element_type(device: Device, element_type: ElementType, shape: tuple[int, ...]) -> None:
+def test_contents_of_every_element_type(
+    shared_device: Device, element_type: ElementType, shape: tuple[int, ...]
+) -> None:
     values = np.random.default_rng(2).integers(0, 2, shape).astype(element_type.dtype)
-    with device.create_buffer(element_type.storage_bytes(values.size), memory_type=HOST) as buffer:
+    with shared_device.create_buffer(element_type.storage_bytes(values.size), memory_type=HOST) as buffer:
         view = BufferView(buffer, shape, element_type)
         view.write(values)
         back = view.read()
@@ -28,8 +42,8 @@ def test_contents_of_every_element_type(device: Device, element_type: ElementTyp
 
 
 @pytest.mark.parametrize("element_type", list(ElementType), ids=lambda t: t.name)
-def test_every_element_type_has_a_length(device: Device, element_type: ElementType) -> None:
-    with device.create_buffer(64) as buffer:
+def test_every_element_type_has_a_length(shared_device: Device, element_type: ElementType) -> None:
+    with shared_device.create_buffer(64) as buffer:
         assert BufferView(buffer, (3,), element_type).byte_length == -(-3 * element_type.bits // 8)
 
 
