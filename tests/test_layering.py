@@ -338,7 +338,8 @@ GOOD: Mapping[str, str] = {
     "runtime/__init__.py": "from ..vm.execution import frame\nfrom ..hal_vulkan.vulkan import functions\n",
     "shaders/build.py": "from ..spirv import format\n",
     "tools/__init__.py": "",
-    "tools/cli.py": "from .. import __version__\nfrom ..vm.execution import frame\ndef main(): ...\n__all__ = ['main']\n",
+    "tools/cli.py": "from .. import __version__\nfrom ..vm.execution import frame\n"
+    "def main(): ...\n__all__ = ['main']\n",
     "tools/inspect/dump.py": "import numpy.typing as npt\ndef main(): ...\n__all__ = ['main']\n",
     "tests/test_x.py": "import pumice, iree.runtime\n",
 }

@@ -5,7 +5,7 @@
 ...     decoder = pumice.Session(instance=instance)
 
 Calling sequence: ``Instance()`` → ``device(uri)`` or ``Session(instance=…)`` → ``close``, after the sessions. Only
-sessions of one instance, or made with the same ``Device``, may pass arrays to each other without a copy through the host.
+sessions of one instance, or made with the same ``Device``, pass arrays to each other without a copy through the host.
 Thread rule: any thread.
 """
 

@@ -56,12 +56,14 @@ class Target:
         if not isinstance(self.kind, str) or self.kind not in KINDS:
             hint = did_you_mean(str(self.kind), KINDS)
             raise InvalidArgumentError(
-                f"target {shown(self.name)}: expected one of the kinds {', '.join(KINDS)}; got {shown(self.kind)}{hint}",
+                f"target {shown(self.name)}: expected one of the kinds {', '.join(KINDS)}; "
+                f"got {shown(self.kind)}{hint}",
                 location="kind",
             )
         if self.measure is not None and self.measure not in MEASURES:
             raise InvalidArgumentError(
-                f"target {shown(self.name)}: expected to measure one of {', '.join(MEASURES)}; got {shown(self.measure)}",
+                f"target {shown(self.name)}: expected to measure one of {', '.join(MEASURES)}; "
+                f"got {shown(self.measure)}",
                 location="measure",
             )
         settings: dict[str, object] = {}
@@ -286,7 +288,8 @@ class Study:
                 )
             hint = did_you_mean(name, [setting for kind in kinds for setting in kind.names])
             raise InvalidArgumentError(
-                f"unknown axis {shown(name)}: no setting of kind {' or '.join(kind.name for kind in kinds)} has that name "
+                f"unknown axis {shown(name)}: no setting of kind "
+                f"{' or '.join(kind.name for kind in kinds)} has that name "
                 f"and no expression uses it{hint}",
                 location=f"axes.{name}",
             )

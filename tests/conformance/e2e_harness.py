@@ -1,8 +1,8 @@
 """Compiles and runs the sources of ``e2e_tree``; has the native modules that its generated tests call.
 
-A generated product or convolution comes as two modules: the one under test, and one whose functions make random operands,
-call the first and have the result checked. What makes and checks is a native module of IREE's test programs, written anew
-here in NumPy: ``matmul_test`` and ``conv2d_test`` (``tools/testing/e2e/``).
+A generated product or convolution comes as two modules: the one under test, and one whose functions make random
+operands, call the first and have the result checked. What makes and checks is a native module of IREE's test
+programs, written anew here in NumPy: ``matmul_test`` and ``conv2d_test`` (``tools/testing/e2e/``).
 """
 
 from __future__ import annotations

@@ -178,7 +178,8 @@ def with_current_syntax(text: str) -> str:
     """The same program as ``iree-compile`` 3.13 spells it."""
     text = _TOSA_WITH_ATTRIBUTES.sub(
         lambda m: (
-            f'= "{m[1]}"({m[2].strip().strip("()")}) <{{{m[3].replace("0 : i1", "false").replace("1 : i1", "true")}}}> : {m[4]}'
+            f'= "{m[1]}"({m[2].strip().strip("()")}) '
+            f"<{{{m[3].replace('0 : i1', 'false').replace('1 : i1', 'true')}}}> : {m[4]}"
         ),
         text,
     )

@@ -4,8 +4,8 @@ The installed tools (the ``peer`` extra) are always tried; other compilers come 
 form ``3.0.0=/path/to/iree-compile,3.5.0=…`` that ``fetch_compilers.py`` prints.
 
 A compiled module depends on its source, the source's file name, the flags and the release, and on nothing else: no
-folder gets into the module. The cache is keyed by those; ``PUMICE_TEST_CACHE`` names its folder. Processes may share it:
-each module is compiled once, by whoever holds the lock of its key.
+folder gets into the module. The cache is keyed by those; ``PUMICE_TEST_CACHE`` names its folder. Processes may share
+it: each module is compiled once, by whoever holds the lock of its key.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def available_compilers() -> tuple[Compiler, ...]:
         release, separator, path = entry.strip().partition("=")
         if not separator or not Path(path).is_file():
             raise ValueError(
-                f"PUMICE_IREE_COMPILERS: expected release=/path/to/iree-compile, comma-separated, with paths that exist; "
+                "PUMICE_IREE_COMPILERS: expected release=/path/to/iree-compile, comma-separated, of paths that exist; "
                 f"{entry!r} is not that; fetch_compilers.py prints a right value"
             )
         found[release] = Compiler(release, Path(path))

@@ -1,6 +1,7 @@
 """Modules altered in meaning: something is exchanged for what does not fit, and the module is well formed all the same.
 
-Each alteration takes a module and another to borrow from, and gives a changed module, or the same where it finds nothing to change.
+Each alteration takes a module and another to borrow from, and gives a changed module, or the same where it finds
+nothing to change.
 """
 
 from __future__ import annotations
@@ -126,8 +127,8 @@ def _other_version(rng: random.Random, module: ModuleDef, other: ModuleDef) -> M
 
 
 def _other_type(rng: random.Random, module: ModuleDef, other: ModuleDef) -> ModuleDef:
-    names = ("!vm.list<?>", "!vm.list<i32>", "!vm.buffer", "!hal.buffer", "!hal.buffer_view", "!hal.fence", "!hal.executable", "!vm.ref<?>",
-             "i32", "i64", "!x.y", "!", "!vm.list<" * 500 + "i32" + ">" * 500)  # fmt: skip
+    names = ("!vm.list<?>", "!vm.list<i32>", "!vm.buffer", "!hal.buffer", "!hal.buffer_view", "!hal.fence",
+             "!hal.executable", "!vm.ref<?>", "i32", "i64", "!x.y", "!", "!vm.list<" * 500 + "i32" + ">" * 500)  # fmt: skip
     return replace(module, types=_with(module.types, _pick(rng, len(module.types)), rng.choice(names)))
 
 
@@ -258,7 +259,7 @@ def _without_instruction(rng: random.Random, module: ModuleDef, other: ModuleDef
 Alteration = Callable[[random.Random, ModuleDef, ModuleDef], ModuleDef]
 ALTERATIONS: Final[tuple[Alteration, ...]] = (
     _exchange_functions, _exchange_signatures, _exchange_rodata, _exchange_imports, _exchange_types, _exchange_exports,
-    _foreign_rodata, _foreign_import, _foreign_import, _foreign_bytecode, _foreign_bytecode, _other_convention, _other_counts,
-    _other_globals, _other_version, _other_type, _other_names, _other_declaration,
+    _foreign_rodata, _foreign_import, _foreign_import, _foreign_bytecode, _foreign_bytecode, _other_convention,
+    _other_counts, _other_globals, _other_version, _other_type, _other_names, _other_declaration,
     *(_other_operands,) * 20, *(_other_operations,) * 10, *(_without_instruction,) * 8,
 )  # fmt: skip

@@ -1,10 +1,11 @@
 """Loads, links and runs one damaged module, as a program would that trusts nobody, and says how it went.
 
-What is right: an error of pumice's own hierarchy at any point, or a run. Anything else that a module can bring about is a bug of
-pumice: another exception, and, seen from outside by mutants.py, the end of the process, a hang, or memory without bound.
+What is right: an error of pumice's own hierarchy at any point, or a run. Anything else that a module can bring about
+is a bug of pumice: another exception, and, seen from outside by mutants.py, the end of the process, a hang, or memory
+without bound.
 
-One runner has one device. A shader may run for ever, and Vulkan has no way to stop it: then the device is of no more use, and
-``busy`` says so. A process that has to go on gets itself another device in another process.
+One runner has one device. A shader may run for ever, and Vulkan has no way to stop it: then the device is of no more
+use, and ``busy`` says so. A process that has to go on gets itself another device in another process.
 """
 
 from __future__ import annotations
@@ -242,7 +243,7 @@ def run_mutants(
     Args:
         files: names and contents of undamaged modules.
         part: damage bytes of this kind only, see mutations.py; empty for all kinds, and a module's meaning.
-        validation: with validation layers, whose errors are bugs then. (The layers crash on some shaders by themselves.)
+        validation: with validation layers, whose errors are bugs then. (The layers crash on some shaders themselves.)
     """
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         folder = Path(name)

@@ -1,15 +1,16 @@
 """Runs damaged and hostile modules: truncated, with bits flipped, spliced and forged, by the ten thousand.
 
-``python tests/conformance/mutants.py`` makes mutants of ten modules (assembled from tests/asm and, with the ``peer`` extra,
-compiled from programs/) and runs each in a worker process, so that whatever ends or stops that process is counted and laid to a
-mutant. What is right: an error of pumice's own hierarchy, or a run. Wrong: another exception (``bug``), the process's end
-by a signal (``crash``), no answer (``hang``), more memory than any of the programs has use for (``memory``). The exit status is 1
-if anything went wrong.
+``python tests/conformance/mutants.py`` makes mutants of ten modules (assembled from tests/vm/assembly and, with the
+``peer`` extra, compiled from programs/) and runs each in a worker process, so that whatever ends or stops that
+process is counted and laid to a mutant. What is right: an error of pumice's own hierarchy, or a run. Wrong: another
+exception (``bug``), the process's end by a signal (``crash``), no answer (``hang``), more memory than any of the
+programs has use for (``memory``). The exit status is 1 if anything went wrong.
 
-A program may loop for ever by its own right; in bytecode the call's timeout ends it. In a shader nothing can: Vulkan has no
-way to stop what it runs. Such mutants are counted (``device busy``), and their worker is replaced.
+A program may loop for ever by its own right; in bytecode the call's timeout ends it. In a shader nothing can: Vulkan
+has no way to stop what it runs. Such mutants are counted (``device busy``), and their worker is replaced.
 
-``--peer N`` gives N of the same mutants to ``iree-run-module``. ``--only INDEX`` runs one here, to look at; ``--write FILE`` keeps it.
+``--peer N`` gives N of the same mutants to ``iree-run-module``. ``--only INDEX`` runs one here, to look at; ``--write
+FILE`` keeps it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _PEER_LIMIT_S: Final = 10.0
 
 
 def assembled_bases(names: Sequence[str] = tuple(ASSEMBLED)) -> list[tuple[str, bytes]]:
-    """Modules of tests/asm, as files."""
+    """Modules of tests/vm/assembly, as files."""
     found = []
     for name in names:
         text = (HERE.parent / "vm" / "assembly" / f"{name}.vmasm").read_text()

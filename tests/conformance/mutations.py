@@ -1,11 +1,13 @@
 """Damaged and forged copies of module files: what mutants.py runs.
 
-``mutate(bases, seed, index)`` gives the same bytes for the same arguments in any process, so a mutant is named by two numbers.
+``mutate(bases, seed, index)`` gives the same bytes for the same arguments in any process, so a mutant is named by two
+numbers.
 
-Damage is of two sorts. To the *bytes* of a file: it is cut short, bits are flipped, numbers replaced by those at the edges of their
-range, parts of other modules pasted in, 16-bit words of bytecode swapped. Where in the file, is chosen by part first (tables,
-bytecode, shaders, …), or the largest part would get all. And to its *meaning*: a module is read, something in it is
-exchanged for what does not fit, and it is written again, so that it gets past the container and the verifier is alone.
+Damage is of two sorts. To the *bytes* of a file: it is cut short, bits are flipped, numbers replaced by those at the
+edges of their range, parts of other modules pasted in, 16-bit words of bytecode swapped. Where in the file, is chosen
+by part first (tables, bytecode, shaders, …), or the largest part would get all. And to its *meaning*: a module is
+read, something in it is exchanged for what does not fit, and it is written again, so that it gets past the container
+and the verifier is alone.
 """
 
 from __future__ import annotations
@@ -262,7 +264,7 @@ def _fill(rng: random.Random, data: bytearray, start: int, end: int, bases: Sequ
 def _shader_operands(rng: random.Random, data: bytearray, start: int, end: int, bases: Sequence[Base]) -> None:
     """Operands of shader instructions: as another of its kind has them, or numbers at the edges.
 
-    Most of a shader is ids, and a random one is refused: constants, decorations and types are where a shader stays valid.
+    Most of a shader is ids, and a random one is refused: only constants, decorations and types keep it valid.
     """
     words = struct.unpack_from(f"<{(end - start) // 4}I", data, start)
     instructions: list[tuple[int, int, int]] = []

@@ -236,4 +236,5 @@ def difference(got: Value, expected: Value, tolerance: tuple[float, float] | Non
     with np.errstate(all="ignore"):
         apart = np.abs(left.astype(np.complex128) - right.astype(np.complex128))
     worst = apart[np.isfinite(apart)].max(initial=0)
-    return f"{count} of {total} differ, the first at {list(at)}: expected {right[at]}, got {left[at]}; at most by {worst:.3g}"
+    first = f"the first at {list(at)}: expected {right[at]}, got {left[at]}"
+    return f"{count} of {total} differ, {first}; at most by {worst:.3g}"

@@ -1,8 +1,8 @@
 """Runs IREE's end-to-end tests on pumice: python tests/conformance/run_e2e_tree.py [--only TEXT] [--device URI]
 
-``PUMICE_IREE_TREE`` names the tree, a checkout or a git directory. Prints each failure with its cause, each known failure
-with its reason and, at the end, how many functions passed in each folder. Functions with arguments are no checks and do
-not count. The exit status is 1 when a function failed that is not known to.
+``PUMICE_IREE_TREE`` names the tree, a checkout or a git directory. Prints each failure with its cause, each known
+failure with its reason and, at the end, how many functions passed in each folder. Functions with arguments are no
+checks and do not count. The exit status is 1 when a function failed that is not known to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Damaged and hostile modules end in an error of pumice's own or in a run: a small share of what ``make mutants`` does."""
+"""Damaged and hostile modules end in an error of pumice's own or in a run: a small share of ``make mutants``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The corpus: every program, compiled by every compiler at hand, gives in pumice what NumPy and IREE's own runtime give.
+"""The corpus: every program, compiled by every compiler at hand, gives what NumPy and IREE's own runtime give.
 
 With the installed compiler alone that is one release; ``PUMICE_IREE_COMPILERS`` adds more.
 """

@@ -1,7 +1,8 @@
 """Eight threads, each with its own session on one device, a thousand calls each of different programs; and as many
 sessions from one event loop.
 
-More than six thousand calls find what goes wrong once in 2,000 with a probability of 95 %; a soak makes ten times as many.
+More than six thousand calls find what goes wrong once in 2,000 with a probability of 95 %; a soak makes ten times as
+many.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ pytestmark = [
 
 CALLS = rounds(1000, 10_000)
 # Small ones, so that calls and not kernels are the stress; one for each thread, of every kind: loops that depend on
-# data, asynchronous, several results, scalars, dynamic shapes, reductions. A call of the loops is a dozen round trips to
+# data, asynchronous, several results, scalars, dynamic shapes, reductions. A call of a loop is a dozen round trips to
 # the device: with fewer calls they make as many as the others.
 SHARES = {
     "simple_mul": 1.0,

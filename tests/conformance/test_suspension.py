@@ -1,4 +1,4 @@
-"""Compiled programs that are suspended on the device: looked at, resumed elsewhere, aborted anywhere, cancelled while it works."""
+"""Compiled programs suspended on the device: inspected, resumed elsewhere, aborted, cancelled while it works."""
 
 from __future__ import annotations
 

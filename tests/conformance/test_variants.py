@@ -1,7 +1,7 @@
-"""Programs compiled in the ways that the compiler offers, and run on devices in the ways that pumice offers: same results.
+"""Programs compiled in all ways of the compiler, and run on devices in all ways of pumice, have the same results.
 
-By default a few programs a variant; ``PUMICE_FULL_VARIANTS=1`` runs every program of the corpus in every variant, with every
-compiler at hand (``PUMICE_IREE_COMPILERS``), and takes some twenty minutes a compiler.
+By default a few programs a variant; ``PUMICE_FULL_VARIANTS=1`` runs every program of the corpus in every variant,
+with every compiler at hand (``PUMICE_IREE_COMPILERS``), and takes some twenty minutes a compiler.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "valhall": ("--iree-vulkan-target=valhall",),
 }
 TARGETS = {"adreno", "ampere", "rdna3", "turing", "valhall"}
-# Constants, dynamic shapes, narrow types, loops that look at what the device computed; several functions and queues' ways.
+# Constants, dynamic shapes, narrow types, loops that read back what the device computed; several functions; queues.
 FEW = ("mlp", "collatz")
 OTHERS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(

@@ -1,8 +1,9 @@
 """Random programs in VM assembly that end, do not fail, and give their results as i64 words: for comparing two VMs.
 
-A program is some functions that call each other, ``case_N`` functions that call one with random arguments and fold its results into one
-word, and ``main``, which returns the words of all cases. What C or the peer leaves to chance is avoided: integer division is kept
-from zero and overflow, NaNs lose sign and payload before their bits are seen, indices stay inside.
+A program is some functions that call each other, ``case_N`` functions that call one with random arguments and fold
+its results into one word, and ``main``, which returns the words of all cases. What C or the peer leaves to chance is
+avoided: integer division is kept from zero and overflow, NaNs lose sign and payload before their bits are seen,
+indices stay inside.
 """
 
 from __future__ import annotations
@@ -107,8 +108,8 @@ class Shape:
     """What a random program looks like.
 
     Attributes:
-        slots: ``typed`` (each slot keeps its kind), ``reused`` (some slots change kind from block to block) or ``mixed`` (any slot is
-            read as anything).
+        slots: ``typed`` (each slot keeps its kind), ``reused`` (some slots change kind from block to block) or
+            ``mixed`` (any slot is read as anything).
         graph: ``structured`` or ``random``.
         size: about how many statements or blocks a function has.
         yields: whether functions yield.
@@ -164,7 +165,10 @@ def random_program(seed: int, shape: Shape, *, name: str = "random") -> str:
 
 
 def without_yields(text: str) -> str:
-    """The same program for a VM that does not come back from a yield in a nested call: yields are branches, yieldable calls are calls."""
+    """The same program for a VM that does not return from a yield in a nested call.
+
+    Yields become branches, yieldable calls become calls.
+    """
     text = re.sub(r"vm\.yield (?=\^)", "vm.br ", text)
     return re.sub(
         r"^( *)vm\.call\.yieldable (@\w+\([^)]*\)) -> (\^\w+)\(([^)]*)\)$", _plain_call, text, flags=re.MULTILINE

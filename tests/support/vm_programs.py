@@ -1,7 +1,7 @@
-"""Programs in VM assembly, assembled and run by the peer's tools (`iree-as-module`, `iree-run-module`), many cases a process.
+"""Programs in VM assembly, run by the peer's tools (`iree-as-module`, `iree-run-module`), many cases a process.
 
-Words go in and come out as integers: a float operand is the bitcast of a constant, and a float result is bitcast before it is
-returned, so that no printing or parsing of floats stands between the two sides.
+Words go in and come out as integers: a float operand is the bitcast of a constant, and a float result is bitcast
+before it is returned, so that no printing or parsing of floats stands between the two sides.
 """
 
 from __future__ import annotations

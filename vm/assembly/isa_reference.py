@@ -23,7 +23,7 @@ This page is generated from `vm/bytecode/isa_tables.py` by `python -m pumice.vm.
 
 A module's bytecode has a version, and pumice runs {versions}. The tables are those of version {newest}; the column
 *since* names the first version of operations that older ones do not have. Operations keep opcode, encoding and meaning
-from one version to the next, with one exception: in version {ignoring} the MOVE bit of a single register field has no effect.
+from one version to the next, but for one: version {ignoring} ignores the MOVE bit of a single register field.
 
 ## Encoding
 

@@ -128,5 +128,6 @@ def _elements(text: str, base: int, part: str, *, repeats: bool) -> tuple[Elemen
 def _error(text: str, position: int, expected: str) -> InvalidArgumentError:
     found = repr(text[position]) if position < len(text) else "the end"
     return InvalidArgumentError(
-        f"calling convention {shown(text)}, character {position}: expected {expected}, got {found}; write it like '0iI_r'"
+        f"calling convention {shown(text)}, character {position}: expected {expected}, got {found}; "
+        "write it like '0iI_r'"
     )
