@@ -73,7 +73,7 @@ class Results:
                 ((name, created, study, text),) = self._rows("SELECT name, created, study, toml FROM study")
                 self.name: Final = str(name)
                 self.created: Final = str(created)
-                self.study: Final[Mapping[str, object]] = json.loads(str(study))
+                self.study: Final[Mapping[str, object]] = _mapping(str(study))
                 self.text: Final = None if text is None else str(text)
                 self.points: Final = self._points()
         except BaseException:
@@ -197,10 +197,14 @@ class Results:
         return f"<Results of {self.name!r} with {len(self.points)} points in {self.path}>"
 
 
+def _mapping(text: str) -> dict[str, object]:
+    return dict(json.loads(text))
+
+
 _STORED: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "environment": json.loads,
-    "facts": json.loads,
-    "details": json.loads,
+    "environment": _mapping,
+    "facts": _mapping,
+    "details": _mapping,
     "calibrated": bool,
     "device_ticks": unsigned_ticks,
 }

@@ -141,7 +141,12 @@ def command_line(rng: random.Random) -> list[str]:
         rng.shuffle(words)
     # What measures or counts for long by its own right is not what is looked for.
     words = [*words, *BOUNDED.get(command, ())] if command in ("bench", "study run") else words
-    return [word.replace("\0", "\\0") for word in words]
+    return [_as_argument(word) for word in words]
+
+
+def _as_argument(text: str) -> str:
+    """A text as it arrives from another process: bytes, which no NUL is among."""
+    return os.fsdecode(text.replace("\0", "\\0").encode("utf-8", "surrogatepass"))
 
 
 class CommandCases:
@@ -203,11 +208,7 @@ class EnvironmentCases(CommandCases):
         for _ in range(rng.choice((1, 1, 2, 3))):
             name = rng.choice(list(VARIABLES))
             value = rng.choice((*VARIABLES[name], *VARIABLES[name], rng.choice(ODD_TEXTS), rng.choice(ODD_NUMBERS)))
-            variables[name] = (
-                value.replace("\0", "")
-                .encode("utf-8", "surrogateescape" if "\ud800" not in value else "replace")
-                .decode()
-            )
+            variables[name] = _as_argument(value)
         return rng.choice(COMMANDS), variables
 
     def run(self, seed: int, index: int) -> Outcome:

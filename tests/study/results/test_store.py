@@ -539,6 +539,7 @@ def test_a_study_of_a_newer_version(tmp_path: Path, store: Store) -> None:
         "UPDATE samples SET started_ns = 1e999",
         "UPDATE points SET axes = '[1]'",
         "UPDATE points SET axes = '[[[[['",
+        "UPDATE runs SET environment = 'NaN'",
         "DELETE FROM study",
         "UPDATE study SET format = 'x'",
     ],
@@ -555,6 +556,7 @@ def test_values_that_pumice_does_not_write(tmp_path: Path, store: Store, stateme
         results.points[0].samples()
         results.points[0].values("total")
         results.points[0].integers("started_ns")
+        assert results.runs
 
 
 @pytest.mark.parametrize("statement", ["DROP TABLE samples", "ALTER TABLE samples RENAME COLUMN total_ns TO gone"])
