@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from case_pool import Cases, Outcome
 from click.testing import CliRunner
-from judging import FileCases, judged, judged_command, one_of
+from judging import FileCases, judged, judged_command, one_of, small_study
 from mutations import mutate, plain_base
 from numpy.lib import format as npy
 
@@ -286,20 +286,7 @@ def open_module(folder: Path) -> Cases:
 
 
 def _results_file(folder: Path) -> bytes:
-    words = [
-        "study",
-        "run",
-        "batch-depth",
-        "--quick",
-        "--axis",
-        "batch=1,4",
-        "--set",
-        "time_limit=0.02",
-        "--set",
-        "noise_limit=9",
-        "--quiet",
-    ]
-    CliRunner().invoke(main, [*words, "--device", "lavapipe", "--out", str(folder)])
+    CliRunner().invoke(main, [*small_study(folder), "--device", "lavapipe"])
     return (folder / RESULTS_FILE).read_bytes()
 
 

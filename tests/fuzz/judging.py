@@ -21,7 +21,16 @@ from mutations import Base, mutate, plain_base
 from pumice.status import InternalError, PumiceError
 from pumice.tools.cli import main
 
-__all__ = ["FileCases", "GeneratedCases", "TextCases", "judged", "judged_command", "judged_status", "one_of"]
+__all__ = [
+    "FileCases",
+    "GeneratedCases",
+    "TextCases",
+    "judged",
+    "judged_command",
+    "judged_status",
+    "one_of",
+    "small_study",
+]
 
 MAX_MESSAGE: Final = 2500
 T = TypeVar("T")
@@ -62,6 +71,12 @@ def judged_command(
     if error is not None and not isinstance(error, SystemExit):
         return Outcome("run", "bug", "".join(traceback.format_exception(error, limit=-12)))
     return judged_status(result.exit_code, result.stderr, statuses)
+
+
+def small_study(folder: Path, batches: str = "1,4", time_limit: float = 0.02) -> list[str]:
+    """The command that measures a small study, with its results in a folder."""
+    words = f"study run batch-depth --quick --axis batch={batches} --set time_limit={time_limit} --set noise_limit=9 --quiet"
+    return [*words.split(), "--out", str(folder)]
 
 
 def judged_status(status: int, errors: str, statuses: Collection[int] = (0, 1, 2)) -> Outcome:

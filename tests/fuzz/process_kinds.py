@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from case_pool import Cases, Outcome
 from command_kinds import DIGITS, MUL, ROOT
-from judging import judged_status
+from judging import judged_status, small_study
 
 PROGRAM: Final = "from pumice.tools.cli import main; main(prog_name='pumice')"
 COUNT: Final = 4096
@@ -154,20 +154,7 @@ class OutputCases(ProcessCases):
         """Results to export, made once."""
         folder = self.folder / "results"
         if not folder.exists():
-            words = [
-                "study",
-                "run",
-                "batch-depth",
-                "--quick",
-                "--axis",
-                "batch=1",
-                "--set",
-                "time_limit=0.02",
-                "--set",
-                "noise_limit=9",
-                "--quiet",
-            ]
-            _ended(_program(*words, "--out", str(folder)))
+            _ended(_program(*small_study(folder, "1")))
         return folder
 
     def _half_written(self, folder: Path, path: Path, kind: str, what: str, ending: str, status: int) -> str:
@@ -239,19 +226,7 @@ class SignalCases(ProcessCases):
         what = rng.choice(("run", "run", "study", "dump"))
         command = {
             "run": ["run", MUL, *bindings, "-o", f"2=@{path}"],
-            "study": [
-                "study",
-                "run",
-                "batch-depth",
-                "--quick",
-                "--axis",
-                "batch=1,4",
-                "--set",
-                "time_limit=0.1",
-                "--quiet",
-                "--out",
-                str(folder / "r"),
-            ],
+            "study": small_study(folder / "r", time_limit=0.1),
             "dump": ["dump", DIGITS, "--json"],
         }[what]
         process = _program(*command)

@@ -12,28 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import shader_references as references
+from support.shader_tools import needs_compiler, needs_tools
 
 from pumice import shaders
 from pumice.shaders import build
 from pumice.spirv import glsl
 from pumice.spirv import tools as spirv_tools
-from pumice.status import InvalidArgumentError, NotFoundError, OutOfRangeError, UnavailableError
+from pumice.status import InvalidArgumentError, NotFoundError, OutOfRangeError
 
-
-def _available(*checks: str) -> bool:
-    try:
-        for name in checks:
-            if name == "glsl":
-                glsl.find_compiler()
-            else:
-                spirv_tools.find_tool(name)
-    except UnavailableError:
-        return False
-    return True
-
-
-needs_compiler = pytest.mark.skipif(not _available("glsl"), reason="no GLSL compiler is installed")
-needs_tools = pytest.mark.skipif(not _available("spirv-val", "spirv-dis"), reason="SPIRV-Tools are not installed")
 every_shader = pytest.mark.parametrize("name", shaders.names())
 
 # What every Vulkan device takes: minimum limits of the Vulkan 1.1 specification, "Required Limits".

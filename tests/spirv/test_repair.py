@@ -7,11 +7,12 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.shader_tools import needs_tools
 
 from pumice import shaders
 from pumice.spirv import tools as spirv_tools
 from pumice.spirv.repair import repair
-from pumice.status import PumiceError, UnavailableError
+from pumice.status import PumiceError
 
 SLIPS = """
                OpCapability Shader
@@ -47,18 +48,6 @@ SLIPS = """
                OpReturn
                OpFunctionEnd
 """
-
-
-def _have_tools() -> bool:
-    try:
-        for name in spirv_tools.SPIRV_TOOLS:
-            spirv_tools.find_tool(name)
-    except UnavailableError:
-        return False
-    return True
-
-
-needs_tools = pytest.mark.skipif(not _have_tools(), reason="SPIRV-Tools are not installed")
 
 
 @needs_tools

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.shader_tools import needs_tools
 
 from pumice.spirv import tools as spirv_tools
 from pumice.status import (
@@ -35,16 +36,6 @@ EMPTY_KERNEL = """
 """
 
 
-def _have_tools() -> bool:
-    try:
-        for name in spirv_tools.SPIRV_TOOLS:
-            spirv_tools.find_tool(name)
-    except UnavailableError:
-        return False
-    return True
-
-
-needs_tools = pytest.mark.skipif(not _have_tools(), reason="SPIRV-Tools are not installed")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="makes an executable out of a shell script")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from support.vm_contexts import is_idle
-from support.waiting import until as wait_for
+from support.waiting import until
 
 from pumice.status import (
     AbortedError,
@@ -240,7 +240,7 @@ def test_success(loop: Loop, name: str) -> None:
     with context_of() as context:
         _, told = start(loop, context, name)
         assert told.outputs == (5,) and told.calls[0][0] is loop
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 def test_success_after_waits(loop: Loop) -> None:
@@ -253,7 +253,7 @@ def test_success_after_waits(loop: Loop) -> None:
     with context_of(call) as context:
         _, told = start(loop, context)
         assert told.outputs == (6,)
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 def test_steps_and_callback_come_on_the_loop(threaded: Loop) -> None:
@@ -313,7 +313,7 @@ def test_failures_come_as_the_callbacks_error(
         for _ in range(2):  # usable afterwards
             _, told = start(loop, context, name, inputs, **options)
             assert type(told.error) is error
-            wait_for(lambda: is_idle(context))
+            until(lambda: is_idle(context))
         assert not loop.is_closed
 
 
@@ -331,7 +331,7 @@ def test_closed_contexts_and_functions_of_others(loop: Loop) -> None:
         told = Told()
         async_invoke(loop, other, "program.call", (5,), told)  # type: ignore[arg-type]
         assert isinstance(told.error, InvalidArgumentError)
-        wait_for(lambda: is_idle(context) and is_idle(other))
+        until(lambda: is_idle(context) and is_idle(other))
 
 
 def test_without_loop_callback_or_timeout_there_is_no_callback() -> None:
@@ -355,7 +355,7 @@ def test_the_timeout_counts_the_wait_for_a_turn(loop: Loop) -> None:
         begin_invoke(state, context, context.lookup("program.call"), (1,))
         _, told = start(loop, context, timeout=0.03)
         assert isinstance(told.error, DeadlineExceededError)
-        wait_for(lambda: context.gate.admission.in_flight == 1)
+        until(lambda: context.gate.admission.in_flight == 1)
         abort_invoke(state)
         assert is_idle(context)
 
@@ -380,7 +380,7 @@ def test_cancel_while_suspended(threaded: Loop) -> None:
 
     with context_of(call) as context:
         run, told = start(threaded, context)
-        wait_for(lambda: event.has_listeners)
+        until(lambda: event.has_listeners)
         assert alive() is not None
         run.cancel()
         run.cancel()
@@ -388,7 +388,7 @@ def test_cancel_while_suspended(threaded: Loop) -> None:
         assert not event.has_listeners and alive() is None and context.gate.admission.in_flight == 0
         assert isinstance(told.error, CancelledError)
         event.set()
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
         run.cancel()
         assert len(told.calls) == 1
 
@@ -397,16 +397,16 @@ def test_cancel_while_queued_for_a_turn(threaded: Loop) -> None:
     gate = Event()
     with context_of(lambda value: Wait([gate], resume=lambda _: value)) as context:
         _, first = start(threaded, context, inputs=(1,))
-        wait_for(lambda: gate.has_listeners)
+        until(lambda: gate.has_listeners)
         run, second = start(threaded, context, inputs=(2,))
         _, third = start(threaded, context, inputs=(3,))
-        wait_for(lambda: len(context.gate.admission.waiting) == 2)
+        until(lambda: len(context.gate.admission.waiting) == 2)
         run.cancel()
         assert isinstance(second.error, CancelledError)
         assert not first.calls and not third.calls
         gate.set()
         assert first.outputs == (1,) and third.outputs == (3,)
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 @pytest.mark.parametrize("name", ["program.loop", "program.yields"])
@@ -418,12 +418,12 @@ def test_cancel_in_an_endless_loop(loop: Loop, name: str) -> None:
             starting = pool.submit(start, loop, context, name)
             if name == "program.loop":
                 assert entered.wait(LONG)
-            wait_for(lambda: context.gate.admission.in_flight == 1)
+            until(lambda: context.gate.admission.in_flight == 1)
             (run,) = context.invocations
             run.abort(CancelledError("by hand"))  # type: ignore[attr-defined]
             _, told = starting.result(LONG)
             assert isinstance(told.error, CancelledError)
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
         assert not loop.is_closed
         _, told = start(loop, context)
         assert told.outputs == (5,)
@@ -444,7 +444,7 @@ def test_cancel_in_a_native_function_comes_behind_it(threaded: Loop) -> None:
         assert not told.calls
         leave.set()
         assert isinstance(told.error, CancelledError)
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 def test_cancel_before_the_first_step() -> None:
@@ -464,7 +464,7 @@ def test_cancel_against_finish(threaded: Loop) -> None:
             for n, event in enumerate(events):
                 run, told = start(threaded, context, inputs=(n,))
                 if n % 2:
-                    wait_for(lambda event=event: event.has_listeners)  # type: ignore[misc]
+                    until(lambda event=event: event.has_listeners)  # type: ignore[misc]
                 barrier = threading.Barrier(2)
                 setting = pool.submit(lambda barrier=barrier, event=event: (barrier.wait(LONG), event.set()))
                 barrier.wait(LONG)
@@ -478,7 +478,7 @@ def test_cancel_against_finish(threaded: Loop) -> None:
                     assert isinstance(error, CancelledError)
                     outcomes["cancelled"] += 1
                 assert not event.has_listeners
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
         assert not threaded.is_closed
     assert sum(outcomes.values()) == 200
 
@@ -495,7 +495,7 @@ def test_cancel_against_every_kind_of_step(threaded: Loop) -> None:
                 run.cancel()
         for told in tolds:
             told.wait()
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
         assert all(len(told.calls) == 1 for told in tolds) and not threaded.is_closed
         assert start(threaded, context)[1].outputs == (5,)
 
@@ -515,7 +515,7 @@ def test_a_loop_that_is_closed_during(threaded: Loop) -> None:
     event = Event()
     with context_of(lambda value: Wait([event], resume=lambda _: value)) as context:
         tolds = [start(threaded, context, inputs=(n,))[1] for n in range(4)]
-        wait_for(lambda: event.has_listeners and len(context.gate.admission.waiting) == 3)
+        until(lambda: event.has_listeners and len(context.gate.admission.waiting) == 3)
         threaded.close()
         for told in tolds:
             assert isinstance(told.error, AbortedError) and "closed" in str(told.error)
@@ -532,7 +532,7 @@ def test_a_loop_that_is_closed_in_the_middle_of_a_step(threaded: Loop) -> None:
         assert entered.wait(LONG)
         threaded.close()
         assert isinstance(told.error, AbortedError)
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 def test_a_loop_that_is_closed_after(loop: Loop) -> None:
@@ -549,7 +549,7 @@ def test_a_loop_that_is_closed_by_a_callback(loop: Loop) -> None:
         other = Told()
         if not isinstance(loop, InlineLoop):
             _, other = start(loop, context, inputs=(1,))
-            wait_for(lambda: context.gate.admission.in_flight == 1)
+            until(lambda: context.gate.admission.in_flight == 1)
         told = Told()
 
         def callback(loop: Loop, error: Exception | None, outputs: tuple[Any, ...] | None) -> None:
@@ -561,7 +561,7 @@ def test_a_loop_that_is_closed_by_a_callback(loop: Loop) -> None:
             assert told.outputs == (5,)
             if not isinstance(loop, InlineLoop):
                 assert isinstance(other.error, AbortedError)
-            wait_for(lambda: is_idle(context) and is_idle(second))
+            until(lambda: is_idle(context) and is_idle(second))
 
 
 def test_a_loop_whose_queue_is_never_run_again() -> None:
@@ -601,17 +601,17 @@ def test_a_callback_that_raises_ends_the_loop(
         others = []
         if not isinstance(loop, InlineLoop):
             others = [start(loop, context, inputs=(n,))[1] for n in range(3)]
-            wait_for(lambda: len(context.gate.admission.waiting) == 2 and event.has_listeners)
+            until(lambda: len(context.gate.admission.waiting) == 2 and event.has_listeners)
         async_invoke(loop, second, second.lookup("program.call"), inputs, callback)
-        wait_for(lambda: loop.is_closed)
+        until(lambda: loop.is_closed)
         assert loop.failure is raised and "failed" in repr(loop)
         for told in others:
             assert isinstance(told.error, AbortedError)
             assert "a callback raised" in str(told.error) and "by hand" in str(told.error)
-        wait_for(lambda: is_idle(context) and is_idle(second))
+        until(lambda: is_idle(context) and is_idle(second))
         assert isinstance(start(loop, context)[1].error, AbortedError)
         if isinstance(loop, OwnAsyncioLoop):
-            wait_for(lambda: len(calls) == 2)
+            until(lambda: len(calls) == 2)
             assert calls[1] is raised
         else:
             assert len(calls) == 1
@@ -642,11 +642,11 @@ def test_a_program_that_raises_what_is_no_exception(raised: type[BaseException])
             assert told.error is not None and is_idle(context)
         with ThreadLoop() as loop:
             _, waiting = start(loop, second, inputs=(2,))
-            wait_for(lambda: second.gate.admission.in_flight == 1)
+            until(lambda: second.gate.admission.in_flight == 1)
             _, told = start(loop, context, inputs=(1,))
             assert told.error is not None
             assert isinstance(waiting.error, AbortedError) and isinstance(loop.failure, raised)
-            wait_for(lambda: is_idle(context) and is_idle(second))
+            until(lambda: is_idle(context) and is_idle(second))
 
 
 def test_asyncios_cancellation_in_a_program_is_an_error(threaded: Loop) -> None:
@@ -656,7 +656,7 @@ def test_asyncios_cancellation_in_a_program_is_an_error(threaded: Loop) -> None:
     with context_of(call) as context:
         _, told = start(threaded, context)
         assert isinstance(told.error, CancelledError) and not threaded.is_closed
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 def test_closing_against_starting() -> None:
@@ -672,7 +672,7 @@ def test_closing_against_starting() -> None:
                 for told in tolds:
                     error, outputs = told.wait()
                     assert outputs == (5,) or isinstance(error, AbortedError)
-                wait_for(lambda context=context: is_idle(context))  # type: ignore[misc]
+                until(lambda context=context: is_idle(context))  # type: ignore[misc]
 
 
 def test_a_thread_loop_that_is_dropped_ends_its_thread() -> None:
@@ -680,7 +680,7 @@ def test_a_thread_loop_that_is_dropped_ends_its_thread() -> None:
     with context_of() as context:
         told = start(loop, context)[1]
         told.wait()
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
     (thread,) = [one for one in threading.enumerate() if one.name == "dropped"]
     told.calls.clear()
     del loop
@@ -700,7 +700,7 @@ def test_loops_call_what_is_scheduled_once(loop: Loop) -> None:
     told: list[PumiceError | None] = []
     for _ in range(10):
         loop.call(told.append)
-    wait_for(lambda: len(told) == 10)
+    until(lambda: len(told) == 10)
     loop.close()
     loop.call(told.append)
     assert told[:10] == [None] * 10 and isinstance(told[10], AbortedError)
@@ -859,7 +859,7 @@ def test_an_invocation_through_its_states(where: Loop | None) -> None:
         assert invocation.outputs == (6,) and invocation.error is None
         assert invocation.result() == invocation.result(0) == (6,)
         assert invocation.wait() is invocation.wait(start_ - 1) is StatusCode.OK
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 @pytest.mark.parametrize(
@@ -887,7 +887,7 @@ def test_an_invocation_that_fails(
         for _ in range(2):
             with pytest.raises(error):
                 invocation.result(LONG)
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 def test_its_own_timeout_is_told_from_the_callers(where: Loop | None) -> None:
@@ -895,14 +895,14 @@ def test_its_own_timeout_is_told_from_the_callers(where: Loop | None) -> None:
         invocation = create(context, loop=where, timeout=0.03)
         assert invocation.wait() is StatusCode.DEADLINE_EXCEEDED and invocation.done()
         assert invocation.query_status() is StatusCode.DEADLINE_EXCEEDED
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 def test_a_cancelled_invocation(where: Loop | None) -> None:
     event = Event()
     with context_of(lambda value: Wait([event], resume=lambda _: value)) as context:
         invocation = create(context, loop=where)
-        wait_for(lambda: event.has_listeners)
+        until(lambda: event.has_listeners)
         invocation.cancel()
         assert invocation.wait(time.monotonic() + LONG) is StatusCode.CANCELLED
         with pytest.raises(CancelledError):
@@ -910,7 +910,7 @@ def test_a_cancelled_invocation(where: Loop | None) -> None:
         event.set()
         invocation.cancel()
         assert invocation.query_status() is StatusCode.CANCELLED
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 def test_cancel_is_nothing_where_it_is_done(where: Loop | None) -> None:
@@ -959,13 +959,13 @@ def test_done_callbacks_before_and_after(where: Loop | None, caplog: pytest.LogC
         assert told == []
         event.set()
         assert invocation.result(LONG) == (5,)
-        wait_for(lambda: len(told) == 2)
+        until(lambda: len(told) == 2)
         assert told == [invocation] * 2 and "a notification's callback raised" in caplog.text
         invocation.add_done_callback(told.append)
         assert len(told) == 3  # at once
         with pytest.raises(InvalidArgumentError):
             invocation.add_done_callback(5)  # type: ignore[arg-type]
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
         assert where is None or not where.is_closed
         told.clear()
 
@@ -992,7 +992,7 @@ def test_await_an_invocation() -> None:
 
     with context_of(call) as context:
         asyncio.run(main(context))
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -1027,7 +1027,7 @@ def test_a_cancelled_task_cancels_its_invocation(own: bool, how: str) -> None:
     with context_of(lambda value: Wait([event], resume=lambda _: value)) as context:
         assert asyncio.run(main(context)).query_status() is StatusCode.CANCELLED
         assert not event.has_listeners
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 @pytest.mark.parametrize("style", ["wait", "coroutine"])
@@ -1052,10 +1052,10 @@ def test_an_invocation_is_a_wait_source_of_another_contexts_function(style: str,
 
         with context_of(with_wait if style == "wait" else with_await) as outer:
             invocation = create(outer)
-            wait_for(lambda: event.has_listeners)
+            until(lambda: event.has_listeners)
             event.set()
             assert invocation.result(LONG) == ((-1,) if fails else (51,))
-            wait_for(lambda: is_idle(inner) and is_idle(outer))
+            until(lambda: is_idle(inner) and is_idle(outer))
 
 
 def test_a_cancelled_coroutine_cancels_the_invocation_that_it_awaits() -> None:
@@ -1069,24 +1069,24 @@ def test_a_cancelled_coroutine_cancels_the_invocation_that_it_awaits() -> None:
 
         with context_of(call) as outer:
             invocation = create(outer)
-            wait_for(lambda: event.has_listeners)
+            until(lambda: event.has_listeners)
             invocation.cancel()
             assert invocation.wait(time.monotonic() + LONG) is StatusCode.CANCELLED
             assert made[0].wait(time.monotonic() + LONG) is StatusCode.CANCELLED
-            wait_for(lambda: is_idle(inner) and is_idle(outer))
+            until(lambda: is_idle(inner) and is_idle(outer))
 
 
 def test_an_invocation_outlives_the_references_to_it(where: Loop | None) -> None:
     event, ran = Event(), threading.Event()
     with context_of(lambda value: Wait([event], resume=lambda _: (ran.set(), value)[1])) as context:
         alive = weakref.ref(create(context, loop=where))
-        wait_for(lambda: event.has_listeners)
+        until(lambda: event.has_listeners)
         gc.collect()
         assert alive() is not None and len(context.invocations) == 1
         event.set()
         assert ran.wait(LONG)
-        wait_for(lambda: is_idle(context))
-        wait_for(lambda: (gc.collect(), alive() is None)[1])
+        until(lambda: is_idle(context))
+        until(lambda: (gc.collect(), alive() is None)[1])
 
 
 def test_outputs_live_as_long_as_the_invocation() -> None:
@@ -1100,9 +1100,9 @@ def test_outputs_live_as_long_as_the_invocation() -> None:
         alive = weakref.ref(invocation.result(LONG)[0])
         gc.collect()
         assert alive() is not None
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
         del invocation
-        wait_for(lambda: (gc.collect(), alive() is None)[1])
+        until(lambda: (gc.collect(), alive() is None)[1])
 
 
 def test_an_invocation_and_a_synchronous_call_in_turn() -> None:
@@ -1112,7 +1112,7 @@ def test_an_invocation_and_a_synchronous_call_in_turn() -> None:
             assert create(context, n, "program.pass").result(LONG) == (n,)
             assert invoke(context, function, (n,)) == (n,)
             assert invoke(context, function, (n,), policy=FIFO) == (n,)
-        wait_for(lambda: is_idle(context))
+        until(lambda: is_idle(context))
 
 
 def test_many_waiters_of_one_invocation() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.vm_contexts import is_idle
-from support.waiting import until as wait_for
+from support.waiting import until
 
 from pumice.status import (
     AbortedError,
@@ -168,7 +168,7 @@ def test_asynchronous_invocations_run_in_the_order_of_their_policies() -> None:
             Invocation.create(context, function, (index,), policy=InvocationPolicy(priority=priority), loop=loop)
             for index, priority in enumerate(priorities)
         ]
-        wait_for(lambda: len(context.gate.admission.waiting) == len(priorities))
+        until(lambda: len(context.gate.admission.waiting) == len(priorities))
         gate.set()
         finish(first)
         assert [one.result(60) for one in invocations] == [(index,) for index in range(5)]
@@ -216,7 +216,7 @@ def test_a_turn_comes_to_another_thread() -> None:
     ):
         first = begin(context, 1)
         waiting = [pool.submit(invoke, context, context.lookup("program.call"), (n,), policy=FIFO) for n in (2, 3)]
-        wait_for(lambda: len(context.gate.admission.waiting) == 2)
+        until(lambda: len(context.gate.admission.waiting) == 2)
         gate.set()
         assert finish(first) == (1,)
         assert [one.result(60) for one in waiting] == [(2,), (3,)]
@@ -573,7 +573,7 @@ def test_close_aborts_asynchronous_invocations_wherever_they_are() -> None:
     context = context_of(lambda value: Wait([Event()], resume=lambda _: value))
     function = context.lookup("program.call")
     invocations = [Invocation.create(context, function, (n,)) for n in range(5)]
-    wait_for(lambda: len(context.gate.admission.waiting) == 4)
+    until(lambda: len(context.gate.admission.waiting) == 4)
     context.close()
     for one in invocations:
         assert one.wait(time.monotonic() + 60) is StatusCode.ABORTED
