@@ -128,7 +128,8 @@ def _other_version(rng: random.Random, module: ModuleDef, other: ModuleDef) -> M
 
 def _other_type(rng: random.Random, module: ModuleDef, other: ModuleDef) -> ModuleDef:
     names = ("!vm.list<?>", "!vm.list<i32>", "!vm.buffer", "!hal.buffer", "!hal.buffer_view", "!hal.fence",
-             "!hal.executable", "!vm.ref<?>", "i32", "i64", "!x.y", "!", "!vm.list<" * 500 + "i32" + ">" * 500)  # fmt: skip
+             "!hal.executable", "!vm.ref<?>", "i32", "i64", "!x.y", "!",
+              "!vm.list<" * 500 + "i32" + ">" * 500)  # fmt: skip
     return replace(module, types=_with(module.types, _pick(rng, len(module.types)), rng.choice(names)))
 
 

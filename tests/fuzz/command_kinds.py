@@ -70,16 +70,21 @@ FLAGS: Final = {
         "--json": None,
         "--no-baseline": None,
     },
-    "study run": {"--axis": ("batch=1", "batch=1e9", "x=1"), "--set": ("max_samples=5", "x=1", "confidence=2"), "--device": ("lavapipe", "x")},
-    "study compare": {"--confidence": ("0.9", "2"), "--threshold": ("-1", "0.1"), "--measure": ("total", "x"), "--json": None},
+    "study run": {"--axis": ("batch=1", "batch=1e9", "x=1"), "--set": ("max_samples=5", "x=1", "confidence=2"),
+                  "--device": ("lavapipe", "x")},
+    "study compare": {"--confidence": ("0.9", "2"), "--threshold": ("-1", "0.1"), "--measure": ("total", "x"),
+                      "--json": None},
     "study report": {"--compare-with": (".", "x"), "--out": ("r.html", "/nonexistent/r.html", ".")},
-    "study export": {"--csv": ("-", "x.csv", "."), "--json": ("-",), "--markdown": ("-",), "--parquet": ("x.parquet", "-"), "--raw": None},
+    "study export": {"--csv": ("-", "x.csv", "."), "--json": ("-",), "--markdown": ("-",),
+                     "--parquet": ("x.parquet", "-"), "--raw": None},
     "study show": {"--json": None},
     "study list": {"--json": None},
     "info": {"--json": None, "--define": ("X=1", "=")},
-    "dump": {"--json": None, "--disassemble": None, "--python": None, "--spirv": None, "--function": ("classify", "@0", "@-1", "@99999999999")},
+    "dump": {"--json": None, "--disassemble": None, "--python": None, "--spirv": None,
+             "--function": ("classify", "@0", "@-1", "@99999999999")},
     "devices": {"--json": None},
-    "run-checks": {"--filter": ("*", "[", "["), "--timeout": ("1", "-1"), "--junit-xml": ("r.xml", "/nonexistent/r.xml"), "--verbose": None},
+    "run-checks": {"--filter": ("*", "[", "["), "--timeout": ("1", "-1"),
+                   "--junit-xml": ("r.xml", "/nonexistent/r.xml"), "--verbose": None},
 }  # fmt: skip
 FILES: Final = (
     MUL,
@@ -193,7 +198,8 @@ VARIABLES: Final = {
     "TMPDIR": ("/nonexistent", "/dev/null"),
 }
 COMMANDS: Final = (
-    ("devices",), ("devices", "--json"), ("info", MUL), ("info", str(shaders.path("mul").with_suffix(".comp"))), ("dump", DIGITS), ("study", "list"),
+    ("devices",), ("devices", "--json"), ("info", MUL), ("dump", DIGITS), ("study", "list"),
+    ("info", str(shaders.path("mul").with_suffix(".comp"))),
     ("run", MUL, "-b", "0=4xf32=1", "-b", "1=4xf32=2", "-b", "2=4xf32"),
     ("run", str(shaders.path("mul").with_suffix(".comp")), "-b", "0=4xf32=1", "-b", "1=4xf32=2", "-b", "2=4xf32"),
 )  # fmt: skip

@@ -43,7 +43,8 @@ from pumice.vm.bytecode.verifier import verify_module
 
 HERE: Final = Path(__file__).parent
 EDGES: Final = (
-    0, 1, 2, 3, 7, 8, 255, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30, -1, -(2**63),
+    0, 1, 2, 3, 7, 8, 255, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64,
+    10**30, -1, -(2**63),
 )  # fmt: skip
 
 
@@ -77,7 +78,8 @@ def _use_value(path: Path) -> None:
 def _odd_value(rng: random.Random) -> object:
     """A value for a field of a header that expects another."""
     return rng.choice(
-        (*EDGES, True, False, None, 1.5, 1e308, float("nan"), "", "x" * rng.choice((1, 300, 20_000)), [], {}, (), (True,), [1, [2]])
+        (*EDGES, True, False, None, 1.5, 1e308, float("nan"), "", "x" * rng.choice((1, 300, 20_000)), [], {},
+         (), (True,), [1, [2]])
     )  # fmt: skip
 
 
@@ -95,7 +97,8 @@ def _npy_header(rng: random.Random) -> bytes:
     dimensions = rng.choice((0, 1, 1, 2, 3, 32, 33, 64, 65, 70, 1000))
     header: dict[str, object] = {
         "descr": rng.choice(
-            ("<f4", "|b1", ">i8", "<V2", "|V1", "<V0", "|S0", "|S5", "<U3", "|O", "<M8[ns]", "<f3", "<c64", "f", "", "<f4,<i2", "(2,)f4",
+            ("<f4", "|b1", ">i8", "<V2", "|V1", "<V0", "|S0", "|S5", "<U3", "|O", "<M8[ns]", "<f3", "<c64",
+             "f", "", "<f4,<i2", "(2,)f4",
              [("a", "<f4")], [("a", "<f4", (2, 2))], [], [("", "")], "<e", "=f4", "<f16", "x" * 4000, None, 7)
         ),
         "fortran_order": rng.choice((True, False, False, False, 0, 1, "no", None)),
@@ -327,7 +330,8 @@ class ResultsCases:
         columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
         column = rng.choice(columns)
         odd = rng.choice(
-            (None, -1, 0, 2**63 - 1, -(2**63), 1.5, float("inf"), "", "x" * 20_000, "{", "[]", "{}", "null", '{"a": NaN}', "[" * 5000,
+            (None, -1, 0, 2**63 - 1, -(2**63), 1.5, float("inf"), "", "x" * 20_000, "{", "[]", "{}", "null",
+             '{"a": NaN}', "[" * 5000,
              b"\xff\0", "\x1b[2J", "done", "1", '{"n": "x"}', "1e999")
         )  # fmt: skip
         statement = rng.choice(
@@ -360,7 +364,8 @@ class ResultsCases:
 
     COMMANDS = (
         ("study", "show"), ("study", "show", "--json"), ("study", "list"), ("study", "report"),
-        ("study", "export", "--csv", "-"), ("study", "export", "--json", "-", "--raw"), ("study", "export", "--markdown", "-"),
+        ("study", "export", "--csv", "-"), ("study", "export", "--json", "-", "--raw"),
+        ("study", "export", "--markdown", "-"),
     )  # fmt: skip
 
     def _use(self) -> None:

@@ -82,7 +82,8 @@ def run_kind(name: str, count: int, *, seed: int = 1, processes: int = 2) -> Tal
 def bad_ends(name: str, tally: Tally, seed: int) -> list[str]:
     """What ended badly, each with the command that runs it again."""
     return [
-        f"{name} {index}: {result}: {detail.strip()}\n  again: make fuzz ARGS='--kind {name} --seed {seed} --only {index}'"
+        f"{name} {index}: {result}: {detail.strip()}\n"
+        f"  again: make fuzz ARGS='--kind {name} --seed {seed} --only {index}'"
         for index, result, detail in tally.wrong
     ]
 

@@ -75,8 +75,8 @@ def judged_command(
 
 def small_study(folder: Path, batches: str = "1,4", time_limit: float = 0.02) -> list[str]:
     """The command that measures a small study, with its results in a folder."""
-    words = f"study run batch-depth --quick --axis batch={batches} --set time_limit={time_limit} --set noise_limit=9 --quiet"
-    return [*words.split(), "--out", str(folder)]
+    settings = f"--axis batch={batches} --set time_limit={time_limit} --set noise_limit=9"
+    return [*f"study run batch-depth --quick {settings} --quiet --out".split(), str(folder)]
 
 
 def judged_status(status: int, errors: str, statuses: Collection[int] = (0, 1, 2)) -> Outcome:
@@ -194,9 +194,10 @@ ODD_NUMBERS: Final = (
     ".5", "1e", "0b1", "\u0661", "\u00b2", "1e99999999999", "00001", "--1", "0x", "1.7976931348623157e308",
 )  # fmt: skip
 ODD_TEXTS: Final = (
-    "", " ", "\t", "\n", "\0", "\x1b[31m", "\u202e", "\ud800", "\U0001f600", "%s", "%n%n", "{0}", "{", "}", "[", "]", "(", ")",
-    '"', "'", "\\", "/", "//", "..", "../..", "~", "*", "?", "@", "&", "=", "==", ",", ",,", ";", ":", "::", "|", "<", ">",
-    "!", "#", "$", "a" * 300, "x" * 5000, "é", "ﬀ", "\ufeff", "\r\n", "-", "--", "+", "/dev/null", "con", "NaN", "null",
+    "", " ", "\t", "\n", "\0", "\x1b[31m", "\u202e", "\ud800", "\U0001f600", "%s", "%n%n", "{0}", "{", "}",
+    "[", "]", "(", ")", '"', "'", "\\", "/", "//", "..", "../..", "~", "*", "?", "@", "&", "=", "==", ",", ",,",
+    ";", ":", "::", "|", "<", ">", "!", "#", "$", "a" * 300, "x" * 5000, "é", "ﬀ", "\ufeff", "\r\n", "-", "--", "+",
+    "/dev/null", "con", "NaN", "null",
     "true", "None", "__class__",
 )  # fmt: skip
 

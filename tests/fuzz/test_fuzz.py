@@ -1,6 +1,6 @@
 """The first cases of each kind of `make fuzz` end well: refused with a clear error, or accepted.
 
-They run in this process, which is quicker; shaders in one of their own, as nothing ends one that does not end by itself.
+They run in this process, which is quicker; shaders run in another, as nothing ends one that does not end by itself.
 """
 
 from __future__ import annotations

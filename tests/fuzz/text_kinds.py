@@ -178,8 +178,10 @@ def open_axis(folder: Path) -> Cases:
 def open_study(folder: Path) -> Cases:
     files = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tools" / "studies").glob("*.toml"))]
     words = (
-        "[axes]\n", "[[targets]]\n", "[sampling]\n", "[settings]\n", "name = ", "source = ", "bindings = ", "push = ", "groups = ", "$n",
-        "{ shape = [1], init = 'zeros' }", "= true\n", "= 1e400\n", "= [[]]\n", "= 9999999999\n", "\n[", "]]\n", "'''", "figures", "= 1979-05-27\n",
+        "[axes]\n", "[[targets]]\n", "[sampling]\n", "[settings]\n", "name = ", "source = ", "bindings = ",
+        "push = ", "groups = ", "$n",
+        "{ shape = [1], init = 'zeros' }", "= true\n", "= 1e400\n", "= [[]]\n", "= 9999999999\n", "\n[",
+        "]]\n", "'''", "figures", "= 1979-05-27\n",
     )  # fmt: skip
     lines = [line for text in files for line in text.splitlines(keepends=True) if line.strip()]
 
@@ -216,7 +218,8 @@ def open_device_uri(folder: Path) -> Cases:
 def open_declaration(folder: Path) -> Cases:
     good = (
         "sync func @mul(%input0: tensor<4xf32>, %input1: tensor<4xf32>) -> (%output0: tensor<4xf32>)",
-        "async func @f(%a: tensor<?x3xf64> {iree.abi.name = \"x\"}, %b: i32, %w: !hal.fence, %s: !hal.fence) -> (%r: !vm.list<?>)",
+        "async func @f(%a: tensor<?x3xf64> {iree.abi.name = \"x\"}, %b: i32, %w: !hal.fence, %s: !hal.fence)"
+        " -> (%r: !vm.list<?>)",
         "0rriI_r", "0CiIDrC_D_f", "v", "0_",
     )  # fmt: skip
 
@@ -255,7 +258,7 @@ def open_assembly(folder: Path) -> Cases:
 
 
 class GlslCases:
-    """Shader sources with damage, beside folders in which files include each other, themselves, and what is not there."""
+    """Damaged shader sources, beside files that include each other, themselves, and what is not there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "glsl"
