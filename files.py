@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
-
-import platformdirs
 
 from .status import (
     InvalidArgumentError,
@@ -31,7 +28,11 @@ def cache_directory() -> Path | None:
     if os.environ.get("PUMICE_CACHE", "1") == "0":
         return None
     chosen = os.environ.get("PUMICE_CACHE_DIR")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("pumice"))
+    if chosen:
+        return Path(chosen)
+    import platformdirs  # here: programs start sooner without
+
+    return Path(platformdirs.user_cache_dir("pumice"))
 
 
 @contextlib.contextmanager
@@ -49,7 +50,7 @@ def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     before = _mode(target)
     if before is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
-    part = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
+    part = target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.part")
     try:
         with part.open("xb") as file:
             yield file

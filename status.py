@@ -10,6 +10,8 @@ IREE adds to them (``runtime/src/iree/base/status.h``, 3.13).
 from __future__ import annotations
 
 import enum
+import itertools
+from collections.abc import Iterable
 from typing import ClassVar, Final
 
 __all__ = [
@@ -33,12 +35,15 @@ __all__ = [
     "UnavailableError",
     "UnimplementedError",
     "UnknownError",
+    "close_to",
     "error_for",
     "shorten",
     "shown",
 ]
 
 _MAX_SHOWN: Final = 200
+_MAX_COMPARED: Final = 64  # characters of a name
+_MAX_KNOWN: Final = 1000  # names that it is compared with
 
 
 class StatusCode(enum.IntEnum):
@@ -272,3 +277,11 @@ def shown(value: object, limit: int = _MAX_SHOWN) -> str:
     except RecursionError:
         text = f"a deeply nested {type(value).__name__}"
     return shorten(text, limit)
+
+
+def close_to(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """The known names that are most like an unknown one, the closest first; for a message's *did you mean*."""
+    import difflib  # here: only errors need it
+
+    # Comparing takes time quadratic in the length.
+    return difflib.get_close_matches(name[:_MAX_COMPARED], itertools.islice(known, _MAX_KNOWN), count)

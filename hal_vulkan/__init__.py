@@ -7,7 +7,10 @@ Read: `vulkan`, `instance`, `memory`, `sync`, `commands`, `submit`, `device.py`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..formats.element_type import ElementType, EncodingType
+from ..lazy import lazy_exports
 from ..spirv import (
     Binding,
     BlockMember,
@@ -15,7 +18,6 @@ from ..spirv import (
     EntryPoint,
     PushConstantBlock,
     ShaderModuleReflection,
-    compile_glsl,
     reflect,
 )
 from .commands import (
@@ -35,6 +37,9 @@ from .memory import Buffer, BufferUsage, BufferView, MemoryAccess, MemoryTypeFla
 from .submit import ClockCalibration, Queue
 from .sync import Fence, TimelineSemaphore, Timepoint, wait_all, wait_any
 from .vulkan import live_objects
+
+if TYPE_CHECKING:
+    from ..spirv import compile_glsl
 
 __all__ = [
     "Binding",
@@ -78,3 +83,5 @@ __all__ = [
     "wait_all",
     "wait_any",
 ]
+
+__getattr__, __dir__ = lazy_exports(__name__, {"..spirv.glsl": ("compile_glsl",)})

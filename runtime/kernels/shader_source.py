@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ...hal_vulkan import ShaderModuleReflection, SpecializationValue, compile_glsl
+from ...hal_vulkan import ShaderModuleReflection, SpecializationValue
 from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
 
 __all__ = ["load_shader", "specialization_by_id"]
@@ -30,11 +30,17 @@ def load_shader(
     """
     target = f"vulkan1.{min(minor, 3)}"
     defines = _checked_defines(defines)
+
+    def compiled(glsl: str | Path) -> bytes:
+        from ...spirv.glsl import compile_glsl  # here: few programs need it
+
+        return compile_glsl(glsl, defines=defines, include_dirs=include_dirs, target_env=target)
+
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)
         if data[:4] not in _SPIRV_MAGIC and b"#version" in data:
             text = data.decode("utf-8", errors="replace")
-            return compile_glsl(text, defines=defines, include_dirs=include_dirs, target_env=target), "kernel"
+            return compiled(text), "kernel"
         return data, "kernel"
     if not isinstance(source, (str, Path)):
         raise InvalidArgumentError(
@@ -43,7 +49,7 @@ def load_shader(
     if isinstance(source, str) and (not source or "\0" in source):
         raise InvalidArgumentError(f"{source!r} is no path of a kernel")
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("#version")):
-        return compile_glsl(source, defines=defines, include_dirs=include_dirs, target_env=target), "kernel"
+        return compiled(source), "kernel"
     path = Path(source)
     if path.suffix in _GLSL_SUFFIXES:
         try:
@@ -52,7 +58,7 @@ def load_shader(
             raise InvalidArgumentError(f"{str(path)[:80]!r} is no path: {error.strerror}") from None
         if not found:
             raise NotFoundError(f"no such file: {path}")
-        return compile_glsl(path, defines=defines, include_dirs=include_dirs, target_env=target), path.stem
+        return compiled(path), path.stem
     try:
         data = path.read_bytes()
     except FileNotFoundError:

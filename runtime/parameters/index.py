@@ -11,8 +11,6 @@ Thread rule: an index does not change and may be used from any thread.
 
 from __future__ import annotations
 
-import difflib
-import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar, overload
@@ -20,13 +18,12 @@ from typing import TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from ...status import AlreadyExistsError, InvalidArgumentError, NotFoundError, shorten, shown
+from ...status import AlreadyExistsError, InvalidArgumentError, NotFoundError, close_to, shorten, shown
 from .entry import ParameterEntry
 
 __all__ = ["ParameterIndex", "ParameterScopes", "find_scope"]
 
 _T = TypeVar("_T")
-_MAX_COMPARED = 2000  # names, for suggestions: comparing takes microseconds each
 
 
 class ParameterIndex(Mapping[str, ParameterEntry]):
@@ -131,10 +128,10 @@ def find_scope(scopes: ParameterScopes, scope: str) -> ParameterIndex:
 
 
 def _suggest(name: str, names: Iterable[str], what: str) -> str:
-    known = list(itertools.islice(names, _MAX_COMPARED))
+    known = list(names)
     if not known:
         return f"there are no {what} at all"
-    close = difflib.get_close_matches(name[:200], known, n=3, cutoff=0.5)
+    close = close_to(name, known)
     if close:
         return f"the closest {what}: {', '.join(map(shown, close))}"
     return f"the first {what}: {', '.join(map(shown, known[:5]))}"

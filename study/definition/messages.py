@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
 
-from ...status import PumiceError
+from ...status import PumiceError, close_to
 
 __all__ = ["did_you_mean", "located"]
-
-_MAX_COMPARED: Final = 80
 
 
 @contextmanager
@@ -34,6 +30,5 @@ def located(where: str) -> Iterator[None]:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``" (did you mean 'batch'?)"``, to end a clause with; empty if no known name is close."""
-    # Comparing takes time quadratic in the length.
-    close = difflib.get_close_matches(name, list(known), n=1) if len(name) <= _MAX_COMPARED else []
+    close = close_to(name, known, 1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -6,11 +6,10 @@ unaligned, except lists, which start at an even pc.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import Final
 
-from ...status import InvalidArgumentError
+from ...status import InvalidArgumentError, close_to
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.isa import IMPORT_BIT, FieldKind, Isa
 from .cursor import symbol_name, symbol_ordinal
@@ -147,7 +146,7 @@ class ModuleSymbols:
 
 def unknown_name(expected: str, token: Token, name: str, known: list[str], sigil: str) -> str:
     """The message for an unknown name, with the nearest known one."""
-    near = difflib.get_close_matches(name[:64], known[:1000], n=2)
+    near = close_to(name, known, 2)
     hint = f"; did you mean {' or '.join(sigil + each for each in near)}?" if near else ""
     return f"expected {expected}, got {token}{hint}"
 

@@ -6,10 +6,10 @@ The operands of instructions are in the instruction set (:mod:`..bytecode.isa`),
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from typing import Final
 
+from ...status import close_to
 from ..bytecode.isa import (
     MAX_I32_REGISTERS,
     MAX_REF_REGISTERS,
@@ -88,7 +88,7 @@ class InstructionParser:
             if operation is None and name in Isa.for_version(version[0] << 16 | version[1]).operations:
                 message = f"vm.{name} is of bytecode version {version[0]}.{version[1]} and not of {major}.{minor}"
                 raise cursor.error(token, f"{message}; assemble for the newer version")
-        near = difflib.get_close_matches(name[:64], self._isa.operations, n=3, cutoff=0.6)
+        near = close_to(name, self._isa.operations)
         hint = f"; did you mean {' or '.join(f'vm.{each}' for each in near)}?" if near else ""
         raise cursor.error(token, f"expected an instruction of bytecode {major}.{minor}, got {token}{hint}")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from ...status import IncompatibleError, NotFoundError
+from ...status import IncompatibleError, NotFoundError, close_to
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.module_def import ImportDef
 from ..native.checked import checked_native
@@ -76,7 +75,7 @@ def find_function(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[
     near = [f"{module}.{full_name}" for module, one in modules.items() if full_name in one.module.exports]
     if not near:
         every = [f"{module}.{name}" for module, one in modules.items() for name in one.module.exports]
-        near = difflib.get_close_matches(full_name, every, 3)
+        near = close_to(full_name, every)
     raise NotFoundError(
         f"no function {full_name!r}: full names are module.function, and the modules are {names_of(modules)}"
         + (f"; did you mean {' or '.join(near[:3])}?" if near else "")
@@ -86,7 +85,7 @@ def find_function(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[
 def unknown_export(module: Module, name: str) -> NotFoundError:
     """The error for a function that a module does not export; it names close ones."""
     names = [one for one in module.exports if not one.startswith("__")]
-    near = difflib.get_close_matches(name, names, 3)
+    near = close_to(name, names)
     shown = ", ".join(near or names[:10]) or "none"
     return NotFoundError(
         f"module {module.name!r} has no function {name!r}; {'close to it' if near else 'it has'}: {shown}"
@@ -182,7 +181,7 @@ def _resolve(
             "different versions of each other"
         )
     if imported.required:
-        near = difflib.get_close_matches(name, list(provider.exports), 3)
+        near = close_to(name, provider.exports)
         hint = f"; close to it: {', '.join(near)}" if near else ""
         raise NotFoundError(
             f"module {module.name!r} imports {imported.name}, but module {provider.name!r} (version "

@@ -14,12 +14,13 @@ Thread rule: a queue's.
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
 
 from ....hal_vulkan import CommandBuffer, Queue
 from ....hal_vulkan.commands.context import CommandContext
@@ -73,7 +74,7 @@ def timestamps_cost_ns(queue: Queue) -> float:
                 if is_timed:
                     commands.timings()
                 times[is_timed].append(_now() - begin)
-    difference = statistics.median(times[True]) - statistics.median(times[False])
+    difference = float(np.median(times[True]) - np.median(times[False]))
     found = _costs[queue.device] = max(_COST_MARGIN * difference / _COST_DISPATCHES, 100.0)
     return found
 
