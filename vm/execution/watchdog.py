@@ -39,9 +39,8 @@ class Interrupted(BaseException):
     """Raised in the thread of an invocation whose deadline passed; becomes its DeadlineExceededError."""
 
 
-def _raise_in(thread: int, exception: type[BaseException] | None) -> None:
-    argument = ctypes.py_object() if exception is None else ctypes.py_object(exception)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), argument)
+def _raise_in(thread: int, exception: type[BaseException]) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(exception))
 
 
 class _Trap:
@@ -115,11 +114,11 @@ class Guard:
                 self._posted = False
                 posted = any(guard.thread == self.thread for guard in self._watchdog.posted)
             if posted:
-                # It was raised already, or is delivered at one of these jumps.
-                _raise_in(self.thread, None)
+                # It was raised already, or this replaces it; one of these jumps delivers it. Taking it back with NULL
+                # would leave the interpreter looking for it at every jump and call, for ever.
+                _raise_in(self.thread, Interrupted)
                 for _ in range(16):
                     pass
-                self._watchdog.post_again(self)
         except Interrupted:
             self._active = False
             self._posted = False

@@ -6,6 +6,8 @@ import contextlib
 import gc
 import math
 import signal as signals
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -106,6 +108,42 @@ def test_what_never_ends_is_ended(name: str, timeout: float) -> None:
             ):
                 invoke(context, name, timeout)
         assert invoke(context, "call_host", timeout) == 3  # what is done at once is done
+
+
+PROFILED = """
+import sys
+from pumice.status import DeadlineExceededError
+from pumice.vm import BytecodeModule, Context
+from pumice.vm.assembly.assembler import assemble
+
+with Context([BytecodeModule(assemble(sys.stdin.read()))]) as context:
+    try:
+        context.invoke(context.lookup("program.loop"), (3,), timeout=0.05)
+    except DeadlineExceededError:
+        calls = []
+        sys.setprofile(lambda frame, event, argument: calls.append(event))
+        (lambda: None)()
+        sys.setprofile(None)
+        print(len(calls))
+"""
+
+
+def test_an_interruption_leaves_nothing_pending_in_the_interpreter() -> None:
+    """A pending exception that is only taken back makes every call slower, and CPython 3.11 hang under a profiler."""
+    program = """
+vm.module @program
+vm.export @loop
+vm.func @loop(%i0: i32) -> (i32) {
+  vm.br ^bb1()
+^bb1:
+  %i0 = vm.add.i32 %i0, %i0
+  vm.br ^bb1()
+}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", PROFILED], input=program, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert int(done.stdout) >= 2
 
 
 def test_a_loop_that_is_nearly_always_in_native_code_is_ended() -> None:
