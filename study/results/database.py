@@ -62,6 +62,8 @@ def database_errors(path: Path, doing: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _translated(error, path, doing) from error
+    except UnicodeDecodeError as error:  # from SQLite's own message about a damaged schema
+        raise _damaged(path, doing, str(error)) from error
     except (OverflowError, UnicodeEncodeError) as error:  # from binding values
         raise InvalidArgumentError(f"{doing}: a value does not fit in {path}: {error}") from error
 

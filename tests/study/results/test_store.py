@@ -569,6 +569,13 @@ def test_tables_that_another_program_changed(tmp_path: Path, store: Store, state
         results.points[0].values()
 
 
+def test_a_schema_that_is_no_text(tmp_path: Path, store: Store) -> None:
+    store.close()
+    path = tmp_path / RESULTS_FILE
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE points", b"CREATE\xffTABLE points"))
+    both_refuse(tmp_path, DataLossError, "damaged")
+
+
 def truncate(path: Path, share: float) -> None:
     os.truncate(path, int(path.stat().st_size * share))
 
