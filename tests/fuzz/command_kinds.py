@@ -59,8 +59,8 @@ FLAGS: Final = {
         "--binding": BINDINGS,
         "--push": ("a=$size", "a=$", "a=1"),
         "--groups": ("$size // 64", "1"),
-        "--batch": ("1", "2", "0", "100000000"),
-        "--in-flight": ("1", "100000"),
+        "--batch": ("1", "2", "0", "3000"),
+        "--in-flight": ("1", "300"),
         "--barrier": ("none", "x"),
         "--descriptors": ("push", "sets", "address"),
         "--wait": ("host", "thread", "poll"),
@@ -214,6 +214,8 @@ class EnvironmentCases(CommandCases):
         for _ in range(rng.choice((1, 1, 2, 3))):
             name = rng.choice(list(VARIABLES))
             value = rng.choice((*VARIABLES[name], *VARIABLES[name], rng.choice(ODD_TEXTS), rng.choice(ODD_NUMBERS)))
+            if name == "PUMICE_DEBUG" or (name in ("COLUMNS", "LINES") and not value.isascii()):
+                value = "0"  # tracebacks are what the first is for; the others are read by another library
             variables[name] = _as_argument(value)
         return rng.choice(COMMANDS), variables
 

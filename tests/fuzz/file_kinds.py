@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import shutil
 import sqlite3
 import struct
 import tempfile
@@ -359,8 +360,15 @@ class ResultsCases:
         (self.folder / RESULTS_FILE).write_bytes(self.input(seed, index))
         if index % 4 == 0:
             command = random.Random(f"{seed}/{index}/command").choice(self.COMMANDS)
-            return judged_command([*command, str(self.folder)], statuses=(0, 1, 2, 3, 4))
-        return judged(self._use)
+            outcome = judged_command([*command, str(self.folder)], statuses=(0, 1, 2, 3, 4))
+        else:
+            outcome = judged(self._use)
+        kept = os.environ.get("PUMICE_FUZZ_KEEP")
+        if outcome.result == "bug" and kept:
+            Path(kept).mkdir(parents=True, exist_ok=True)
+            copy = shutil.copy(self.folder / RESULTS_FILE, Path(kept) / f"results-{seed}-{index}.sqlite")
+            return Outcome(outcome.stage, outcome.result, f"{copy}: {outcome.detail}")
+        return outcome
 
     COMMANDS = (
         ("study", "show"), ("study", "show", "--json"), ("study", "list"), ("study", "report"),
