@@ -30,6 +30,7 @@ WRONG: Final = ("bug", "crash", "hang", "memory")
 """Outcomes that must not be."""
 
 HANG_S: Final = 10.0
+_START_S: Final = 60.0  # a busy machine takes seconds to start a worker
 """Seconds without a word of a worker. What a case may take by its own right is far less."""
 
 MEMORY: Final = 6 << 30
@@ -313,7 +314,7 @@ def _watch(worker: _Worker, tally: Tally, now: float, hang_s: float, memory: int
     tally.peak = max(tally.peak, resident)
     if resident > memory:
         worker.kill("memory")
-    elif now - worker.heard > hang_s:
+    elif now - worker.heard > (hang_s if worker.is_ready else max(hang_s, _START_S)):
         worker.kill("hang")
 
 
