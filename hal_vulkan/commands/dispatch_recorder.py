@@ -132,7 +132,8 @@ class DispatchRecorder(CommandRecorder):
             bound = bindings
             if bound is not self._bound:
                 bound.check_open()
-                recording.share(bound)
+                if bound.pins:
+                    recording.share(bound)
             if bound.pipeline.layout != pipeline.layout:
                 raise InvalidArgumentError(
                     f"these sets were bound for {bound.pipeline.name}, whose layout differs from that of "
@@ -155,7 +156,8 @@ class DispatchRecorder(CommandRecorder):
                 fn.vkCmdPushDescriptorSetWithTemplateKHR(
                     handle, pipeline.push_template, pipeline.layout, 0, bound.infos
                 )
-            self._bind_sets(pipeline, bound)
+            else:
+                self._bind_sets(pipeline, bound)
         if push is not self._push and push != self._push:
             _check_push(pipeline, push)
             self._push_constants(pipeline, push)

@@ -42,7 +42,7 @@ class BoundSets:
     ``close`` it.
     """
 
-    __slots__ = ("_epoch", "_open", "buffers", "infos", "pipeline", "sets")
+    __slots__ = ("_epoch", "_open", "buffers", "infos", "pins", "pipeline", "sets")
 
     def __init__(
         self,
@@ -54,6 +54,8 @@ class BoundSets:
         self.pipeline = pipeline
         self.buffers = buffers
         self.sets = sets
+        # The sets, each with the layout that owns it.
+        self.pins: SetPins = tuple(zip(pipeline.set_layouts, sets, strict=False)) if sets else ()
         # With push descriptors: what is pushed, in place of sets.
         self.infos: CData | None = infos
         self._open = True
@@ -68,11 +70,6 @@ class BoundSets:
             if any(buffer.is_closed for buffer in self.buffers):
                 raise ClosedError(f"{self.pipeline.name}: a buffer of these sets was closed; bind again")
             self._epoch = epoch
-
-    @property
-    def pins(self) -> SetPins:
-        """The sets, each with the layout that owns it."""
-        return tuple(zip(self.pipeline.set_layouts, self.sets, strict=False))
 
     def close(self) -> None:
         """Ends its use; recordings that name the sets keep them. Idempotent."""
