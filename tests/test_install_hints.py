@@ -362,6 +362,7 @@ def test_a_child_that_cannot_run_is_an_error_with_its_last_words(
         setup_vulkan.look()
 
 
+@pytest.mark.slow
 def test_importing_pumice_loads_no_vulkan_library() -> None:
     script = (
         "import sys, pathlib, pumice, pumice.hal_vulkan, pumice.tools.setup.vulkan\n"

@@ -158,6 +158,7 @@ class TestBuild:
             name: entry.source_sha256 for name, entry in manifest.items()
         }
 
+    @pytest.mark.slow
     def test_a_changed_include_makes_what_includes_it_stale(self, copy: Path) -> None:
         file = copy / "builtin" / "byte_range.glsl"
         file.write_text(file.read_text() + "// more\n")

@@ -80,6 +80,7 @@ def test_generator_keeps_names_and_numbers_only() -> None:
     assert "OpFooINTEL" not in text and "Pointer" not in text and " FooINTEL 9" not in text
 
 
+@pytest.mark.slow
 def test_capabilities_equal_spirv_tools() -> None:
     """spirv-dis names them alike; the installed tool may not know the newest."""
     dis = shutil.which("spirv-dis")

@@ -234,6 +234,7 @@ def test_no_loader_says_what_to_install() -> None:
         assert "Install" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_library_that_is_not_vulkan_is_told_apart() -> None:
     # Any native library that Python itself comes with.
     import _ctypes
@@ -370,6 +371,7 @@ full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="a file that is
 UNWRITABLE = [">&-", ">&- <&-", pytest.param(">/dev/full", marks=full)]
 
 
+@pytest.mark.slow
 @posix
 @buffering
 @pytest.mark.parametrize("redirection", UNWRITABLE)
@@ -414,6 +416,7 @@ def test_a_run_loses_no_result_to_a_stream(unbuffered: str, shader_path: Path, t
         assert (tmp_path / "c.bin").read_bytes() == np.float32(12).tobytes()
 
 
+@pytest.mark.slow
 def test_an_encoding_without_the_characters_gets_escapes(tmp_path: Path, shader_path: Path) -> None:
     code = (shader_path / "mul.spv").read_bytes()
     path = tmp_path / "kernel.spv"

@@ -100,6 +100,7 @@ def test_the_commands(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), np.arange(1024, dtype=np.float32) ** 2)
 
 
+@pytest.mark.slow
 def test_every_variable_is_in_the_settings_table() -> None:
     """Every environment variable that the package reads, by its name in the code."""
     table = README.partition("\n## Settings\n")[2].partition("\n## ")[0]

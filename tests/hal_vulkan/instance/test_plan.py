@@ -269,6 +269,7 @@ _OPTIONS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(data=st.data(), options=_OPTIONS)
 def test_no_plan_enables_what_the_profile_lacks(data: st.DataObject, options: PlanOptions) -> None:
     base = data.draw(st.sampled_from(list(PROFILES.values())))

@@ -287,6 +287,7 @@ def test_names_in_messages_are_short() -> None:
     assert len(caught.value.message) < 300
 
 
+@pytest.mark.slow
 def test_readers_of_formats_are_loaded_with_the_first_file(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones(2))
     code = (

@@ -136,6 +136,7 @@ def test_ten_thousand_wait_for_semaphores(
     print(f"\n{COUNT:,} invocations on {semaphores} semaphore(s): {each:,.0f} bytes each while suspended")
 
 
+@pytest.mark.slow
 def test_ten_thousand_wait_for_sources_of_a_users_own(record_property: Callable[[str, object], None]) -> None:
     sources = [Ready() for _ in range(COUNT)]
     context = context_of(list(sources))

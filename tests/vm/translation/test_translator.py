@@ -331,6 +331,7 @@ def checks(count: int, length: int) -> str:
     return f'{body}\n^bb{count + 2}:\n{work}\n  %i2 = vm.const.i32 9\n  vm.fail %i2, "no"'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [0, 8])
 def test_three_hundred_checks_are_one_after_another(length: int) -> None:
     loaded = module(function(checks(300, length)))

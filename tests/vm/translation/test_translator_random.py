@@ -44,6 +44,7 @@ def _calling_all_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ModuleAnalysis, "leaves", frozenset())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [_as_bits, _as_dispatch_loops, _calling_all_leaves])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("seed", range(2))

@@ -312,6 +312,7 @@ def test_nothing_to_wait_for() -> None:
         FileReady(0, read=False)
 
 
+@pytest.mark.slow
 @posix
 def test_a_forked_child_has_a_waiter_of_its_own() -> None:
     script = """
