@@ -138,22 +138,25 @@ def test_a_kernel_with_k_fold_work_is_k_fold_slower(pool: DevicePool) -> None:
         blocks = {int(point.axes["k"]): taken.blocks[point.index] for point in taken.points}
         fixed = bootstrap(times[0], blocks=blocks[0])
         faults, unclear = [], []
+        line = fit_line(
+            factors[1:], [times[k] for k in factors[1:]], confidence=0.99, blocks=[blocks[k] for k in factors[1:]]
+        )
+        # Starting a loop costs something too: the fixed cost lies between that of the empty loop and the line's
+        # intercept. Each end gives an interval of the ratio.
+        costs = (*fixed.interval(0.99), line.intercept_interval.low, line.intercept_interval.high)
+        ends = (min(costs), max(costs))
         for k in factors[2:]:
-            # The fixed cost is itself known within an interval, whose ends give one of the ratio each.
             found = [
                 compare(
                     times[1] - end, times[k] - end, confidence=0.99, blocks_a=blocks[1], blocks_b=blocks[k]
                 ).interval
-                for end in fixed.interval(0.99)
+                for end in ends
             ]
             low, high = min(one.low for one in found), max(one.high for one in found)
             if not 0.98 * low <= k <= 1.02 * high:
                 faults.append(f"{k}-fold work took {low:.3f} to {high:.3f} times as long")
             if high - low > 0.3 * k:
                 unclear.append(f"{k}-fold work took {low:.3f} to {high:.3f} times as long, which says too little")
-        line = fit_line(
-            factors[1:], [times[k] for k in factors[1:]], confidence=0.99, blocks=[blocks[k] for k in factors[1:]]
-        )
         # The empty loop is the fixed cost up to a part of a unit of work: longer kernels are interrupted more on a
         # device that is the CPU, which tilts the line.
         part = 0.25 * line.slope
