@@ -17,8 +17,6 @@ from .status import FailedPreconditionError, PumiceError
 if TYPE_CHECKING:  # programs without it start sooner
     import asyncio
 
-__all__ = ["Driving", "await_source", "driving"]
-
 
 class Driving(threading.local):
     """Whether this thread steps a native coroutine."""

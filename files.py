@@ -20,8 +20,6 @@ from .status import (
     shorten,
 )
 
-__all__ = ["cache_directory", "replacing", "write_whole", "writing_errors"]
-
 
 def cache_directory() -> Path | None:
     """The folder of pumice's caches; ``None`` when they are switched off by ``PUMICE_CACHE=0``."""

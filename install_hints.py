@@ -16,8 +16,6 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from .status import InvalidArgumentError
 
-__all__ = ["COMPONENTS", "PLATFORMS", "Component", "detect_platform", "install_command", "install_hint", "packages"]
-
 Component: TypeAlias = Literal["loader", "driver", "validation", "glslang", "spirv-tools"]
 
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)

@@ -6,8 +6,6 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["lazy_exports"]
-
 
 def lazy_exports(
     package: str, homes: Mapping[str, Sequence[str]]

@@ -12,8 +12,6 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from .status import InvalidArgumentError, PumiceError
 
-__all__ = ["Callback", "Cancellable", "JointNotification", "Notification", "Notifies"]
-
 _log = logging.getLogger("pumice.notification")
 
 Callback: TypeAlias = Callable[[PumiceError | None], None]

@@ -14,33 +14,6 @@ import itertools
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
-__all__ = [
-    "AbortedError",
-    "AlreadyExistsError",
-    "CancelledError",
-    "ClosedError",
-    "DataLossError",
-    "DeadlineExceededError",
-    "DeviceLostError",
-    "FailedPreconditionError",
-    "IncompatibleError",
-    "InternalError",
-    "InvalidArgumentError",
-    "NotFoundError",
-    "OutOfRangeError",
-    "PermissionDeniedError",
-    "PumiceError",
-    "ResourceExhaustedError",
-    "StatusCode",
-    "UnavailableError",
-    "UnimplementedError",
-    "UnknownError",
-    "close_to",
-    "error_for",
-    "shorten",
-    "shown",
-]
-
 _MAX_SHOWN: Final = 200
 _MAX_COMPARED: Final = 64  # characters of a name
 _MAX_KNOWN: Final = 1000  # names that it is compared with

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-__all__ = ["facts_grid", "new_table", "plain_text", "printable"]
-
 
 def printable(text: str, *, keep: str = "") -> str:
     """The text with control characters and lone surrogates escaped: names in files must not steer the terminal.

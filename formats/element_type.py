@@ -19,16 +19,6 @@ import numpy.typing as npt
 
 from ..status import InvalidArgumentError, UnimplementedError, shorten, shown
 
-__all__ = [
-    "MAX_RANK",
-    "ElementType",
-    "EncodingType",
-    "NumericalType",
-    "format_shape",
-    "format_shape_and_type",
-    "parse_shape_and_type",
-]
-
 MAX_RANK: Final = 64
 """The most dimensions a shape may have: NumPy's own limit (IREE allows 128)."""
 

@@ -20,8 +20,6 @@ from flatbuffers import number_types  # type: ignore[import-untyped]
 
 from ..status import InvalidArgumentError
 
-__all__ = ["FlatBuffer", "Table"]
-
 _Result = TypeVar("_Result")
 
 _U8: Final[struct.Struct] = number_types.Uint8Flags.packer_type

@@ -14,8 +14,6 @@ import numpy as np
 
 from ..status import InvalidArgumentError, shorten
 
-__all__ = ["NPY_MAGIC", "NpyHeader", "read_npy_header"]
-
 NPY_MAGIC: Final = b"\x93NUMPY"
 _MAX_AXES: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 

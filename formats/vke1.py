@@ -18,31 +18,6 @@ from typing import Final
 
 from ..status import IncompatibleError, InvalidArgumentError, shown
 
-__all__ = [
-    "BDA_ROOT_BYTES",
-    "FILE_IDENTIFIER",
-    "FORMAT_VERSION",
-    "HEADER",
-    "PUSH_CONSTANT_RANGE",
-    "STAGE_COMPUTE",
-    "BdaBindingDef",
-    "BdaDispatchLayoutDef",
-    "BdaEntryType",
-    "DescriptorBindingDef",
-    "DescriptorSetLayoutDef",
-    "DescriptorType",
-    "DispatchAbi",
-    "ExecutableDef",
-    "ExportDebugInfo",
-    "FileLocation",
-    "PipelineDef",
-    "PipelineLayoutDef",
-    "PushConstantRange",
-    "SourceFile",
-    "StageLocation",
-    "validate_executable",
-]
-
 STAGE_COMPUTE: Final = 0x20
 """``VK_SHADER_STAGE_COMPUTE_BIT``."""
 

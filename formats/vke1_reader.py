@@ -31,8 +31,6 @@ from .vke1 import (
     validate_executable,
 )
 
-__all__ = ["parse_executable"]
-
 _Enum = TypeVar("_Enum", bound=enum.IntEnum)
 
 

@@ -26,8 +26,6 @@ from .vke1 import (
     validate_executable,
 )
 
-__all__ = ["build_executable"]
-
 
 def build_executable(executable: ExecutableDef) -> bytes:
     """The blob of ``executable``: what :func:`.parse_executable` reads back equal.

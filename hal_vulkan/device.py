@@ -39,8 +39,6 @@ from .sync.timeline import deadline_after, wait_timeline
 from .vulkan.functions import ffi
 from .vulkan.results import pending_validation, raise_pending_validation
 
-__all__ = ["Device"]
-
 _MAGIC_VKE1: Final = b"VKE1"
 
 

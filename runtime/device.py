@@ -24,8 +24,6 @@ from .arrays.spec import check_dtype, check_shape
 from .kernels.kernel import Kernel
 from .kernels.shader_source import load_shader
 
-__all__ = ["Device", "list_devices", "open_device"]
-
 _log = logging.getLogger("pumice")
 _warned_of_cpu = False
 

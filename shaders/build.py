@@ -23,8 +23,6 @@ from ..spirv.glsl_includes import included_files
 from ..status import PumiceError, UnavailableError
 from . import names, path, source_path
 
-__all__ = ["MANIFEST", "TARGET_ENV", "ManifestEntry", "build", "main", "read_manifest", "source_hash", "stale"]
-
 #: The file with the hashes.
 MANIFEST: Final = Path(__file__).parent / "manifest.json"
 #: The lowest Vulkan version pumice runs on: SPIR-V 1.3.

@@ -17,8 +17,6 @@ from ..status import InvalidArgumentError, ResourceExhaustedError
 from .grammar import LAYOUTS, Op, opcodes_of
 from .module import Function, Module
 
-__all__ = ["Access", "AccessAnalysis", "EntryAccess"]
-
 # The work is entry points times the instructions each reaches; real modules stay far below.
 _MAX_WORK: Final = 1 << 22
 

@@ -16,8 +16,6 @@ import textwrap
 from pathlib import Path
 from typing import Final, NotRequired, TypedDict
 
-__all__ = ["grammar_tables", "main"]
-
 _LEFT_OUT: Final = ("INTEL", "ALTERA")
 _WIDTH: Final = 118
 

@@ -14,13 +14,6 @@ from typing import Final
 from .reflection_types import ShaderModuleReflection
 from .requirement_tables import CAPABILITIES, EXTENSIONS, VULKAN_VERSION
 
-__all__ = [
-    "Alternative",
-    "capability_requirements",
-    "extension_requirements",
-    "missing_requirements",
-]
-
 # SPIR-V version -> core version that allows it, and an extension that does so before.
 _VERSIONS: Final[dict[tuple[int, int], tuple[tuple[int, int], str]]] = {
     (1, 0): ((1, 0), ""),

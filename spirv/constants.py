@@ -12,8 +12,6 @@ from ..status import InvalidArgumentError
 from .grammar import Op
 from .reflection_types import ScalarType
 
-__all__ = ["Constant", "ConstantValue", "Scalar", "decode_scalar", "fold_spec_constant_op"]
-
 Scalar = int | float | bool
 ConstantValue = Scalar | tuple[Scalar, ...] | None
 

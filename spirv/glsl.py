@@ -32,8 +32,6 @@ from . import tools as spirv_tools
 from .glsl_errors import compile_error
 from .glsl_includes import BYTE_ORDER_MARK, absolute, included_files, read_source
 
-__all__ = ["GlslCompiler", "compile_glsl", "find_compiler"]
-
 _STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
 _TARGET_ENVIRONMENTS: Final = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3", "vulkan1.4")
 _COMMANDS: Final = ("glslangValidator", "glslang", "glslc")

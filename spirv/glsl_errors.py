@@ -10,8 +10,6 @@ from typing import Final
 from ..status import InvalidArgumentError
 from .glsl_includes import BYTE_ORDER_MARK, absolute
 
-__all__ = ["compile_error"]
-
 _SHOWN_ERRORS: Final = 10
 # The file part is lazy and ends at the first `:<digits>:`, so a drive letter stays part of it.
 _GLSLANG_ERROR: Final = re.compile(r"^ERROR: (.+?):(\d+): (.*)$")

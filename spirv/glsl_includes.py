@@ -14,8 +14,6 @@ from typing import Final
 
 from ..status import InvalidArgumentError, NotFoundError, shorten, shown
 
-__all__ = ["BYTE_ORDER_MARK", "absolute", "included_files", "read_source"]
-
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 """Some editors start a file with it; no compiler takes it."""
 

@@ -11,25 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .grammar_tables import BIT_MASKS, ENUMERANTS, INSTRUCTIONS, PAIRS, PARAMETERS
 
-__all__ = [
-    "ENUMERATIONS",
-    "LAYOUTS",
-    "BuiltIn",
-    "Decoration",
-    "Dim",
-    "Enumeration",
-    "ExecutionMode",
-    "ExecutionModel",
-    "FPEncoding",
-    "GroupOperation",
-    "Layout",
-    "Op",
-    "StorageClass",
-    "opcodes_of",
-    "operand_kinds",
-    "parameters_of",
-]
-
 
 class Enumeration:
     """The numbers of one enumeration as attributes: ``Decoration.Binding`` is 33."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BIT_MASKS", "ENUMERANTS", "GRAMMAR_SHA256", "INSTRUCTIONS", "PAIRS", "PARAMETERS", "VERSION"]
-
 VERSION: Final = (1, 6, 7)
 GRAMMAR_SHA256: Final = "db8581272b63d232268094a47b68d18a0464fc911e06004d57419924fe660ba4"
 

@@ -15,8 +15,6 @@ from ..status import InvalidArgumentError, UnimplementedError
 from .grammar import BuiltIn, Decoration, Op
 from .words import BOUND, encode, pack, read_binary
 
-__all__ = ["grid_parts", "part_of_grid"]
-
 Three = tuple[int, int, int]
 
 _OFFSET_BUILTINS: Final = (BuiltIn.NumWorkgroups, BuiltIn.WorkgroupId, BuiltIn.GlobalInvocationId)

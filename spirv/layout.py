@@ -15,8 +15,6 @@ from .module import Module
 from .reflection_types import BlockMember, ElementLayout, ScalarType
 from .type_table import Type, TypeKind
 
-__all__ = ["BlockLayout", "BlockLayouts"]
-
 _MAX_SIZE: Final = 1 << 63
 _MAX_DIMENSIONS: Final = 32
 # Nested structures name each member once but show it many times; these limits keep a forged module small.

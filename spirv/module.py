@@ -16,8 +16,6 @@ from .grammar import Decoration, ExecutionMode, Op, opcodes_of, parameters_of
 from .type_table import Type, TypeKind, TypeTable
 from .words import Instruction, read_binary
 
-__all__ = ["Function", "Module", "Variable"]
-
 _FUNCTION: Final = Op.Function
 _FUNCTION_PARAMETER: Final = Op.FunctionParameter
 _FUNCTION_END: Final = Op.FunctionEnd

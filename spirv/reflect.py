@@ -13,8 +13,6 @@ from .module import Module, Variable
 from .reflection_types import Binding, EntryPoint, PushConstantBlock, ShaderModuleReflection, SpecializationConstant
 from .type_table import Type, TypeKind
 
-__all__ = ["reflect"]
-
 _STAGE_CLASSES: Final = (StorageClass.Input, StorageClass.Output)
 _SAMPLED_STORAGE: Final = 2
 

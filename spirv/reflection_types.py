@@ -12,19 +12,6 @@ import numpy as np
 
 from ..status import InvalidArgumentError, NotFoundError, shown
 
-__all__ = [
-    "Binding",
-    "BlockMember",
-    "ElementLayout",
-    "EntryPoint",
-    "JsonValue",
-    "PushConstantBlock",
-    "ScalarKind",
-    "ScalarType",
-    "ShaderModuleReflection",
-    "SpecializationConstant",
-]
-
 ScalarKind = Literal["float", "int", "uint", "bool"]
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 

@@ -20,8 +20,6 @@ from ..status import PumiceError
 from .grammar import Decoration, Op, StorageClass
 from .words import HEADER_WORDS, Binary, encode, pack, read_binary, string_words
 
-__all__ = ["repair"]
-
 _NO_WRAP: Final = (Decoration.NoSignedWrap, Decoration.NoUnsignedWrap)
 _INTERFACE_CLASSES: Final = (StorageClass.Input, StorageClass.Output)
 _WRAP_EXTENSION: Final = "SPV_KHR_no_integer_wrap_decoration"

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CAPABILITIES", "EXTENSIONS", "VULKAN_VERSION"]
-
 #: The release of the specification that the tables are of.
 VULKAN_VERSION: Final = "1.4.359"
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from .grammar import Decoration, Op
 from .words import pack, read_binary
 
-__all__ = ["specialize"]
-
 
 def specialize(code: bytes, values: Mapping[int, bytes]) -> bytes:
     """The module with new defaults for its specialization constants.

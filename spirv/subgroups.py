@@ -13,8 +13,6 @@ from typing import Final
 from .grammar import BuiltIn, Decoration, GroupOperation, Op
 from .words import read_binary
 
-__all__ = ["least_subgroup_size"]
-
 _SHUFFLES: Final = (Op.GroupNonUniformShuffleXor, Op.GroupNonUniformShuffleUp, Op.GroupNonUniformShuffleDown)
 _ARITHMETIC: Final = range(Op.GroupNonUniformIAdd, Op.GroupNonUniformLogicalXor + 1)
 _SUBGROUP_BUILTINS: Final = (BuiltIn.SubgroupSize, BuiltIn.NumSubgroups, BuiltIn.SubgroupId)

@@ -21,19 +21,6 @@ from typing import Final
 from ..install_hints import install_hint
 from ..status import DeadlineExceededError, InvalidArgumentError, UnavailableError, UnknownError, shorten, shown
 
-__all__ = [
-    "SPIRV_TOOLS",
-    "assemble",
-    "disassemble",
-    "executable_version",
-    "find_tool",
-    "optimize",
-    "run_tool",
-    "tool_message",
-    "validate",
-    "version",
-]
-
 #: The executables this file knows.
 SPIRV_TOOLS: Final = ("spirv-val", "spirv-dis", "spirv-as", "spirv-opt")
 

@@ -15,8 +15,6 @@ from .constants import Constant
 from .grammar import FPEncoding, Op
 from .reflection_types import ScalarType
 
-__all__ = ["Type", "TypeKind", "TypeTable"]
-
 _MAX_SIZE: Final = 1 << 63
 _FLOAT_ENCODINGS: Final = {
     FPEncoding.BFloat16KHR: "bfloat16",

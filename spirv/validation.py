@@ -21,8 +21,6 @@ from ..files import cache_directory
 from ..status import UnavailableError
 from . import tools as spirv_tools
 
-__all__ = ["ensure_valid"]
-
 _REQUIRE = "PUMICE_REQUIRE_SPIRV_VAL"
 _log = logging.getLogger("pumice.spirv")
 _passed: set[tuple[bytes, str]] = set()

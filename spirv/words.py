@@ -13,8 +13,6 @@ from typing import Final
 from ..status import IncompatibleError, InvalidArgumentError
 from .grammar import LAYOUTS, operand_kinds
 
-__all__ = ["BOUND", "HEADER_WORDS", "Binary", "Instruction", "encode", "pack", "read_binary", "string_words"]
-
 Instruction = tuple[int, int, int]
 """Opcode, index of its first word, index past its last word."""
 

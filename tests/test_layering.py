@@ -187,7 +187,7 @@ def compiler_reaches_native(modules: Modules) -> list[str]:
 
 
 def wrong_exports(modules: Modules) -> list[str]:
-    """``__all__`` lists that are no plain lists, name what is not there, or give a name a second home."""
+    """``__all__`` lists that are no plain lists or name what is not there, and classes with two homes in a folder."""
     complaints = []
     homes: dict[tuple[str, str], str] = {}
     for module in modules.values():
@@ -196,20 +196,19 @@ def wrong_exports(modules: Modules) -> list[str]:
             complaints.append(exported)
             continue
         defined, imported = _bound(module.tree.body)
-        # A module of nothing but imports is the face of others, as a package's __init__ is.
-        is_face = module.is_package or defined == {"__all__"}
-        lazy = "__getattr__" in defined
+        lazy = module.is_package and "__getattr__" in defined
         for name in sorted({name for name in exported if exported.count(name) > 1}):
             complaints.append(f"{module.path}: __all__ names {name} twice")
         for name in exported:
-            if name not in defined and name not in imported and not (module.is_package and lazy):
+            if name not in defined and name not in imported and not lazy:
                 complaints.append(f"{module.path}: __all__ names {name}, which is not there")
-            elif name not in defined and not is_face:
+            elif name not in defined and not module.is_package:
                 complaints.append(f"{module.path}: {name} is exported here and defined elsewhere")
-            elif name in defined and name != "main":
-                home = homes.setdefault((module.unit, name), module.name)
-                if home != module.name:
-                    complaints.append(f"{module.path}: {name} is exported by {home} too")
+        classes = {node.name for node in module.tree.body if isinstance(node, ast.ClassDef)}
+        for name in sorted(name for name in classes if not name.startswith("_")):
+            home = homes.setdefault((module.unit, name), module.name)
+            if home != module.name:
+                complaints.append(f"{module.path}: {name} is defined by {home} too")
     return complaints
 
 
@@ -320,14 +319,13 @@ def test_every_folder_of_the_package_is_read(package: Modules) -> None:
 
 GOOD: Mapping[str, str] = {
     "__init__.py": "from .status import Oops\n__all__ = ['Oops']\n",
-    "status.py": "__all__ = ['Oops']\nclass Oops(Exception): ...\n",
+    "status.py": "class Oops(Exception): ...\n",
     "formats/__init__.py": "",
     "formats/flatbuffer.py": "from ..status import Oops\n",
     "vm/__init__.py": "from .execution.frame import Frame\n__all__ = ['Frame']\n",
-    "vm/face.py": "from .execution.frame import Frame\n__all__ = ['Frame']\n",
     "vm/wait/__init__.py": "",
     "vm/execution/__init__.py": "",
-    "vm/execution/frame.py": "from ...status import Oops\n__all__ = ['Frame']\nclass Frame: ...\n",
+    "vm/execution/frame.py": "from ...status import Oops\nclass Frame: ...\n",
     "hal_vulkan/__init__.py": "",
     "hal_vulkan/vulkan/functions.py": "import importlib.util\nspec = importlib.util.find_spec('vulkan')\n",
     "hal_vulkan/vulkan/__init__.py": "",
@@ -338,9 +336,8 @@ GOOD: Mapping[str, str] = {
     "runtime/__init__.py": "from ..vm.execution import frame\nfrom ..hal_vulkan.vulkan import functions\n",
     "shaders/build.py": "from ..spirv import format\n",
     "tools/__init__.py": "",
-    "tools/cli.py": "from .. import __version__\nfrom ..vm.execution import frame\n"
-    "def main(): ...\n__all__ = ['main']\n",
-    "tools/inspect/dump.py": "import numpy.typing as npt\ndef main(): ...\n__all__ = ['main']\n",
+    "tools/cli.py": "from .. import __version__\nfrom ..vm.execution import frame\ndef main(): ...\n",
+    "tools/inspect/dump.py": "import numpy.typing as npt\ndef main(): ...\n",
     "tests/test_x.py": "import pumice, iree.runtime\n",
 }
 
@@ -415,7 +412,7 @@ def test_a_good_tree_has_no_complaints(tmp_path: Path) -> None:
             "from .execution.frame import Frame\na = 1\n__all__ = ['Frame']",
             "defined elsewhere",
         ),
-        ("wrong_exports", "vm/x.py", "class Frame: ...\n__all__ = ['Frame']", "exported by vm.execution.frame too"),
+        ("wrong_exports", "vm/x.py", "class Frame: ...", "defined by vm.execution.frame too"),
         ("wrong_exports", "vm/__init__.py", "__all__ = ['Frame']", "names Frame, which is not there"),
         ("root_definitions", "__init__.py", "def helper(): ...", "defines helper()"),
         ("root_definitions", "__init__.py", "class Thing: ...", "defines class Thing"),

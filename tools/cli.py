@@ -34,8 +34,6 @@ from ..terminal import printable
 from .errors import ExpectationError, describe
 from .streams import finish_notes, note, open_closed_streams, writing_results
 
-__all__ = ["main"]
-
 _FAILED: Final = 1
 _WRONG_USAGE: Final = 2
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells have it

@@ -12,8 +12,6 @@ import click
 
 from ..status import InvalidArgumentError, PumiceError
 
-__all__ = ["ExpectationError", "describe", "usage", "usage_error"]
-
 
 class ExpectationError(Exception):
     """A result is not what ``--expect`` says; the text has the differences."""

@@ -8,8 +8,6 @@ from typing import Final
 
 from ..status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError, shorten
 
-__all__ = ["FileKind", "file_kind", "read_file"]
-
 _SPIRV: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")  # in either byte order
 _ZIP: Final = b"PK\x03\x04"
 _HEAD: Final = 16

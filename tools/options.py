@@ -12,8 +12,6 @@ import click
 from ..status import shown
 from .errors import usage_error
 
-__all__ = ["DEVICE_HELP", "given_options", "parse_defines", "seconds", "tolerance"]
-
 DEVICE_HELP: Final = "vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe."
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 

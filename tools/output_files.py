@@ -9,8 +9,6 @@ from typing import BinaryIO
 from ..files import write_whole, writing_errors
 from ..status import PumiceError
 
-__all__ = ["store"]
-
 
 def store(path: Path, write: Callable[[BinaryIO], object], *, where: str, append: bool = False) -> None:
     """Writes a file, or appends to one.

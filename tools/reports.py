@@ -10,8 +10,6 @@ from ..runtime.device import Device
 from ..terminal import printable
 from .streams import note
 
-__all__ = ["device_text", "repeat", "say_times", "seconds_text"]
-
 _REPETITIONS: Final = 20
 _MAX_SECONDS: Final = 5.0
 """For each series of repetitions; slow calls are repeated fewer times, and the report says how many."""

@@ -20,8 +20,6 @@ import click
 
 from ..status import UnavailableError
 
-__all__ = ["READER_GONE", "finish_notes", "note", "open_closed_streams", "put", "writing_results"]
-
 READER_GONE: Final = 141
 """The exit status when the reader of stdout is gone: 128 + SIGPIPE, as in shells."""
 

@@ -13,8 +13,6 @@ from rich.text import Text
 from ..terminal import facts_grid, new_table, printable
 from .streams import put
 
-__all__ = ["heading", "print_facts", "print_json", "print_renderables", "print_table"]
-
 _PIPED_WIDTH = 1000
 
 

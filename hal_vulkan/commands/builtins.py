@@ -12,8 +12,6 @@ from .executable import Executable
 from .pipeline import ComputePipeline
 from .pipeline_context import PipelineContext
 
-__all__ = ["Builtins"]
-
 _QUEUE_COMPUTE = 0x2
 _BASE_ALIGNMENT = 256  # of every allocation, and at least every device's minStorageBufferOffsetAlignment
 

@@ -34,8 +34,6 @@ from .slots import resolve_slots
 from .timestamps import DispatchTiming, TimestampRecorder
 from .transfer_recorder import TransferRecorder
 
-__all__ = ["CommandBuffer"]
-
 # An enum's member, looked up by name, takes five times as long as a global.
 _INITIAL: Final = CommandBufferState.INITIAL
 _RECORDING: Final = CommandBufferState.RECORDING

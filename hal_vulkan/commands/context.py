@@ -18,8 +18,6 @@ from .pipeline_context import PipelineContext
 from .recording import Barriers, NativeCommands, Recording
 from .timestamps import QueryPools
 
-__all__ = ["CommandContext"]
-
 
 class _Recorder(Protocol):
     """A command buffer that is being recorded."""

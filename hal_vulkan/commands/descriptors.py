@@ -18,8 +18,6 @@ from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, CData, ffi, new
 from ..vulkan.live_objects import created, destroyed
 
-__all__ = ["DescriptorSet", "DescriptorSetLayout", "LayoutKey", "SetPins"]
-
 _COMPUTE_STAGE: Final = 0x20
 _PUSH_DESCRIPTOR_BIT: Final = 0x1
 _BIND_POINT_COMPUTE: Final = 1

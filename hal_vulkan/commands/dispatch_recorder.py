@@ -14,8 +14,6 @@ from .pipeline import BoundSets, ComputePipeline, check_groups
 from .recorder import CommandBufferState, CommandRecorder
 from .slots import BindingSlot, refuse_slot
 
-__all__ = ["BIND_POINT_COMPUTE", "COMPUTE_STAGE", "DispatchRecorder", "Groups", "check_range", "check_usage"]
-
 Groups = tuple[int, int, int]
 
 BIND_POINT_COMPUTE: Final = 1

@@ -31,8 +31,6 @@ from .pipeline_context import PipelineContext
 from .pipeline_interface import STORAGE_BUFFER, PipelineInterface
 from .specialization import PackedConstants, SpecializationValue, pack_constants
 
-__all__ = ["Executable", "ShaderModule"]
-
 _TABLE_SET: Final = 3
 
 

@@ -29,8 +29,6 @@ from .pipeline_interface import STORAGE_BUFFER, UNIFORM_BUFFER, PipelineInterfac
 from .pipeline_limits import check_capabilities, check_limits
 from .specialization import PackedConstants, specialization_info
 
-__all__ = ["BoundSets", "ComputePipeline", "check_groups"]
-
 _COMPUTE_STAGE: Final = 0x20
 _REQUIRE_FULL_SUBGROUPS: Final = 0x2
 

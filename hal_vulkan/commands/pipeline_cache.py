@@ -18,8 +18,6 @@ from ..vulkan.functions import CData, ffi, new
 from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import VK_SUCCESS
 
-__all__ = ["PipelineCache"]
-
 _MAGIC: Final = b"pumicePC1\n"
 _DIGEST_BYTES: Final = 32
 _MAX_BYTES: Final = 256 << 20

@@ -13,8 +13,6 @@ from ..vulkan.functions import CData, ffi, handle_value, new
 from .descriptors import DescriptorSetLayout, LayoutKey
 from .pipeline_cache import PipelineCache
 
-__all__ = ["PipelineContext"]
-
 _COMPUTE_STAGE: Final = 0x20
 
 

@@ -9,8 +9,6 @@ from ...spirv.reflection_types import EntryPoint
 from ...status import InvalidArgumentError, UnimplementedError
 from .descriptors import LayoutKey
 
-__all__ = ["STORAGE_BUFFER", "UNIFORM_BUFFER", "PipelineInterface"]
-
 UNIFORM_BUFFER: Final = 6  # VkDescriptorType
 STORAGE_BUFFER: Final = 7
 # Drivers make tables as long as the highest number, and a forged one would take all memory. Compilers number from 0.

@@ -10,8 +10,6 @@ from ...status import InvalidArgumentError, UnimplementedError
 from ..instance.logical_device import LogicalDevice
 from .pipeline_interface import STORAGE_BUFFER, UNIFORM_BUFFER, PipelineInterface
 
-__all__ = ["check_capabilities", "check_limits"]
-
 # Drivers make tables as long as the highest number, and a forged one would take all memory. Compilers number from 0.
 _LAST_BINDING: Final = 0xFFFF
 

@@ -20,8 +20,6 @@ from .recording_cache import RecordingCache
 from .slots import BindingSlot, refuse_slot
 from .timestamps import TimestampRecorder
 
-__all__ = ["CommandBufferState", "CommandRecorder"]
-
 
 class CommandBufferState(enum.Enum):
     """Where a command buffer is in its life."""

@@ -11,8 +11,6 @@ from .descriptors import DescriptorSet, DescriptorSetLayout
 from .pipeline import BoundSets, ComputePipeline
 from .timestamps import TimestampRecorder
 
-__all__ = ["Barriers", "NativeCommands", "Recording"]
-
 _STAGE_INDIRECT: Final = 0x2
 _STAGE_COMPUTE: Final = 0x800
 _STAGE_TRANSFER: Final = 0x1000

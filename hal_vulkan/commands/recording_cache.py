@@ -12,8 +12,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["RecordingCache"]
-
 K = TypeVar("K")
 R = TypeVar("R")
 

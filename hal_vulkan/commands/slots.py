@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from ...status import InvalidArgumentError
 from ..memory.buffer import Buffer
 
-__all__ = ["BindingSlot", "refuse_slot", "resolve_slots"]
-
 
 @dataclass(frozen=True, slots=True)
 class BindingSlot:

@@ -12,8 +12,6 @@ from ...spirv.reflection_types import SpecializationConstant
 from ...status import InvalidArgumentError, NotFoundError
 from ..vulkan.functions import CData, new
 
-__all__ = ["PackedConstants", "SpecializationValue", "pack_constants", "specialization_info"]
-
 SpecializationValue = int | float | bool
 
 PackedConstants = tuple[tuple[int, bytes], ...]

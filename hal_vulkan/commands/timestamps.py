@@ -21,8 +21,6 @@ from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new
 from ..vulkan.results import VK_NOT_READY
 
-__all__ = ["DispatchTiming", "QueryPools", "TimestampRecorder", "elapsed_ticks", "signed_ticks"]
-
 _STAGE_COMPUTE: Final = 0x800
 _STAGE_TOP: Final = 0x1
 _STAGE_BOTTOM: Final = 0x2000

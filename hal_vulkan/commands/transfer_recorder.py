@@ -11,8 +11,6 @@ from ..vulkan.functions import ffi
 from .dispatch_recorder import DispatchRecorder, check_range, check_usage
 from .slots import BindingSlot
 
-__all__ = ["TransferRecorder"]
-
 _MAX_UPDATE_BYTES: Final = 65536
 
 

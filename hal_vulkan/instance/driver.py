@@ -22,8 +22,6 @@ from .physical_device import read_profile
 from .profile import DeviceProfile
 from .uri import parse_device_uri, select_device
 
-__all__ = ["Driver"]
-
 _PORTABILITY_ENUMERATION = "VK_KHR_portability_enumeration"
 _DEBUG_UTILS = "VK_EXT_debug_utils"
 _ENUMERATE_PORTABILITY_BIT = 0x1

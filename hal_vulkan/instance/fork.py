@@ -15,8 +15,6 @@ from ..vulkan.live_objects import reset_after_fork as reset_counts
 from .driver import reset_after_fork as reset_drivers
 from .logical_device import LogicalDevice
 
-__all__ = ["watch"]
-
 _devices: weakref.WeakSet[LogicalDevice] = weakref.WeakSet()
 
 

@@ -11,26 +11,6 @@ from typing import Final
 
 from ...status import InvalidArgumentError, shown
 
-__all__ = [
-    "MAX_U32",
-    "MAX_U64",
-    "Reader",
-    "alignment_or_zero",
-    "flag",
-    "integer",
-    "list_of",
-    "mapping",
-    "names",
-    "object_of",
-    "period",
-    "power_of_two",
-    "read_object",
-    "text",
-    "triple",
-    "uuid",
-    "wrong",
-]
-
 MAX_U32: Final = (1 << 32) - 1
 MAX_U64: Final = (1 << 64) - 1
 _MAX_NAMES: Final = 4096

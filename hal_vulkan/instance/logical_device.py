@@ -33,8 +33,6 @@ from .physical_device import feature_structures
 from .plan import DevicePlan, PlanOptions, plan_device
 from .profile import DeviceProfile
 
-__all__ = ["Closable", "DeviceQueue", "LogicalDevice", "Trimmable"]
-
 _DESTROY: Final = {
     "semaphore": "vkDestroySemaphore",
     "shader module": "vkDestroyShaderModule",

@@ -9,8 +9,6 @@ from ..vulkan.functions import UINT64_MAX, CData, InstanceFunctions, chain, enum
 from ..vulkan.results import listed
 from .profile import DeviceLimits, DeviceProfile, DeviceType, MemoryHeap, MemoryType, QueueFamily, SubgroupProperties
 
-__all__ = ["feature_structures", "read_profile"]
-
 # Structure → (Vulkan minor version that has it, extension that has it on older versions).
 # A minor version of 99 is "never in core".
 _FEATURE_STRUCTURES: Final[dict[str, tuple[int, str]]] = {

@@ -16,8 +16,6 @@ from typing import Final, NamedTuple
 from ...status import InvalidArgumentError, UnavailableError
 from .profile import DeviceProfile, DeviceType, HeapFlag, QueueFamily, QueueFlag
 
-__all__ = ["DevicePlan", "PlanOptions", "plan_device"]
-
 _NO_CORE: Final = (99, 0)
 _MIN_PUSH_DESCRIPTORS: Final = 8
 _NVIDIA_PROPRIETARY: Final = 4  # VK_DRIVER_ID_NVIDIA_PROPRIETARY

@@ -36,19 +36,6 @@ from .json_reader import (
     wrong,
 )
 
-__all__ = [
-    "DeviceLimits",
-    "DeviceProfile",
-    "DeviceType",
-    "HeapFlag",
-    "MemoryHeap",
-    "MemoryProperty",
-    "MemoryType",
-    "QueueFamily",
-    "QueueFlag",
-    "SubgroupProperties",
-]
-
 # Keys of a record that say where it comes from.
 _RECORD_KEYS: Final = frozenset({"source", "assumed", "note"})
 _MAX_MEMORY_TYPES: Final = 32  # VK_MAX_MEMORY_TYPES

@@ -28,8 +28,6 @@ from urllib.parse import unquote_to_bytes
 from ...status import InvalidArgumentError, NotFoundError, UnavailableError, shown
 from .profile import DeviceProfile, DeviceType
 
-__all__ = ["DEVICE_VARIABLE", "DeviceUri", "DeviceUriKind", "list_devices", "parse_device_uri", "select_device"]
-
 DEVICE_VARIABLE: Final = "PUMICE_DEVICE"
 """The environment variable that names the device if the program does not."""
 

@@ -18,8 +18,6 @@ from .block import Block, BlockFactory
 from .memory_type import MemoryTypeFlags, rank_memory_types
 from .suballocator import SuballocatorStatistics
 
-__all__ = ["Allocation", "Allocator", "AllocatorStatistics", "BlockStatistics", "HeapBudget"]
-
 
 @dataclass(frozen=True, slots=True)
 class BlockStatistics:

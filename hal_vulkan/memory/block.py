@@ -15,8 +15,6 @@ from ..vulkan.functions import WHOLE_SIZE, CData, chain, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
 from .suballocator import Suballocator
 
-__all__ = ["Block", "BlockFactory"]
-
 _TRANSFER_SRC: Final = 0x1
 _TRANSFER_DST: Final = 0x2
 _UNIFORM: Final = 0x10

@@ -18,8 +18,6 @@ from ..vulkan.functions import WHOLE_SIZE, CData, ffi, new
 from .allocator import Allocation, Allocator
 from .memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
 
-__all__ = ["Buffer"]
-
 # What update templates read for a buffer: a VkDescriptorBufferInfo, and the block's serial, which makes it the key of
 # the range in caches.
 _DESCRIPTOR = struct.Struct("=QQQQ")

@@ -15,8 +15,6 @@ from ...formats.element_type import ElementType, EncodingType, format_shape_and_
 from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from .buffer import Buffer
 
-__all__ = ["BufferView"]
-
 
 class BufferView:
     """A shaped, typed view of a buffer.

@@ -13,14 +13,6 @@ from typing import Final
 from ...status import InvalidArgumentError, ResourceExhaustedError
 from ..instance.profile import HeapFlag, MemoryHeap, MemoryProperty, MemoryType
 
-__all__ = [
-    "BufferUsage",
-    "MemoryAccess",
-    "MemoryTypeFlags",
-    "describe_memory_type",
-    "rank_memory_types",
-]
-
 SMALL_BAR_BYTES: Final = 256 << 20
 """The host-visible part of video memory on a GPU without resizable BAR (256 MiB by PCI convention)."""
 

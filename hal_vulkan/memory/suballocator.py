@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 from ...status import InternalError, InvalidArgumentError
 
-__all__ = ["Suballocator", "SuballocatorStatistics"]
-
 
 @dataclass(frozen=True, slots=True)
 class SuballocatorStatistics:

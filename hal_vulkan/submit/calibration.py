@@ -17,8 +17,6 @@ from ..vulkan.functions import ffi, new
 from ..vulkan.results import check
 from .queue import Queue
 
-__all__ = ["ClockCalibration", "calibrate", "calibrate_monotonic"]
-
 _DOMAIN_DEVICE: Final = 0
 _DOMAINS: Final = {"clock_monotonic": 1, "clock_monotonic_raw": 2, "query_performance_counter": 3}
 

@@ -15,8 +15,6 @@ from ..instance.logical_device import LogicalDevice
 from ..memory.buffer import Buffer
 from .retirement import Points
 
-__all__ = ["HeldSubmission"]
-
 
 class HoldingQueue(Protocol):
     """What a held submission knows of its queue."""

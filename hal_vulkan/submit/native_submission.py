@@ -11,8 +11,6 @@ from ..sync.semaphore import TimelineSemaphore
 from ..vulkan.functions import CData, ffi, new
 from .retirement import Used
 
-__all__ = ["NativeSubmission", "SubmitStructures"]
-
 _STAGE_ALL_COMMANDS: Final = 0x10000
 
 

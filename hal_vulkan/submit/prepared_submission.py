@@ -21,8 +21,6 @@ from ..vulkan.results import VK_TIMEOUT
 from .native_submission import NativeSubmission
 from .queue import Queue
 
-__all__ = ["PreparedSubmission"]
-
 _SLICE_NS: Final = 100_000_000
 
 

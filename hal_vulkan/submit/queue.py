@@ -23,8 +23,6 @@ from ..memory.memory_type import BufferUsage, MemoryTypeFlags
 from .retirement import Points
 from .submission import SubmissionQueue
 
-__all__ = ["Queue"]
-
 
 class Queue(SubmissionQueue):
     """A VkQueue, with operations of one command each."""

@@ -19,8 +19,6 @@ from ..sync.semaphore import TimelineSemaphore
 from ..sync.timeline import create_timeline, wait_timeline
 from ..vulkan.functions import CData, ffi
 
-__all__ = ["Points", "RetiringQueue", "Used"]
-
 Points: TypeAlias = Sequence[tuple[TimelineSemaphore, int]]
 Used: TypeAlias = Sequence[tuple[CommandBuffer, Recording]]
 

@@ -25,8 +25,6 @@ from .held_submission import HeldSubmission
 from .native_submission import NativeSubmission, SubmitStructures
 from .retirement import Points, RetiringQueue, Used
 
-__all__ = ["SubmissionQueue"]
-
 _INITIAL_CAPACITY: Final = 8
 _RETIRE_EVERY: Final = 8
 _MIN_DIFFERENCE: Final = (1 << 31) - 1  # the least maxTimelineSemaphoreValueDifference that Vulkan allows

@@ -13,8 +13,6 @@ from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..vulkan.functions import CData, ffi, new
 from .notifier import Notifier
 
-__all__ = ["SemaphoreContext", "WaitInfo"]
-
 _WAITERS_LEAVE_S: Final = 2.0
 
 

@@ -16,8 +16,6 @@ from ...status import PumiceError
 from .semaphore import TimelineSemaphore
 from .waits import wait_all
 
-__all__ = ["Fence"]
-
 
 class Fence:
     """A set of timepoints; a wait source (vm/wait/source.py)."""

@@ -10,8 +10,6 @@ from typing import Final, Protocol, TypeAlias
 from ...notification import Callback, Notification
 from ...status import PumiceError
 
-__all__ = ["Due", "NotificationHeap", "Notified", "SemaphoreNotification"]
-
 Due: TypeAlias = tuple[Notification, PumiceError | None]
 """A notification, and what its callback gets."""
 

@@ -26,8 +26,6 @@ from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT, error_from_result
 from .notifications import Due, Notified, SemaphoreNotification
 from .timeline import create_timeline
 
-__all__ = ["Notifier"]
-
 _WAIT_ANY: Final = 1
 
 # What the thread is doing.

@@ -34,8 +34,6 @@ from .context import SemaphoreContext, WaitInfo
 from .notifications import NotificationHeap
 from .timeline import SLICE_NS, create_timeline, timeout_nanoseconds
 
-__all__ = ["HeldWork", "TimelineSemaphore", "Timepoint"]
-
 MAX_PAYLOAD: Final = (1 << 64) - 2
 
 

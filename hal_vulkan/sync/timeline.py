@@ -11,8 +11,6 @@ from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, chain, ffi, new
 from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT
 
-__all__ = ["SLICE_NS", "create_timeline", "deadline_after", "timeout_nanoseconds", "wait_timeline"]
-
 # Ctrl-C cannot interrupt a native wait, so long waits are made of slices this long.
 SLICE_NS: Final = 250_000_000
 

@@ -11,8 +11,6 @@ from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError
 from .semaphore import TimelineSemaphore
 from .timeline import deadline_after, timeout_nanoseconds
 
-__all__ = ["wait_all", "wait_any"]
-
 
 def wait_all(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | None = None) -> None:
     """Blocks until every semaphore has reached its payload.

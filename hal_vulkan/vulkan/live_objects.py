@@ -9,8 +9,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-__all__ = ["live_objects"]
-
 _counts: Counter[str] = Counter()
 # Reentrant: the garbage collector may run a host view's finaliser inside a count.
 _lock = threading.RLock()

@@ -17,16 +17,6 @@ from ...status import (
 )
 from .functions import CData, NativeFunction, ffi
 
-__all__ = [
-    "check",
-    "error_from_result",
-    "listed",
-    "pending_validation",
-    "post_validation_error",
-    "raise_pending_validation",
-    "take_validation_errors",
-]
-
 _RESULT_NAMES: Final[dict[int, str]] = {}
 for _name, _value in ffi.typeof("VkResult").relements.items():
     _RESULT_NAMES.setdefault(_value, _name)  # aliases follow the first name

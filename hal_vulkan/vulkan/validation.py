@@ -15,8 +15,6 @@ from ...status import InternalError, InvalidArgumentError
 from .functions import CData, InstanceFunctions, ffi, new
 from .results import check, post_validation_error
 
-__all__ = ["DebugMessenger", "validation_requested"]
-
 LAYER = "VK_LAYER_KHRONOS_validation"
 
 _SEVERITY_WARNING = 0x100

@@ -24,8 +24,6 @@ from .index import Index, contiguous_part
 from .shared_buffer import SharedBuffer
 from .spec import check_dtype, check_out, check_shape
 
-__all__ = ["ArrayLike", "DeviceArray", "array_of", "new_array"]
-
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
 
 

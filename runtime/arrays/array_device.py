@@ -20,8 +20,6 @@ from ...hal_vulkan import Buffer, CommandBuffer, DeviceProfile, MemoryTypeFlags
 from ...status import InvalidArgumentError
 from .spec import raw_bytes
 
-__all__ = ["READBACK", "UPLOAD", "ArrayDevice", "check_timeout"]
-
 # Coherent, because views of it (DeviceArray.map, DLPack) have no moment at which to flush or invalidate.
 _MAPPED: Final = (
     MemoryTypeFlags.DEVICE_LOCAL

@@ -9,8 +9,6 @@ from typing import TypeAlias
 
 from ...status import InvalidArgumentError
 
-__all__ = ["Index", "contiguous_part"]
-
 Index: TypeAlias = "int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]"
 
 

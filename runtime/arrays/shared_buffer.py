@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ...hal_vulkan import Buffer
 
-__all__ = ["SharedBuffer"]
-
 
 class SharedBuffer(Buffer):
     """An array's buffer as programs get it. The memory is freed with the last reference to this, not with the array."""

@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from ...status import InvalidArgumentError, UnimplementedError
 
-__all__ = ["ArraySpec", "check_dtype", "check_out", "check_shape", "empty", "raw_bytes"]
-
 _MAX_AXES: Final = 32  # of NumPy before 2.0
 
 

@@ -18,8 +18,6 @@ from ...hal_vulkan import Buffer, CommandBuffer
 from .array import DeviceArray, new_array
 from .array_device import READBACK, UPLOAD, ArrayDevice
 
-__all__ = ["Place", "Staging", "StagingPool"]
-
 _MAX_KEPT: Final = 16
 _MAX_KEPT_BYTES: Final = 16 << 20
 

@@ -20,8 +20,6 @@ from .array_device import ArrayDevice
 from .spec import ArraySpec, raw_bytes
 from .staging import Place, Staging, StagingPool
 
-__all__ = ["Transfer"]
-
 # Below this a copy costs less than making the native objects of an import.
 _IMPORT_BYTES: Final = 256 << 10
 

@@ -12,8 +12,6 @@ from ..arrays.array import DeviceArray
 from ..arrays.spec import ArraySpec, check_out
 from .parameter import KernelArgument, Parameter
 
-__all__ = ["Out", "ResultArray", "declared", "place_outs", "prepare_arguments", "targets_of"]
-
 ResultArray: TypeAlias = np.ndarray | DeviceArray
 Out: TypeAlias = ResultArray | Sequence[ResultArray] | None
 Prepared: TypeAlias = np.ndarray | DeviceArray | ArraySpec

@@ -10,8 +10,6 @@ from ...status import InvalidArgumentError
 from ..arrays.array import DeviceArray
 from .parameter import Parameter
 
-__all__ = ["Counts", "Groups", "given_counts", "inferred_counts"]
-
 Groups: TypeAlias = int | tuple[int, ...]
 Counts: TypeAlias = tuple[int, int, int]
 

@@ -36,8 +36,6 @@ from .parameter import KernelArgument, Parameter
 from .push import Push, PushConstants, PushValue
 from .shader_source import specialization_by_id
 
-__all__ = ["Kernel", "KernelResult", "PreparedDispatch"]
-
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 
 _MAX_RECORDINGS: Final = 64

@@ -12,8 +12,6 @@ from ...status import InvalidArgumentError, OutOfRangeError
 from ..arrays.array import DeviceArray
 from ..arrays.spec import ArraySpec, check_dtype
 
-__all__ = ["KernelArgument", "Parameter"]
-
 KernelArgument: TypeAlias = np.ndarray | DeviceArray | ArraySpec | Sequence[object] | np.generic | int | float
 
 _UNIFORM_BUFFER: Final = 6  # VkDescriptorType

@@ -11,8 +11,6 @@ import numpy as np
 from ...hal_vulkan import BlockMember, PushConstantBlock
 from ...status import InvalidArgumentError, NotFoundError, shown
 
-__all__ = ["Push", "PushConstants", "PushValue", "describe_push", "pack_push"]
-
 PushValue: TypeAlias = "int | float | bool | Sequence[PushValue] | Mapping[str, PushValue] | np.ndarray | np.generic"
 
 

@@ -9,8 +9,6 @@ from typing import Final
 from ...hal_vulkan import ShaderModuleReflection, SpecializationValue
 from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
 
-__all__ = ["load_shader", "specialization_by_id"]
-
 _GLSL_SUFFIXES: Final = (".comp", ".glsl")
 _SPIRV_MAGIC: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 

@@ -14,8 +14,6 @@ import numpy as np
 
 from ...status import DataLossError, FailedPreconditionError, InvalidArgumentError, PermissionDeniedError, shown
 
-__all__ = ["ParameterEntry", "check_splat", "checked_slice", "decode_name", "element_count"]
-
 _SPLAT_LENGTHS = (1, 2, 4, 8, 16)
 
 

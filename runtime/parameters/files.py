@@ -20,8 +20,6 @@ from .irpa import ARCHIVE_MAGIC, read_parameter_archive
 from .numpy import ZIP_MAGIC, read_npy, read_npz
 from .safetensors import is_safetensors, read_safetensors
 
-__all__ = ["read_parameter_file"]
-
 
 def read_parameter_file(path: str | os.PathLike[str], *, writable: bool = False) -> list[ParameterEntry]:
     """The parameters of a file, in the order of the file.

@@ -19,8 +19,6 @@ import numpy as np
 from ...status import DataLossError, IncompatibleError, InvalidArgumentError, UnimplementedError, shown
 from .entry import ParameterEntry, checked_slice, decode_name, element_count
 
-__all__ = ["GGML_TYPES", "GGUF_MAGIC", "read_gguf"]
-
 GGUF_MAGIC: Final = b"GGUF"
 _VERSIONS: Final = (2, 3)
 _ALIGNMENT_KEY: Final = "general.alignment"

@@ -21,8 +21,6 @@ import numpy.typing as npt
 from ...status import AlreadyExistsError, InvalidArgumentError, NotFoundError, close_to, shorten, shown
 from .entry import ParameterEntry
 
-__all__ = ["ParameterIndex", "ParameterScopes", "find_scope"]
-
 _T = TypeVar("_T")
 
 

@@ -25,8 +25,6 @@ from ...status import (
 )
 from .entry import ParameterEntry, checked_slice, decode_name
 
-__all__ = ["ARCHIVE_MAGIC", "read_parameter_archive", "write_parameter_archive"]
-
 ARCHIVE_MAGIC: Final = b"IRPA"
 
 # magic, version major and minor, header size, next header's offset, flags

@@ -17,8 +17,6 @@ from ...formats.npy import read_npy_header
 from ...status import InvalidArgumentError, UnimplementedError, shorten, shown
 from .entry import ParameterEntry, checked_slice, element_count
 
-__all__ = ["ZIP_MAGIC", "read_npy", "read_npz"]
-
 ZIP_MAGIC: Final = b"PK\x03\x04"
 
 _LOCAL_HEADER: Final = struct.Struct("<4s22xHH")  # signature; lengths of name and extra field

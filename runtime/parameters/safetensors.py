@@ -19,8 +19,6 @@ import numpy as np
 from ...status import DataLossError, InvalidArgumentError, UnimplementedError, shorten, shown
 from .entry import ParameterEntry, checked_slice, element_count
 
-__all__ = ["is_safetensors", "read_safetensors"]
-
 _LENGTH: Final = struct.Struct("<Q")
 _MAX_HEADER: Final = 100_000_000  # the format's limit
 _METADATA: Final = "__metadata__"

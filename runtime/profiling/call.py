@@ -12,8 +12,6 @@ from typing import Final, TypeAlias
 
 from ...vm.execution.context import Function
 
-__all__ = ["CallRecord", "SynchronousCall", "now"]
-
 now: Final = time.monotonic_ns
 """The clock of profiles, in nanoseconds."""
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from ...hal_vulkan import ClockCalibration
 from ...hal_vulkan.commands.timestamps import signed_ticks
 
-__all__ = ["ClockRelation"]
-
 Times = npt.NDArray[np.float64]
 
 

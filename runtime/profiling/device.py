@@ -12,8 +12,6 @@ from ..modules.hal.timed_recordings import TimedSubmission
 from .clock import ClockRelation
 from .entry import ProfiledDispatch, ProfiledExport
 
-__all__ = ["busy_ns", "dispatches_of", "exports_of"]
-
 _STAGE = "COMPUTE_SHADER"
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["ProfiledCall", "ProfiledDispatch", "ProfiledExport", "ProfiledNative", "ProfiledWait"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProfiledDispatch:

@@ -16,8 +16,6 @@ from .entry import ProfiledCall, ProfiledDispatch, ProfiledExport, ProfiledNativ
 from .sampling import NativeSampling
 from .shares import Attribution, attribute
 
-__all__ = ["ProfileFigures", "ProfiledDevice"]
-
 
 class ProfiledDevice:
     """A device context that is being timed, and the readings of its clock."""

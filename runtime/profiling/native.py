@@ -16,8 +16,6 @@ from ...status import PumiceError
 from ...vm.execution.module_state import ModuleState
 from ...vm.wait.frame import Wait
 
-__all__ = ["NativeTimes"]
-
 # For functions that neither suspend nor call back: two readings of the clock a call and nothing else.
 _WRAPPER: Final = """
 def make(function, times, append, now):

@@ -32,8 +32,6 @@ from .figures import ProfiledDevice, ProfileFigures
 from .report import profile_dict, profile_table
 from .trace import perfetto_trace
 
-__all__ = ["Profile"]
-
 _STOP_SECONDS: Final = 10.0
 
 

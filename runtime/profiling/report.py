@@ -9,8 +9,6 @@ from typing import Final
 from ...terminal import new_table, plain_text, printable
 from .figures import ProfileFigures
 
-__all__ = ["FORMAT_VERSION", "profile_dict", "profile_table"]
-
 FORMAT_VERSION: Final = 1
 _WIDTH: Final = 160
 _LISTED_NATIVES: Final = 12

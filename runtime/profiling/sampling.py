@@ -13,8 +13,6 @@ from ...vm.execution.module_state import ModuleState
 from ..modules.hal.timed_queue import TimedQueue
 from .native import NativeTimes
 
-__all__ = ["NativeSampling"]
-
 _BURST: Final = 16  # calls, at least, of a phase
 _CREDIT_NS: Final = 5e6  # of slowdown before the limit is looked at
 _NATIVE_NS: Final = 700.0  # what timing a native function costs in a program: benchmarks/profile_overhead.py

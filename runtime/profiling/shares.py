@@ -13,8 +13,6 @@ from ..modules.hal.timed_recordings import TimedSubmission
 from .call import CallRecord
 from .native import NativeTimes
 
-__all__ = ["Attribution", "HostShares", "attribute"]
-
 _PROBE: Final = 0
 _INTERVAL: Final = 1
 

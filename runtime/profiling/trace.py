@@ -13,8 +13,6 @@ from typing import Any, Final
 from ...status import UnavailableError
 from .figures import ProfileFigures
 
-__all__ = ["check_perfetto", "perfetto_trace"]
-
 _MONOTONIC: Final = 3  # BUILTIN_CLOCK_MONOTONIC
 _SEQUENCE: Final = 1
 

@@ -14,8 +14,6 @@ from ...status import InvalidArgumentError
 from ...vm.bytecode.declaration import DeclaredValue, ValueKind
 from ..arrays.array import DeviceArray
 
-__all__ = ["Argument", "Result", "dtypes_of", "element_type_of"]
-
 _TYPES: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64", "r": "ref"}
 
 

@@ -22,8 +22,6 @@ from ..device import Device
 from .argument import Argument, Result, element_type_of
 from .scalar_binding import scalar_binder, scalar_unbinder
 
-__all__ = ["argument_binder", "result_unbinder"]
-
 _SCALARS: Final = (np.generic, list, tuple, int, float, complex)
 _DENSE: Final = EncodingType.DENSE_ROW_MAJOR
 _VIEW: Final = "!hal.buffer_view"

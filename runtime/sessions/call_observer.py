@@ -7,8 +7,6 @@ from typing import Protocol
 from ...vm.execution.context import Function
 from ..profiling.call import CallRecord, SynchronousCall
 
-__all__ = ["CallObserver"]
-
 
 class CallObserver(Protocol):
     """Is told of every call from the moment at which the session has it, from the threads that call.

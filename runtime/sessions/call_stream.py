@@ -12,8 +12,6 @@ from ...vm.invocation.invocation import Invocation
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["stream_calls"]
-
 
 def stream_calls(
     submit: Callable[[Any], Invocation], calls: Iterable[Any] | AsyncIterable[Any], depth: int, ordered: bool

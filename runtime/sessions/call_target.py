@@ -6,8 +6,6 @@ from ...vm.execution.context import Context
 from .call_observer import CallObserver
 from .session_devices import SessionDevices
 
-__all__ = ["CallTarget"]
-
 
 class CallTarget:
     """What the functions of a session share.

@@ -18,8 +18,6 @@ from ...hal_vulkan import DeviceProfile, shared_driver
 from ...status import ClosedError
 from ..device import Device, list_devices, open_device
 
-__all__ = ["Instance"]
-
 
 class Instance:
     """Opens each device once, for all sessions made with it.

@@ -10,8 +10,6 @@ from typing import BinaryIO, TypeAlias
 from ...status import InvalidArgumentError, UnavailableError
 from ...vm.execution.bytecode_module import BytecodeModule
 
-__all__ = ["ModuleSource", "open_module"]
-
 ModuleSource: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO"
 
 

@@ -19,8 +19,6 @@ from ...vm.translation.numerics import round_f32
 from ..arrays.array import DeviceArray
 from .argument import Argument, Result, element_type_of
 
-__all__ = ["scalar_binder", "scalar_unbinder"]
-
 _REGISTER_BITS: Final = {"i": 32, "I": 64}
 
 

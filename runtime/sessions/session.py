@@ -44,8 +44,6 @@ from .session_options import BUILTIN_MODULES, SessionOptions
 if TYPE_CHECKING:
     from ..profiling.profile import Profile
 
-__all__ = ["Session"]
-
 
 class Session:
     """Modules loaded together on one or several devices, and calls of their functions.

@@ -14,8 +14,6 @@ from ..arrays.array import DeviceArray
 from ..device import Device
 from .instance import Instance
 
-__all__ = ["SessionDevices"]
-
 
 class SessionDevices:
     """The devices of a session.

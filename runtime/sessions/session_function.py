@@ -23,8 +23,6 @@ from .call_stream import stream_calls
 from .call_target import CallTarget
 from .signature import Signature, make_signature
 
-__all__ = ["SessionFunction"]
-
 
 def _same(value: Any) -> Any:
     return value

@@ -13,8 +13,6 @@ from ...status import InvalidArgumentError, NotFoundError
 from ...vm.execution.stack import DEFAULT_MAX_DEPTH
 from ..parameters.index import ParameterIndex
 
-__all__ = ["BUILTIN_MODULES", "ParameterSource", "SessionOptions"]
-
 BUILTIN_MODULES: Final = ("hal", "io_parameters")
 
 ParameterSource: TypeAlias = "ParameterIndex | str | os.PathLike[str] | Mapping[str, npt.ArrayLike]"

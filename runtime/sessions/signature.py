@@ -15,8 +15,6 @@ from ...vm.bytecode.calling_convention import CallingConvention
 from ...vm.bytecode.declaration import FunctionDeclaration, ValueKind
 from .argument import Argument, Result, dtypes_of, element_type_of
 
-__all__ = ["Signature", "make_signature"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Signature:

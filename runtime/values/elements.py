@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from ...formats.element_type import ElementType, NumericalType
 
-__all__ = ["BadElement", "decode_elements", "integer", "is_integer", "real"]
-
 Array: TypeAlias = npt.NDArray[np.generic]
 
 _INTEGER: Final = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")

@@ -24,8 +24,6 @@ from ...status import (
     shown,
 )
 
-__all__ = ["ValueFiles"]
-
 Array: TypeAlias = npt.NDArray[np.generic]
 
 

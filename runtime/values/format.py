@@ -15,8 +15,6 @@ import numpy.typing as npt
 from ...formats.element_type import ElementType, format_shape_and_type
 from ...status import InvalidArgumentError
 
-__all__ = ["DEFAULT_MAX_ELEMENTS", "format_scalar", "format_value"]
-
 DEFAULT_MAX_ELEMENTS: Final = 1024
 """How many elements are printed before the rest is elided, as iree-run-module does by default."""
 

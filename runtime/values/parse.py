@@ -38,8 +38,6 @@ from ...status import InvalidArgumentError, ResourceExhaustedError, shown
 from .elements import BadElement, decode_elements, integer, is_integer, real
 from .files import ValueFiles
 
-__all__ = ["BufferSpec", "Value", "parse_buffer_spec", "parse_scalar", "parse_value", "parse_values"]
-
 Array: TypeAlias = npt.NDArray[np.generic]
 Value: TypeAlias = Array | int | float | None
 

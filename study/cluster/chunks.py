@@ -13,8 +13,6 @@ from ..definition.point import Point
 from ..sampling.point_run import Prior
 from .worker import Chunk
 
-__all__ = ["MAX_ATTEMPTS", "ChunkQueue"]
-
 MAX_ATTEMPTS: Final = 3
 """How many workers may be lost while measuring a point before the point counts as the cause."""
 

@@ -16,8 +16,6 @@ from ...status import InvalidArgumentError, UnavailableError
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["ClusterClient", "ClusterTask", "connected"]
-
 Result = TypeVar("Result")
 
 _CONNECT_S: Final = 10.0

@@ -11,8 +11,6 @@ from ...hal_vulkan.instance.uri import DeviceUri, list_devices, parse_device_uri
 from ...status import InvalidArgumentError, NotFoundError, UnavailableError
 from .worker import WorkerFacts
 
-__all__ = ["ALL_DEVICES", "distinct_devices", "find_device", "list_workers", "match_devices"]
-
 ALL_DEVICES: Final = "all"
 """In place of URIs: each device of the cluster."""
 

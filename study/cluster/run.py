@@ -44,8 +44,6 @@ from .workers import ClusterWorkers
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["run_on_cluster"]
-
 
 def run_on_cluster(
     study: Study,

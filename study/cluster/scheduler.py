@@ -26,8 +26,6 @@ from .devices import find_device
 from .worker import Chunk, ChunkResult, WorkerFacts, measure_chunk
 from .workers import ClusterWorkers
 
-__all__ = ["Alone", "ChunkScheduler", "Work", "place_of"]
-
 Alone = Literal["machine", "device", "worker"]
 """What measures one chunk at a time: a machine, each device of a machine, or each worker."""
 

@@ -15,8 +15,6 @@ from ...runtime.kernels.shader_source import load_shader
 from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
 from ..definition.point import Point
 
-__all__ = ["StudyFiles", "map_files", "unpack_files"]
-
 _BUILTIN: Final = "builtin:"
 _GLSL_SUFFIXES: Final = (".comp", ".glsl")
 

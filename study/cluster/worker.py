@@ -30,8 +30,6 @@ from ..workloads.device_pool import DevicePool
 from ..workloads.peaks import measure_peaks
 from .study_files import unpack_files
 
-__all__ = ["Chunk", "ChunkResult", "WorkerFacts", "describe_worker", "measure_chunk"]
-
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 

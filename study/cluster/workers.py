@@ -11,8 +11,6 @@ from ...status import IncompatibleError, PumiceError, UnavailableError
 from .client import ClusterClient, ClusterTask
 from .worker import WorkerFacts, describe_worker
 
-__all__ = ["ClusterWorkers", "installed_version"]
-
 _LOOK_S: Final = 0.5
 _ANSWER_S: Final = 30.0
 

@@ -15,8 +15,6 @@ import numpy as np
 from ...status import InvalidArgumentError, shorten, shown
 from .point import AxisValue
 
-__all__ = ["Axis", "parse_axis", "read_axis"]
-
 _MAX_VALUES: Final = 100_000
 """More values would be a mistake, and fill the memory."""
 

@@ -17,8 +17,6 @@ from .study import BASELINE_NAME, Study, Target
 from .target_settings import BASELINE_SETTINGS, KINDS, Setting
 from .template import Template, as_json_value
 
-__all__ = ["MAX_POINTS", "derive", "expand"]
-
 MAX_POINTS: Final = 100_000
 """The most points of a study, without baselines."""
 

@@ -21,8 +21,6 @@ from ...status import InvalidArgumentError, shown
 from .messages import did_you_mean
 from .point import AxisValue
 
-__all__ = ["FUNCTIONS", "Expression", "UndefinedResultError"]
-
 _MAX_LENGTH: Final = 2000
 _MAX_BITS: Final = 8192  # an int literal of _MAX_LENGTH digits has 6644
 _MAX_POWER_BITS: Final = 4096

@@ -19,8 +19,6 @@ from .messages import located
 from .sample import SEGMENTS
 from .target_settings import Kind
 
-__all__ = ["MEASURED", "Figure", "Figures"]
-
 MEASURED: Final = (*SEGMENTS, "device", "total", "time", "dispatches")
 """Names of measurements: seconds of a sample (``time`` is the headline), and its ``dispatches``."""
 

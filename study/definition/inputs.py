@@ -12,8 +12,6 @@ from ...formats.element_type import parse_shape_and_type
 from ...runtime.values.parse import parse_value
 from ...status import InvalidArgumentError, shown
 
-__all__ = ["make_array", "make_arrays", "with_folder"]
-
 Array = np.ndarray
 
 

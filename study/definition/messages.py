@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from ...status import PumiceError, close_to
 
-__all__ = ["did_you_mean", "located"]
-
 
 @contextmanager
 def located(where: str) -> Iterator[None]:

@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["AxisValue", "Point"]
-
 AxisValue = int | float | str | bool
 """A value on an axis."""
 

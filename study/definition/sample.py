@@ -21,8 +21,6 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-__all__ = ["MEASURES", "SEGMENTS", "Sample"]
-
 SEGMENTS: Final = ("create", "update", "record", "submit", "queue", "execute", "wake", "read")
 """The segments, in the order of time."""
 

@@ -15,23 +15,6 @@ from ...formats.element_type import ElementType, parse_shape_and_type
 from ...status import InvalidArgumentError, shown
 from .messages import did_you_mean, located
 
-__all__ = [
-    "BINDINGS",
-    "BOOLEAN",
-    "DEFINES",
-    "ELEMENT_TYPE",
-    "FILES",
-    "GROUPS",
-    "INPUTS",
-    "NUMBERS",
-    "PUSH",
-    "TEXT",
-    "SettingType",
-    "choice",
-    "integer",
-    "number",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class SettingType:

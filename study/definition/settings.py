@@ -9,8 +9,6 @@ from typing import Any, Final, Literal, TypeVar
 
 from ...status import InvalidArgumentError, shown
 
-__all__ = ["Sampling"]
-
 _Value = TypeVar("_Value")
 
 

@@ -17,8 +17,6 @@ from .settings import Sampling
 from .target_settings import KINDS, Kind
 from .template import Template, as_json_value
 
-__all__ = ["BASELINE_NAME", "FORMAT_VERSION", "Study", "Target", "make_sampling"]
-
 FORMAT_VERSION: Final = 1
 
 BASELINE_NAME: Final = "empty kernel"

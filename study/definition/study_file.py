@@ -24,8 +24,6 @@ from .axis import Axis, read_axis
 from .messages import did_you_mean, located
 from .study import FORMAT_VERSION, Study, Target, make_sampling
 
-__all__ = ["load_study", "parse_study", "study_as_dict", "study_from_dict"]
-
 _PLAIN: Final = (
     *("name", "title", "question", "reading", "devices", "fit", "compare", "reference", "baseline", "peaks"),
 )

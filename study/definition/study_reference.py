@@ -20,8 +20,6 @@ from .settings import Sampling
 from .study import BASELINE_NAME, FORMAT_VERSION
 from .target_settings import BASELINE_SETTINGS, KINDS, Setting
 
-__all__ = ["reference_page"]
-
 _HEAD: Final = """\
 # Study files
 

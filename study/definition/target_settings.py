@@ -27,8 +27,6 @@ from .setting_types import (
     number,
 )
 
-__all__ = ["BASELINE_SETTINGS", "KINDS", "Kind", "Setting"]
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:

@@ -12,8 +12,6 @@ from ...status import InvalidArgumentError, shown
 from .expression import Expression
 from .messages import located
 
-__all__ = ["Template", "as_json_value"]
-
 _MAX_DEPTH: Final = 32
 
 

@@ -9,8 +9,6 @@ from ..results.analysis import PointAnalysis
 from .chart import label, point_label
 from .units import TimeUnit, plain_text, time_text
 
-__all__ = ["headline_caption", "interval_in", "point_hover", "samples_text"]
-
 
 def samples_text(points: Sequence[PointAnalysis]) -> str:
     """Which samples of several points are in the statistics."""

@@ -15,22 +15,6 @@ from .units import count_text, number_text
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = [
-    "FONT",
-    "MAX_ROWS",
-    "Chart",
-    "error_bars",
-    "evenly",
-    "is_wide",
-    "label",
-    "name_rows",
-    "new_figure",
-    "point_label",
-    "style_log_axis",
-    "style_value_axis",
-    "value_text",
-]
-
 FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", "Helvetica Neue", Arial, sans-serif'
 """The font of figures and page."""
 

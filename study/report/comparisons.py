@@ -17,8 +17,6 @@ from .chart import Chart, error_bars, label, name_rows, new_figure, point_label,
 from .palette import INK, MUTED, VERDICT
 from .units import number_text, plain_text
 
-__all__ = ["ComparedPoints", "compare_across", "compare_with_run", "forest_chart", "ratio_text"]
-
 _MAX_ROWS: Final = 80
 _FARTHEST: Final = 1.6
 

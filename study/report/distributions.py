@@ -14,8 +14,6 @@ from .chart import MAX_ROWS, Chart, evenly, name_rows, new_figure, point_label, 
 from .palette import FLAGS, INK, MUTED, SERIES, faded
 from .units import time_text, time_unit
 
-__all__ = ["histogram_charts", "spread_charts"]
-
 _MAX_HISTOGRAMS: Final = 24
 _MAX_OUTLIERS: Final = 3000
 _MAX_BINS: Final = 48

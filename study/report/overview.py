@@ -16,8 +16,6 @@ from ..results.flags import DISTURBED, SampleFlag
 from ..results.point_status import PointStatus
 from .units import bound_text, number_text, percent_text, plain_text
 
-__all__ = ["ClockQuality", "Problem", "clock_qualities", "facts", "problems", "verdict", "warnings"]
-
 _SAID: Final[Mapping[PointStatus, str]] = {
     PointStatus.NOISY: "too noisy",
     PointStatus.FAILED: "failed",

@@ -31,8 +31,6 @@ from .series import FittedLine, fit_rows, fitted_lines
 from .stacks import stack_charts
 from .units import number_text, plain_text
 
-__all__ = ["render_report", "write_report"]
-
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 _MAX_NOTES: Final = 500
 

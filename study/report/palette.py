@@ -11,19 +11,6 @@ from typing import Final
 
 from ..statistics.comparison import Verdict
 
-__all__ = [
-    "DARK",
-    "FAINT",
-    "FLAGS",
-    "INK",
-    "MUTED",
-    "SEGMENT_COLOURS",
-    "SERIES",
-    "SYMBOLS",
-    "VERDICT",
-    "faded",
-]
-
 _BLUE: Final = "#0072b2"
 _VERMILLION: Final = "#d55e00"
 _GREEN: Final = "#009e73"

@@ -10,8 +10,6 @@ from ..results.analysis import PointAnalysis, StudyAnalysis
 from .chart import point_label, value_text
 from .units import TimeUnit, number_text, percent_text, time_unit
 
-__all__ = ["Cell", "Column", "PointTable", "point_table"]
-
 
 @dataclass(frozen=True, slots=True)
 class Column:

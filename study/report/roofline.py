@@ -13,8 +13,6 @@ from .chart import Chart, label, new_figure, point_label, style_log_axis
 from .palette import INK, MUTED, SERIES, SYMBOLS
 from .units import number_text
 
-__all__ = ["roofline_charts"]
-
 
 def roofline_charts(analysis: StudyAnalysis) -> list[Chart]:
     """A chart for each device with known peaks and points of known bytes and flops."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from plotly.basedatatypes import BaseTraceType
     from plotly.graph_objects import Figure
 
-__all__ = ["headline_charts"]
-
 _MAX_PANELS: Final = 9
 _COLUMNS: Final = 3
 _FARTHEST: Final = 3.0

@@ -18,8 +18,6 @@ from .units import time_unit
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-__all__ = ["sequence_charts"]
-
 _MAX_SAMPLES: Final = 8000
 
 _RATES: Final = (("frequency_mhz", "device clock"), ("memory_mhz", "memory clock"), ("cpu_mhz", "CPU clock"))

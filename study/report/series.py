@@ -14,18 +14,6 @@ from ..statistics.fit import Line, fit_line
 from .chart import value_text
 from .units import number_text, time_text
 
-__all__ = [
-    "FittedLine",
-    "Key",
-    "axis_number",
-    "fit_rows",
-    "fit_series",
-    "fitted_lines",
-    "key_text",
-    "numeric_axes",
-    "series_over",
-]
-
 Key = tuple[tuple[str, AxisValue], ...]
 """What the points of a line share: target, device, and the values of all other axes."""
 

@@ -11,8 +11,6 @@ from .chart import MAX_ROWS, Chart, evenly, label, name_rows, new_figure, point_
 from .palette import INK, SEGMENT_COLOURS
 from .units import time_text, time_unit
 
-__all__ = ["stack_charts"]
-
 _NAMES: Final = {"device": "queue, execute and wake"}
 
 

@@ -25,8 +25,6 @@ from .point_rows import point_table
 from .series import fitted_lines
 from .units import number_text, percent_text, time_text, time_unit
 
-__all__ = ["stack_bar", "terminal_report", "terminal_summary"]
-
 _STATUS: Final[Mapping[str, str]] = {
     PointStatus.DONE: "green",
     PointStatus.NOISY: "yellow",

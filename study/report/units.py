@@ -7,17 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = [
-    "TimeUnit",
-    "bound_text",
-    "count_text",
-    "number_text",
-    "percent_text",
-    "plain_text",
-    "time_text",
-    "time_unit",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class TimeUnit:

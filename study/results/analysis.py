@@ -23,8 +23,6 @@ from .point_result import PointResult
 from .point_status import PointStatus
 from .results import Results
 
-__all__ = ["STACK", "PointAnalysis", "StudyAnalysis", "analyse"]
-
 STACK: Final = (*SEGMENTS[:-1], "device", SEGMENTS[-1])
 """The parts of a sample in the order of time: ``device`` stands for queue, execute and wake if these are not known."""
 

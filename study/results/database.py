@@ -27,18 +27,6 @@ from ...status import (
 from ..definition.study import FORMAT_VERSION
 from .schema import APPLICATION_ID, SCHEMA_VERSION
 
-__all__ = [
-    "RESULTS_FILE",
-    "Reader",
-    "check_results",
-    "check_whole",
-    "connect_writer",
-    "database_errors",
-    "is_blank",
-    "results_path",
-    "values_as_written",
-]
-
 RESULTS_FILE: Final = "results.sqlite"
 """Name of the file in a study's folder."""
 

@@ -13,8 +13,6 @@ from ...status import InvalidArgumentError
 from .results import Results
 from .tables import Keep, points_table, sample_batches, sample_schema
 
-__all__ = ["EXPORTS", "export_results", "export_to"]
-
 # The main columns; other formats have all.
 _MARKDOWN_STATISTICS: Final = (
     *("status", "count", "median_ns", "median_low_ns", "median_high_ns", "q1_ns", "q3_ns", "minimum_ns", "mean_ns"),

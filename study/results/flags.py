@@ -8,8 +8,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DISTURBED", "SampleFlag", "kept"]
-
 
 class SampleFlag(enum.IntFlag):
     """Disturbances of a sample. The numbers are stored in results and never change their meaning."""

@@ -16,8 +16,6 @@ from .flags import DISTURBED, SampleFlag, kept
 from .point_status import PointStatus
 from .rows import DURATIONS, SAMPLE_COLUMNS, sample_from_row
 
-__all__ = ["SAMPLE_FIELDS", "PointResult"]
-
 SAMPLE_FIELDS: Final = ("number", "run", "block", "phase", "flags", *SAMPLE_COLUMNS)
 """The columns of ``samples`` in the rows that a point result is made of."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["PointStatus"]
-
 
 class PointStatus(enum.StrEnum):
     """The status of a point; results store every change, and the latest counts."""

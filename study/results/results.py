@@ -25,8 +25,6 @@ from .point_status import PointStatus
 from .records import ClockRecord, DeviceRecord, NoteRecord, PeakRecord, ReferenceRecord, RunRecord
 from .rows import POINT_COLUMNS, point_from_row, unsigned_ticks
 
-__all__ = ["Results"]
-
 Row = Sequence[str | int | float | None]
 _Record = TypeVar("_Record", RunRecord, DeviceRecord, ClockRecord, ReferenceRecord, PeakRecord, NoteRecord)
 

@@ -12,8 +12,6 @@ from ..statistics.comparison import Comparison, compare
 from .point_result import PointResult
 from .results import Results
 
-__all__ = ["PointComparison", "ResultsComparison", "compare_results"]
-
 
 @dataclass(frozen=True, slots=True)
 class PointComparison:

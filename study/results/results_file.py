@@ -27,8 +27,6 @@ from .schema import schema_statements
 from .stored_json import differences, to_json
 from .writer_lock import WriterLock
 
-__all__ = ["create_results", "insert_rows", "reopen_results", "utc_now"]
-
 _JSON_COLUMNS: Final = ("axes", "settings", "derived")
 _MAX_SHOWN: Final = 5
 

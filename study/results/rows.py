@@ -15,20 +15,6 @@ from ..definition.point import Point
 from ..definition.sample import SEGMENTS, Sample
 from .stored_json import to_json
 
-__all__ = [
-    "DURATIONS",
-    "POINT_COLUMNS",
-    "SAMPLE_COLUMNS",
-    "Value",
-    "number_or_null",
-    "point_from_row",
-    "point_row",
-    "sample_from_row",
-    "sample_row",
-    "signed_ticks",
-    "unsigned_ticks",
-]
-
 DURATIONS: Final = ("total", *SEGMENTS, "device", "overlap", "deviation")
 """The fields of a sample that are nanoseconds; the column of each has ``_ns`` behind its name."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "TABLES", "schema_statements"]
-
 APPLICATION_ID: Final = 0x70756D69
 """``PRAGMA application_id`` of a results file: ``pumi``."""
 

@@ -13,8 +13,6 @@ from .point_status import PointStatus
 from .rows import SAMPLE_COLUMNS, Value, number_or_null, sample_row, signed_ticks
 from .stored_json import to_json
 
-__all__ = ["PHASES", "Sink", "SinkLog"]
-
 PHASES: Final = ("first", "warmup", "sample")
 """What a sample is: the first run of a point in a process, warm-up, or measured."""
 

@@ -40,8 +40,6 @@ from .sink import Sink
 from .stored_json import to_json
 from .writer_lock import WriterLock
 
-__all__ = ["Store"]
-
 _STAMPS: Final = {"run_ends": "ended", "statuses": "changed", "notes": "created"}
 """The column of a table that says when a row was added."""
 

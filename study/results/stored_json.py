@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from ...status import InvalidArgumentError
 
-__all__ = ["differences", "to_json"]
-
 _ABSENT = "nothing"
 
 

@@ -22,8 +22,6 @@ from .rows import DURATIONS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Keep", "points_table", "sample_batches", "sample_schema"]
-
 _POINT_COLUMNS: Final = ("point", "key", "target", "device", "device_name", "driver")
 _INT64: Final = 1 << 63
 

@@ -10,8 +10,6 @@ from typing import Final
 from ...status import FailedPreconditionError
 from .database import database_errors
 
-__all__ = ["WriterLock"]
-
 _LOCK_FILE: Final = "results.lock"
 
 

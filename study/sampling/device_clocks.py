@@ -12,8 +12,6 @@ from typing import Any
 from ...hal_vulkan import DeviceType
 from ...runtime.device import Device
 
-__all__ = ["clock_reader"]
-
 Reading = dict[str, Any]
 
 

@@ -13,8 +13,6 @@ from typing import Final
 from ...hal_vulkan.instance.plan import DevicePlan
 from ...hal_vulkan.instance.profile import DeviceProfile
 
-__all__ = ["device_facts", "environment_facts"]
-
 _PACKAGES: Final = ("numpy", "scipy", "vulkan")
 _CPUS: Final = Path("/sys/devices/system/cpu")
 _CLOCK_SOURCE: Final = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")

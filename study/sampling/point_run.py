@@ -27,8 +27,6 @@ from ..workloads.openers import open_workload
 from ..workloads.workload import Workload, WorkloadContext
 from .stopping import Decision, StopRule
 
-__all__ = ["PointRun", "Prior"]
-
 # A block ends after this time, so that slow points do not delay the others.
 _MAX_BLOCK_NS: Final = 500_000_000
 _READINGS: Final = 3

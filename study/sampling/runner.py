@@ -28,8 +28,6 @@ from .environment import device_facts, environment_facts
 from .point_run import Prior
 from .sampler import Progress, Sampler, SampleRun
 
-__all__ = ["default_devices", "pending_points", "prior_samples", "record_device", "run_study", "sample_points"]
-
 
 def run_study(
     study: Study,

@@ -29,8 +29,6 @@ from .device_clocks import clock_reader
 from .point_run import PointRun, Prior
 from .stopping import Decision
 
-__all__ = ["Progress", "SampleRun", "Sampler"]
-
 _CLOCKS_EVERY_S: Final = 0.5
 _WATCHING: Final = 0.1  # of the time at most goes to the reference kernel
 

@@ -41,8 +41,6 @@ from ..statistics.bootstrap import BLOCKS, blocks_differ, bootstrap
 if TYPE_CHECKING:
     from ..definition.settings import Sampling
 
-__all__ = ["Decision", "StopReason", "StopRule"]
-
 _GROWTH = 1.25
 # The noise of a standard error from this many resamples is 5 %, less than that of the samples themselves.
 _RESAMPLES = 200

@@ -24,8 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...status import InvalidArgumentError
 
-__all__ = ["BLOCKS", "DRIFT_LEVEL", "Bootstrap", "Interval", "blocks_differ", "bootstrap"]
-
 BLOCKS: Final = 10
 """The fewest blocks from which their variation can be estimated."""
 DRIFT_LEVEL: Final = 0.01

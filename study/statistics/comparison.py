@@ -44,8 +44,6 @@ from ...status import InvalidArgumentError
 from .bootstrap import BLOCKS, Interval, bootstrap
 from .tick import tick_of
 
-__all__ = ["Comparison", "Verdict", "compare"]
-
 _RESAMPLES = 1000
 # With more than this share of the samples in one tick, the others hardly tell where in the tick they are: interpolated
 # medians of normal times are then wrong by 0.15 to 0.5 ticks.

@@ -29,8 +29,6 @@ from ...status import InvalidArgumentError
 from .bootstrap import Interval, bootstrap
 from .tick import tick_of
 
-__all__ = ["Line", "fit_line"]
-
 _RESAMPLES = 1000
 _MIN_ERROR = 1e-3
 

@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from ...status import InvalidArgumentError
 from .tick import tick_of
 
-__all__ = ["OutlierClass", "OutlierCounts", "Outliers", "classify"]
-
 _MILD = 1.5
 _SEVERE = 3.0
 

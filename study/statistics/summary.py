@@ -17,8 +17,6 @@ from ...status import InvalidArgumentError
 from .bootstrap import Interval, bootstrap
 from .outliers import OutlierCounts, classify
 
-__all__ = ["QUANTILES", "Summary", "summarize"]
-
 QUANTILES: Final[Mapping[str, float]] = {"p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 """The upper quantiles, by name."""
 

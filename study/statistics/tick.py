@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["tick_of"]
-
 # Steps smaller than this share of the largest value are rounding of the conversion from ticks to nanoseconds.
 _ROUNDING = 1e-12
 

@@ -11,8 +11,6 @@ from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
 from .timed_commands import TimedCommands
 
-__all__ = ["CacheSweep", "sweep_bytes"]
-
 _MIN_BYTES: Final = 64 << 20
 
 

@@ -13,8 +13,6 @@ from ...hal_vulkan.commands.timestamps import elapsed_ticks
 from ...runtime.profiling.clock import ClockRelation
 from ..definition.sample import Sample
 
-__all__ = ["RawSample", "resolve"]
-
 
 class RawSample(NamedTuple):
     """The events of one sample: host times in nanoseconds, -1 for events that did not happen, and device ticks.

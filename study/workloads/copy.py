@@ -13,8 +13,6 @@ from ...status import InvalidArgumentError
 from .clock import RawSample
 from .workload import Workload, WorkloadContext
 
-__all__ = ["MEMORY", "CopyWorkload"]
-
 MEMORY: Final[Mapping[str, MemoryTypeFlags]] = {
     "device_local": MemoryTypeFlags.DEVICE_LOCAL,
     "mapped": MemoryTypeFlags.DEVICE_LOCAL | MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.HOST_COHERENT,

@@ -8,8 +8,6 @@ from ...hal_vulkan import Device as HalDevice
 from ...hal_vulkan import PlanOptions, shared_driver
 from ...runtime.device import Device
 
-__all__ = ["DevicePool"]
-
 
 class DevicePool:
     """Opens devices and closes them together.

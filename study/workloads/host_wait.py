@@ -9,8 +9,6 @@ from collections.abc import Callable
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...status import DeadlineExceededError
 
-__all__ = ["ThreadWait"]
-
 
 class ThreadWait:
     """A thread that sleeps in vkWaitSemaphores for another and wakes it.

@@ -28,8 +28,6 @@ from .kernel_settings import kernel_code, plan_options, push_values, specializat
 from .planted_sleep import PlantedSleep
 from .workload import Workload, WorkloadContext
 
-__all__ = ["KernelWorkload"]
-
 _ADDRESS: Final = struct.Struct("<Q")
 _WORD: Final = struct.Struct("<I")
 

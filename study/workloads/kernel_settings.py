@@ -14,8 +14,6 @@ from ...runtime.kernels.shader_source import load_shader
 from ...runtime.values.parse import parse_value
 from .workload import WorkloadContext
 
-__all__ = ["kernel_code", "plan_options", "push_values", "specialization_values", "view_as_declared"]
-
 _BUILTIN: Final = "builtin:"
 _MAX_QUEUES: Final = 64
 

@@ -18,8 +18,6 @@ from ..definition.inputs import make_array, with_folder
 from .clock import RawSample
 from .workload import Workload, WorkloadContext
 
-__all__ = ["ModuleWorkload"]
-
 
 class ModuleWorkload(Workload):
     """One function; ``settings`` are those of kind ``module`` in ``target_settings``.

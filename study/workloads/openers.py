@@ -11,8 +11,6 @@ from ..definition.settings import Sampling
 from ..definition.target_settings import KINDS
 from .workload import Workload, WorkloadContext
 
-__all__ = ["open_workload"]
-
 
 def open_workload(kind: str, point: Point, context: WorkloadContext, sampling: Sampling) -> Workload:
     """Creates the workload of a point.

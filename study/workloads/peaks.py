@@ -20,8 +20,6 @@ from ...status import ResourceExhaustedError
 from .cache_sweep import sweep_bytes
 from .timed_commands import TimedCommands
 
-__all__ = ["Peaks", "measure_peaks"]
-
 _RUNS: Final = 9
 _MIN_RUNS: Final = 3
 _ENOUGH_NS: Final = 5e7

@@ -16,8 +16,6 @@ from .clock import RawSample
 from .kernel_settings import kernel_code, specialization_values
 from .workload import Workload, WorkloadContext
 
-__all__ = ["PipelineWorkload"]
-
 
 class PipelineWorkload(Workload):
     """A pipeline that each sample creates; ``settings`` are those of kind ``pipeline`` in ``target_settings``."""

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from ...status import InvalidArgumentError
 
-__all__ = ["PlantedSleep"]
-
 _NEEDED: Final[Mapping[str, tuple[str, object] | None]] = {
     "update": ("update", True),
     "record": ("record", "each"),

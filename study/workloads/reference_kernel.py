@@ -19,8 +19,6 @@ from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
 from .timed_commands import TimedCommands
 
-__all__ = ["ReferenceKernel"]
-
 _RUNS: Final = 3
 _FIRST: Final = 15
 _LAST: Final = 5

@@ -17,8 +17,6 @@ from ...status import DeadlineExceededError
 from .clock import RawSample
 from .workload import Workload, WorkloadContext
 
-__all__ = ["SemaphoreWorkload"]
-
 
 class SemaphoreWorkload(Workload):
     """A semaphore and its waiters; ``settings`` are those of kind ``semaphore`` in ``target_settings``."""

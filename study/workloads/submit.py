@@ -13,8 +13,6 @@ from ...hal_vulkan import CommandBuffer, TimelineSemaphore
 from .clock import RawSample
 from .workload import Workload, WorkloadContext
 
-__all__ = ["SubmitWorkload"]
-
 
 class SubmitWorkload(Workload):
     """Submissions; ``settings`` are those of kind ``submit`` in ``target_settings``."""

@@ -11,8 +11,6 @@ from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.device import Device
 from ...runtime.kernels.kernel import PreparedDispatch
 
-__all__ = ["TimedCommands"]
-
 
 class TimedCommands:
     """Commands, recorded once.

@@ -19,8 +19,6 @@ from ...runtime.device import Device
 from .clock import RawSample
 from .device_pool import DevicePool
 
-__all__ = ["Workload", "WorkloadContext", "preemption_counter"]
-
 
 def preemption_counter() -> Callable[[], int] | None:
     """Reads how often the calling thread was preempted so far; ``None`` if the platform does not tell.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ...study.results.results import Results
     from ..input_files import FileKind
 
-__all__ = ["bench"]
-
 _SETTINGS: Final = (
     *(
         "batch",

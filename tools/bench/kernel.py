@@ -18,8 +18,6 @@ from ..options import parse_defines
 from ..run.arguments import BindingKey, parse_buffers, parse_groups
 from ..run.kernel_arguments import Slots, push_bytes, specialization_values
 
-__all__ = ["kernel_settings"]
-
 _ADDRESS_BYTES: Final = 8
 
 

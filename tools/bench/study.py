@@ -18,8 +18,6 @@ from ..errors import usage, usage_error
 from ..input_files import FileKind
 from .kernel import kernel_settings
 
-__all__ = ["BenchOptions", "bench_study"]
-
 _UNTIMED: Final = " without timestamps"
 
 

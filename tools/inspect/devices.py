@@ -12,8 +12,6 @@ from ..streams import put
 if TYPE_CHECKING:
     from ...hal_vulkan import DeviceProfile
 
-__all__ = ["devices"]
-
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Everything that is known of each device, as JSON.")

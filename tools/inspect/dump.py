@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ...vm.bytecode.module_def import ModuleDef
     from ...vm.execution.bytecode_module import BytecodeModule
 
-__all__ = ["dump"]
-
 
 @click.command()
 @click.argument("file")

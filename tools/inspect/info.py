@@ -6,8 +6,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["info"]
-
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))

@@ -8,8 +8,6 @@ from ...spirv.reflection_types import Binding, BlockMember, EntryPoint, ScalarTy
 from ..streams import put
 from ..tables import heading, print_facts, print_table
 
-__all__ = ["binding_count", "executable_json", "push_constant_bytes", "show_executable", "show_module"]
-
 # -- SPIR-V ------------------------------------------------------------------------------------------
 
 

@@ -21,8 +21,6 @@ from ...vm.bytecode.verifier import verify_module
 from ..errors import describe
 from .kernel_tables import executable_json
 
-__all__ = ["Summary", "function_name", "summarize"]
-
 Summary: TypeAlias = dict[str, Any]
 """JSON values; docs/cli.md lists the keys."""
 

@@ -10,8 +10,6 @@ from ..streams import put
 from ..tables import heading, print_facts, print_table
 from .module_summary import Summary
 
-__all__ = ["show_summary"]
-
 _MAX_TEXT: Final = 60
 
 

@@ -24,16 +24,6 @@ from ...runtime.values.parse import parse_buffer_spec, parse_values
 from ...status import InvalidArgumentError, shorten, shown
 from ..errors import describe, usage, usage_error
 
-__all__ = [
-    "Array",
-    "BindingKey",
-    "BufferArgument",
-    "OutputArgument",
-    "parse_buffers",
-    "parse_groups",
-    "parse_outputs",
-]
-
 Array: TypeAlias = npt.NDArray[np.generic]
 
 _KEY: Final = re.compile(r"(?:(?:([0-9]{1,9})\.)?([0-9]{1,9})|([A-Za-z_]\w*))(?:\[([0-9]{1,9})\])?", re.ASCII)

@@ -15,8 +15,6 @@ from ..streams import note, put
 if TYPE_CHECKING:
     from ...runtime.modules.check.report import CheckResult
 
-__all__ = ["run_checks"]
-
 
 @click.command("run-checks")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))

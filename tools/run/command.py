@@ -19,8 +19,6 @@ from .iree_flags import advice
 if TYPE_CHECKING:
     from ..input_files import FileKind
 
-__all__ = ["run"]
-
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
 _KERNELS: Final = "Options for kernels"

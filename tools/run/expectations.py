@@ -20,8 +20,6 @@ import numpy.typing as npt
 from ...formats.element_type import ElementType, format_shape_and_type
 from .arguments import Array, BufferArgument
 
-__all__ = ["DEFAULT_RTOL", "Tolerances", "comparable", "default_atol", "difference", "differing"]
-
 DEFAULT_RTOL: Final = 1e-5
 _ATOL: Final = {
     ElementType.FLOAT_16: 1e-3,

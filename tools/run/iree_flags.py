@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["advice"]
-
 _EXACT: Final = {
     "--list_drivers": "`pumice devices` lists what there is to run on",
     "--list_devices": "`pumice devices` lists them",

@@ -29,8 +29,6 @@ from .arguments import Array, BufferArgument, OutputArgument, parse_buffers, par
 from .expectations import difference
 from .kernel_arguments import Slot, Slots, bind, from_kernel, push_bytes, specialization_values
 
-__all__ = ["KernelRun", "run_kernel"]
-
 _Keyed = TypeVar("_Keyed", BufferArgument, OutputArgument)
 
 

@@ -28,8 +28,6 @@ from ..errors import usage, usage_error
 from ..input_files import read_file
 from .arguments import Array, BindingKey, BufferArgument
 
-__all__ = ["Slot", "Slots", "bind", "from_kernel", "push_bytes", "specialization_values"]
-
 _BOOLEANS: Final = {"0": False, "1": True, "false": False, "true": True}
 
 

@@ -40,8 +40,6 @@ from .expectations import Tolerances
 from .module_arguments import Given, Target, load_parameters, parse_expectations, parse_inputs, parse_targets
 from .module_results import HostResult, compare, read_results, result_text, store_result
 
-__all__ = ["ModuleRun", "run_module"]
-
 _STDIN: Final = "-"
 _LISTED: Final = 20
 

@@ -32,16 +32,6 @@ from ...vm.bytecode.declaration import ValueKind
 from ..errors import usage, usage_error
 from .arguments import Array
 
-__all__ = [
-    "Given",
-    "Target",
-    "load_parameters",
-    "parse_expectations",
-    "parse_inputs",
-    "parse_targets",
-    "scalar_type",
-]
-
 _LETTER_TYPES: Final = {
     "i": ElementType.INT_32,
     "I": ElementType.INT_64,

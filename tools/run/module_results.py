@@ -29,8 +29,6 @@ from .arguments import Array
 from .expectations import Tolerances, comparable, differing
 from .module_arguments import Given, scalar_type
 
-__all__ = ["HostResult", "compare", "read_results", "result_text", "store_result"]
-
 _MAX_NESTED: Final = 16
 _SHOWN: Final = 1024  # elements in messages, whatever --output_max_element_count says
 

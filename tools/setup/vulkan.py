@@ -31,8 +31,6 @@ from ...spirv.glsl import find_compiler
 from ...spirv.tools import SPIRV_TOOLS, find_tool
 from ...status import DeadlineExceededError, PumiceError, UnavailableError
 
-__all__ = ["Findings", "ensure", "install", "installer", "look", "main", "missing", "missing_tools"]
-
 _VALIDATION_LAYER: Final = "VK_LAYER_KHRONOS_validation"
 _LAYER_MANIFEST: Final = "VkLayer_khronos_validation.json"
 _VULKAN_1_2: Final = 1 << 22 | 2 << 12

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ...study.definition.study import Study
     from ...study.results.results_comparison import PointComparison
 
-__all__ = ["SLOWER", "STUDIES", "study"]
-
 SLOWER: Final = 4
 STUDIES: Final = Path(__file__).parents[1] / "studies"
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from ...status import UnavailableError
 
-__all__ = ["needs_study_extra"]
-
 _LIBRARIES = frozenset(
     ("scipy", "simpleeval", "plotly", "jinja2", "pyarrow", "tabulate", "perfetto", "psutil", "pynvml")
 )

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ...study.definition.point import Point
     from ...study.definition.study import Study
 
-__all__ = ["NOISY", "measure", "sampling_settings", "with_axes"]
-
 NOISY: Final = 3
 """Exit status if a point is too noisy."""
 

@@ -13,8 +13,6 @@ from ...study.results.point_status import PointStatus
 from ...terminal import printable
 from ..streams import note
 
-__all__ = ["StudyProgress"]
-
 
 class StudyProgress:
     """Shows the progress of ``run_study``.

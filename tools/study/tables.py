@@ -24,18 +24,6 @@ if TYPE_CHECKING:
     from ...study.results.results_comparison import ResultsComparison
     from ...study.workloads.peaks import Peaks
 
-__all__ = [
-    "print_bench",
-    "print_comparison",
-    "print_comparison_json",
-    "print_peaks",
-    "print_result_facts",
-    "print_result_list",
-    "print_results",
-    "print_study",
-    "print_study_list",
-]
-
 
 def _first_sentence(text: str) -> str:
     joined = " ".join(text.split())

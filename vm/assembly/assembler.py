@@ -22,8 +22,6 @@ from .lexer import SourceText
 from .parser import AssemblyParser
 from .syntax import ModuleSyntax
 
-__all__ = ["assemble"]
-
 _FUNCTION_ALIGNMENT: Final = 8
 _MAX_BYTECODE: Final = 0x7FFF_FFFF
 _MAX_BLOCKS: Final = 0x7FFF

@@ -6,8 +6,6 @@ from ...status import InvalidArgumentError
 from .lexer import SourceText, Token, TokenKind
 from .literals import LiteralError, float_bits, integer, string_bytes
 
-__all__ = ["Cursor", "symbol_name", "symbol_ordinal"]
-
 
 class Cursor:
     """Reads the tokens of one line from left to right. Every ``expect`` raises InvalidArgumentError at another token.

@@ -26,8 +26,6 @@ from ..bytecode.isa import IMPORT_BIT, MOVE_BIT, REF_BIT, REF_MASK, Access, Fiel
 from ..bytecode.verifier import VerifiedFunction, VerifiedModule
 from .syntax import TEXT_FORMS
 
-__all__ = ["assembly_form", "disassemble_function", "disassemble_module"]
-
 _TYPES: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64", "r": "!vm.ref<?>"}
 _SYMBOL: Final = re.compile(r"[A-Za-z0-9_$.]+", re.ASCII)
 

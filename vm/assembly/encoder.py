@@ -28,8 +28,6 @@ from .syntax import (
     Value,
 )
 
-__all__ = ["EncodedFunction", "ModuleSymbols", "encode_function"]
-
 _MAX_GLOBAL_BYTES: Final = 0x7FFF_FFFF
 
 

@@ -38,8 +38,6 @@ from .syntax import (
     Value,
 )
 
-__all__ = ["InstructionParser", "parse_register"]
-
 _MAX_COUNT: Final = 0xFFFF
 _PAIRS: Final = frozenset({"i64", "f64"})
 _SIZES: Final = {"i32": 4, "f32": 4, "i64": 8, "f64": 8, "ref": 0}

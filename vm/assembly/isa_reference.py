@@ -14,8 +14,6 @@ from ..bytecode import isa_tables
 from ..bytecode.isa import Access, Field, FieldKind, Isa, Move, Operation
 from .disassembler import assembly_form
 
-__all__ = ["reference_page"]
-
 _HEAD: Final = """\
 # Instruction set of the virtual machine
 

@@ -16,8 +16,6 @@ from typing import Final
 
 from ...status import InvalidArgumentError
 
-__all__ = ["SourceText", "Token", "TokenKind"]
-
 _MAX_SHOWN: Final = 100
 
 

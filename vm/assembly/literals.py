@@ -14,8 +14,6 @@ import struct
 from fractions import Fraction
 from typing import Final
 
-__all__ = ["LiteralError", "float_bits", "integer", "string_bytes"]
-
 # iree-as-module reads floating-point literals of at most 63 characters and integers of at most 31.
 _MAX_CHARACTERS: Final = 63
 

@@ -42,8 +42,6 @@ from .syntax import (
     ModuleSyntax,
 )
 
-__all__ = ["AssemblyParser"]
-
 _LETTERS: Final = {"i32": "i", "i64": "I", "f32": "f", "f64": "F"}
 _GLOBALS: Final = {
     "vm.global.i32": 4,

@@ -13,25 +13,6 @@ from typing import Final, TypeAlias
 from ..bytecode.isa import Operation
 from .lexer import Token
 
-__all__ = [
-    "TEXT_FORMS",
-    "BlockReference",
-    "BlockSyntax",
-    "BranchCases",
-    "CountedList",
-    "DependencySyntax",
-    "ExportSyntax",
-    "FunctionReference",
-    "FunctionSyntax",
-    "GlobalReference",
-    "GlobalSyntax",
-    "ImportSyntax",
-    "InstructionSyntax",
-    "ModuleSyntax",
-    "TypeReference",
-    "Value",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CountedList:

@@ -36,8 +36,6 @@ from ...status import (
     shorten,
 )
 
-__all__ = ["FLATBUFFER_IDENTIFIER", "SEGMENT_ALIGNMENT", "ModuleArchive"]
-
 FLATBUFFER_IDENTIFIER: Final = b"IREE"
 SEGMENT_ALIGNMENT: Final = 64
 

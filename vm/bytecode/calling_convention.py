@@ -13,8 +13,6 @@ from typing import Final, TypeAlias
 
 from ...status import IncompatibleError, InvalidArgumentError, shown
 
-__all__ = ["CallingConvention", "Element", "Repeated"]
-
 _SCALARS: Final = frozenset("iIfFr")
 # Operand lists count with 16 bits, so no callable function is longer; it also bounds the cost of a forged text.
 _MAX_LENGTH: Final = 1 << 16

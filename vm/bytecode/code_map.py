@@ -6,8 +6,6 @@ from .decoder import Instruction
 from .isa import CALLS, IMPORT_BIT
 from .verifier import VerifiedModule
 
-__all__ = ["CodeMap"]
-
 
 class CodeMap:
     """Names the functions and instructions of a verified module.

@@ -18,16 +18,6 @@ from typing import Final, TypeAlias
 
 from ...status import InvalidArgumentError
 
-__all__ = [
-    "CallSite",
-    "DebugDatabase",
-    "FileLineCol",
-    "FunctionSourceMap",
-    "FusedLocation",
-    "Location",
-    "NamedLocation",
-]
-
 _PAIR: Final = struct.Struct("<ii")
 _MAX_PARTS: Final = 32
 _MAX_DEPTH: Final = 16

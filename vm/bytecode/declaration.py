@@ -19,15 +19,6 @@ from typing import Final
 from .calling_convention import CallingConvention, Element
 from .module_def import Signature
 
-__all__ = [
-    "DECLARATION_KEY",
-    "DeclaredValue",
-    "FunctionDeclaration",
-    "ValueKind",
-    "declaration_of",
-    "parse_declaration",
-]
-
 DECLARATION_KEY: Final = "iree.abi.declaration"
 
 _MAX_LENGTH: Final = 1 << 20

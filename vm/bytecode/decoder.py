@@ -15,8 +15,6 @@ from ...status import InvalidArgumentError
 from . import isa_tables
 from .isa import FieldKind, Isa, Operation
 
-__all__ = ["BranchOperands", "FieldValue", "Instruction", "decode_function"]
-
 BranchOperands: TypeAlias = tuple[tuple[int, int], ...]
 # Register, immediate, ordinal, pc | text | registers, segment sizes | branch operands | branch table
 FieldValue: TypeAlias = int | float | str | tuple[int, ...] | BranchOperands | tuple[tuple[int, BranchOperands], ...]

@@ -25,8 +25,6 @@ from .isa import (
 )
 from .module_def import Feature, FunctionDescriptor, ModuleDef
 
-__all__ = ["FunctionVerifier", "Refusal"]
-
 _SIZES: Final = {"i32": 4, "f32": 4, "i64": 8, "f64": 8}
 _BANKS_OF: Final = {"i": "i32", "f": "f32", "I": "i64", "F": "f64", "r": "ref"}
 _WIDE: Final = frozenset("IF")

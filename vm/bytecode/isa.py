@@ -25,24 +25,6 @@ from ...status import IncompatibleError
 from . import isa_tables
 from .module_def import Feature
 
-__all__ = [
-    "CALLS",
-    "IMPORT_BIT",
-    "MAX_I32_REGISTERS",
-    "MAX_REF_REGISTERS",
-    "MOVE_BIT",
-    "REF_BIT",
-    "REF_MASK",
-    "SEGMENT_NOT_REPEATED",
-    "Access",
-    "Field",
-    "FieldKind",
-    "Isa",
-    "Move",
-    "Operation",
-    "version_text",
-]
-
 REF_BIT: Final = 0x8000
 MOVE_BIT: Final = 0x4000
 REF_MASK: Final = 0x3FFF

@@ -33,20 +33,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "CORE",
-    "EXT_F32",
-    "EXT_F64",
-    "FIRST_VERSION",
-    "FORMS",
-    "PREFIX_EXT_F32",
-    "PREFIX_EXT_F64",
-    "TERMINATORS",
-    "VERSIONS",
-    "VERSIONS_IGNORING_FIELD_MOVES",
-    "Row",
-]
-
 # (opcode, mnemonic, form, banks that stand for $ or $1, $2)
 Row = tuple[int, str, str] | tuple[int, str, str, str] | tuple[int, str, str, str, str]
 

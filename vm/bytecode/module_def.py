@@ -14,16 +14,6 @@ from dataclasses import dataclass, field
 
 from .debug_database import DebugDatabase
 
-__all__ = [
-    "DependencyDef",
-    "ExportDef",
-    "Feature",
-    "FunctionDescriptor",
-    "ImportDef",
-    "ModuleDef",
-    "Signature",
-]
-
 
 class Feature(enum.IntFlag):
     """Features of the VM that a module or a function needs; the bits of ``requirements``."""

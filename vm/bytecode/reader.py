@@ -28,8 +28,6 @@ from .debug_database import (
 )
 from .module_def import DependencyDef, ExportDef, Feature, FunctionDescriptor, ImportDef, ModuleDef, Signature
 
-__all__ = ["read_module"]
-
 _DESCRIPTOR: Final = struct.Struct("<iiIhhhh")
 _U32: Final = struct.Struct("<I")
 _OPTIONAL: Final = 2

@@ -30,8 +30,6 @@ from .function_verifier import FunctionVerifier, Refusal
 from .isa import MAX_I32_REGISTERS, MAX_REF_REGISTERS, REF_BIT, Isa
 from .module_def import Feature, ModuleDef
 
-__all__ = ["VerifiedFunction", "VerifiedModule", "argument_registers", "verify_module"]
-
 
 @dataclass(frozen=True, slots=True)
 class VerifiedFunction:

@@ -20,8 +20,6 @@ from .archive import FLATBUFFER_IDENTIFIER, SEGMENT_ALIGNMENT
 from .debug_database import CallSite, DebugDatabase, FileLineCol, FusedLocation, Location, NamedLocation
 from .module_def import FunctionDescriptor, ImportDef, ModuleDef, Signature
 
-__all__ = ["EMBEDDED_RODATA_LIMIT", "write_module"]
-
 EMBEDDED_RODATA_LIMIT: Final = 4096
 """Constants of fewer bytes than this go into the FlatBuffer, as IREE's compilers do."""
 

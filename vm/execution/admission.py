@@ -20,8 +20,6 @@ from ...status import FailedPreconditionError, InvalidArgumentError
 from ..wait.latch import Latch
 from .policy import CONCURRENT, InvocationPolicy
 
-__all__ = ["Admission", "Gate", "Ticket", "checked_policy"]
-
 _order: Final = itertools.count()
 
 

@@ -20,8 +20,6 @@ from ..translation.translator import Translator
 from ..types.buffer import VmBuffer
 from .translation import Translation
 
-__all__ = ["BytecodeModule"]
-
 
 class BytecodeModule:
     """A module of bytecode, loaded and verified.

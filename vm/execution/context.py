@@ -41,8 +41,6 @@ from .stack import DEFAULT_MAX_DEPTH, Stack
 if TYPE_CHECKING:
     from .loop import Abortable, Loop
 
-__all__ = ["Context", "Function"]
-
 _log = logging.getLogger("pumice")
 
 _INIT: Final = "__init"

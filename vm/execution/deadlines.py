@@ -23,8 +23,6 @@ from .frame import Frame, NativeFrame
 from .stack import Stack, is_translated
 from .watchdog import Guard, Interrupted, Watchdog
 
-__all__ = ["await_source", "deadlines", "guard_of", "run_until_done", "step_until", "timeout_seconds", "wait_for"]
-
 deadlines: Final[dict[int, float]] = {}
 """By thread, the deadline of the invocations under way in it, in ``time.monotonic()`` seconds; only with a timeout."""
 

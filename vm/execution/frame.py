@@ -12,8 +12,6 @@ from typing import Any, Protocol
 
 from ..wait.frame import Wait
 
-__all__ = ["CALL", "YIELD", "Frame", "FrameFunction", "NativeFrame"]
-
 # What translated functions return when they suspend, besides the ``Wait`` of a native function.
 CALL = Wait(resume=lambda error: None)
 YIELD = Wait(resume=lambda error: None)

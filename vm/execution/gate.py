@@ -14,8 +14,6 @@ import threading
 from ...status import ClosedError, FailedPreconditionError
 from .admission import Admission, Ticket
 
-__all__ = ["ContextGate"]
-
 
 class ContextGate:
     """Which thread is inside a context.

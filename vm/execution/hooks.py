@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-__all__ = ["Hooks"]
-
 
 class Hooks:
     """The hooks of one context; assign to set one. Thread rule: as the context's.

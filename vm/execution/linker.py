@@ -16,17 +16,6 @@ from ..wait.frame import Wait
 from .bytecode_module import BytecodeModule
 from .module_state import ContextFunction, LinkedImport, ModuleState
 
-__all__ = [
-    "LoadedModule",
-    "Module",
-    "find_function",
-    "link",
-    "names_of",
-    "native_function",
-    "non_suspending_imports",
-    "unknown_export",
-]
-
 Module: TypeAlias = BytecodeModule | NativeModule
 
 

@@ -26,8 +26,6 @@ from ..wait.frame import WaitFrame
 from .deadlines import wait_for
 from .stack import Stack
 
-__all__ = ["Abortable", "InlineLoop", "Loop", "LoopCallback", "ThreadLoop"]
-
 _MAX_BEFORE_DEFERRED: Final = 32  # callbacks before deferred waits are looked at
 
 _log = logging.getLogger("pumice.vm")

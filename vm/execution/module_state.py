@@ -16,8 +16,6 @@ from .bytecode_module import BytecodeModule
 from .hooks import Hooks
 from .watchdog import rebind
 
-__all__ = ["ContextFunction", "LinkedImport", "ModuleState"]
-
 _MAX_HEAP_GLOBALS: Final = 1 << 16  # bytes; more are mapped, so that only pages in use take memory
 _MAX_DENSE_REFS: Final = 1 << 16
 

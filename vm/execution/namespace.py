@@ -14,8 +14,6 @@ from ..types.ref_types import ref_type_name
 from ..wait.frame import Wait
 from .frame import CALL, YIELD
 
-__all__ = ["NAMESPACE"]
-
 
 def _failure(status: int, message: str) -> PumiceError:
     if status == 0:

@@ -12,8 +12,6 @@ from typing import Final
 
 from ...status import InvalidArgumentError
 
-__all__ = ["CONCURRENT", "FIFO", "REFUSE", "InvocationPolicy"]
-
 
 @dataclass(frozen=True, slots=True)
 class InvocationPolicy:

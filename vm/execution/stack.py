@@ -26,8 +26,6 @@ from . import namespace
 from .frame import CALL, YIELD, Frame, FrameFunction, NativeFrame
 from .translation import Translation, translated_function
 
-__all__ = ["DEFAULT_MAX_DEPTH", "Stack", "is_translated"]
-
 DEFAULT_MAX_DEPTH: Final = 10_000
 _SHOWN_FRAMES: Final = 10
 

@@ -17,8 +17,6 @@ from ..translation.source import Source
 from ..translation.translator import Translator
 from .namespace import NAMESPACE
 
-__all__ = ["Translation", "translated_function"]
-
 _BODY_NAME: Final = "f"  # of the function in translated source, inside the one that binds it to a context
 
 

@@ -29,8 +29,6 @@ from collections.abc import Callable, Iterable
 from types import CellType, CodeType, FrameType
 from typing import Any, ClassVar, Final
 
-__all__ = ["Guard", "Interrupted", "Watchdog", "rebind"]
-
 _MAX_LEFT: Final = 64
 _RETRY: Final = 0.001  # seconds between looks at a thread that is past its deadline but not in translated code
 

@@ -17,8 +17,6 @@ from ..wait.armed import ArmedWait
 from ..wait.deferred import DeferredWait, can_defer, look_at
 from ..wait.frame import WaitFrame
 
-__all__ = ["AsyncioLoop"]
-
 
 class AsyncioLoop(Loop):
     """Runs invocations in the thread of an asyncio loop.

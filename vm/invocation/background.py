@@ -25,8 +25,6 @@ from ..wait.source import WaitSource
 from .stages import Inputs, checked_call
 from .state import InvocationObserver, InvokeState, begin, interrupt_step, step, try_abort
 
-__all__ = ["AsyncCallback", "AsyncInvocation", "async_invoke", "check_inputs"]
-
 AsyncCallback: TypeAlias = Callable[[Loop, "Exception | None", "tuple[Any, ...] | None"], None]
 """Called with the loop, and the outputs or the error."""
 

@@ -24,8 +24,6 @@ from .background import AsyncInvocation, check_inputs
 from .stages import Inputs
 from .state import InvocationObserver, status_of
 
-__all__ = ["Invocation"]
-
 
 class Invocation(Latch):
     """A function call that is under way or done: to be queried, waited for, awaited, cancelled.

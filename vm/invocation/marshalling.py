@@ -11,8 +11,6 @@ from ..execution.context import Function
 from ..translation.numerics import round_f32, wrap32, wrap64
 from ..types.list import VmList
 
-__all__ = ["append_outputs", "marshal_inputs", "outputs_of"]
-
 _KINDS: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64"}
 
 

@@ -45,17 +45,6 @@ from ..wait.frame import WaitFrame
 from .marshalling import append_outputs, marshal_inputs, outputs_of
 from .state import DONE, IDLE, SUSPENDED, Exclusive, InvokeResult, InvokeState, begin, status_of, step
 
-__all__ = [
-    "Inputs",
-    "abort_invoke",
-    "begin_invoke",
-    "end_invoke",
-    "invoke",
-    "resume_invoke",
-    "wait_invoke",
-    "wait_invoke_async",
-]
-
 Inputs: TypeAlias = "Iterable[Any] | VmList"
 """Values for a function's arguments, or a ``VmList`` of them: ints, floats, references, tuples for repeated ones."""
 

@@ -22,21 +22,6 @@ from ..execution.watchdog import Guard
 from ..wait.frame import Wait, WaitFrame
 from .marshalling import outputs_of
 
-__all__ = [
-    "DONE",
-    "IDLE",
-    "SUSPENDED",
-    "Exclusive",
-    "InvocationObserver",
-    "InvokeResult",
-    "InvokeState",
-    "begin",
-    "interrupt_step",
-    "status_of",
-    "step",
-    "try_abort",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class InvokeResult:

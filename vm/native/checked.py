@@ -12,8 +12,6 @@ from ..translation.numerics import round_f32, wrap32, wrap64
 from ..wait.frame import Wait
 from .coroutine import advance
 
-__all__ = ["checked_native"]
-
 
 def checked_native(
     function: Callable[..., Any], name: str, convention: CallingConvention, *, may_wait: bool = True

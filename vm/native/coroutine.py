@@ -21,8 +21,6 @@ from ...awaiting import driving
 from ...status import FailedPreconditionError, PumiceError
 from ..wait.frame import Wait
 
-__all__ = ["advance", "driven"]
-
 
 def driven(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
     """A function that runs a coroutine function's coroutines; their results are not checked."""

@@ -41,8 +41,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 from ...status import AlreadyExistsError, InvalidArgumentError
 from ..bytecode.calling_convention import CallingConvention
 
-__all__ = ["NativeExport", "NativeModule", "export"]
-
 _MARK: Final = "__pumice_exports__"
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Mark: TypeAlias = tuple[str, CallingConvention, bool | None]

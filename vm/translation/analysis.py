@@ -18,8 +18,6 @@ from ..bytecode.verifier import VerifiedFunction
 from .basic_block import Block, Edge, Operands, Variable, argument_variables, registers_of
 from .register_types import edge_is_whole, edge_types, merge_types, read_type, write_type
 
-__all__ = ["FunctionAnalysis", "is_import"]
-
 _TYPE_OF_BANK: Final = {"i32": "i", "i64": "I", "f32": "f", "f64": "F", "ref": "r"}
 
 

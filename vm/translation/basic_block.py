@@ -12,8 +12,6 @@ from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.decoder import BranchOperands, Instruction
 from ..bytecode.isa import MOVE_BIT, REF_BIT, REF_MASK, FieldKind
 
-__all__ = ["Block", "Edge", "Operands", "Variable", "argument_variables", "registers_of"]
-
 Variable: TypeAlias = tuple[str, int]
 
 

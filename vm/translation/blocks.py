@@ -18,8 +18,6 @@ from .module_analysis import Callees
 from .parallel_copy import CopyWriter
 from .values import Fact, Text
 
-__all__ = ["Group", "LoopNode", "NodeWriter"]
-
 _MAX_ARMS: Final = 6  # of a table that is tested one by one; longer ones are searched
 
 Group: TypeAlias = tuple[int, ...]

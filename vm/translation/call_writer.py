@@ -12,8 +12,6 @@ from .basic_block import Block, Variable, registers_of
 from .module_analysis import Callees
 from .operation_writer import OperationWriter
 
-__all__ = ["CallWriter", "entry_after"]
-
 
 def entry_after(index: int) -> int:
     """The entry that continues behind instruction ``index``; entry 0 is the function's start."""

@@ -8,8 +8,6 @@ from ..bytecode.decoder import Instruction
 from .analysis import FunctionAnalysis
 from .basic_block import Variable
 
-__all__ = ["constant_text", "single_constants"]
-
 
 def constant_text(instruction: Instruction) -> str:
     """The literal of a constant operation."""

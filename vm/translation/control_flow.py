@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
-__all__ = ["Graph", "Placement", "UnstructuredError"]
-
 _MAX_LABELS: Final = 256  # behind one statement; with more the source is neither fast nor readable
 _MAX_LOOPS: Final = 15  # nested; CPython accepts 20
 

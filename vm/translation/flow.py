@@ -9,8 +9,6 @@ from .analysis import FunctionAnalysis
 from .basic_block import Block, Edge, Variable
 from .module_analysis import Callees
 
-__all__ = ["Flow"]
-
 _MAX_SMALL: Final = 6  # instructions
 _MAX_COPIED: Final = 8000  # instructions
 

@@ -10,8 +10,6 @@ from ..bytecode.decoder import Instruction
 from ..bytecode.isa import CALLS, IMPORT_BIT
 from ..bytecode.verifier import VerifiedModule
 
-__all__ = ["Callees", "ModuleAnalysis"]
-
 _MAX_LEAF_DEPTH: Final = 4
 
 

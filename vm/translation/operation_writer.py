@@ -16,8 +16,6 @@ from .register_types import write_type
 from .simplify import comparison_fact, simpler_template
 from .values import Text, ValueWriter
 
-__all__ = ["OperationWriter"]
-
 _MAX_DEPTH: Final = 16  # of nested expressions
 # Operations whose result modulo 2**n is the same for operands that are not wrapped yet.
 _TOLERANT: Final = frozenset(

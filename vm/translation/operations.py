@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["EFFECTS", "EXPRESSIONS", "Effect", "Expression"]
-
 
 class Expression(NamedTuple):
     """A result computed from operands.

@@ -6,8 +6,6 @@ from .basic_block import Edge
 from .call_writer import CallWriter
 from .values import Text
 
-__all__ = ["CopyWriter"]
-
 
 class CopyWriter(CallWriter):
     """Writes the copies of edges."""

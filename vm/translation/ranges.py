@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-__all__ = ["FULL", "Range", "fits", "refined", "result_range"]
-
 Range: TypeAlias = tuple[int, int]
 
 FULL: Final[dict[str, Range]] = {"i": (-(1 << 31), (1 << 31) - 1), "I": (-(1 << 63), (1 << 63) - 1)}

@@ -12,8 +12,6 @@ from typing import Final
 
 from .basic_block import Edge, Variable
 
-__all__ = ["edge_is_whole", "edge_types", "merge_types", "read_type", "write_type"]
-
 _WIDE: Final = {"I": "J", "F": "G"}  # type of the high slot of a pair
 
 

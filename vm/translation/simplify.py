@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from .basic_block import Variable
 from .values import Fact, Text
 
-__all__ = ["comparison_fact", "simpler_template"]
-
 
 def simpler_template(mnemonic: str, operands: Sequence[Text]) -> str | None:
     """A simpler template for operands with these bounds; ``None`` if there is none."""

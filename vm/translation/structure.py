@@ -17,8 +17,6 @@ from .flow import Flow
 from .module_analysis import Callees
 from .ranges import FULL, Range
 
-__all__ = ["StructureWriter"]
-
 _MAX_INDENT: Final = 60  # CPython accepts 100 levels; deeper nesting is written as a dispatch loop
 _MAX_CHAIN: Final = 12  # nested blocks of a dispatch loop
 

@@ -28,8 +28,6 @@ from .module_analysis import Callees
 from .source import Source, SourceWriter
 from .structure import StructureWriter
 
-__all__ = ["Translator"]
-
 _MAX_GUESSED: Final = 4000  # instructions; larger functions are not translated twice
 _ZERO: Final = {"i": "0", "I": "0", "s": "0", "f": "0.0", "F": "0.0", "r": "None"}
 

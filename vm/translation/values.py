@@ -21,8 +21,6 @@ from .basic_block import Block, Variable
 from .ranges import FULL, Range, fits, refined
 from .source import SourceWriter
 
-__all__ = ["Fact", "Text", "ValueWriter"]
-
 _MANY: Final = 1 << 20
 # CPython compares ints of one digit (30 bits) fastest; larger ones take the exact form.
 _NEAR: Final = 0x3FFFFFFF

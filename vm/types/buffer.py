@@ -20,8 +20,6 @@ from .elements import MAX_PYTHON_BYTES, BufferElements
 from .ref_types import register_ref_type
 from .siphash import siphash_2_4
 
-__all__ = ["MAX_BUFFER_LENGTH", "VmBuffer", "require_buffer"]
-
 MAX_BUFFER_LENGTH: int = 1 << 32
 """Bytes that one buffer may take, alignment included.
 

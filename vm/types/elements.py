@@ -12,8 +12,6 @@ import numpy as np
 from ...status import InvalidArgumentError, OutOfRangeError, PermissionDeniedError
 from ..translation.numerics import bitcast_f32_i32, bitcast_i32_f32
 
-__all__ = ["MAX_PYTHON_BYTES", "BufferElements"]
-
 MAX_PYTHON_BYTES: Final = 1 << 16
 """Larger buffers are allocated and filled by NumPy, whose ``calloc`` takes no memory for pages that are not touched."""
 

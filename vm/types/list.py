@@ -21,8 +21,6 @@ from ...status import (
 from ..translation.numerics import round_f32
 from .ref_types import ANY_REF, ref_type_class, ref_type_name, register_ref_type
 
-__all__ = ["MAX_LIST_SIZE", "VmList"]
-
 MAX_LIST_SIZE: int = 1 << 24
 """Elements that one list may hold.
 

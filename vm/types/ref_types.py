@@ -10,8 +10,6 @@ from typing import Final
 
 from ...status import AlreadyExistsError
 
-__all__ = ["ANY_REF", "ref_type_class", "ref_type_name", "register_ref_type"]
-
 ANY_REF: Final = "vm.opaque"
 
 _CLASSES: dict[str, tuple[type, ...]] = {}

@@ -6,8 +6,6 @@ from typing import Final
 
 import numpy as np
 
-__all__ = ["siphash_2_4"]
-
 _MASK64: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 

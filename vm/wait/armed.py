@@ -16,8 +16,6 @@ from .frame import WaitFrame
 from .futures import as_pumice_error, as_wait_source
 from .source import WaitSource
 
-__all__ = ["ArmedWait", "adapt", "arm", "arm_frame"]
-
 
 class ArmedWait(JointNotification):
     """A wait that is under way: its callback comes exactly once, or never if it is cancelled first.

@@ -16,8 +16,6 @@ from .armed import adapt, arm
 from .frame import WaitFrame
 from .source import WaitSource
 
-__all__ = ["LONGEST_WAIT", "perform_wait", "wait_several"]
-
 LONGEST_WAIT: Final = min(threading.TIMEOUT_MAX, 1e9)
 """Seconds, some thirty years. Longer waits have no limit, as platforms' timers end somewhere."""
 

@@ -18,8 +18,6 @@ from ...status import PumiceError
 from .armed import ArmedWait, arm_frame
 from .frame import WaitFrame
 
-__all__ = ["DeferredWait", "can_defer", "look_at"]
-
 
 def can_defer(frame: WaitFrame) -> bool:
     """Whether a frame waits for one source whose ``query`` is quick."""

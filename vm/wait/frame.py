@@ -16,8 +16,6 @@ from typing import Any
 from ...status import InvalidArgumentError, PumiceError
 from .source import Waitable
 
-__all__ = ["Wait", "WaitFrame"]
-
 
 class Wait:
     """A native function's answer that its results are not there yet.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:  # programs without them start sooner
     import asyncio
     import concurrent.futures
 
-__all__ = ["AsyncioSource", "FutureSource", "WhenReadySource", "as_pumice_error", "as_wait_source"]
-
 
 class FutureSource(Latch):
     """Ready when a ``concurrent.futures.Future`` is done; failed if that is.

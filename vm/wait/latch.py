@@ -15,8 +15,6 @@ from ...awaiting import await_source
 from ...notification import Callback, Notification
 from ...status import DeadlineExceededError, PumiceError
 
-__all__ = ["Latch"]
-
 # One lock for all latches, held for a few assignments: ten thousand sources need no ten thousand locks. Reentrant, as a
 # signal handler may settle a latch while its thread holds it.
 _lock: Final = threading.RLock()

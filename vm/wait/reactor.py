@@ -20,8 +20,6 @@ from typing import ClassVar, Final
 from ...notification import Callback, Notification
 from ...status import CancelledError, InvalidArgumentError, PumiceError
 
-__all__ = ["Reactor"]
-
 _order = itertools.count()
 _LONGEST: Final = 3600.0  # seconds in one sleep; selectors take no more than some weeks
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import asyncio
     import concurrent.futures
 
-__all__ = ["WaitSource", "Waitable", "WhenReady"]
-
 
 @runtime_checkable
 class WaitSource(Protocol):

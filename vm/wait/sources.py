@@ -20,8 +20,6 @@ from .futures import as_pumice_error, as_wait_source
 from .latch import Latch
 from .reactor import Reactor
 
-__all__ = ["AllOf", "AnyOf", "Delay", "Event", "FileReady"]
-
 
 class Event(Latch):
     """Ready once it is set.

@@ -27,8 +27,6 @@ from .log import CheckRecorder
 from .module import check_module
 from .report import CheckReport, CheckResult, FileReport, Outcome
 
-__all__ = ["DEFAULT_TIMEOUT", "run_checks"]
-
 DEFAULT_TIMEOUT: Final = 60.0
 """Seconds that a function may take."""
 

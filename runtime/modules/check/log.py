@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from ....status import InvalidArgumentError
 
-__all__ = ["CheckFailure", "CheckLog", "CheckRecorder", "ElementDifference"]
-
 
 @dataclass(frozen=True, slots=True)
 class ElementDifference:

@@ -33,8 +33,6 @@ from ..hal.file import read_bytes
 from .log import CheckFailure, CheckRecorder, ElementDifference
 from .values import Differing, HostView, describe_difference, differing_bits, far_apart, zeros
 
-__all__ = ["CheckState", "check_module"]
-
 # For expectations without tolerances: runtime/src/iree/modules/check/module.cc, 3.1.
 _ATOL: Final = 1e-4
 _NARROW_ATOL: Final = 1e-3

@@ -15,8 +15,6 @@ from typing import Final
 
 from .log import CheckFailure
 
-__all__ = ["CheckReport", "CheckResult", "FileReport", "Outcome"]
-
 _WIDTH: Final = 80
 # Characters that XML 1.0 cannot hold, escaped or not.
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -19,8 +19,6 @@ from ....hal_vulkan import BufferView, EncodingType
 from ...values.format import format_value
 from .log import ElementDifference
 
-__all__ = ["Differing", "HostView", "describe_difference", "differing_bits", "far_apart", "zeros"]
-
 Array: TypeAlias = npt.NDArray[np.generic]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Magnitude: TypeAlias = npt.NDArray[np.float64]

@@ -22,8 +22,6 @@ from .semaphore import HalSemaphore
 if TYPE_CHECKING:
     from ....hal_vulkan.memory.allocator import Allocation
 
-__all__ = ["HalAllocator", "HalBuffer"]
-
 Kind: TypeAlias = tuple[int, int, int]  # bytes, memory type and usage as modules ask for them
 Ready: TypeAlias = "tuple[int, HalBuffer]"  # address and buffer
 Used: TypeAlias = "tuple[int, int, HalBuffer]"  # number and payload of the last submission that may use the buffer

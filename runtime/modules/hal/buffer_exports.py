@@ -12,8 +12,6 @@ from .device_table import DeviceTable
 from .file import read_bytes, write_bytes
 from .reference import Ref, text_of
 
-__all__ = ["BufferExports"]
-
 # IntFlag's operators are Python functions; this is int's.
 _and = int.__and__
 

@@ -16,8 +16,6 @@ from .device_table import DeviceTable
 from .file import read_bytes
 from .reference import Ref, require, text_of
 
-__all__ = ["BufferViewExports"]
-
 _MAX_SHAPES: Final = 1024
 
 

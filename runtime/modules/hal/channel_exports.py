@@ -7,8 +7,6 @@ from ....vm.native.module import export
 from .device_table import DeviceTable
 from .reference import Ref
 
-__all__ = ["Channel", "ChannelExports", "Event"]
-
 
 class Channel:
     """A collective channel; none can be made."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ....hal_vulkan.commands.timestamps import TimestampRecorder
     from .timed_recordings import TimedRecordings
 
-__all__ = ["BindingReference", "HalCommandBuffer", "TableEntry"]
-
 TableEntry = tuple[Buffer | None, int, int]
 """A buffer, or ``None`` for an unused slot; offset and length in bytes, -1 to the end."""
 

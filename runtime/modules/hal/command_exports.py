@@ -11,8 +11,6 @@ from .executable import HalExecutable, create_executable
 from .file import HalFile
 from .reference import Ref, memory_of, pattern_of, require, text_of
 
-__all__ = ["CommandExports"]
-
 _ONE_SHOT: Final = 0x1
 
 

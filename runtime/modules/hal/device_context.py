@@ -24,8 +24,6 @@ from .mirror import Mirror, mirrored_table, submit_across
 from .semaphore import HalSemaphore
 from .timed_queue import TimedQueue
 
-__all__ = ["DeviceContext", "TransferContexts"]
-
 
 class DeviceContext:
     """What a VM context keeps for one device.

@@ -12,8 +12,6 @@ from .device_query import query_device
 from .device_table import DeviceTable
 from .reference import Ref, memory_of, require, text_of
 
-__all__ = ["DeviceExports"]
-
 _IMMUTABLE: Final = int(BufferUsage.SHARING_IMMUTABLE)
 _MIN_IMPORT: Final = 64 << 10
 

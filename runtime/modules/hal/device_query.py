@@ -11,8 +11,6 @@ from typing import Final
 from ....hal_vulkan import Device
 from .executable import supported_formats
 
-__all__ = ["query_device"]
-
 
 def query_device(device: Device, category: str, key: str) -> int | None:
     """The value of a device query; ``None`` for an unknown one."""

@@ -10,8 +10,6 @@ from ....status import InvalidArgumentError
 from .device_context import DeviceContext
 from .reference import Ref
 
-__all__ = ["DeviceTable"]
-
 
 class DeviceTable:
     """The devices of one VM context and their device contexts.

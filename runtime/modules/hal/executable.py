@@ -19,8 +19,6 @@ from ....hal_vulkan.commands.pipeline import check_groups
 from ....spirv.grid import grid_parts
 from ....status import ClosedError, InvalidArgumentError, NotFoundError, OutOfRangeError
 
-__all__ = ["DESCRIPTOR_FORMATS", "HalExecutable", "create_executable", "supported_formats"]
-
 DESCRIPTOR_FORMATS: Final = ("vulkan-spirv-fb",)
 ADDRESS_FORMATS: Final = ("vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1")
 

@@ -25,8 +25,6 @@ from ....notification import Callback, Cancellable, JointNotification, Notificat
 from ....status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError
 from .semaphore import HalSemaphore
 
-__all__ = ["AnyFence", "HalFence", "Points", "fail", "join", "points_of", "signal", "signal_after"]
-
 Points: TypeAlias = tuple[tuple[TimelineSemaphore, int], ...]
 AnyFence: TypeAlias = "HalFence | Fence"
 

@@ -12,8 +12,6 @@ from .device_table import DeviceTable
 from .fence import HalFence, check_fence, join
 from .reference import Ref
 
-__all__ = ["FenceExports"]
-
 _DEADLINE_EXCEEDED: Final = int(StatusCode.DEADLINE_EXCEEDED)
 _DEFERRED: Final = int(StatusCode.DEFERRED)
 

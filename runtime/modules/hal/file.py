@@ -14,8 +14,6 @@ from .command_buffer import HalCommandBuffer
 from .device_context import DeviceContext
 from .fence import AnyFence, HalFence, failure_of, is_reached, signal_after
 
-__all__ = ["HalFile", "read_back", "read_bytes", "write_bytes"]
-
 _STAGING = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE
 
 

@@ -22,8 +22,6 @@ from ....status import InternalError, PumiceError
 from .buffer import check_buffer, root_of
 from .fence import AnyFence, HalFence, fail, join, signal
 
-__all__ = ["Mirror", "Use", "mirrored_table", "submit_across"]
-
 Use = tuple[int, int, bool]
 """Offset and size in bytes, and whether the range may be written."""
 

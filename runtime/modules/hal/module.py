@@ -35,8 +35,6 @@ from .fence_exports import FenceExports
 from .file import HalFile
 from .queue_exports import QueueExports
 
-__all__ = ["VERSION", "HalState", "hal_module"]
-
 VERSION: Final = 7
 
 

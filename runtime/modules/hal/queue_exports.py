@@ -12,8 +12,6 @@ from .fence import HalFence, alias
 from .file import HalFile
 from .reference import Ref, memory_of, optional_fence, pattern_of, require
 
-__all__ = ["QueueExports"]
-
 
 class QueueExports(DeviceTable):
     """``hal.device.queue.*`` and ``hal.ex.file.*``."""

@@ -7,8 +7,6 @@ from typing import Any, TypeAlias, TypeVar
 from ....status import InvalidArgumentError
 from .fence import AnyFence, check_fence
 
-__all__ = ["Ref", "memory_of", "optional_fence", "pattern_of", "require", "text_of"]
-
 Ref: TypeAlias = Any
 """What a VM register holds. Exports that run at each call check it by using it: a check costs as much as the use."""
 

@@ -6,8 +6,6 @@ from ....hal_vulkan import TimelineSemaphore
 from ....hal_vulkan.sync.context import SemaphoreContext
 from ....status import CancelledError
 
-__all__ = ["HalSemaphore"]
-
 
 class HalSemaphore(TimelineSemaphore):
     """A timeline semaphore at 0, closed after its last reference is gone."""

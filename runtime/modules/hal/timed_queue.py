@@ -35,8 +35,6 @@ from .timed_recordings import TimedRecordings, TimedSubmission
 if TYPE_CHECKING:
     from ....hal_vulkan.submit.retirement import Points
 
-__all__ = ["TimedQueue"]
-
 _SECONDS_A_READING: Final = 1.0
 _CREDIT_NS: Final = 10e6  # of slowdown at the start, and the most after a pause
 _MARKS_COST: Final = 3  # of a span's two marks, in dispatches

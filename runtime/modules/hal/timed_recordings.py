@@ -15,8 +15,6 @@ from ....hal_vulkan.commands.recording import Recording
 from ....hal_vulkan.commands.recording_cache import RecordingCache
 from ....hal_vulkan.commands.timestamps import TimestampRecorder
 
-__all__ = ["TimedRecordings", "TimedSubmission"]
-
 _MAX_RANGES: Final = 64
 
 

@@ -34,8 +34,6 @@ from ..hal.file import read_back
 from ..hal.reference import optional_fence, require
 from .upload import ParameterUpload, repeat_pattern
 
-__all__ = ["io_parameters_module"]
-
 _KEY: Final = struct.Struct("<II")
 _SPAN: Final = struct.Struct("<QQQ")
 _U32: Final = 0xFFFF_FFFF

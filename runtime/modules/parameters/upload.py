@@ -17,8 +17,6 @@ from ..hal.command_buffer import HalCommandBuffer
 from ..hal.device_context import DeviceContext
 from ..hal.fence import AnyFence, alias, points_of
 
-__all__ = ["ParameterUpload", "repeat_pattern"]
-
 _STAGING: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE
 _PIECE_BYTES: Final = 16 << 20
 _MAX_PIECES: Final = 4
