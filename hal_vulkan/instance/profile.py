@@ -11,36 +11,29 @@ implementation (Vulkan 1.3 specification, section "Required Limits"), so a parti
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Final
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Annotated, Final
 
 from ...status import InvalidArgumentError
-from .json_reader import (
-    MAX_U32,
-    MAX_U64,
-    Reader,
-    alignment_or_zero,
-    flag,
-    integer,
-    list_of,
-    mapping,
-    names,
-    object_of,
-    period,
-    power_of_two,
-    read_object,
-    text,
-    triple,
-    uuid,
-    wrong,
-)
+from .json_reader import Among, integers, read_object
 
 # Keys of a record that say where it comes from.
 _RECORD_KEYS: Final = frozenset({"source", "assumed", "note"})
-_MAX_MEMORY_TYPES: Final = 32  # VK_MAX_MEMORY_TYPES
-_MAX_MEMORY_HEAPS: Final = 16  # VK_MAX_MEMORY_HEAPS
-_MAX_QUEUE_FAMILIES: Final = 64
+
+_MAX_U32: Final = (1 << 32) - 1
+_MAX_U64: Final = (1 << 64) - 1
+_POWERS_OF_TWO: Final = frozenset(1 << bit for bit in range(64))
+
+# What a JSON record may say.
+_U32 = Annotated[int, integers(0, _MAX_U32)]
+_U64 = Annotated[int, integers(0, _MAX_U64)]
+_Count = Annotated[int, integers(1, _MAX_U32)]
+_Size = Annotated[int, integers(1, _MAX_U64)]
+_SubgroupSize = Annotated[int, integers(1, 1 << 16)]
+_Alignment = Annotated[int, Among("a power of two", _POWERS_OF_TWO)]
+_Uuid = Annotated[str, re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)]
 
 
 class DeviceType(enum.IntEnum):
@@ -91,25 +84,25 @@ class QueueFlag(enum.IntFlag):
 class MemoryType:
     """One entry of ``VkPhysicalDeviceMemoryProperties::memoryTypes``."""
 
-    property_flags: int
-    heap_index: int
+    property_flags: _U32
+    heap_index: _U32
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryHeap:
     """One entry of ``VkPhysicalDeviceMemoryProperties::memoryHeaps``; ``size`` in bytes."""
 
-    size: int
-    flags: int
+    size: _U64
+    flags: _U32
 
 
 @dataclass(frozen=True, slots=True)
 class QueueFamily:
     """What compute needs of ``VkQueueFamilyProperties``."""
 
-    flags: int
-    count: int
-    timestamp_valid_bits: int
+    flags: _U32
+    count: _U32
+    timestamp_valid_bits: Annotated[int, integers(0, 64)]
 
     @property
     def has_compute(self) -> bool:
@@ -128,35 +121,35 @@ class DeviceLimits:
     The defaults are the values that the specification requires of every implementation.
     """
 
-    max_storage_buffer_range: int = 1 << 27
-    max_uniform_buffer_range: int = 16384
-    max_push_constants_size: int = 128
-    max_memory_allocation_count: int = 4096
-    max_bound_descriptor_sets: int = 4
-    max_per_stage_descriptor_storage_buffers: int = 4
-    max_descriptor_set_storage_buffers: int = 24
-    max_per_stage_descriptor_uniform_buffers: int = 12
-    max_descriptor_set_uniform_buffers: int = 72
-    max_compute_shared_memory_size: int = 16384
-    max_compute_work_group_count: tuple[int, int, int] = (65535, 65535, 65535)
-    max_compute_work_group_invocations: int = 128
-    max_compute_work_group_size: tuple[int, int, int] = (128, 128, 64)
-    min_storage_buffer_offset_alignment: int = 256
-    min_uniform_buffer_offset_alignment: int = 256
-    min_memory_map_alignment: int = 64
-    non_coherent_atom_size: int = 256
+    max_storage_buffer_range: _U64 = 1 << 27
+    max_uniform_buffer_range: _U64 = 16384
+    max_push_constants_size: _U32 = 128
+    max_memory_allocation_count: _U32 = 4096
+    max_bound_descriptor_sets: _U32 = 4
+    max_per_stage_descriptor_storage_buffers: _U32 = 4
+    max_descriptor_set_storage_buffers: _U32 = 24
+    max_per_stage_descriptor_uniform_buffers: _U32 = 12
+    max_descriptor_set_uniform_buffers: _U32 = 72
+    max_compute_shared_memory_size: _U32 = 16384
+    max_compute_work_group_count: tuple[_Count, _Count, _Count] = (65535, 65535, 65535)
+    max_compute_work_group_invocations: _Count = 128
+    max_compute_work_group_size: tuple[_Count, _Count, _Count] = (128, 128, 64)
+    min_storage_buffer_offset_alignment: _Alignment = 256
+    min_uniform_buffer_offset_alignment: _Alignment = 256
+    min_memory_map_alignment: _Alignment = 64
+    non_coherent_atom_size: _Alignment = 256
     timestamp_period: float = 1.0
     """Nanoseconds a timestamp tick; the specification requires no value, so 1.0 stands for "not recorded"."""
     timestamp_compute_and_graphics: bool = False
-    max_memory_allocation_size: int = 1 << 30
-    max_buffer_size: int = 1 << 30
+    max_memory_allocation_size: _Size = 1 << 30
+    max_buffer_size: _Size = 1 << 30
     """The required value without ``maintenance4``, when no driver reports it."""
-    max_push_descriptors: int = 0
+    max_push_descriptors: _U32 = 0
     """0 without ``VK_KHR_push_descriptor``."""
-    min_imported_host_pointer_alignment: int = 0
+    min_imported_host_pointer_alignment: Annotated[int, Among("a power of two or 0", _POWERS_OF_TWO | {0})] = 0
     """0 without ``VK_EXT_external_memory_host``."""
-    max_timeline_semaphore_value_difference: int = (1 << 31) - 1
-    buffer_image_granularity: int = 131072
+    max_timeline_semaphore_value_difference: _Size = (1 << 31) - 1
+    buffer_image_granularity: _Alignment = 131072
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +161,10 @@ class SubgroupProperties:
     lower-case stems of ``VkSubgroupFeatureFlagBits``: ``"basic"``, ``"vote"``, ``"shuffle_relative"``, …
     """
 
-    size: int = 1
-    min_size: int = 1
-    max_size: int = 1
-    max_compute_workgroup_subgroups: int = 0
+    size: _SubgroupSize = 1
+    min_size: _SubgroupSize = 1
+    max_size: _SubgroupSize = 1
+    max_compute_workgroup_subgroups: _U32 = 0
     required_size_for_compute: bool = False
     supported_operations: frozenset[str] = frozenset({"basic"})
     compute_stage: bool = True
@@ -189,19 +182,19 @@ class DeviceProfile:
 
     name: str
     device_type: DeviceType
-    api_version: tuple[int, int, int]
-    memory_types: tuple[MemoryType, ...]
-    memory_heaps: tuple[MemoryHeap, ...]
-    queue_families: tuple[QueueFamily, ...]
-    vendor_id: int = 0
-    device_id: int = 0
-    device_uuid: str = ""
-    driver_uuid: str = ""
-    driver_id: int = 0
+    api_version: tuple[_U32, _U32, _U32]
+    memory_types: Annotated[tuple[MemoryType, ...], 32]  # VK_MAX_MEMORY_TYPES
+    memory_heaps: Annotated[tuple[MemoryHeap, ...], 16]  # VK_MAX_MEMORY_HEAPS
+    queue_families: Annotated[tuple[QueueFamily, ...], 64]
+    vendor_id: _U32 = 0
+    device_id: _U32 = 0
+    device_uuid: _Uuid = ""
+    driver_uuid: _Uuid = ""
+    driver_id: _U32 = 0
     driver_id_name: str = ""
     driver_name: str = ""
     driver_info: str = ""
-    driver_version: int = 0
+    driver_version: _U32 = 0
     limits: DeviceLimits = field(default_factory=DeviceLimits)
     subgroup: SubgroupProperties = field(default_factory=SubgroupProperties)
     extensions: frozenset[str] = frozenset()
@@ -242,9 +235,9 @@ class DeviceProfile:
         Raises:
             InvalidArgumentError: a key is unknown or missing, or a value is of the wrong type or out of range.
         """
-        rest = {key: value for key, value in mapping(data, "profile").items() if key not in _RECORD_KEYS}
-        values = read_object(rest, "profile", _PROFILE_READERS, frozenset(_REQUIRED_KEYS))
-        profile = cls(**values)  # type: ignore[arg-type]  # each reader returns its field's type
+        if isinstance(data, Mapping):
+            data = {key: value for key, value in data.items() if key not in _RECORD_KEYS}
+        profile = read_object(cls, data, "profile")
         for index, memory_type in enumerate(profile.memory_types):
             if memory_type.heap_index >= len(profile.memory_heaps):
                 raise InvalidArgumentError(
@@ -262,80 +255,6 @@ def _plain(value: object) -> object:
         return [_plain(item) for item in value]
     if isinstance(value, enum.IntEnum):
         return value.name
-    if isinstance(value, (MemoryType, MemoryHeap, QueueFamily, DeviceLimits, SubgroupProperties)):
+    if is_dataclass(value):
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
     return value
-
-
-def _device_type(value: object, where: str) -> object:
-    if not isinstance(value, str) or value not in DeviceType.__members__:
-        raise wrong(where, f"one of {', '.join(DeviceType.__members__)}", value)
-    return DeviceType[value]
-
-
-_U32: Final = integer(0, MAX_U32)
-_U64: Final = integer(0, MAX_U64)
-
-_LIMIT_READERS: Final[dict[str, Reader]] = {
-    "max_storage_buffer_range": _U64,
-    "max_uniform_buffer_range": _U64,
-    "max_push_constants_size": _U32,
-    "max_memory_allocation_count": _U32,
-    "max_bound_descriptor_sets": _U32,
-    "max_per_stage_descriptor_storage_buffers": _U32,
-    "max_descriptor_set_storage_buffers": _U32,
-    "max_per_stage_descriptor_uniform_buffers": _U32,
-    "max_descriptor_set_uniform_buffers": _U32,
-    "max_compute_shared_memory_size": _U32,
-    "max_compute_work_group_count": triple(1),
-    "max_compute_work_group_invocations": integer(1, MAX_U32),
-    "max_compute_work_group_size": triple(1),
-    "min_storage_buffer_offset_alignment": power_of_two,
-    "min_uniform_buffer_offset_alignment": power_of_two,
-    "min_memory_map_alignment": power_of_two,
-    "non_coherent_atom_size": power_of_two,
-    "timestamp_period": period,
-    "timestamp_compute_and_graphics": flag,
-    "max_memory_allocation_size": integer(1, MAX_U64),
-    "max_buffer_size": integer(1, MAX_U64),
-    "max_push_descriptors": _U32,
-    "min_imported_host_pointer_alignment": alignment_or_zero,
-    "max_timeline_semaphore_value_difference": integer(1, MAX_U64),
-    "buffer_image_granularity": power_of_two,
-}
-_SUBGROUP_READERS: Final[dict[str, Reader]] = {
-    "size": integer(1, 1 << 16),
-    "min_size": integer(1, 1 << 16),
-    "max_size": integer(1, 1 << 16),
-    "max_compute_workgroup_subgroups": _U32,
-    "required_size_for_compute": flag,
-    "supported_operations": names,
-    "compute_stage": flag,
-}
-_REQUIRED_KEYS: Final = ("name", "device_type", "api_version", "memory_types", "memory_heaps", "queue_families")
-_PROFILE_READERS: Final[dict[str, Reader]] = {
-    "name": text,
-    "device_type": _device_type,
-    "api_version": triple(0),
-    "memory_types": list_of(MemoryType, {"property_flags": _U32, "heap_index": _U32}, _MAX_MEMORY_TYPES),
-    "memory_heaps": list_of(MemoryHeap, {"size": _U64, "flags": _U32}, _MAX_MEMORY_HEAPS),
-    "queue_families": list_of(
-        QueueFamily,
-        {"flags": _U32, "count": _U32, "timestamp_valid_bits": integer(0, 64)},
-        _MAX_QUEUE_FAMILIES,
-    ),
-    "vendor_id": _U32,
-    "device_id": _U32,
-    "device_uuid": uuid,
-    "driver_uuid": uuid,
-    "driver_id": _U32,
-    "driver_id_name": text,
-    "driver_name": text,
-    "driver_info": text,
-    "driver_version": _U32,
-    "limits": object_of(DeviceLimits, _LIMIT_READERS),
-    "subgroup": object_of(SubgroupProperties, _SUBGROUP_READERS),
-    "extensions": names,
-    "features": names,
-    "time_domains": names,
-}
