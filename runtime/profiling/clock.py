@@ -96,7 +96,8 @@ class ClockRelation:
     def _rates(self) -> Times:
         """Nanoseconds a tick between each reading and the next; the stated rate where they do not tell it."""
         rates = []
-        for (before, after), ticks in zip(itertools.pairwise(self.readings), np.diff(self._ticks), strict=True):
+        steps = self._ticks[1:] - self._ticks[:-1]
+        for (before, after), ticks in zip(itertools.pairwise(self.readings), steps, strict=True):
             nominal = ticks * before.ns_per_tick
             # Readings too close together or too inexact tell less about the rate than the device itself.
             told = nominal >= 1e6 and before.max_deviation_ns + after.max_deviation_ns <= nominal / 1000
@@ -117,7 +118,7 @@ class ClockRelation:
         offsets = ((np.asarray(ticks, np.uint64) - references) & np.uint64((1 << bits) - 1)).astype(np.int64)
         if bits < 64:
             offsets = np.where(offsets >> (bits - 1), offsets - (1 << bits), offsets)
-        between = np.clip(np.where(offsets < 0, nearest - 1, nearest), 0, len(self._rates) - 1)
+        between = np.minimum(np.maximum(nearest - (offsets < 0), 0), len(self._rates) - 1)
         times: Times = self._host[nearest] + offsets * self._rates[between]
         return times
 

@@ -45,68 +45,64 @@ class RawSample(NamedTuple):
 
 def resolve(raws: Sequence[RawSample], relation: ClockRelation | None) -> list[Sample]:
     """The segments of samples; without a relation those of the device stay unknown."""
-    begins = [math.nan] * len(raws)
+    begins, deviation = [math.nan] * len(raws), math.nan
     timed = [place for place, raw in enumerate(raws) if raw.device_begin >= 0 and raw.awake >= 0]
     if relation is not None and timed:
+        deviation = float(relation.deviation_ns)
         # As near as the clocks are at all: half a wrap is seconds at least.
         near = [raws[place].awake for place in timed]
         host = relation.host_ns([raws[place].device_begin for place in timed], near)
         for place, when in zip(timed, (host + relation.base_ns).tolist(), strict=True):
             begins[place] = when
-    return [_resolve(raw, relation, began) for raw, began in zip(raws, begins, strict=True)]
+    return [_resolve(raw, relation, deviation, began) for raw, began in zip(raws, begins, strict=True)]
 
 
-def _resolve(raw: RawSample, relation: ClockRelation | None, began: float) -> Sample:
+def _resolve(raw: RawSample, relation: ClockRelation | None, deviation: float, began: float) -> Sample:
     """A sample of which the device began at a host time; NaN if it is unknown."""
-    nan = math.nan
-    last, segments = raw.begin, {}
-    for name, when in (("create", raw.created), ("update", raw.updated), ("record", raw.recorded)):
-        if when >= 0:
-            segments[name] = float(when - last)
-            last = when
-    submit = queue = execute = wake = read = device = overlap = deviation = nan
-    end = last
-    if raw.called >= 0:
-        # What the host does between the last segment and the call belongs to that segment.
-        for name in ("record", "update", "create"):
-            if name in segments:
-                segments[name] += raw.called - last
-                break
-        submit = float(raw.returned - raw.called)
-        end = raw.returned
-    if raw.awake >= 0:
-        device = float(raw.awake - end)
-        if relation is not None and not math.isnan(began):
+    create = update = record = submit = queue = execute = wake = read = device = overlap = math.nan
+    begin, created, updated, recorded, called, returned, awake, done = raw[:8]
+    # What the host does between the last segment and the call belongs to that segment.
+    if recorded >= 0:
+        recorded = max(recorded, called)
+    elif updated >= 0:
+        updated = max(updated, called)
+    elif created >= 0:
+        created = max(created, called)
+    end = begin
+    if created >= 0:
+        create, end = float(created - end), created
+    if updated >= 0:
+        update, end = float(updated - end), updated
+    if recorded >= 0:
+        record, end = float(recorded - end), recorded
+    if called >= 0:
+        submit, end = float(returned - called), returned
+    timed = relation is not None and not math.isnan(began)
+    if awake >= 0:
+        device = float(awake - end)
+        if relation is not None and timed:
             reading = relation.readings[0]
-            deviation = float(relation.deviation_ns)
             execute = elapsed_ticks(raw.device_begin, raw.device_end, reading.valid_bits) * reading.ns_per_tick
-            queue = max(0.0, began - end)
-            overlap = max(0.0, end - began)
-            wake = raw.awake - (began + execute)
-        elif raw.called < 0:
+            queue, overlap = max(0.0, began - end), max(0.0, end - began)
+            wake = awake - (began + execute)
+        elif called < 0:
             wake = device
-        end = raw.awake
-    if raw.done >= 0:
-        read = float(raw.done - end)
-        end = raw.done
+        end = awake
+    if done >= 0:
+        read, end = float(done - end), done
     return Sample(
-        started=raw.begin,
-        total=float(end - raw.begin),
-        create=segments.get("create", nan),
-        update=segments.get("update", nan),
-        record=segments.get("record", nan),
-        submit=submit,
-        queue=queue,
-        execute=execute,
-        wake=wake,
-        read=read,
-        device=device,
-        overlap=overlap,
-        deviation=deviation,
-        device_begin=raw.device_begin,
-        device_end=raw.device_end,
-        dispatches=raw.dispatches,
-        preemptions=raw.preemptions,
-        stage=raw.stage,
-        barrier=raw.barrier,
+        begin,
+        float(end - begin),
+        create,
+        update,
+        record,
+        submit,
+        queue,
+        execute,
+        wake,
+        read,
+        device,
+        overlap,
+        deviation if timed else math.nan,
+        *raw[8:],
     )
