@@ -13,7 +13,8 @@ docs/design/study.md, study files are described in docs/reference/study.md, resu
 
 Imports: ``runtime``, ``vm``, ``hal_vulkan``, ``shaders``, ``formats``, ``spirv`` and the ground.
 
-Rooms, lower ones first: definition, statistics, workloads, results, sampling, cluster, report.
+Rooms, lower ones first: definition, statistics, workloads, results, sampling, cluster, report. They export nothing of
+their own, so that loading a part loads no other.
 """
 
 # Loaded on first use: the command line shows its help without loading SciPy or Vulkan.
@@ -22,35 +23,27 @@ from typing import TYPE_CHECKING
 from ..lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from .cluster import run_on_cluster
-    from .definition import (
-        MEASURES,
-        SEGMENTS,
-        Axis,
-        Point,
-        Sample,
-        Sampling,
-        Study,
-        Target,
-        derive,
-        expand,
-        load_study,
-        parse_study,
-    )
+    from .cluster.run import run_on_cluster
+    from .definition.axis import Axis
+    from .definition.expansion import derive, expand
+    from .definition.point import Point
+    from .definition.sample import MEASURES, SEGMENTS, Sample
+    from .definition.settings import Sampling
+    from .definition.study import Study, Target
+    from .definition.study_file import load_study, parse_study
     from .report import write_report
-    from .results import (
-        PointComparison,
-        PointResult,
-        PointStatus,
-        Results,
-        ResultsComparison,
-        SampleFlag,
-        compare_results,
-        export_results,
-    )
-    from .sampling import Progress, SampleRun, run_study
-    from .statistics import Comparison, Line, Summary, Verdict, compare, fit_line, summarize
-    from .workloads import Peaks, measure_peaks
+    from .results.export import export_results
+    from .results.flags import SampleFlag
+    from .results.point_result import PointResult
+    from .results.point_status import PointStatus
+    from .results.results import Results
+    from .results.results_comparison import PointComparison, ResultsComparison, compare_results
+    from .sampling.runner import run_study
+    from .sampling.sampler import Progress, SampleRun
+    from .statistics.comparison import Comparison, Verdict, compare
+    from .statistics.fit import Line, fit_line
+    from .statistics.summary import Summary, summarize
+    from .workloads.peaks import Peaks, measure_peaks
 
 __all__ = [
     "MEASURES",
@@ -92,49 +85,26 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        ".definition": (
-            "Axis",
-            "derive",
-            "expand",
-            "Point",
-            "MEASURES",
-            "SEGMENTS",
-            "Sample",
-            "Sampling",
-            "Study",
-            "Target",
-            "load_study",
-            "parse_study",
-        ),
-        ".statistics": (
-            "Comparison",
-            "Verdict",
-            "compare",
-            "Line",
-            "fit_line",
-            "Summary",
-            "summarize",
-        ),
-        ".workloads": (
-            "Peaks",
-            "measure_peaks",
-        ),
-        ".results": (
-            "PointComparison",
-            "ResultsComparison",
-            "compare_results",
-            "export_results",
-            "SampleFlag",
-            "PointResult",
-            "PointStatus",
-            "Results",
-        ),
-        ".sampling": (
-            "run_study",
-            "Progress",
-            "SampleRun",
-        ),
-        ".cluster": ("run_on_cluster",),
+        ".cluster.run": ("run_on_cluster",),
+        ".definition.axis": ("Axis",),
+        ".definition.expansion": ("derive", "expand"),
+        ".definition.point": ("Point",),
+        ".definition.sample": ("MEASURES", "SEGMENTS", "Sample"),
+        ".definition.settings": ("Sampling",),
+        ".definition.study": ("Study", "Target"),
+        ".definition.study_file": ("load_study", "parse_study"),
         ".report": ("write_report",),
+        ".results.export": ("export_results",),
+        ".results.flags": ("SampleFlag",),
+        ".results.point_result": ("PointResult",),
+        ".results.point_status": ("PointStatus",),
+        ".results.results": ("Results",),
+        ".results.results_comparison": ("PointComparison", "ResultsComparison", "compare_results"),
+        ".sampling.runner": ("run_study",),
+        ".sampling.sampler": ("Progress", "SampleRun"),
+        ".statistics.comparison": ("Comparison", "Verdict", "compare"),
+        ".statistics.fit": ("Line", "fit_line"),
+        ".statistics.summary": ("Summary", "summarize"),
+        ".workloads.peaks": ("Peaks", "measure_peaks"),
     },
 )
