@@ -52,8 +52,6 @@ class CommandBuffer(TransferRecorder, Closing):
         binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
     """
 
-    __slots__ = ()
-
     # -- recording -----------------------------------------------------------------------------------
 
     def begin(self) -> Self:

@@ -26,8 +26,6 @@ _RECORDING: Final = CommandBufferState.RECORDING
 class DispatchRecorder(CommandRecorder):
     """A recorder of dispatches."""
 
-    __slots__ = ()
-
     def dispatch(
         self,
         pipeline: ComputePipeline,

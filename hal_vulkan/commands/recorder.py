@@ -38,34 +38,6 @@ _RECORDING: Final = CommandBufferState.RECORDING
 class CommandRecorder:
     """The recording half of ``CommandBuffer``, which documents the attributes."""
 
-    __slots__ = (
-        "__weakref__",
-        "_barriers",
-        "_bound",
-        "_bound_layout",
-        "_checked_epoch",
-        "_commands",
-        "_dispatch",
-        "_groups_max",
-        "_handle",
-        "_labels",
-        "_noting",
-        "_pipeline",
-        "_push",
-        "_recording",
-        "_recordings",
-        "_static",
-        "_timestamps",
-        "_timing",
-        "binding_capacity",
-        "context",
-        "device",
-        "family",
-        "name",
-        "one_shot",
-        "state",
-    )
-
     MAX_RECORDINGS = 16  # binding tables whose native commands are kept
 
     def __init__(

@@ -17,8 +17,6 @@ _MAX_UPDATE_BYTES: Final = 65536
 class TransferRecorder(DispatchRecorder):
     """A recorder of transfers. A kernel fills ranges that are not whole words."""
 
-    __slots__ = ()
-
     def fill(self, target: Buffer | BindingSlot, pattern: bytes, offset: int = 0, size: int | None = None) -> None:
         """Fills bytes ``[offset, offset + size)`` with a pattern of 1, 2 or 4 bytes that starts at ``offset``.
 

@@ -34,22 +34,6 @@ _FEATURE_IMPORTABLE: Final = 0x4
 class Block:
     """One VkDeviceMemory with one VkBuffer over it."""
 
-    __slots__ = (
-        "address",
-        "buffer",
-        "coherent",
-        "device_address",
-        "handle_value",
-        "kind",
-        "mapped",
-        "memory",
-        "owner",
-        "serial",
-        "size",
-        "suballocator",
-        "type_index",
-    )
-
     def __init__(self, kind: str, size: int, type_index: int, serial: int) -> None:
         self.kind = kind  # "shared", "dedicated" or "imported"
         self.size = size

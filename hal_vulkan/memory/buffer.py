@@ -41,24 +41,6 @@ class Buffer(Closing):
         parent: the buffer this is a subspan of, or ``None``.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_allocation",
-        "_closed",
-        "_pointer",
-        "access",
-        "bindable",
-        "block_serial",
-        "descriptor",
-        "device",
-        "handle",
-        "memory_type",
-        "offset",
-        "parent",
-        "size",
-        "usage",
-    )
-
     def __init__(
         self,
         device: LogicalDevice,

@@ -45,19 +45,6 @@ class HeldSubmission:
         is_submitted: set by the queue when it notes the submission.
     """
 
-    __slots__ = (
-        "_error",
-        "_owner",
-        "_serial",
-        "_transient",
-        "command_buffers",
-        "is_submitted",
-        "prepared",
-        "queue",
-        "signals",
-        "waits",
-    )
-
     def __init__(
         self,
         queue: HoldingQueue,

@@ -24,21 +24,6 @@ class SubmitStructures:
         last_recording, last_signal: what the arrays hold from a submission of one command buffer and one signal.
     """
 
-    __slots__ = (
-        "capacity",
-        "command_handles",
-        "info",
-        "last_recording",
-        "last_signal",
-        "shape",
-        "signal_handles",
-        "signal_values",
-        "timeline",
-        "wait_handles",
-        "wait_stages",
-        "wait_values",
-    )
-
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.command_handles = ffi.new("VkCommandBuffer[]", capacity)

@@ -70,24 +70,6 @@ class TimelineSemaphore(Closing):
         notifications: the callbacks armed on it.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "awaited_by",
-        "claimed",
-        "context",
-        "device",
-        "failure",
-        "handle",
-        "held",
-        "held_by_value",
-        "is_closed",
-        "is_signalling",
-        "name",
-        "notifications",
-        "reached",
-        "scheduled",
-    )
-
     def __init__(self, context: SemaphoreContext, initial_value: int = 0, name: str | None = None) -> None:
         if not 0 <= initial_value <= MAX_PAYLOAD:
             raise InvalidArgumentError(f"a payload is between 0 and {MAX_PAYLOAD}, got {initial_value}")
