@@ -46,11 +46,6 @@ class Setting:
     default: object = None
     required: bool = False
 
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """All values, if these are few."""
-        return self.type.choices
-
     def check(self, value: object) -> object:
         """The value in its canonical form.
 
