@@ -6,14 +6,34 @@
 >>> kernel(a, b, pumice.empty(a.shape, np.float32))
 """
 
-# Looked up when first asked for: the command line answers --version and --help without loading NumPy or Vulkan.
 from typing import TYPE_CHECKING
 
 from .lazy import lazy_exports
+from .status import (
+    AbortedError,
+    AlreadyExistsError,
+    CancelledError,
+    ClosedError,
+    DataLossError,
+    DeadlineExceededError,
+    DeviceLostError,
+    FailedPreconditionError,
+    IncompatibleError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    PermissionDeniedError,
+    PumiceError,
+    ResourceExhaustedError,
+    StatusCode,
+    UnavailableError,
+    UnimplementedError,
+    UnknownError,
+)
 
 if TYPE_CHECKING:
-    from .hal_vulkan import Fence, TimelineSemaphore
-    from .hal_vulkan.vulkan import live_objects
+    from .hal_vulkan import Fence, TimelineSemaphore, live_objects
     from .runtime import (
         ArraySpec,
         Device,
@@ -27,28 +47,6 @@ if TYPE_CHECKING:
         empty,
         list_devices,
         open_device,
-    )
-    from .status import (
-        AbortedError,
-        AlreadyExistsError,
-        CancelledError,
-        ClosedError,
-        DataLossError,
-        DeadlineExceededError,
-        DeviceLostError,
-        FailedPreconditionError,
-        IncompatibleError,
-        InternalError,
-        InvalidArgumentError,
-        NotFoundError,
-        OutOfRangeError,
-        PermissionDeniedError,
-        PumiceError,
-        ResourceExhaustedError,
-        StatusCode,
-        UnavailableError,
-        UnimplementedError,
-        UnknownError,
     )
     from .vm import (
         AllOf,
@@ -119,70 +117,39 @@ __all__ = [
     "open_device",
 ]
 
+# Looked up when first asked for: the command line answers --version and --help without loading NumPy or Vulkan.
 _look_up, _names = lazy_exports(
     __name__,
     {
-        ".hal_vulkan": (
-            "Fence",
-            "TimelineSemaphore",
-            "live_objects",
-        ),
-        ".runtime.arrays.array": ("DeviceArray",),
-        ".runtime.arrays.spec": (
+        ".hal_vulkan": ("Fence", "TimelineSemaphore", "live_objects"),
+        ".runtime": (
             "ArraySpec",
-            "empty",
-        ),
-        ".runtime.device": (
             "Device",
+            "DeviceArray",
+            "Instance",
+            "Kernel",
+            "ParameterIndex",
+            "Session",
+            "SessionFunction",
+            "SessionOptions",
+            "empty",
             "list_devices",
             "open_device",
         ),
-        ".runtime.kernels.kernel": ("Kernel",),
-        ".runtime.parameters.index": ("ParameterIndex",),
-        ".runtime.sessions.instance": ("Instance",),
-        ".runtime.sessions.session": ("Session",),
-        ".runtime.sessions.session_function": ("SessionFunction",),
-        ".runtime.sessions.session_options": ("SessionOptions",),
-        ".status": (
-            "AbortedError",
-            "AlreadyExistsError",
-            "CancelledError",
-            "ClosedError",
-            "DataLossError",
-            "DeadlineExceededError",
-            "DeviceLostError",
-            "FailedPreconditionError",
-            "IncompatibleError",
-            "InternalError",
-            "InvalidArgumentError",
-            "NotFoundError",
-            "OutOfRangeError",
-            "PermissionDeniedError",
-            "PumiceError",
-            "ResourceExhaustedError",
-            "StatusCode",
-            "UnavailableError",
-            "UnimplementedError",
-            "UnknownError",
-        ),
-        ".vm.execution.policy": ("InvocationPolicy",),
-        ".vm.invocation.invocation": ("Invocation",),
-        ".vm.native.module": (
-            "NativeModule",
-            "export",
-        ),
-        ".vm.wait.frame": ("Wait",),
-        ".vm.wait.futures": (
-            "AsyncioSource",
-            "FutureSource",
-        ),
-        ".vm.wait.source": ("WaitSource",),
-        ".vm.wait.sources": (
+        ".vm": (
             "AllOf",
             "AnyOf",
+            "AsyncioSource",
             "Delay",
             "Event",
             "FileReady",
+            "FutureSource",
+            "Invocation",
+            "InvocationPolicy",
+            "NativeModule",
+            "Wait",
+            "WaitSource",
+            "export",
         ),
     },
 )

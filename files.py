@@ -37,12 +37,7 @@ def cache_directory() -> Path | None:
 def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     """Opens a new file that takes the name when the block ends; if it raises, what had the name before stays.
 
-    Args:
-        path: of the file. A symbolic link is followed.
-        sync: wait until the content is on the disk.
-
-    Raises:
-        OSError: the file cannot be written.
+    A symbolic link is followed. With ``sync`` the content is on the disk by then.
     """
     target = Path(os.path.realpath(path))
     before = _mode(target)
@@ -65,10 +60,6 @@ def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
     """Writes a file that takes its name when all of it is on the disk; pipes and devices are written directly.
-
-    Args:
-        path: of the file, which may exist.
-        write: writes the content to the open file.
 
     Raises:
         NotFoundError: there is no such folder.

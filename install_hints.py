@@ -48,42 +48,12 @@ _COMMANDS: Final[Mapping[str, str]] = {
 
 # Drivers are Mesa's, for AMD and Intel GPUs and with lavapipe, which runs on the CPU. On macOS the driver is MoltenVK;
 # on Windows it comes with the GPU, and no package manager has it.
-_PACKAGES: Final[Mapping[str, Mapping[Component, tuple[str, ...]]]] = {
-    "debian": {
-        "loader": ("libvulkan1",),
-        "driver": ("mesa-vulkan-drivers",),
-        "validation": ("vulkan-validationlayers",),
-        "glslang": ("glslang-tools",),
-        "spirv-tools": ("spirv-tools",),
-    },
-    "fedora": {
-        "loader": ("vulkan-loader",),
-        "driver": ("mesa-vulkan-drivers",),
-        "validation": ("vulkan-validation-layers",),
-        "glslang": ("glslang",),
-        "spirv-tools": ("spirv-tools",),
-    },
-    "arch": {
-        "loader": ("vulkan-icd-loader",),
-        "driver": ("vulkan-swrast",),
-        "validation": ("vulkan-validation-layers",),
-        "glslang": ("glslang",),
-        "spirv-tools": ("spirv-tools",),
-    },
-    "macos": {
-        "loader": ("vulkan-loader",),
-        "driver": ("molten-vk",),
-        "validation": ("vulkan-validationlayers",),
-        "glslang": ("glslang",),
-        "spirv-tools": ("spirv-tools",),
-    },
-    "windows": {
-        "loader": ("KhronosGroup.VulkanRT",),
-        "driver": (),
-        "validation": ("KhronosGroup.VulkanSDK",),
-        "glslang": ("KhronosGroup.VulkanSDK",),
-        "spirv-tools": ("KhronosGroup.VulkanSDK",),
-    },
+_PACKAGES: Final[Mapping[str, tuple[str | None, ...]]] = {  # in the order of COMPONENTS
+    "debian": ("libvulkan1", "mesa-vulkan-drivers", "vulkan-validationlayers", "glslang-tools", "spirv-tools"),
+    "fedora": ("vulkan-loader", "mesa-vulkan-drivers", "vulkan-validation-layers", "glslang", "spirv-tools"),
+    "arch": ("vulkan-icd-loader", "vulkan-swrast", "vulkan-validation-layers", "glslang", "spirv-tools"),
+    "macos": ("vulkan-loader", "molten-vk", "vulkan-validationlayers", "glslang", "spirv-tools"),
+    "windows": ("KhronosGroup.VulkanRT", None, *["KhronosGroup.VulkanSDK"] * 3),
 }
 
 _LINUX_DRIVER_NOTE: Final = (
@@ -123,11 +93,7 @@ def detect_platform() -> str:
 
 
 def packages(what: Component, platform: str | None = None) -> tuple[str, ...]:
-    """The packages that contain a component; empty where no package manager has it.
-
-    Args:
-        what: one of ``COMPONENTS``.
-        platform: one of ``PLATFORMS`` but ``"linux"``, which has no package manager of its own; ``None`` is this one.
+    """The packages that contain a component; empty where no package manager has it, as on an unknown ``"linux"``.
 
     Raises:
         InvalidArgumentError: an unknown component or platform.
@@ -135,7 +101,8 @@ def packages(what: Component, platform: str | None = None) -> tuple[str, ...]:
     if what not in COMPONENTS:
         raise InvalidArgumentError(f"expected a component of {', '.join(COMPONENTS)}; got {what!r}")
     name = _known(platform)
-    return _PACKAGES[name][what] if name in _PACKAGES else ()
+    package = _PACKAGES[name][COMPONENTS.index(what)] if name in _PACKAGES else None
+    return (package,) if package else ()
 
 
 def install_command(components: Iterable[Component], platform: str | None = None) -> str | None:
@@ -158,15 +125,11 @@ def install_command(components: Iterable[Component], platform: str | None = None
 def install_hint(what: Component, platform: str | None = None) -> str:
     """How to install a missing component, in whole sentences.
 
-    Args:
-        what: one of ``COMPONENTS``.
-        platform: one of ``PLATFORMS``; ``None`` is the one this process runs on. For ``"linux"`` (an unknown
-            distribution) the text names all known distributions.
+    For ``"linux"`` (an unknown distribution) the text names all known distributions.
 
     Raises:
         InvalidArgumentError: an unknown component or platform.
     """
-    packages(what, platform)
     name = _known(platform)
     titles = ("debian", "fedora", "arch") if name == "linux" else (name,)
     commands = [(install_command([what], each), _PLATFORM_TITLES[each]) for each in titles]

@@ -10,12 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 def lazy_exports(
     package: str, homes: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__`` (PEP 562).
-
-    Args:
-        package: the package's ``__name__``.
-        homes: relative module names, each with the names that it defines.
-    """
+    """A package's ``__getattr__`` and ``__dir__`` (PEP 562): ``homes`` lists the names of relative modules."""
     home_of = {name: home for home, names in homes.items() for name in names}
     namespace = vars(sys.modules[package])
 

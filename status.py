@@ -1,7 +1,5 @@
 """Status codes and the one error hierarchy of pumice.
 
-Every folder may import this module and this module imports nothing of pumice.
-
 The sixteen canonical codes and their numbers are those of gRPC and Abseil
 (https://abseil.io/docs/cpp/guides/status-codes); ``DEFERRED`` and ``INCOMPATIBLE`` are the two that
 IREE adds to them (``runtime/src/iree/base/status.h``, 3.13).
@@ -15,8 +13,6 @@ from collections.abc import Iterable
 from typing import ClassVar, Final
 
 _MAX_SHOWN: Final = 200
-_MAX_COMPARED: Final = 64  # characters of a name
-_MAX_KNOWN: Final = 1000  # names that it is compared with
 
 
 class StatusCode(enum.IntEnum):
@@ -199,39 +195,21 @@ class IncompatibleError(PumiceError):
     default_code = StatusCode.INCOMPATIBLE
 
 
-_CLASSES: Final[dict[StatusCode, type[PumiceError]]] = {
-    StatusCode.CANCELLED: CancelledError,
-    StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
-    StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
-    StatusCode.NOT_FOUND: NotFoundError,
-    StatusCode.ALREADY_EXISTS: AlreadyExistsError,
-    StatusCode.PERMISSION_DENIED: PermissionDeniedError,
-    StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,
-    StatusCode.FAILED_PRECONDITION: FailedPreconditionError,
-    StatusCode.ABORTED: AbortedError,
-    StatusCode.OUT_OF_RANGE: OutOfRangeError,
-    StatusCode.UNIMPLEMENTED: UnimplementedError,
-    StatusCode.INTERNAL: InternalError,
-    StatusCode.UNAVAILABLE: UnavailableError,
-    StatusCode.DATA_LOSS: DataLossError,
-    StatusCode.INCOMPATIBLE: IncompatibleError,
+# The class of each code; an error that is only known as UNKNOWN stays a PumiceError.
+_CLASSES: Final = {
+    one.default_code: one for one in PumiceError.__subclasses__() if one not in (UnknownError, DeviceLostError)
 }
 
 
-def error_for(code: StatusCode, message: str, *, location: str | None = None) -> PumiceError:
+def error_for(code: StatusCode, message: str) -> PumiceError:
     """The error object for a status code, of the most specific class there is.
-
-    Args:
-        code: any code but ``OK``.
-        message: what was expected, what came, what to do.
-        location: module, function and source line, where known.
 
     Raises:
         InvalidArgumentError: ``code`` is ``OK``, which is not an error.
     """
     if code == StatusCode.OK:
         raise InvalidArgumentError("error_for expects a failure code, got OK; return normally instead")
-    return _CLASSES.get(code, PumiceError)(message, code=code, location=location)
+    return _CLASSES.get(code, PumiceError)(message, code=code)
 
 
 def shorten(text: str, limit: int = _MAX_SHOWN) -> str:
@@ -257,4 +235,4 @@ def close_to(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     import difflib  # here: only errors need it
 
     # Comparing takes time quadratic in the length.
-    return difflib.get_close_matches(name[:_MAX_COMPARED], itertools.islice(known, _MAX_KNOWN), count)
+    return difflib.get_close_matches(name[:64], itertools.islice(known, 1000), count)

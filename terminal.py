@@ -12,12 +12,7 @@ if TYPE_CHECKING:
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    """The text with control characters and lone surrogates escaped: names in files must not steer the terminal.
-
-    Args:
-        text: of any origin.
-        keep: characters that pass as they are, such as ``"\\n"``.
-    """
+    """The text with control characters and lone surrogates escaped: names in files must not steer the terminal."""
     if text.isprintable():
         return text
     return "".join(
@@ -26,13 +21,7 @@ def printable(text: str, *, keep: str = "") -> str:
 
 
 def new_table(columns: Iterable[str], *, right: Container[str] = (), title: str | None = None) -> Table:
-    """An empty table.
-
-    Args:
-        columns: their headings.
-        right: headings of the columns that are aligned to the right.
-        title: above the table.
-    """
+    """An empty table with these headings, those in ``right`` aligned to the right."""
     from rich import box
     from rich.table import Table
 
