@@ -5,32 +5,18 @@ Imports: `formats` and the ground files at the root.
 Read: `bytecode`, `assembly`, `wait`, `translation`, `types`, `native`, `execution`, `invocation`.
 """
 
-from typing import TYPE_CHECKING
-
-from ..lazy import lazy_exports
 from ..notification import Cancellable
 from .bytecode import CallingConvention, ModuleArchive, ModuleDef, read_module, write_module
-from .execution import (
-    CONCURRENT,
-    FIFO,
-    REFUSE,
-    BytecodeModule,
-    Context,
-    Frame,
-    Function,
-    InlineLoop,
-    InvocationPolicy,
-    Loop,
-    NativeFrame,
-    ThreadLoop,
-)
-from .invocation import (
-    AsyncInvocation,
-    Invocation,
-    InvokeResult,
-    InvokeState,
+from .execution.bytecode_module import BytecodeModule
+from .execution.context import Context, Function
+from .execution.frame import Frame, NativeFrame
+from .execution.loop import InlineLoop, Loop, ThreadLoop
+from .execution.policy import CONCURRENT, FIFO, REFUSE, InvocationPolicy
+from .invocation.asyncio_loop import AsyncioLoop
+from .invocation.background import AsyncInvocation, async_invoke
+from .invocation.invocation import Invocation
+from .invocation.stages import (
     abort_invoke,
-    async_invoke,
     begin_invoke,
     end_invoke,
     invoke,
@@ -38,23 +24,14 @@ from .invocation import (
     wait_invoke,
     wait_invoke_async,
 )
-from .native import NativeModule, export
-from .types import VmBuffer, VmList
-from .wait import Wait, Waitable, WaitFrame, WaitSource, WhenReady
-
-if TYPE_CHECKING:
-    from .invocation import AsyncioLoop
-    from .wait import (
-        AllOf,
-        AnyOf,
-        AsyncioSource,
-        Delay,
-        Event,
-        FileReady,
-        FutureSource,
-        WhenReadySource,
-        as_wait_source,
-    )
+from .invocation.state import InvokeResult, InvokeState
+from .native.module import NativeModule, export
+from .types.buffer import VmBuffer
+from .types.list import VmList
+from .wait.frame import Wait, WaitFrame
+from .wait.futures import AsyncioSource, FutureSource, WhenReadySource, as_wait_source
+from .wait.source import Waitable, WaitSource, WhenReady
+from .wait.sources import AllOf, AnyOf, Delay, Event, FileReady
 
 __all__ = [
     "CONCURRENT",
@@ -107,22 +84,3 @@ __all__ = [
     "wait_invoke_async",
     "write_module",
 ]
-
-# Programs that use none of these start sooner without asyncio and selectors.
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".invocation": ("AsyncioLoop",),
-        ".wait": (
-            "AllOf",
-            "AnyOf",
-            "AsyncioSource",
-            "Delay",
-            "Event",
-            "FileReady",
-            "FutureSource",
-            "WhenReadySource",
-            "as_wait_source",
-        ),
-    },
-)

@@ -5,10 +5,10 @@ Any event loop with asyncio's interface works, uvloop's included.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING
 
 from ...status import FailedPreconditionError, InvalidArgumentError
 from ..execution.loop import Loop, LoopCallback
@@ -16,6 +16,9 @@ from ..execution.stack import Stack
 from ..wait.armed import ArmedWait
 from ..wait.deferred import DeferredWait, can_defer, look_at
 from ..wait.frame import WaitFrame
+
+if TYPE_CHECKING:  # programs without it start sooner
+    import asyncio
 
 
 class AsyncioLoop(Loop):
@@ -36,7 +39,10 @@ class AsyncioLoop(Loop):
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        import asyncio
+
         super().__init__()
+        self._running_loop = asyncio._get_running_loop
         if loop is None:
             try:
                 loop = asyncio.get_running_loop()
@@ -51,7 +57,7 @@ class AsyncioLoop(Loop):
         self._deferred: deque[DeferredWait] = deque()
 
     def _post(self, callback: Callable[[], None]) -> None:
-        if asyncio._get_running_loop() is self.loop:
+        if self.runs_here():
             self.loop.call_soon(self._call, callback)  # no need to wake it
         else:
             self.loop.call_soon_threadsafe(self._call, callback)
@@ -70,7 +76,7 @@ class AsyncioLoop(Loop):
 
     def runs_here(self) -> bool:
         """Whether this is the loop's thread, and it is running."""
-        return asyncio._get_running_loop() is self.loop
+        return self._running_loop() is self.loop
 
     def _call(self, callback: Callable[[], None]) -> None:
         if self._guard is None:

@@ -4,13 +4,3 @@ Imports: `translation` and the ground files at the root.
 
 Read: `ref_types`, `elements`, `siphash`, `buffer`, `list`.
 """
-
-from __future__ import annotations
-
-from .buffer import VmBuffer
-from .list import VmList
-
-__all__ = [
-    "VmBuffer",
-    "VmList",
-]

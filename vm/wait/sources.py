@@ -18,7 +18,6 @@ from .armed import ArmedWait, arm
 from .blocking import wait_several
 from .futures import as_pumice_error, as_wait_source
 from .latch import Latch
-from .reactor import Reactor
 
 
 class Event(Latch):
@@ -80,6 +79,8 @@ class Delay:
 
     def notify(self, callback: Callback) -> Notification:
         """Calls back once the time has passed, on the reactor's thread."""
+        from .reactor import Reactor  # here: most programs use no timers
+
         return Reactor.shared().call_at(self.when, callback)
 
     def __await__(self) -> Generator[Any, Any, None]:
@@ -136,6 +137,8 @@ class FileReady(Latch):
                 self.settle()
 
     def _armed(self) -> None:
+        from .reactor import Reactor  # here: most programs wait for no descriptors
+
         if self._watch is None or self._watch.is_done:
             self._watch = Reactor.shared().watch(self.descriptor, self._events, self._ready)
 
