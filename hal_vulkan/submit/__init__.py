@@ -2,7 +2,7 @@
 
 Imports: `vulkan`, `instance`, `memory`, `sync`, `commands` and the ground files at the root.
 
-Read: `retirement`, `held_submission`, `native_submission`, `submission`, `queue`, `prepared_submission`, `calibration`.
+Read: `retirement`, `held_submission`, `submit_structures`, `submission`, `queue`, `prepared_submission`, `calibration`.
 """
 
 from __future__ import annotations

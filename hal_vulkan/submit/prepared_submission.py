@@ -16,20 +16,18 @@ from typing import Final
 
 from ...status import DeadlineExceededError, InvalidArgumentError
 from ..commands.command_buffer import CommandBuffer
-from ..vulkan.functions import ffi
+from ..sync.timeline import WaitInfo
+from ..vulkan.functions import NULL, ffi
 from ..vulkan.results import VK_TIMEOUT
-from .native_submission import NativeSubmission
 from .queue import Queue
+from .retirement import Used
+from .submit_structures import SubmitStructures
 
 _SLICE_NS: Final = 100_000_000
 
 
-class PreparedSubmission(NativeSubmission):
-    """A submission whose native structures are made once.
-
-    Attributes:
-        queue: where it goes.
-    """
+class PreparedSubmission:
+    """A submission whose native structures are made once, for ``queue``."""
 
     def __init__(
         self,
@@ -57,9 +55,15 @@ class PreparedSubmission(NativeSubmission):
                 raise InvalidArgumentError(
                     f"{commands.name} is one-shot or has binding slots; prepare reusable ones without slots"
                 )
-        super().__init__(queue.timeline, command_buffers, clock)
         self.queue = queue
         self._device = queue.device
+        self._clock = clock
+        self._command_buffers = tuple(command_buffers)
+        count = len(command_buffers)
+        self._native = SubmitStructures(max(1, count))
+        self._native.set_shape((count, 0, 1))
+        self._native.signal_handles[0] = queue.timeline
+        self._wait = WaitInfo(queue.timeline)
         self._counter = ffi.new("uint64_t *")
 
     def submit(self) -> tuple[int, int, int]:
@@ -72,7 +76,7 @@ class PreparedSubmission(NativeSubmission):
             ClosedError: something used was closed.
             DeviceLostError: the device is lost.
         """
-        number, before, after, _, _ = self.queue.submit_prepared(self)
+        number, before, after, _, _ = self._submit()
         return number, before, after
 
     def run(self, timeout: float | None = None) -> tuple[int, int, int]:
@@ -81,8 +85,47 @@ class PreparedSubmission(NativeSubmission):
         Returns:
             the host's time before and after vkQueueSubmit, and right after the wait.
         """
-        _, before, after, awake, result = self.queue.submit_prepared(self, _SLICE_NS)
+        _, before, after, awake, result = self._submit(_SLICE_NS)
         return before, after, self._wait_on(result, timeout) if result else awake
+
+    def _submit(self, wait_ns: int = 0) -> tuple[int, int, int, int, int]:
+        """The submission's number, and the host's time before and after vkQueueSubmit.
+
+        With ``wait_ns`` it then waits for at most so long, with as little in between as possible, and also returns the
+        host's time after vkWaitSemaphores and what that returned; else 0 and 0.
+        """
+        queue, device, native, clock = self.queue, self._device, self._native, self._clock
+        wait, device_handle, wait_info = device.fn.vkWaitSemaphores, device.handle, self._wait.info
+        with queue._lock:
+            if device.lost is not None or device._closed:
+                device.check_usable()
+            used: Used = ()
+            queue._preparing = number = queue._submitted + 1  # first, see SubmissionQueue._submit_one
+            native.signal_values[0] = self._wait.values[0] = number
+            submit, handle, info = device.fn.vkQueueSubmit, queue.handle, native.info
+            try:
+                used = tuple([(commands, commands.prepare(None)) for commands in self._command_buffers])
+                for index, (_, recording) in enumerate(used):
+                    native.command_handles[index] = recording.native.handle
+                    recording.queue = queue
+                    recording.number = number
+                queue._inflight.append((number, used, ()))
+                before = clock()
+                queue._submitted = number  # see SubmissionQueue._submit_one
+                result = submit(handle, 1, info, NULL)
+                after = clock()
+            except BaseException:
+                if queue._submitted < number:
+                    queue._take_back(number, used, (), ())
+                raise
+            finally:
+                queue._preparing = 0
+            if result or device.validation:
+                queue._check_submitted(result, used, (), ())
+        if not wait_ns:
+            return number, before, after, 0, 0
+        result = wait(device_handle, wait_info, wait_ns)
+        return number, before, after, clock(), result
 
     def wait(self, number: int, timeout: float | None = None) -> int:
         """Sleeps in vkWaitSemaphores until a submission of the queue is done; returns the host's time right after.
@@ -92,16 +135,16 @@ class PreparedSubmission(NativeSubmission):
             DeviceLostError: the device is lost.
         """
         # As short as can be, see ``run``: the deadline is checked after the first slice.
-        device, clock = self._device, self.clock
-        self.wait_values[0] = number
-        result = device.fn.vkWaitSemaphores(device.handle, self.wait_info, _SLICE_NS)
+        device, clock = self._device, self._clock
+        self._wait.values[0] = number
+        result = device.fn.vkWaitSemaphores(device.handle, self._wait.info, _SLICE_NS)
         awake = clock()
         return awake if not result else self._wait_on(result, timeout)
 
     def _wait_on(self, result: int, timeout: float | None) -> int:
         """Continues a wait after its first slice, or raises its failure."""
-        device, clock = self._device, self.clock
-        wait, handle, info = device.fn.vkWaitSemaphores, device.handle, self.wait_info
+        device, clock = self._device, self._clock
+        wait, handle, info = device.fn.vkWaitSemaphores, device.handle, self._wait.info
         deadline = None if timeout is None else time.monotonic() - _SLICE_NS / 1e9 + timeout
         while result:
             if result != VK_TIMEOUT:
@@ -113,7 +156,7 @@ class PreparedSubmission(NativeSubmission):
 
     def poll(self, number: int, timeout: float | None = None) -> int:
         """``wait`` by polling the counter: wakes soonest, and keeps a core busy."""
-        device, clock, counter = self._device, self.clock, self._counter
+        device, clock, counter = self._device, self._clock, self._counter
         query, handle, timeline = device.fn.vkGetSemaphoreCounterValue, device.handle, self.queue.timeline
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:

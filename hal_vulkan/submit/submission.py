@@ -22,8 +22,8 @@ from ..sync.context import SemaphoreContext
 from ..sync.semaphore import TimelineSemaphore
 from ..vulkan.functions import NULL
 from .held_submission import HeldSubmission
-from .native_submission import NativeSubmission, SubmitStructures
 from .retirement import Points, RetiringQueue, Used
+from .submit_structures import SubmitStructures
 
 _INITIAL_CAPACITY: Final = 8
 _RETIRE_EVERY: Final = 8
@@ -163,44 +163,6 @@ class SubmissionQueue(RetiringQueue):
         if len(inflight) >= _RETIRE_EVERY or self._deferred:
             self.retire()
         return number
-
-    def submit_prepared(self, prepared: NativeSubmission, wait_ns: int = 0) -> tuple[int, int, int, int, int]:
-        """Submits for ``PreparedSubmission``: its number, and the host's time before and after vkQueueSubmit.
-
-        With ``wait_ns`` it then waits for at most so long, with as little in between as possible, and also returns the
-        host's time after vkWaitSemaphores and what that returned; else 0 and 0.
-        """
-        device, clock = self.device, prepared.clock
-        wait, device_handle, wait_info = device.fn.vkWaitSemaphores, device.handle, prepared.wait_info
-        with self._lock:
-            if device.lost is not None or device._closed:
-                device.check_usable()
-            used: Used = ()
-            self._preparing = number = self._submitted + 1  # first, see _submit_one
-            prepared.values[0] = prepared.wait_values[0] = number
-            submit, handle, info = device.fn.vkQueueSubmit, self.handle, prepared.info
-            try:
-                used = prepared.prepare()
-                for _, recording in used:
-                    recording.queue = self
-                    recording.number = number
-                self._inflight.append((number, used, ()))
-                before = clock()
-                self._submitted = number  # see _submit_one
-                result = submit(handle, 1, info, NULL)
-                after = clock()
-            except BaseException:
-                if self._submitted < number:
-                    self._take_back(number, used, (), ())
-                raise
-            finally:
-                self._preparing = 0
-            if result or device.validation:
-                self._check_submitted(result, used, (), ())
-        if not wait_ns:
-            return number, before, after, 0, 0
-        result = wait(device_handle, wait_info, wait_ns)
-        return number, before, after, clock(), result
 
     def _hold(
         self,

@@ -10,8 +10,9 @@ from typing import Final, Protocol
 
 from ...status import PumiceError
 from ..instance.logical_device import DeviceQueue, LogicalDevice
-from ..vulkan.functions import CData, ffi, new
+from ..vulkan.functions import CData
 from .notifier import Notifier
+from .timeline import WaitInfo
 
 _WAITERS_LEAVE_S: Final = 2.0
 
@@ -24,18 +25,6 @@ class _Semaphore(Protocol):
     def drop_held(self, error: PumiceError) -> None: ...
 
     def abandon(self, error: PumiceError) -> None: ...
-
-
-class WaitInfo:
-    """A VkSemaphoreWaitInfo for one semaphore, made once and used again."""
-
-    __slots__ = ("handle", "info", "semaphores", "values")
-
-    def __init__(self) -> None:
-        self.handle: CData | None = None
-        self.semaphores = ffi.new("VkSemaphore[1]")
-        self.values = ffi.new("uint64_t[1]")
-        self.info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=self.values)
 
 
 class SemaphoreContext:

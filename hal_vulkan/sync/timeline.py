@@ -15,6 +15,18 @@ from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT
 SLICE_NS: Final = 250_000_000
 
 
+class WaitInfo:
+    """A VkSemaphoreWaitInfo for one semaphore at a time."""
+
+    __slots__ = ("handle", "info", "semaphores", "values")
+
+    def __init__(self, handle: CData = ffi.NULL) -> None:
+        self.handle = handle
+        self.semaphores = ffi.new("VkSemaphore[1]", [handle])
+        self.values = ffi.new("uint64_t[1]")
+        self.info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=self.values)
+
+
 def create_timeline(device: LogicalDevice, name: str | None, initial_value: int = 0) -> CData:
     """A VkSemaphore of timeline type; ``device.destroy("semaphore", …)`` destroys it."""
     handle = ffi.new("VkSemaphore *")
@@ -36,13 +48,12 @@ def wait_timeline(device: LogicalDevice, handle: CData, value: int, timeout: flo
         DeadlineExceededError: the time (in seconds) passed first.
         DeviceLostError: the device is lost.
     """
-    semaphores = ffi.new("VkSemaphore[1]", [handle])
-    values = ffi.new("uint64_t[1]", [value])
-    info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=semaphores, pValues=values)
+    wait = WaitInfo(handle)
+    wait.values[0] = value
     remaining = -1 if timeout is None else timeout_nanoseconds(timeout)
     while True:
         step = SLICE_NS if remaining < 0 else min(remaining, SLICE_NS)
-        result = device.fn.vkWaitSemaphores(device.handle, info, step)
+        result = device.fn.vkWaitSemaphores(device.handle, wait.info, step)
         if result == VK_SUCCESS:
             return
         if result != VK_TIMEOUT:
