@@ -2,6 +2,6 @@
 
 Imports: `bytecode`, `native`, `translation`, `types`, `wait` and the ground files at the root.
 
-Read: `frame`, `namespace`, `translation`, `bytecode_module`, `hooks`, `module_state`, `linker`; `stack`, `watchdog`,
-`deadlines`; `policy`, `admission`, `gate`, `context`, `loop`.
+Read: `namespace`, `bytecode_module`, `module_state`, `frame`, `linker`; `stack`, `watchdog`, `deadlines`; `policy`,
+`admission`, `gate`, `context`, `loop`.
 """

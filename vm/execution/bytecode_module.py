@@ -5,9 +5,14 @@ Thread rule: any thread. A module is immutable but for its cache of translations
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
-from functools import cached_property, partial
+import weakref
+from collections.abc import Callable
+from functools import cached_property
+from types import CodeType
+from typing import Any, Final
 
 from ..bytecode.archive import ModuleArchive
 from ..bytecode.code_map import CodeMap
@@ -16,9 +21,12 @@ from ..bytecode.reader import read_module
 from ..bytecode.verifier import VerifiedModule, verify_module
 from ..translation.analysis import FunctionAnalysis
 from ..translation.module_analysis import Callees, ModuleAnalysis
+from ..translation.source import Source
 from ..translation.translator import Translator
 from ..types.buffer import VmBuffer
-from .translation import Translation
+from .namespace import NAMESPACE
+
+_BODY_NAME: Final = "f"  # of the function in translated source, inside the one that binds it to a context
 
 
 class BytecodeModule:
@@ -31,6 +39,8 @@ class BytecodeModule:
         name, version: as other modules import it.
         exports: function ordinals by name.
         archive: the file, whose constants are served in place; ``None`` for a module made in memory.
+        analysis: of all functions, for their translation.
+        translation_lock: held while a variant of a function is translated.
     """
 
     def __init__(self, definition: ModuleDef, archive: ModuleArchive | None = None) -> None:
@@ -47,9 +57,9 @@ class BytecodeModule:
         self.name = definition.name
         self.version = definition.version
         self.exports = self.code_map.exports
-        self._analysis = ModuleAnalysis(self.verified)
+        self.analysis = ModuleAnalysis(self.verified)
         self._translations: dict[tuple[int, frozenset[int]], Translation] = {}
-        self._translation_lock = threading.RLock()
+        self.translation_lock = threading.RLock()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> BytecodeModule:
@@ -84,23 +94,12 @@ class BytecodeModule:
         return self.code_map.source_location(ordinal, pc)
 
     def translation(self, ordinal: int, non_suspending: frozenset[int] = frozenset()) -> Translation:
-        """The translation of a function.
-
-        Args:
-            ordinal: of the function.
-            non_suspending: ordinals of the imports that never return a ``Wait`` in the contexts that use it.
-        """
+        """The translation of a function for contexts in which some imports, by ordinal, never return a ``Wait``."""
         key = ordinal, non_suspending
         found = self._translations.get(key)
         if found is None:
-            made = Translation(self.code_map, ordinal, partial(self._translator, *key), self._translation_lock)
-            found = self._translations.setdefault(key, made)
+            found = self._translations.setdefault(key, Translation(self, ordinal, non_suspending))
         return found
-
-    def _translator(self, ordinal: int, non_suspending: frozenset[int]) -> Translator:
-        analysis = self._analysis
-        function = FunctionAnalysis(self.verified.functions[ordinal], analysis.conventions)
-        return Translator(function, Callees(analysis.leaves, non_suspending), analysis.typed_globals)
 
     @cached_property
     def rodata(self) -> tuple[VmBuffer, ...]:
@@ -114,3 +113,73 @@ class BytecodeModule:
 
     def __repr__(self) -> str:
         return f"<BytecodeModule {self.name}, {len(self.verified.functions)} functions, {len(self.exports)} exports>"
+
+
+class Translation:
+    """The variants of one function as Python code that each context binds; each is compiled when first needed."""
+
+    def __init__(self, module: BytecodeModule, ordinal: int, non_suspending: frozenset[int]) -> None:
+        self.code_map = module.code_map
+        self.ordinal = ordinal
+        self._module = module
+        self._non_suspending = non_suspending
+        self._translator: Translator | None = None
+        self._variants: dict[int, tuple[Source, Callable[..., Any]]] = {}
+        self._sources: dict[str, Source] = {}
+
+    def variant(self, entry: int) -> tuple[Source, Callable[..., Any]]:
+        """The source of the variant for an entry, and its ``make``."""
+        found = self._variants.get(entry)
+        if found is None:
+            with self._module.translation_lock:
+                found = self._variants.get(entry)
+                if found is None:
+                    found = self._variants[entry] = self._translate(entry)
+        return found
+
+    def _translate(self, entry: int) -> tuple[Source, Callable[..., Any]]:
+        if self._translator is None:
+            analysis = self._module.analysis
+            function = FunctionAnalysis(self._module.verified.functions[self.ordinal], analysis.conventions)
+            callees = Callees(analysis.leaves, self._non_suspending)
+            self._translator = Translator(function, callees, analysis.typed_globals)
+        source = self._translator.translate(entry)
+        # compile() takes no NUL, but a name in a module file may contain one.
+        name = self.code_map.full_name(self.ordinal).replace("\0", "\\0")
+        file_name = f"<{name} #{next(_serials)}>"
+        namespace: dict[str, Any] = dict(NAMESPACE)
+        exec(compile(source.text, file_name, "exec", dont_inherit=True), namespace)
+        _translations[file_name] = self
+        self._sources[file_name] = source
+        return source, namespace["make"]
+
+    def spilled(self, entry: int) -> tuple[str, ...]:
+        """Names of the registers that a frame suspended at ``entry`` holds."""
+        return self._translator.spilled(entry) if self._translator is not None else ()
+
+    def source_text(self, entry: int = 0) -> str:
+        """The Python source of a variant."""
+        return self.variant(entry)[0].text
+
+    def pc_of(self, file_name: str, line: int) -> int:
+        """The pc that a line of source is translated from; -1 if it is from none."""
+        pcs = self._sources[file_name].pcs
+        return pcs[line - 1] if 0 < line <= len(pcs) else -1
+
+    def place(self, pc: int) -> str:
+        """Function, pc and source line, for messages."""
+        return self.code_map.place(self.ordinal, pc)
+
+
+# By the file name of the compiled code, for error locations. File names are unique; code objects compare equal across
+# modules. A module that is dropped takes its entries along.
+_translations: weakref.WeakValueDictionary[str, Translation] = weakref.WeakValueDictionary()
+_serials = itertools.count(1)
+
+
+def translated_function(code: CodeType, line: int) -> tuple[Translation, int] | None:
+    """The translation that a Python frame runs, and the pc of its line; ``None`` if it runs no translated function."""
+    translation = _translations.get(code.co_filename)
+    if translation is None or code.co_name != _BODY_NAME:
+        return None
+    return translation, translation.pc_of(code.co_filename, line)

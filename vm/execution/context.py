@@ -33,9 +33,8 @@ from ..native.module import NativeModule
 from .bytecode_module import BytecodeModule
 from .deadlines import deadlines, run_until_done, wait_for
 from .gate import ContextGate
-from .hooks import Hooks
 from .linker import LoadedModule, Module, find_function, link, names_of, native_function, unknown_export
-from .module_state import ContextFunction, ModuleState
+from .module_state import ContextFunction, Hooks, ModuleState
 from .stack import DEFAULT_MAX_DEPTH, Stack
 
 if TYPE_CHECKING:

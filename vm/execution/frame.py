@@ -7,49 +7,9 @@ uses nothing of the host's stack. Thread rule: as the invocation's: any thread, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import CellType
-from typing import Any, Protocol
+from typing import Any
 
-from ..wait.frame import Wait
-
-# What translated functions return when they suspend, besides the ``Wait`` of a native function.
-CALL = Wait(resume=lambda error: None)
-YIELD = Wait(resume=lambda error: None)
-
-
-class FrameFunction(Protocol):
-    """A function that a frame can run: bytecode, bound to a context.
-
-    Attributes:
-        start: ``code(0)``, once it was asked for.
-    """
-
-    start: Callable[..., object] | None
-
-    @property
-    def full_name(self) -> str:
-        """``module.function``."""
-
-    def code(self, entry: int) -> Callable[..., object]:
-        """The Python function for an entry."""
-
-    def call_cells(self) -> list[CellType]:
-        """The cells through which its code calls imports."""
-
-    def source_location(self, pc: int) -> str | None:
-        """The place of an instruction in the source program."""
-
-    def place(self, pc: int) -> str:
-        """Function, pc and source line, for messages."""
-
-    def register_names(self, entry: int) -> tuple[str, ...]:
-        """Names of the registers that a frame suspended at ``entry`` holds."""
-
-    def import_name(self, pc: int) -> str:
-        """The full name of the import that the instruction at a pc calls."""
-
-    def is_trusted_import(self, number: int) -> bool:
-        """Whether an import is of a trusted native module."""
+from .module_state import ContextFunction
 
 
 class Frame:
@@ -65,12 +25,12 @@ class Frame:
 
     __slots__ = ("arguments", "callee", "entry", "function", "pc", "registers")
 
-    def __init__(self, function: FrameFunction) -> None:
+    def __init__(self, function: ContextFunction) -> None:
         self.function = function
         self.pc = 0
         self.entry = 0
         self.registers: tuple[Any, ...] = ()
-        self.callee: FrameFunction | None = None
+        self.callee: ContextFunction | None = None
         self.arguments: tuple[Any, ...] | None = None
 
     @property

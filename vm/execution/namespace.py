@@ -12,7 +12,10 @@ from ..types.buffer import VmBuffer
 from ..types.list import VmList
 from ..types.ref_types import ref_type_name
 from ..wait.frame import Wait
-from .frame import CALL, YIELD
+
+# What translated functions return when they suspend, besides the ``Wait`` of a native function.
+CALL: Final = Wait(resume=lambda error: None)
+YIELD: Final = Wait(resume=lambda error: None)
 
 
 def _failure(status: int, message: str) -> PumiceError:

@@ -23,8 +23,10 @@ from ..types import buffer, elements, siphash
 from ..types import list as list_
 from ..wait.frame import Wait, WaitFrame
 from . import namespace
-from .frame import CALL, YIELD, Frame, FrameFunction, NativeFrame
-from .translation import Translation, translated_function
+from .bytecode_module import Translation, translated_function
+from .frame import Frame, NativeFrame
+from .module_state import ContextFunction
+from .namespace import CALL, YIELD
 
 DEFAULT_MAX_DEPTH: Final = 10_000
 _SHOWN_FRAMES: Final = 10
@@ -55,7 +57,7 @@ class Stack:
         self.results: Any = None
         self._handed: list[Any] = []  # the arguments or results that the top function gets next; at most one entry
 
-    def enter(self, function: FrameFunction, arguments: tuple[Any, ...]) -> None:
+    def enter(self, function: ContextFunction, arguments: tuple[Any, ...]) -> None:
         """Puts a bytecode function on an empty stack."""
         self.frames.append(Frame(function))
         self._handed.append(arguments)

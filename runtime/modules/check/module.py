@@ -25,7 +25,7 @@ from typing import Final
 from ....formats.element_type import format_shape
 from ....hal_vulkan import BufferView
 from ....status import InvalidArgumentError
-from ....vm.execution.translation import translated_function
+from ....vm.execution.bytecode_module import translated_function
 from ....vm.native.module import NativeModule, export
 from ..hal.buffer import check_buffer
 from ..hal.device_context import TransferContexts
