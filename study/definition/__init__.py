@@ -2,6 +2,6 @@
 
 Imports: ``formats``, ``runtime.values`` and ``status``.
 
-Read: study, axis, expression, template, target_settings, setting_types, settings, figures, point, expansion,
+Read: study, axis, expression, target_settings, setting_types, settings, figures, point, expansion,
 study_file.
 """

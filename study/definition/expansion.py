@@ -11,11 +11,11 @@ from typing import Final
 
 from ...status import InvalidArgumentError
 from .axis import Axis
+from .expression import Template, as_json_value
 from .messages import located
 from .point import AxisValue, Point
 from .study import BASELINE_NAME, Study, Target
 from .target_settings import BASELINE_SETTINGS, KINDS, Setting
-from .template import Template, as_json_value
 
 MAX_POINTS: Final = 100_000
 """The most points of a study, without baselines."""

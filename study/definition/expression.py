@@ -1,4 +1,5 @@
-"""Expressions over axes, such as ``n // local_size``: arithmetic, comparisons, conditions and a few functions.
+"""Expressions over axes, such as ``n // local_size``: arithmetic, comparisons, conditions and a few functions; and
+templates, JSON values in which texts that begin with ``$`` are expressions.
 
 Evaluated by simpleeval, without attributes, subscripts, formatted strings and assignments. Time and memory are bounded:
 no operation yields an int of more than ``_MAX_BITS`` bits or a text of more than ``_MAX_TEXT`` characters, and those
@@ -17,14 +18,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
+
 from ...status import InvalidArgumentError, shown
-from .messages import did_you_mean
+from .messages import did_you_mean, located
 from .point import AxisValue
 
 _MAX_LENGTH: Final = 2000
 _MAX_BITS: Final = 8192  # an int literal of _MAX_LENGTH digits has 6644
 _MAX_POWER_BITS: Final = 4096
 _MAX_TEXT: Final = 100_000
+_MAX_DEPTH: Final = 32
 # A field width or precision of four digits or more in a conversion of "%".
 _WIDE_CONVERSION: Final = re.compile(r"%[^a-zA-Z%]*?\d{4}")
 
@@ -108,11 +112,7 @@ class Expression:
         object.__setattr__(self, "_tree", tree)
 
     def check_names(self, known: Iterable[str]) -> None:
-        """Raises unless all names are known.
-
-        Raises:
-            InvalidArgumentError: an unknown name; the message lists the known ones.
-        """
+        """Raises InvalidArgumentError unless all names are known; the message lists the known ones."""
         known = list(known)
         for name in sorted(self.names.difference(known)):
             listed = ", ".join(known) or "none"
@@ -123,22 +123,21 @@ class Expression:
     def evaluate(self, values: Mapping[str, object]) -> AxisValue:
         """Its value.
 
-        Args:
-            values: of its names, and possibly of others.
-
         Raises:
             InvalidArgumentError: a name without a value, operands of the wrong type, a text that gets too long, or a
                 result that is neither a number, a text nor a truth value.
             UndefinedResultError: division by zero, the root of a negative number, or a number that gets too large.
         """
         self.check_names(values)
-        evaluator, refusals = _evaluator()
-        evaluator.names = values
+        import simpleeval  # of the study extra
+
+        operators, functions = _operations()
+        evaluator: Any = simpleeval.SimpleEval(operators=operators, functions=functions, names=values)
         try:
             result: object = evaluator.eval(self.text, previously_parsed=self._tree)
         except (ArithmeticError, ValueError) as error:
             raise UndefinedResultError(f"{self._shown(values)}: {error}") from None
-        except refusals as error:
+        except (TypeError, RecursionError, simpleeval.InvalidExpression) as error:
             raise InvalidArgumentError(f"{self._shown(values)}: {error}") from None
         if isinstance(result, complex) or (isinstance(result, float) and math.isinf(result)):
             raise UndefinedResultError(f"{self._shown(values)} is {result}, which is not a finite number")
@@ -170,20 +169,11 @@ _ALLOWED: Final = (
 @functools.cache
 def _operations() -> tuple[Mapping[type[ast.AST], Any], Mapping[str, Any]]:
     """Operators by the type of their node, and functions by name."""
-    import simpleeval  # of the study extra
+    import simpleeval
 
     own = {ast.Pow: _power, ast.LShift: _shift_left, ast.Mult: _multiply, ast.Mod: _remainder}
     operators = {node: _bounded(each) for node, each in (simpleeval.DEFAULT_OPERATORS | own).items()}
     return operators, {name: _bounded(each) for name, each in FUNCTIONS.items()}
-
-
-def _evaluator() -> tuple[Any, tuple[type[Exception], ...]]:
-    """A new evaluator (it keeps its names), and the exceptions that it raises for operands of the wrong type."""
-    import simpleeval
-
-    operators, functions = _operations()
-    refusals = (TypeError, RecursionError, simpleeval.InvalidExpression)
-    return simpleeval.SimpleEval(operators=operators, functions=functions), refusals
 
 
 def _bounded(operation: Callable[..., object]) -> Callable[..., object]:
@@ -230,3 +220,70 @@ def _remainder(left: Any, right: Any) -> object:
     if isinstance(left, str) and (wide := _WIDE_CONVERSION.search(left)):
         raise TypeError(f"{shown(wide[0])} asks for more than 999 characters")
     return operator.mod(left, right)
+
+
+class Template:
+    """A value, nested lists and tables included, with expressions in it.
+
+    Attributes:
+        expressions: all of them with their paths within the value, such as ``[1].shape[0]``.
+        names: the names that they need values for.
+
+    Raises:
+        InvalidArgumentError: a text after a ``$`` is not an expression; the location is its path.
+    """
+
+    def __init__(self, value: object) -> None:
+        expressions: list[tuple[str, Expression]] = []
+
+        def compiled(leaf: object, path: str) -> object:
+            if not isinstance(leaf, str) or not leaf.startswith("$"):
+                return leaf
+            expressions.append((path, Expression(leaf[1:])))
+            return expressions[-1][1]
+
+        self._compiled = _map_leaves(value, compiled)
+        self.expressions = tuple(expressions)
+        self.names: frozenset[str] = frozenset(name for _, one in expressions for name in one.names)
+
+    def fill(self, values: Mapping[str, object]) -> object:
+        """The value with each expression replaced by its value; an error is located at its path."""
+        return _map_leaves(
+            self._compiled, lambda leaf, _: leaf.evaluate(values) if isinstance(leaf, Expression) else leaf
+        )
+
+
+def as_json_value(value: object) -> object:
+    """A copy of dicts with text keys, lists, texts, ints, finite floats, truth values and ``None``; tuples become
+    lists, NumPy's numbers Python's, and int keys texts. An error is located at the path of what has no such form.
+    """
+    return _map_leaves(value, _json_leaf)
+
+
+def _json_leaf(value: object, _: str) -> object:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise InvalidArgumentError(
+        f"expected a finite number, a text, true, false, a list or a table, got {shown(value)} ({type(value).__name__})"
+    )
+
+
+def _map_leaves(value: object, change: Callable[[object, str], object], path: str = "", depth: int = 0) -> object:
+    """A copy with each leaf replaced by ``change(leaf, path)``; errors are located at the path."""
+    if depth > _MAX_DEPTH:
+        raise InvalidArgumentError(f"expected at most {_MAX_DEPTH} lists and tables within each other", location=path)
+    if isinstance(value, Mapping):
+        copy = {}
+        for key, one in value.items():
+            if isinstance(key, bool) or not isinstance(key, (str, int)):
+                raise InvalidArgumentError(
+                    f"expected a table with texts for keys, got the key {shown(key)}", location=path
+                )
+            copy[str(key)] = _map_leaves(one, change, f"{path}.{key}" if path else str(key), depth + 1)
+        return copy
+    if isinstance(value, (list, tuple)):
+        return [_map_leaves(one, change, f"{path}[{i}]", depth + 1) for i, one in enumerate(value)]
+    with located(path):
+        return change(value, path)

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from ...status import InvalidArgumentError, shown
 from .axis import Axis
+from .expression import Template, as_json_value
 from .figures import Figures
 from .messages import did_you_mean, located
 from .sample import MEASURES
 from .settings import Sampling
 from .target_settings import KINDS, Kind
-from .template import Template, as_json_value
 
 FORMAT_VERSION: Final = 1
 

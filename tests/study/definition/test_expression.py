@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.status import InvalidArgumentError
-from pumice.study.definition.expression import FUNCTIONS, Expression, UndefinedResultError
-from pumice.study.definition.template import Template, as_json_value
+from pumice.study.definition.expression import FUNCTIONS, Expression, Template, UndefinedResultError, as_json_value
 
 
 @pytest.mark.parametrize(
