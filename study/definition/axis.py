@@ -133,20 +133,16 @@ class Axis:
         return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
 
 
+# How many numbers each form of a table takes, and how it is written.
 _FORMS: Final[Mapping[str, tuple[tuple[int, ...], str]]] = {
     "range": ((2, 3), "[start, stop] or [start, stop, step]"),
     "powers_of_two": ((2,), "[first, last]"),
     "logspace": ((3,), "[first, last, count]"),
 }
-"""The forms of a table: how many numbers each takes, and how it is written."""
 
 
 def read_axis(name: str, value: object) -> Axis:
-    """An axis of a study file: a list of values, or a table with ``range``, ``powers_of_two`` or ``logspace``.
-
-    Raises:
-        InvalidArgumentError: any other value, an empty range, or what :class:`Axis` refuses.
-    """
+    """An axis of a study file: a list of values, or a table with ``range``, ``powers_of_two`` or ``logspace``."""
     forms = f"a list of values, or one of {', '.join(f'{{ {form} = {text} }}' for form, (_, text) in _FORMS.items())}"
     if isinstance(value, (list, tuple)):
         return Axis(name, tuple(value))
@@ -165,15 +161,9 @@ def read_axis(name: str, value: object) -> Axis:
 
 
 def parse_axis(text: str) -> Axis:
-    """An axis of a command line.
-
-    Args:
-        text: ``n=1,2,4`` (values), ``n=1:64`` or ``n=1:64:9`` (a range: start, stop, step), ``n=pow2:1:256``, or
-            ``n=log:1024:1048576:6``. Values are numbers, ``true`` and ``false``, and texts; double quotes make any
-            value a text.
-
-    Raises:
-        InvalidArgumentError: none of these, or what :class:`Axis` refuses.
+    """An axis of a command line: ``n=1,2,4`` (values), ``n=1:64`` or ``n=1:64:9`` (a range: start, stop, step),
+    ``n=pow2:1:256``, or ``n=log:1024:1048576:6``. Values are numbers, ``true`` and ``false``, and texts; double quotes
+    make any value a text.
     """
     name, equals, values = (part.strip() for part in text.partition("="))
     if not equals or not values:

@@ -68,10 +68,6 @@ FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
 class Expression:
     """An expression that can be evaluated.
 
-    Attributes:
-        text: as written, without a leading ``$``.
-        names: the names that it needs values for.
-
     Raises:
         InvalidArgumentError: not an expression, a function that is not in :data:`FUNCTIONS`, or unsupported syntax.
     """

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ...status import InvalidArgumentError, shown
@@ -23,67 +22,43 @@ MEASURED: Final = (*SEGMENTS, "device", "total", "time", "dispatches")
 """Names of measurements: seconds of a sample (``time`` is the headline), and its ``dispatches``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure and its expression."""
-
-    name: str
-    expression: Expression
-
-
-@dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a study, in order."""
+    """The figures of a study: an expression for each name, in order."""
 
-    figures: tuple[Figure, ...]
-
-    @classmethod
-    def parse(cls, derived: Mapping[str, str]) -> Figures:
-        """From expressions by name.
-
-        Raises:
-            InvalidArgumentError: a reserved name, or not an expression; the location is ``derived.`` and the name.
-        """
-        return _parse(tuple(derived.items()))
-
-    def names_known(self, kinds: Iterable[Kind], axes: Iterable[str]) -> tuple[str, ...]:
-        """The names that expressions can use in any of these kinds, with these axes and all figures."""
-        settings = (name for kind in kinds for name in kind.names)
-        figures = (figure.name for figure in self.figures if figure.name.isidentifier())
-        return tuple(dict.fromkeys((*axes, *settings, *figures, *MEASURED)))
+    def __init__(self, figures: Mapping[str, Expression]) -> None:
+        self._figures = figures
 
     def check_names(self, kinds: Iterable[Kind], axes: Iterable[str]) -> None:
-        """Raises unless each name that a figure uses is known before it, in at least one of these kinds.
+        """Raises InvalidArgumentError unless each name that a figure uses is known before it in one of these kinds."""
+        axes = tuple(axes)
+        known = dict.fromkeys((*axes, *(name for kind in kinds for name in kind.names)))
+        for figure, expression in self._figures.items():
+            with located(f"derived.{figure}"):
+                if figure in axes:
+                    raise InvalidArgumentError(f"an axis is named {shown(figure)}; give the figure another name")
+                expression.check_names(dict.fromkeys((*known, *MEASURED)))
+            if figure.isidentifier():
+                known[figure] = None
 
-        Raises:
-            InvalidArgumentError: an unknown name; the message lists the known ones.
-        """
-        kinds, axes = tuple(kinds), tuple(axes)
-        for i, figure in enumerate(self.figures):
-            with located(f"derived.{figure.name}"):
-                if figure.name in axes:
-                    raise InvalidArgumentError(f"an axis is named {shown(figure.name)}; give the figure another name")
-                figure.expression.check_names(Figures(self.figures[:i]).names_known(kinds, axes))
-
-    def of(self, kind: Kind, axes: Iterable[str]) -> tuple[Figure, ...]:
+    def of(self, kind: Kind, axes: Iterable[str]) -> dict[str, Expression]:
         """The figures that apply to targets of a kind."""
         known = {*MEASURED, *kind.names, *axes}
-        found = []
-        for figure in self.figures:
-            if figure.expression.names <= known:
-                found.append(figure)
-                known.add(figure.name)
-        return tuple(found)
+        found = {}
+        for figure, expression in self._figures.items():
+            if expression.names <= known:
+                found[figure] = expression
+                known.add(figure)
+        return found
 
-    def axes_of(self, kind: Kind, axes: Iterable[str]) -> frozenset[str]:
+    def axes_of(self, kind: Kind, axes: Iterable[str]) -> set[str]:
         """The axes that applicable figures use by name, not through a setting."""
         axes = frozenset(axes)
         hidden = {*MEASURED, *kind.names}
         used: set[str] = set()
-        for figure in self.of(kind, axes):
-            used |= (figure.expression.names & axes) - hidden
-            hidden.add(figure.name)
-        return frozenset(used)
+        for figure, expression in self.of(kind, axes).items():
+            used |= (expression.names & axes) - hidden
+            hidden.add(figure)
+        return used
 
     def evaluate(
         self,
@@ -92,37 +67,32 @@ class Figures:
         settings: Mapping[str, object],
         measured: Mapping[str, float] | None = None,
     ) -> dict[str, float]:
-        """The applicable figures whose names all have values.
+        """The applicable figures whose names all have values, by name.
 
         Args:
-            kind: of the target.
-            axes: the point's.
-            settings: the point's.
+            kind, axes, settings: of the point.
             measured: values of :data:`MEASURED`; ``None`` before measuring. A figure that is undefined for them, for
                 example a division by a duration of 0, is NaN.
 
         Raises:
-            InvalidArgumentError: a figure that is not a number, or uses a setting without a value; the location names
-                the figure.
+            InvalidArgumentError: a figure that is not a number, or uses a setting without a value; located at the
+                figure.
         """
-        measured = dict(measured) if measured is not None else None
         scalars = {name: value for name, value in settings.items() if isinstance(value, (int, float, str))}
         known: dict[str, object] = {**axes, **scalars, **(measured or {})}
         # Figures that need a missing measurement are missing too.
         missing = set(MEASURED).difference(measured or ())
         figures: dict[str, float] = {}
-        for figure in self.of(kind, axes):
-            names = figure.expression.names
-            if names & missing:
-                missing.add(figure.name)
+        for figure, expression in self.of(kind, axes).items():
+            if expression.names & missing:
+                missing.add(figure)
                 continue
-            with located(f"derived.{figure.name}"):
-                for name in sorted(names.difference(known)):
+            with located(f"derived.{figure}"):
+                for name in sorted(expression.names.difference(known)):
                     raise InvalidArgumentError(
                         f"{name} is {shown(settings.get(name))} here; set it to a number, or remove the figure"
                     )
-                value = _value(figure.expression, known, strict=measured is None)
-            figures[figure.name] = known[figure.name] = value
+                figures[figure] = known[figure] = _value(expression, known, strict=measured is None)
         return figures
 
 
@@ -139,8 +109,9 @@ def _value(expression: Expression, known: Mapping[str, object], strict: bool) ->
 
 
 @functools.lru_cache(maxsize=64)
-def _parse(derived: tuple[tuple[str, str], ...]) -> Figures:
-    figures = []
+def parse_figures(*derived: tuple[str, str]) -> Figures:
+    """The figures of names with expressions; an error is located at ``derived.`` and the name."""
+    figures = {}
     for name, text in derived:
         with located(f"derived.{name}"):
             if not isinstance(name, str) or not name.strip():
@@ -149,5 +120,5 @@ def _parse(derived: tuple[tuple[str, str], ...]) -> Figures:
                 raise InvalidArgumentError(f"{name} is a measurement; give the figure another name")
             if not isinstance(text, str):
                 raise InvalidArgumentError(f'expected an expression such as "12 * n", got {shown(text)}')
-            figures.append(Figure(name, Expression(text.removeprefix("$"))))
-    return Figures(tuple(figures))
+            figures[name] = Expression(text.removeprefix("$"))
+    return Figures(figures)

@@ -16,7 +16,7 @@ Array = np.ndarray
 
 
 def make_arrays(bindings: Sequence[Any], dtype: str, folder: Path, seed: int) -> tuple[Array, ...]:
-    """An array for each description; see ``make_array``. Random ones differ from each other, not from run to run."""
+    """An array for each description; random ones differ from each other, not from run to run."""
     return tuple(
         make_array(one, dtype, folder, (seed, index), f"bindings[{index}]") for index, one in enumerate(bindings)
     )
@@ -35,11 +35,6 @@ def make_array(
         folder: what file names are relative to.
         seed: of random numbers.
         where: for messages.
-
-    Raises:
-        InvalidArgumentError: not an array, an array too large to address, a number that the type does not hold, or a
-            file of another shape or type.
-        NotFoundError: no such file.
     """
     if isinstance(description, str):
         value = parse_value(with_folder(description, folder))

@@ -10,10 +10,8 @@ from ...status import PumiceError, close_to
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """Prefixes the location of errors that leave the block.
-
-    Args:
-        where: a part of a path, such as ``targets[0]`` or ``[1]``, or a file name with a colon: ``batch-depth.toml:``.
+    """Prefixes the location of errors that leave the block: with a part of a path, such as ``targets[0]`` or ``[1]``,
+    or with a file and a colon, ``batch-depth.toml:``.
     """
     try:
         yield

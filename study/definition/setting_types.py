@@ -18,12 +18,8 @@ from .messages import did_you_mean, located
 
 @dataclass(frozen=True, slots=True)
 class SettingType:
-    """The type of a setting.
-
-    Attributes:
-        text: for messages, such as ``"an int of at least 1"``.
-        check: returns the value in its canonical form, or raises InvalidArgumentError.
-        choices: all values, if these are few.
+    """The type of a setting: its text for messages, a check that returns the value in its canonical form or raises
+    InvalidArgumentError, and all values if these are few.
     """
 
     text: str
@@ -34,15 +30,11 @@ class SettingType:
 def integer(least: int) -> SettingType:
     """Ints from ``least``, and floats without a fraction, as ``n / 64`` may yield."""
     text = f"an int of at least {least}"
-    return SettingType(text, lambda value: _integer(value, least, text))
-
-
-def number(least: float) -> SettingType:
-    """Finite numbers from ``least``."""
-    text = f"a number of at least {least:g}"
 
     def check(value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value < math.inf:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise _unexpected(text, value)
         return value
 
@@ -66,17 +58,46 @@ def _unexpected(text: str, value: object) -> InvalidArgumentError:
     return InvalidArgumentError(f"expected {text}, got {shown(value)}")
 
 
-def _integer(value: object, least: int, text: str) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise _unexpected(text, value)
-    return value
+def _instance(text: str, *kinds: type) -> SettingType:
+    """Values of some of JSON's types."""
+
+    def check(value: object) -> object:
+        if not isinstance(value, kinds):
+            raise _unexpected(text, value)
+        return value
+
+    return SettingType(text, check)
 
 
-def _boolean(value: object) -> object:
-    if not isinstance(value, bool):
-        raise _unexpected("true or false", value)
+def _list_of(check: Callable[[object], object], text: str) -> SettingType:
+    def check_list(value: object) -> object:
+        if not isinstance(value, (list, tuple)):
+            raise _unexpected(text, value)
+        checked = []
+        for i, one in enumerate(value):
+            with located(f"[{i}]"):
+                checked.append(check(one))
+        return checked
+
+    return SettingType(text, check_list)
+
+
+def _table_of(check: Callable[[object], object], text: str) -> SettingType:
+    def check_table(value: object) -> object:
+        if not isinstance(value, Mapping):
+            raise _unexpected(text, value)
+        checked = {}
+        for name, one in value.items():
+            with located(str(name)):
+                checked[str(name)] = check(one)
+        return checked
+
+    return SettingType(text, check_table)
+
+
+def _seconds(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise _unexpected(SECONDS.text, value)
     return value
 
 
@@ -94,24 +115,19 @@ def _element_type(value: object) -> str:
     return ElementType.parse(name).short_name
 
 
-def _shape(value: object) -> list[int]:
-    parts = value if isinstance(value, (list, tuple)) else [value]
-    shape = []
-    for i, part in enumerate(parts):
-        with located(f"[{i}]" if parts is value else ""):
-            shape.append(_integer(part, 0, "an int of at least 0"))
-    return shape
+def _shape(value: object) -> object:
+    length = integer(0)
+    many = isinstance(value, (list, tuple))
+    return _list_of(length.check, "a list of ints").check(value) if many else [length.check(value)]
 
 
 def _groups(value: object) -> object:
-    parts = value if isinstance(value, (list, tuple)) else [value]
-    if not 1 <= len(parts) <= 3:
-        raise _unexpected("an int, or a list of 1 to 3 ints", value)
-    groups = []
-    for i, part in enumerate(parts):
-        with located(f"[{i}]" if parts is value else ""):
-            groups.append(_integer(part, 1, "an int of at least 1"))
-    return groups if parts is value else groups[0]
+    count = integer(1)
+    if not isinstance(value, (list, tuple)):
+        return count.check(value)
+    if not 1 <= len(value) <= 3:
+        raise _unexpected(GROUPS.text, value)
+    return _list_of(count.check, GROUPS.text).check(value)
 
 
 def _buffer(value: object) -> object:
@@ -156,69 +172,31 @@ def _input(value: object) -> object:
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _buffer(value)
 
 
-def _list_of(check: Callable[[object], object], text: str) -> Callable[[object], object]:
-    def check_list(value: object) -> object:
-        if not isinstance(value, (list, tuple)):
-            raise _unexpected(text, value)
-        checked = []
-        for i, one in enumerate(value):
-            with located(f"[{i}]"):
-                checked.append(check(one))
-        return checked
-
-    return check_list
-
-
-def _table_of(check: Callable[[object], object], text: str) -> Callable[[object], object]:
-    def check_table(value: object) -> object:
-        if not isinstance(value, Mapping):
-            raise _unexpected(text, value)
-        checked = {}
-        for name, one in value.items():
-            with located(str(name)):
-                checked[str(name)] = check(one)
-        return checked
-
-    return check_table
-
-
-def _scalar(value: object) -> object:
-    if not isinstance(value, (bool, int, float)):
-        raise _unexpected("a number, true or false", value)
-    return value
-
-
-def _scalar_or_text(value: object) -> object:
-    if not isinstance(value, (bool, int, float, str)):
-        raise _unexpected("a number, a text, true or false", value)
-    return value
-
-
 def _push_member(value: object) -> object:
-    return _list_of(_push_member, "a list")(value) if isinstance(value, (list, tuple)) else _scalar(value)
+    many = isinstance(value, (list, tuple))
+    return _list_of(_push_member, "a list").check(value) if many else _SCALAR.check(value)
 
 
 def _push(value: object) -> object:
     text = "a table of numbers by name, or a list of numbers or of texts such as i32=4"
-    if isinstance(value, Mapping):
-        return _table_of(_push_member, text)(value)
-    if isinstance(value, (list, tuple)):
-        texts = [isinstance(one, str) for one in value]
-        if any(texts) and not all(texts):
-            raise _unexpected("a list of numbers or of texts, not of both", value)
-        return _list_of(_scalar_or_text if any(texts) else _push_member, text)(value)
-    raise _unexpected(text, value)
+    if not isinstance(value, (list, tuple)):
+        return _table_of(_push_member, text).check(value)
+    texts = [isinstance(one, str) for one in value]
+    if any(texts) and not all(texts):
+        raise _unexpected("a list of numbers or of texts, not of both", value)
+    return _list_of(_SCALAR_OR_TEXT.check if any(texts) else _push_member, text).check(value)
 
 
+_SCALAR: Final = _instance("a number, true or false", bool, int, float)
+_SCALAR_OR_TEXT: Final = _instance("a number, a text, true or false", bool, int, float, str)
+BOOLEAN: Final = _instance("true or false", bool)
 TEXT: Final = SettingType("a text", _text)
-BOOLEAN: Final = SettingType("true or false", _boolean)
+SECONDS: Final = SettingType("a number of at least 0", _seconds)
 ELEMENT_TYPE: Final = SettingType("an element type such as f32", _element_type)
 GROUPS: Final = SettingType("an int, or a list of 1 to 3 ints", _groups)
-NUMBERS: Final = SettingType(
-    "a table of numbers or truth values", _table_of(_scalar, "a table of numbers or truth values")
-)
-DEFINES: Final = SettingType("a table of numbers or texts", _table_of(_scalar_or_text, "a table of numbers or texts"))
-FILES: Final = SettingType("a table of file names", _table_of(_text, "a table of file names"))
+NUMBERS: Final = _table_of(_SCALAR.check, "a table of numbers or truth values")
+DEFINES: Final = _table_of(_SCALAR_OR_TEXT.check, "a table of numbers or texts")
+FILES: Final = _table_of(_text, "a table of file names")
 PUSH: Final = SettingType("a table of numbers, or a list", _push)
-BINDINGS: Final = SettingType("a list of tables or texts", _list_of(_buffer, "a list of tables or texts"))
-INPUTS: Final = SettingType("a list of texts or tables", _list_of(_input, "a list of texts or tables"))
+BINDINGS: Final = _list_of(_buffer, "a list of tables or texts")
+INPUTS: Final = _list_of(_input, "a list of texts or tables")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from ...status import InvalidArgumentError, shown
 from .axis import Axis
 from .expression import Template, as_json_value
-from .figures import Figures
+from .figures import Figures, parse_figures
 from .messages import did_you_mean, located
 from .sample import MEASURES
 from .settings import Sampling
@@ -75,7 +75,7 @@ class Target:
 
     @property
     def kind_of(self) -> Kind:
-        """The kind."""
+        """The kind's settings."""
         return KINDS[self.kind]
 
     @property
@@ -168,34 +168,18 @@ class Study:
         """The names of its axes."""
         return tuple(axis.name for axis in self.axes)
 
-    @property
-    def figures(self) -> Figures:
-        """The derived figures of all targets."""
-        return Figures.parse(self.derived)
-
     def figures_of(self, target: Target) -> Figures:
         """The derived figures of one target, its own included."""
-        return Figures.parse({**self.derived, **target.derived})
+        return parse_figures(*{**self.derived, **target.derived}.items())
 
     def with_axes(self, *axes: Axis) -> Study:
-        """The study with axes replaced and added.
-
-        Raises:
-            InvalidArgumentError: as for a new study.
-        """
+        """The study with axes replaced and added."""
         given = {axis.name: axis for axis in axes}
         kept = tuple(given.pop(axis.name, axis) for axis in self.axes)
         return replace(self, axes=(*kept, *given.values()))
 
     def with_sampling(self, **overrides: object) -> Study:
-        """The study with other sampling settings.
-
-        Args:
-            overrides: fields of :class:`Sampling`.
-
-        Raises:
-            InvalidArgumentError: no such field, or a value outside its range.
-        """
+        """The study with other sampling settings."""
         return replace(self, sampling=make_sampling(overrides, self.sampling))
 
     def _check_fields(self) -> None:
@@ -246,29 +230,23 @@ class Study:
             if axis.name in names:
                 raise InvalidArgumentError(f"two axes are named {shown(axis.name)}", location="axes")
             names.add(axis.name)
-            if axis.name == "device":
-                if self.devices:
-                    raise InvalidArgumentError("the axis device and devices exclude each other", location="axes.device")
-                if not all(isinstance(value, str) and value for value in axis.values):
-                    raise InvalidArgumentError(
-                        f"expected devices' URIs, got {shown(axis.values)}", location="axes.device"
-                    )
-
-    def _expressions(self) -> Iterator[tuple[str, Template]]:
-        for i, target in enumerate(self.targets):
-            for name, value in target.settings.items():
-                yield f"targets[{i}].{name}", Template(value)
+            if axis.name == "device" and self.devices:
+                raise InvalidArgumentError("the axis device and devices exclude each other", location="axes.device")
+            if axis.name == "device" and not all(isinstance(value, str) and value for value in axis.values):
+                raise InvalidArgumentError(f"expected devices' URIs, got {shown(axis.values)}", location="axes.device")
 
     def _check_expressions(self) -> None:
-        for where, template in self._expressions():
-            for path, expression in template.expressions:
-                with located(where), located(path):
-                    expression.check_names(self.axis_names)
-        self.figures.check_names([target.kind_of for target in self.targets], self.axis_names)
+        for i, target in enumerate(self.targets):
+            for name, value in target.settings.items():
+                for path, expression in Template(value).expressions:
+                    with located(f"targets[{i}].{name}"), located(path):
+                        expression.check_names(self.axis_names)
+        kinds = [target.kind_of for target in self.targets]
+        parse_figures(*self.derived.items()).check_names(kinds, self.axis_names)
         for i, target in enumerate(self.targets):
             if target.derived:
                 with located(f"targets[{i}]"):
-                    self.figures_of(target).check_names([each.kind_of for each in self.targets], self.axis_names)
+                    self.figures_of(target).check_names(kinds, self.axis_names)
 
     def _check_axes_used(self) -> None:
         used = {axis.name for target in self.targets for axis in target.axes_used(self)}
@@ -329,15 +307,11 @@ class Study:
 
 
 def make_sampling(fields: Mapping[str, object], base: Sampling | None = None) -> Sampling:
-    """A :class:`Sampling` from some of its fields by name; the others are those of ``base``, or the defaults.
-
-    Raises:
-        InvalidArgumentError: no such field, or a value outside its range.
-    """
+    """``base``, or the defaults, with some fields by name; InvalidArgumentError for a wrong name or value."""
     names = Sampling.names()
     for name in fields:
         if name not in names:
             hint = did_you_mean(str(name), names)
             raise InvalidArgumentError(f"sampling has no {shown(name)}{hint}; it has {', '.join(names)}")
-    values: dict[str, Any] = {**(asdict(base) if base is not None else {}), **fields}
-    return Sampling(**values)
+    values: Any = fields
+    return replace(base or Sampling(), **values)

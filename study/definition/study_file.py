@@ -97,17 +97,13 @@ def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> S
 def study_from_dict(
     data: Mapping[str, object], folder: Path | None = None, *, text: str | None = None, source: str = ""
 ) -> Study:
-    """The study of a TOML file's tables, or of the result of :func:`study_as_dict`.
+    """The study of a TOML file's tables, or of the result of :func:`study_as_dict`; see :func:`load_study` for errors.
 
     Args:
         data: the tables; version and name are needed, and at least one target.
         folder: what its file names are relative to; ``None`` for the working folder.
         text: the TOML that it was read from, if any.
         source: the file's name, for messages.
-
-    Raises:
-        InvalidArgumentError: not a study; the location says where.
-        IncompatibleError: of a newer version of the format.
     """
     with located(f"{source or 'study'}:"):
         if not isinstance(data, Mapping):
@@ -141,26 +137,17 @@ def study_as_dict(study: Study) -> dict[str, object]:
         if target.derived:
             own["derived"] = dict(target.derived)
         targets.append({"name": target.name, "kind": target.kind, **own, **target.settings})
-    data: dict[str, object] = {
-        "version": FORMAT_VERSION,
-        "name": study.name,
-        "title": study.title,
-        "question": study.question,
-        "reading": study.reading,
-        "devices": list(study.devices),
-        "fit": list(study.fit),
-        "baseline": study.baseline,
-        "peaks": study.peaks,
+    data: dict[str, object] = {"version": FORMAT_VERSION}
+    for key in _PLAIN:
+        value = getattr(study, key)
+        if value is not None:
+            data[key] = list(value) if isinstance(value, tuple) else value
+    return data | {
         "sampling": asdict(study.sampling),
         "axes": {axis.name: list(axis.values) for axis in study.axes},
         "derived": dict(study.derived),
         "targets": targets,
     }
-    if study.compare is not None:
-        data["compare"] = study.compare
-    if study.reference is not None:
-        data["reference"] = study.reference
-    return data
 
 
 def _check_version(data: Mapping[str, object]) -> None:

@@ -20,24 +20,18 @@ from .setting_types import (
     INPUTS,
     NUMBERS,
     PUSH,
+    SECONDS,
     TEXT,
     SettingType,
     choice,
     integer,
-    number,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of a kind of target.
-
-    Attributes:
-        name: in studies, and of axes.
-        type: of its value.
-        doc: one line for the reference.
-        default: its value if neither the target nor an axis sets it; if it is ``None``, ``None`` can also be given.
-        required: whether the target or an axis has to set it.
+    """One setting of a kind of target. If the default is ``None``, ``None`` can also be given; ``required``: the target
+    or an axis has to set it.
     """
 
     name: str
@@ -47,25 +41,13 @@ class Setting:
     required: bool = False
 
     def check(self, value: object) -> object:
-        """The value in its canonical form.
-
-        Raises:
-            InvalidArgumentError: not of the type; the location is the path within the value.
-        """
+        """The value in its canonical form; an error is located at the path within it."""
         return None if value is None and self.default is None and not self.required else self.type.check(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of target.
-
-    Attributes:
-        name: in studies.
-        doc: what is measured, for the reference.
-        measure: the default headline.
-        settings: all of them.
-        baseline: whether the empty kernel can be measured in the same setting.
-    """
+    """A kind of target, its default headline, and whether the empty kernel can be measured in the same setting."""
 
     name: str
     doc: str
@@ -79,11 +61,7 @@ class Kind:
         return tuple(setting.name for setting in self.settings)
 
     def find(self, name: str) -> Setting:
-        """The setting of that name.
-
-        Raises:
-            InvalidArgumentError: there is none; the message lists them.
-        """
+        """The setting of that name; InvalidArgumentError lists them if there is none."""
         for setting in self.settings:
             if setting.name == name:
                 return setting
@@ -138,7 +116,7 @@ _KINDS: Final = (
             ),
             Setting("ranges", integer(1), "ranges of memory that the dispatches' bindings rotate through", 1),
             Setting("robust", BOOLEAN, "whether the device checks accesses", False),
-            Setting("host_sleep", number(0), "seconds of sleep in each sample, for tests", 0),
+            Setting("host_sleep", SECONDS, "seconds of sleep in each sample, for tests", 0),
             Setting("host_sleep_in", choice(*SEGMENTS), "the segment of the sleep", "record"),
         ),
         baseline=True,
