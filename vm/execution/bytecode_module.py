@@ -20,7 +20,7 @@ from ..bytecode.module_def import ModuleDef
 from ..bytecode.reader import read_module
 from ..bytecode.verifier import VerifiedModule, verify_module
 from ..translation.analysis import FunctionAnalysis
-from ..translation.module_analysis import Callees, ModuleAnalysis
+from ..translation.module_analysis import ModuleAnalysis
 from ..translation.source import Source
 from ..translation.translator import Translator
 from ..types.buffer import VmBuffer
@@ -139,10 +139,8 @@ class Translation:
 
     def _translate(self, entry: int) -> tuple[Source, Callable[..., Any]]:
         if self._translator is None:
-            analysis = self._module.analysis
-            function = FunctionAnalysis(self._module.verified.functions[self.ordinal], analysis.conventions)
-            callees = Callees(analysis.leaves, self._non_suspending)
-            self._translator = Translator(function, callees, analysis.typed_globals)
+            function = self._module.verified.functions[self.ordinal]
+            self._translator = Translator(FunctionAnalysis(function, self._module.analysis, self._non_suspending))
         source = self._translator.translate(entry)
         # compile() takes no NUL, but a name in a module file may contain one.
         name = self.code_map.full_name(self.ordinal).replace("\0", "\\0")

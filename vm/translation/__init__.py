@@ -2,7 +2,7 @@
 
 Imports: `bytecode` and the ground files at the root.
 
-Read: `translator`; `basic_block`, `register_types`, `analysis`, `module_analysis`, `constants`, `ranges`; `operations`,
-`numerics`, `float_numerics`; `source`, `values`, `simplify`, `operation_writer`, `call_writer`, `parallel_copy`,
-`flow`, `control_flow`, `blocks`, `structure`.
+Read: `translator`; `basic_block`, `register_types`, `module_analysis`, `analysis`, `ranges`; `operations`, `numerics`,
+`float_numerics`; `source`, `values`, `operation_writer`, `call_writer`, `parallel_copy`, `flow`, `control_flow`,
+`blocks`, `structure`.
 """

@@ -7,15 +7,18 @@ than was written has no variables (``register_types`` is ``None``) and is transl
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from functools import cache
 from typing import Final, cast
 
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.decoder import BranchOperands, Instruction
-from ..bytecode.isa import CALLS, IMPORT_BIT, MOVE_BIT, REF_BIT, REF_MASK, Access, FieldKind, Move
+from ..bytecode.isa import CALLS, IMPORT_BIT, MOVE_BIT, REF_BIT, REF_MASK, Access, FieldKind, Move, Operation
 from ..bytecode.verifier import VerifiedFunction
-from .basic_block import Block, Edge, Operands, Variable, argument_variables, registers_of
+from .basic_block import Block, Edge, Operands, Variable, registers_of
+from .module_analysis import ModuleAnalysis
 from .register_types import edge_is_whole, edge_types, merge_types, read_type, write_type
 
 _TYPE_OF_BANK: Final = {"i32": "i", "i64": "I", "f32": "f", "f64": "F", "ref": "r"}
@@ -24,46 +27,49 @@ _TYPE_OF_BANK: Final = {"i32": "i", "i64": "I", "f32": "f", "f64": "F", "ref": "
 class FunctionAnalysis:
     """Analyses one verified function.
 
-    Attributes:
+    Args:
         function: the function.
-        instructions: its instructions.
-        operands: one an instruction.
-        blocks: its basic blocks, in the order of the code.
-        arguments: the variables that its arguments arrive in.
-        written: for each block a mask of the registers that it and its edges write.
-        register_types: for each block the types of the slots at its start (missing: never written, so zero), or
-            ``None`` if some slot is read as another type than it was written.
+        module: facts of its module.
+        non_suspending: imports that never return a ``Wait``.
     """
 
-    def __init__(self, function: VerifiedFunction, conventions: Mapping[int, CallingConvention]) -> None:
-        """Analyses a function.
-
-        Args:
-            function: the function.
-            conventions: calling convention of each function ordinal that it calls, imports with their bit.
-        """
+    def __init__(
+        self, function: VerifiedFunction, module: ModuleAnalysis, non_suspending: frozenset[int] = frozenset()
+    ) -> None:
         self.function = function
+        self.module = module
+        self.non_suspending = non_suspending
         self.instructions: tuple[Instruction, ...] = function.instructions
         self.ref_shift = function.i32_count + 2
-        self._conventions = conventions
         self.operands = [self._operands_of(instruction) for instruction in self.instructions]
-        self.block_at: dict[int, int] = {}
         self.blocks = self._find_blocks()
-        self.arguments = argument_variables(function.signature)
+        self._starts = [block.start for block in self.blocks]
+        # The variables that the arguments arrive in.
+        self.arguments: list[Variable] = [
+            (str(letter), register & REF_MASK if letter == "r" else register)
+            for letter, register in zip(function.signature.arguments, function.argument_registers, strict=True)
+        ]
+        self.written: list[int] = []  # for each block a mask of the registers that it and its edges write
         self._compute_liveness()
         self._live_block: Block | None = None
         self._live_table: list[int] = []
+        # For each block the types of the slots at its start (missing: never written, so zero).
         self.register_types = self._compute_types()
-        self._starts = [block.start for block in self.blocks]
         self._types_at: tuple[int, dict[int, str]] = (-1, {})
+        self.constants = {} if self.register_types is None else self._single_constants()
 
     # -- instructions --------------------------------------------------------------------------------
 
     def callee(self, instruction: Instruction) -> CallingConvention:
         """The calling convention of the function that a call instruction calls."""
-        ordinal = instruction.values[0]
-        assert isinstance(ordinal, int)
-        return self._conventions[ordinal]
+        return self.module.conventions[cast(int, instruction.values[0])]
+
+    def suspends(self, instruction: Instruction) -> bool:
+        """Whether an instruction always returns to the interpreter: a call of a bytecode function that is no leaf."""
+        if instruction.operation.mnemonic not in CALLS:
+            return False
+        ordinal = cast(int, instruction.values[0])
+        return not ordinal & IMPORT_BIT and ordinal not in self.module.leaves
 
     def _operands_of(self, instruction: Instruction) -> Operands:
         operation = instruction.operation
@@ -72,24 +78,22 @@ class FunctionAnalysis:
         reads: list[Variable] = []
         writes: list[Variable] = []
         moves: list[int] = []
-        for field, value in zip(operation.fields, instruction.values, strict=True):
-            if field.kind is FieldKind.REGISTER:
-                assert isinstance(value, int) and field.bank is not None
-                kind = _TYPE_OF_BANK[field.bank]
-                variable = (kind, value & REF_MASK if kind == "r" else value)
-                if field.access is Access.WRITE:
-                    writes.append(variable)
-                else:
-                    reads.append(variable)
-                    if kind == "r" and value & MOVE_BIT and field.move is Move.ALLOW:
-                        moves.append(variable[1])
-            elif field.kind is FieldKind.OPERANDS:
-                self._list_operands(operation.mnemonic, field.bank, value, reads, moves)
+        for index, kind, is_list, is_write, moved in _register_fields(operation):
+            value = instruction.values[index]
+            if is_list:
+                self._list_operands(operation.mnemonic, kind, value, reads, moves)
+                continue
+            register = cast(int, value)
+            variable = (kind, register & REF_MASK if kind == "r" else register)
+            if is_write:
+                writes.append(variable)
+            else:
+                reads.append(variable)
+                if register & moved:
+                    moves.append(variable[1])
         return Operands(tuple(reads), tuple(writes), tuple(moves))
 
-    def _list_operands(
-        self, mnemonic: str, bank: str | None, value: object, reads: list[Variable], moves: list[int]
-    ) -> None:
+    def _list_operands(self, mnemonic: str, kind: str, value: object, reads: list[Variable], moves: list[int]) -> None:
         assert isinstance(value, tuple)
         results = self.function.signature.results if mnemonic == "return" else None
         for position, register in enumerate(value):
@@ -98,10 +102,8 @@ class FunctionAnalysis:
                 # A list that discards releases its registers whatever their MOVE bits say.
                 if register & MOVE_BIT or mnemonic in ("discard.refs", "trace", "print"):
                     moves.append(register & REF_MASK)
-            elif results is not None:
-                reads.append((results[position], register))
             else:
-                reads.append((_TYPE_OF_BANK[bank] if bank else "i", register))
+                reads.append((kind if results is None else results[position], register))
 
     def _call_operands(self, instruction: Instruction) -> Operands:
         convention = self.callee(instruction)
@@ -144,10 +146,11 @@ class FunctionAnalysis:
 
     def _find_blocks(self) -> list[Block]:
         blocks: list[Block] = []
+        block_at: dict[int, int] = {}
         start = 0
         for index, instruction in enumerate(self.instructions):
             if instruction.operation.mnemonic == "block":
-                self.block_at[instruction.pc] = len(blocks)
+                block_at[instruction.pc] = len(blocks)
                 start = index
             if instruction.operation.is_terminator:
                 blocks.append(Block(len(blocks), start, index + 1))
@@ -157,20 +160,19 @@ class FunctionAnalysis:
             for field, value in zip(terminator.operation.fields, terminator.values, strict=True):
                 if field.kind is FieldKind.BRANCH_TARGET:
                     if target is not None:
-                        block.edges.append(Edge(target, ()))
-                    assert isinstance(value, int)
-                    target = self.block_at[value]
+                        block.edges.append(Edge(target))
+                    target = block_at[cast(int, value)]
                 elif field.kind is FieldKind.BRANCH_OPERANDS:
-                    assert target is not None and isinstance(value, tuple)
+                    assert target is not None
                     block.edges.append(Edge(target, cast("BranchOperands", value)))
                     target = None
                 elif field.kind is FieldKind.BRANCH_TABLE:
                     for case_target, operands in cast("tuple[tuple[int, BranchOperands], ...]", value):
-                        block.edges.append(Edge(self.block_at[case_target], operands))
+                        block.edges.append(Edge(block_at[case_target], operands))
             if target is not None:
-                block.edges.append(Edge(target, ()))
+                block.edges.append(Edge(target))
             if terminator.operation.mnemonic == "fail" and block.index + 1 < len(blocks):
-                block.edges.append(Edge(block.index + 1, ()))
+                block.edges.append(Edge(block.index + 1))
         return blocks
 
     # -- liveness ------------------------------------------------------------------------------------
@@ -181,7 +183,6 @@ class FunctionAnalysis:
             self.mask(operands.writes) | self.mask(("r", number) for number in operands.moves)
             for operands in self.operands
         ]
-        self.written: list[int] = []
         block_reads: list[int] = []
         block_writes: list[int] = []
         for block in self.blocks:
@@ -296,7 +297,50 @@ class FunctionAnalysis:
         self._types_at = (index, state)
         return dict(state)
 
+    # -- constants -----------------------------------------------------------------------------------
 
-def is_import(ordinal: int) -> bool:
-    """Whether a function ordinal names an import."""
-    return bool(ordinal & IMPORT_BIT)
+    def _single_constants(self) -> dict[Variable, str]:
+        """Constants of the entry block whose slots are written nowhere else."""
+        masks = [*self._write_masks, self.mask(self.arguments)]
+        for block in self.blocks:
+            for edge in block.edges:
+                masks += [1 << slot for slot in edge.values]
+        once = again = 0
+        for mask in masks:
+            again |= once & mask
+            once |= mask
+        entry = self.blocks[0]
+        found: dict[Variable, str] = {}
+        for index in range(entry.start, entry.end):
+            mnemonic = self.instructions[index].operation.mnemonic
+            is_constant = mnemonic.startswith("const.") and "ref" not in mnemonic
+            if is_constant and not self._write_masks[index] & (again | entry.live_in):
+                found[self.operands[index].writes[0]] = constant_text(self.instructions[index])
+        return found
+
+
+@cache
+def _register_fields(operation: Operation) -> tuple[tuple[int, str, bool, bool, int], ...]:
+    """Of each field of registers: index, type, whether it is a list, whether it is written, the bit that moves it."""
+    fields = []
+    for index, field in enumerate(operation.fields):
+        if field.kind in (FieldKind.REGISTER, FieldKind.OPERANDS):
+            kind = _TYPE_OF_BANK[field.bank or "i32"]
+            moved = MOVE_BIT if kind == "r" and field.move is Move.ALLOW else 0
+            fields.append((index, kind, field.kind is FieldKind.OPERANDS, field.access is Access.WRITE, moved))
+    return tuple(fields)
+
+
+def constant_text(instruction: Instruction) -> str:
+    """The Python literal of a constant operation."""
+    mnemonic = instruction.operation.mnemonic
+    if mnemonic.endswith(".zero"):
+        return "0.0" if ".f" in mnemonic else "0"
+    value = instruction.values[0]
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "nan" if math.copysign(1.0, value) > 0 else "(-nan)"
+        if math.isinf(value):
+            return "inf" if value > 0 else "(-inf)"
+    text = repr(value)
+    return f"({text})" if text.startswith("-") else text

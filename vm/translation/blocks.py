@@ -12,9 +12,8 @@ from typing import Final, TypeAlias
 from ..bytecode.decoder import Instruction
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Edge, Variable
-from .control_flow import Graph
+from .control_flow import Graph, Placement, UnstructuredError
 from .flow import Flow
-from .module_analysis import Callees
 from .parallel_copy import CopyWriter
 from .values import Fact, Text
 
@@ -31,27 +30,18 @@ class NodeWriter(CopyWriter):
     """Writes nodes: blocks with their terminators.
 
     Args:
-        analysis, constants, typed_globals, callees: as for the layers below.
         flow: of the function.
         entry: where the variant starts.
     """
 
-    def __init__(
-        self,
-        analysis: FunctionAnalysis,
-        constants: dict[Variable, str],
-        typed_globals: frozenset[int],
-        callees: Callees,
-        flow: Flow,
-        entry: int,
-    ) -> None:
-        super().__init__(analysis, constants, typed_globals, callees)
+    def __init__(self, analysis: FunctionAnalysis, flow: Flow, entry: int) -> None:
+        super().__init__(analysis)
         self.entry = entry
         self.flow = flow
         self._root: Block | None = None
         self._root_edges: Sequence[Edge]
         if entry == 0:
-            self._root_edges = [Edge(0, ())]
+            self._root_edges = [Edge(0)]
         else:
             block = analysis.block_of(entry - 1)
             self._root_edges = block.edges  # of a yield or a yieldable call
@@ -60,6 +50,12 @@ class NodeWriter(CopyWriter):
                 if self._cut(block, entry) is not None or block.index in flow.failing:
                     self._root_edges = []
         self.graph = Graph(self._successors)
+        self._placement: Placement | None = None  # ``None`` in a dispatch loop
+        self._inline: frozenset[int] | set[int] = frozenset()
+        self._entered: set[int] = set()  # headers of loops whose ``while`` is written
+        self._guarded: set[int] = set()  # labels that are entered by their number
+        self._guesses: dict[int, list[str]] = {}  # for each header names that are guessed not to become negative
+        self.refuted: set[tuple[int, str]] = set()  # guesses that did not hold; with any the source is wrong
 
     def _successors(self, node: int) -> Sequence[int]:
         return [edge.target + 1 for edge in (self.flow.edges[node - 1] if node else self._root_edges)]
@@ -68,19 +64,47 @@ class NodeWriter(CopyWriter):
         """The first call from ``start`` on that always suspends."""
         return next((index for index in self.flow.cuts.get(block.index, ()) if index >= start), None)
 
-    # -- for the layer above -------------------------------------------------------------------------
+    # -- labels --------------------------------------------------------------------------------------
 
-    def is_inline(self, target: int) -> bool:
-        """Whether a node is written where a branch leads to it."""
-        raise NotImplementedError
+    def _is_inline(self, target: int) -> bool:
+        """Whether a node is written where a branch leads to it; branches back to a loop's header are jumps."""
+        return target in self._inline and target not in self._entered
 
-    def falls(self, edge: Edge, group: Group) -> bool:
-        """Whether control may continue behind the statement that a branch is in."""
-        raise NotImplementedError
+    def _falls(self, edge: Edge, group: Group) -> bool:
+        """Whether control may come out behind the statement that a branch is in."""
+        if self._placement is None:
+            return True
+        target = edge.target + 1
+        if self._is_inline(target):
+            return not self._placement.whole_targets[target].isdisjoint(group)
+        return target in group
 
-    def jump(self, target: int, group: Group, loop: LoopNode) -> None:
-        """Writes a jump to a label."""
-        raise NotImplementedError
+    def _jump(self, target: int, group: Group, loop: LoopNode) -> None:
+        """Goes to a label, by falling off the end of the statement or out of the loop."""
+        if self._placement is None:
+            self.line(f"b = {target}")
+            return
+        for name in self._guesses.get(target, ()):
+            if self.bounds.get(name, (-1, 0))[0] < 0:
+                self.refuted.add((target, name))
+        if target in group:
+            if self._numbered(target, group):
+                self.line(f"b = {target}")
+            return
+        if loop is not None:
+            header, behind = loop
+            if target == header:
+                self.line("continue")
+                return
+            if target in behind:
+                if self._numbered(target, behind):
+                    self.line(f"b = {target}")
+                self.line("break")
+                return
+        raise UnstructuredError
+
+    def _numbered(self, target: int, group: Group) -> bool:
+        return any(label in self._guarded for label in group[: group.index(target) + 1])
 
     def write_inline(self, node: int, group: Group, loop: LoopNode) -> None:
         """Writes a node and the nodes that it dominates inside a branch."""
@@ -144,23 +168,15 @@ class NodeWriter(CopyWriter):
         if len(self.lines) == count:
             self.line("pass")
         self.indent -= 1
-        (
-            self.state,
-            self.pending,
-            self._readers,
-            self.local_constants,
-            self.uses,
-            self.bounds,
-            self.pc,
-        ) = saved
+        self.state, self.pending, self._readers, self.local_constants, self.uses, self.bounds, self.pc = saved
 
     def _leave(self, edge: Edge, group: Group, loop: LoopNode) -> int | None:
         """Writes an edge's copies and jump; returns its target if that is to be written here."""
         self.copy(edge)
         target = edge.target + 1
-        if self.is_inline(target):
+        if self._is_inline(target):
             return target
-        self.jump(target, group, loop)
+        self._jump(target, group, loop)
         return None
 
     # -- terminators ---------------------------------------------------------------------------------
@@ -225,7 +241,7 @@ class NodeWriter(CopyWriter):
 
     def _branch(self, test: Text, yes: Edge, no: Edge, group: Group, loop: LoopNode) -> int | None:
         text, fact, holds = test.text, test.fact, True
-        yes_falls, no_falls = self.falls(yes, group), self.falls(no, group)
+        yes_falls, no_falls = self._falls(yes, group), self._falls(no, group)
         if yes_falls and not no_falls:
             text, yes, no, holds = _negated(test), no, yes, False
             yes_falls, no_falls = no_falls, yes_falls

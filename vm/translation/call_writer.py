@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import cast
 
 from ..bytecode.calling_convention import CallingConvention, Repeated
 from ..bytecode.decoder import Instruction
-from ..bytecode.isa import MOVE_BIT, FieldKind
-from .analysis import FunctionAnalysis, is_import
+from ..bytecode.isa import IMPORT_BIT, MOVE_BIT, FieldKind
+from .analysis import FunctionAnalysis
 from .basic_block import Block, Variable, registers_of
-from .module_analysis import Callees
-from .operation_writer import OperationWriter
-
-
-def entry_after(index: int) -> int:
-    """The entry that continues behind instruction ``index``; entry 0 is the function's start."""
-    return index + 1
+from .operation_writer import OperationWriter, packed
 
 
 class CallWriter(OperationWriter):
-    """Writes calls and suspensions.
+    """Writes calls and suspensions."""
 
-    Attributes:
-        spilled: for each entry that this source suspends to, the names whose values are in the frame's registers.
-    """
-
-    def __init__(
-        self,
-        analysis: FunctionAnalysis,
-        constants: dict[Variable, str],
-        typed_globals: frozenset[int],
-        callees: Callees,
-    ) -> None:
-        super().__init__(analysis, constants, typed_globals)
-        self._callees = callees
+    def __init__(self, analysis: FunctionAnalysis) -> None:
+        super().__init__(analysis)
+        # For each entry that this source suspends to, the names whose values are in the frame's registers.
         self.spilled: dict[int, tuple[str, ...]] = {}
 
     def _arguments(self, index: int, instruction: Instruction, convention: CallingConvention) -> list[str]:
@@ -70,25 +54,26 @@ class CallWriter(OperationWriter):
         """Writes a call. Nothing may be written behind one that always suspends."""
         instruction = self.analysis.instructions[index]
         self.pc = instruction.pc
-        ordinal = int(instruction.values[0])  # type: ignore[arg-type]
+        ordinal = cast(int, instruction.values[0])
         operands = self.analysis.operands[index]
         arguments = self._arguments(index, instruction, self.analysis.callee(instruction))
         writes = operands.writes
         self.flush()
-        if self._callees.suspends(instruction):
+        if self.analysis.suspends(instruction):
             self.line(f"frame.callee = {self.bound(f'fn{ordinal}')}")
             self.line(f"frame.arguments = {packed(arguments)}")
             self.suspend(block, index, "CALL")
             return
         # References moved into a call are dropped before its results arrive.
         moves = [number for number in operands.moves if ("r", number) not in writes]
-        if not is_import(ordinal):
+        if not ordinal & IMPORT_BIT:
             self.results(f"{self.bound(f'lf{ordinal}')}(None, {packed(arguments)})", writes)
             self.null(moves)
             self.note_writes(writes)
             return
-        call = f"{self.bound(f'im{ordinal & 0x7FFFFFFF}')}({', '.join(arguments)})"
-        if ordinal & 0x7FFFFFFF in self._callees.non_suspending:
+        ordinal &= ~IMPORT_BIT
+        call = f"{self.bound(f'im{ordinal}')}({', '.join(arguments)})"
+        if ordinal in self.analysis.non_suspending:
             self.results(call, writes)
         elif not writes:
             self.line(f"t = {call}")
@@ -139,9 +124,9 @@ class CallWriter(OperationWriter):
 
     def suspend(self, block: Block, index: int, answer: str, *, live: int | None = None) -> None:
         """Stores the state for the variant behind instruction ``index``, and returns to the interpreter."""
-        entry = entry_after(index)
+        entry = index + 1
         if live is None:
-            live = self.live_behind(block, index)
+            live = self._live_behind(block, index)
         names, texts = self.live_values(live)
         self.spilled[entry] = tuple(names)
         self.line(f"frame.pc = {self.pc}")
@@ -149,7 +134,7 @@ class CallWriter(OperationWriter):
         self.line(f"frame.registers = {packed(texts)}")
         self.line(f"return {answer}")
 
-    def live_behind(self, block: Block, index: int) -> int:
+    def _live_behind(self, block: Block, index: int) -> int:
         """The registers that a frame holds while it is suspended in an instruction.
 
         They are live behind it, except its results and references that it moved away.
@@ -184,8 +169,3 @@ class CallWriter(OperationWriter):
             if constant is None:
                 self.read_names.add(name)
         return names, texts
-
-
-def packed(texts: Sequence[str]) -> str:
-    """A tuple display."""
-    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"

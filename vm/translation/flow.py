@@ -6,35 +6,25 @@ from collections.abc import Sequence
 from typing import Final
 
 from .analysis import FunctionAnalysis
-from .basic_block import Block, Edge, Variable
-from .module_analysis import Callees
+from .basic_block import Block, Edge
 
 _MAX_SMALL: Final = 6  # instructions
 _MAX_COPIED: Final = 8000  # instructions
 
 
 class Flow:
-    """The edges of a function's blocks, as its variants see them.
+    """The edges of a function's blocks, as its variants see them."""
 
-    Attributes:
-        edges: of each block; none where a failure is certain, or where a call suspends first.
-        cuts: for each block with calls that suspend, their instructions' indices.
-        failing: blocks that end in a failure that is certain.
-        small_ends: nodes without edges, of few instructions, that are copied to each branch that leads to them.
-        ends: all nodes without edges whose copies together are not too long. Copies cost source, but nesting the rest
-            of a function behind each branch to a shared end costs more.
-    """
-
-    def __init__(self, analysis: FunctionAnalysis, callees: Callees, constants: dict[Variable, str]) -> None:
-        self.cuts: dict[int, list[int]] = {}
-        self.failing: set[int] = set()
-        self.edges: list[Sequence[Edge]] = []
+    def __init__(self, analysis: FunctionAnalysis) -> None:
+        self.cuts: dict[int, list[int]] = {}  # for each block with calls that suspend, their instructions' indices
+        self.failing: set[int] = set()  # blocks that end in a failure that is certain
+        self.edges: list[Sequence[Edge]] = []  # of each block; none if it is failing, or a call suspends first
         sizes: dict[int, int] = {}
         for block in analysis.blocks:
-            cuts = [index for index in range(block.start, block.end) if callees.suspends(analysis.instructions[index])]
+            cuts = [index for index in range(block.start, block.end) if analysis.suspends(analysis.instructions[index])]
             if cuts:
                 self.cuts[block.index] = cuts
-            if analysis.register_types is not None and _fails(analysis, block, constants):
+            if analysis.register_types is not None and _fails(analysis, block):
                 self.failing.add(block.index)
             self.edges.append(() if cuts or block.index in self.failing else block.edges)
             if not self.edges[-1]:
@@ -44,7 +34,10 @@ class Flow:
             for edge in edges:
                 if edge.target in entries:
                     entries[edge.target] += 1
+        # Nodes without edges, of few instructions, that are copied to each branch that leads to them.
         self.small_ends = frozenset(index + 1 for index, size in sizes.items() if index and size <= _MAX_SMALL)
+        # All nodes without edges whose copies together are not too long. Copies cost source, but nesting the rest of a
+        # function behind each branch to a shared end costs more.
         budget = max(_MAX_COPIED, 2 * len(analysis.instructions))
         ends: list[int] = []
         for index, size in sorted(sizes.items(), key=lambda item: item[1] * entries[item[0]]):
@@ -54,14 +47,14 @@ class Flow:
         self.ends = frozenset(ends)
 
 
-def _fails(analysis: FunctionAnalysis, block: Block, constants: dict[Variable, str]) -> bool:
+def _fails(analysis: FunctionAnalysis, block: Block) -> bool:
     """Whether a block ends in a failure whose status is known not to be OK."""
     terminator = analysis.instructions[block.end - 1]
     if terminator.operation.mnemonic != "fail":
         return False
     register = analysis.operands[block.end - 1].reads[0][1]
-    if ("i", register) in constants:
-        return constants["i", register] != "0"
+    if ("i", register) in analysis.constants:
+        return analysis.constants["i", register] != "0"
     found: object = 0
     for index in range(block.start, block.end):
         for kind, number in analysis.operands[index].writes:

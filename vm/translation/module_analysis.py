@@ -6,33 +6,10 @@ from functools import cached_property
 from typing import Final
 
 from ..bytecode.calling_convention import CallingConvention
-from ..bytecode.decoder import Instruction
 from ..bytecode.isa import CALLS, IMPORT_BIT
 from ..bytecode.verifier import VerifiedModule
 
 _MAX_LEAF_DEPTH: Final = 4
-
-
-class Callees:
-    """How the functions that a module's functions call behave.
-
-    Args:
-        leaves: ordinals of functions that never suspend, which are called directly.
-        non_suspending: imports that never return a ``Wait``.
-    """
-
-    __slots__ = ("leaves", "non_suspending")
-
-    def __init__(self, leaves: frozenset[int] = frozenset(), non_suspending: frozenset[int] = frozenset()) -> None:
-        self.leaves = leaves
-        self.non_suspending = non_suspending
-
-    def suspends(self, instruction: Instruction) -> bool:
-        """Whether an instruction always returns to the interpreter: a call of a bytecode function that is no leaf."""
-        if instruction.operation.mnemonic not in CALLS:
-            return False
-        ordinal = int(instruction.values[0])  # type: ignore[arg-type]
-        return not ordinal & IMPORT_BIT and ordinal not in self.leaves
 
 
 class ModuleAnalysis:

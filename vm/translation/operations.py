@@ -1,7 +1,7 @@
 """The semantics of each operation as Python source.
 
-One table, from mnemonic to ``Expression`` (a value of values) or ``Effect`` (a statement); calls, control flow and the
-few operations that need a module's tables are in the writers. Operands are numbered in the order of the operation's
+Two tables by mnemonic, of expressions and of statements; calls, control flow and the few operations that need a
+module's tables are in the writers. Operands are numbered in the order of the operation's
 fields. Integers are signed and canonical: an expression that may leave its type's range has ``wrap``.
 
 Semantics: ``runtime/src/iree/vm/ops.h`` of IREE, releases 3.0 to 3.13. The functions named here are in numerics.py and
@@ -14,29 +14,14 @@ from typing import Final, NamedTuple
 
 
 class Expression(NamedTuple):
-    """A result computed from operands.
+    """A result computed from operands."""
 
-    Attributes:
-        text: a ``str.format`` template over the operands' texts.
-        wrap: 32 or 64 if the result has to be wrapped into that many bits, 0 otherwise.
-        condition: whether the text is a Python truth value, which becomes 1 or 0 where a number is wanted.
-        single: whether its result has to be rounded to f32.
-        atomic: whether an operand occurs more than once in the text, so that it must be a name or literal.
-        pure: whether it cannot fail and reads only its operands, so that it may move to where its result is used.
-    """
-
-    text: str
-    wrap: int = 0
-    condition: bool = False
-    single: bool = False
-    atomic: bool = False
-    pure: bool = True
-
-
-class Effect(NamedTuple):
-    """A statement over operands, without a result."""
-
-    text: str
+    text: str  # a ``str.format`` template over the operands' texts
+    wrap: int = 0  # 32 or 64 if the result has to be wrapped into that many bits, 0 otherwise
+    condition: bool = False  # whether the text is a Python truth value, which becomes 1 or 0 as a number
+    single: bool = False  # whether the result has to be rounded to f32
+    atomic: bool = False  # whether an operand occurs twice in the text, so that it must be a name or literal
+    pure: bool = True  # whether it cannot fail and reads only its operands, so that it may move to its use
 
 
 def _integers() -> dict[str, Expression]:
@@ -171,20 +156,20 @@ def _references() -> dict[str, Expression]:
     return table
 
 
-def _effects() -> dict[str, Effect]:
+def _effects() -> dict[str, str]:
     table = {
-        "list.reserve": Effect("{0}.reserve({1})"),
-        "list.resize": Effect("{0}.resize({1})"),
-        "list.set.ref": Effect("{0}.set_ref({1}, {2})"),
-        "buffer.copy": Effect("{2}.copy({0}, {1}, {3}, {4})"),
+        "list.reserve": "{0}.reserve({1})",
+        "list.resize": "{0}.resize({1})",
+        "list.set.ref": "{0}.set_ref({1}, {2})",
+        "buffer.copy": "{2}.copy({0}, {1}, {3}, {4})",
     }
     for kind in ("i8", "i16", "i32", "i64", "f32", "f64"):
-        table[f"buffer.store.{kind}"] = Effect(f"{{0}}.store_{kind}({{1}}, {{2}})")
-        table[f"buffer.fill.{kind}"] = Effect(f"{{0}}.fill_{kind}({{1}}, {{2}}, {{3}})")
+        table[f"buffer.store.{kind}"] = f"{{0}}.store_{kind}({{1}}, {{2}})"
+        table[f"buffer.fill.{kind}"] = f"{{0}}.fill_{kind}({{1}}, {{2}}, {{3}})"
     for kind in ("i32", "i64", "f32", "f64"):
-        table[f"list.set.{kind}"] = Effect(f"{{0}}.set_{kind}({{1}}, {{2}})")
+        table[f"list.set.{kind}"] = f"{{0}}.set_{kind}({{1}}, {{2}})"
     return table
 
 
 EXPRESSIONS: Final[dict[str, Expression]] = _integers() | _conversions() | _reals() | _references()
-EFFECTS: Final[dict[str, Effect]] = _effects()
+EFFECTS: Final[dict[str, str]] = _effects()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .basic_block import Edge
 from .call_writer import CallWriter
 from .values import Text
@@ -54,7 +56,7 @@ class CopyWriter(CallWriter):
                 self.line(f"t = {name}")
                 for text in moves.values():
                     if name in text.reads:
-                        text.text = _replaced(text.text, name, "t")
+                        text.text = re.sub(rf"\b{name}\b", "t", text.text)
                         text.reads = (text.reads - {name}) | {"t"}
                 ready.append(name)
                 continue
@@ -66,19 +68,3 @@ class CopyWriter(CallWriter):
                     readers[one] -= 1
                     if not readers[one]:
                         ready.append(one)
-
-
-def _replaced(text: str, name: str, other: str) -> str:
-    """A text with a whole name replaced."""
-    parts: list[str] = []
-    at = 0
-    while True:
-        found = text.find(name, at)
-        if found < 0:
-            return "".join((*parts, text[at:]))
-        end = found + len(name)
-        whole = (not found or not (text[found - 1].isalnum() or text[found - 1] == "_")) and not text[
-            end : end + 1
-        ].isalnum()
-        parts += (text[at:found], other if whole else name)
-        at = end

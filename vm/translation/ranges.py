@@ -38,128 +38,94 @@ def result_range(mnemonic: str, operands: Sequence[Range]) -> Range | None:
         found = _CONVERSIONS.get(mnemonic)
         return found(operands[0]) if found is not None else None
     rule = _RULES.get(f"{name}.{rest[4:]}" if rest[4:] else name)
-    return rule(operands, int(rest[1:3])) if rule is not None and rest[:1] == "i" else None
+    if rule is None or rest[:1] != "i":
+        return None
+    if name == "select":
+        operands = operands[-2:]
+    return rule(int(rest[1:3]), *[bound for one in operands for bound in one])
 
 
-def _add(operands: Sequence[Range], bits: int) -> Range:
-    (a, b), (c, d) = operands
-    return a + c, b + d
-
-
-def _sub(operands: Sequence[Range], bits: int) -> Range:
-    (a, b), (c, d) = operands
-    return a - d, b - c
-
-
-def _mul(operands: Sequence[Range], bits: int) -> Range:
-    (a, b), (c, d) = operands
+def _mul(bits: int, a: int, b: int, c: int, d: int) -> Range:
     corners = (a * c, a * d, b * c, b * d)
     return min(corners), max(corners)
 
 
-def _fma(operands: Sequence[Range], bits: int) -> Range:
-    return _add((_mul(operands[:2], bits), operands[2]), bits)
+def _fma(bits: int, a: int, b: int, c: int, d: int, e: int, f: int) -> Range:
+    low, high = _mul(bits, a, b, c, d)
+    return low + e, high + f
 
 
-def _not(operands: Sequence[Range], bits: int) -> Range:
-    ((a, b),) = operands
-    return ~b, ~a
-
-
-def _abs(operands: Sequence[Range], bits: int) -> Range:
-    ((a, b),) = operands
-    return (a, b) if a >= 0 else (0, max(-a, b))
-
-
-def _and(operands: Sequence[Range], bits: int) -> Range:
-    (a, b), (c, d) = operands
+def _and(bits: int, a: int, b: int, c: int, d: int) -> Range:
     if a >= 0 or c >= 0:
         return 0, min(b if a >= 0 else d, d if c >= 0 else b)
-    return _bitwise(operands, bits)
+    return _bitwise(bits, a, b, c, d)
 
 
-def _bitwise(operands: Sequence[Range], bits: int) -> Range:
+def _bitwise(bits: int, a: int, b: int, c: int, d: int) -> Range:
     # The result has no more bits than the operands; it is not negative if they are not.
-    width = max(max(~low if low < 0 else low, ~high if high < 0 else high).bit_length() for low, high in operands)
-    return (0 if all(low >= 0 for low, _ in operands) else -(1 << width)), (1 << width) - 1
+    width = max((~one if one < 0 else one).bit_length() for one in (a, b, c, d))
+    return (0 if a >= 0 and c >= 0 else -(1 << width)), (1 << width) - 1
 
 
-def _shl(operands: Sequence[Range], bits: int) -> Range:
-    (a, b), (c, d) = operands
-    least, most = (c, d) if c >= 0 and d < bits else (0, bits - 1)
+def _shifts(bits: int, c: int, d: int) -> Range:
+    """The bounds of a shift's amount, which counts modulo ``bits``."""
+    return (c, d) if c >= 0 and d < bits else (0, bits - 1)
+
+
+def _shl(bits: int, a: int, b: int, c: int, d: int) -> Range:
+    least, most = _shifts(bits, c, d)
     return min(a << most, a << least), max(b << most, b << least)
 
 
-def _shr_s(operands: Sequence[Range], bits: int) -> Range:
-    (a, b), (c, d) = operands
-    least, most = (c, d) if c >= 0 and d < bits else (0, bits - 1)
+def _shr_s(bits: int, a: int, b: int, c: int, d: int) -> Range:
+    least, most = _shifts(bits, c, d)
     return min(a >> least, a >> most), max(b >> least, b >> most)
 
 
-def _shr_u(operands: Sequence[Range], bits: int) -> Range:
-    (a, b), (c, d) = operands
-    least, most = (c, d) if c >= 0 and d < bits else (0, bits - 1)
-    if a < 0:
-        a, b = 0, (1 << bits) - 1
-    return a >> most, b >> least
+def _shr_u(bits: int, a: int, b: int, c: int, d: int) -> Range:
+    least, most = _shifts(bits, c, d)
+    return (a >> most, b >> least) if a >= 0 else (0, (1 << bits) - 1 >> least)
 
 
-def _min_s(operands: Sequence[Range], bits: int) -> Range:
-    (a, b), (c, d) = operands
-    return min(a, c), min(b, d)
-
-
-def _max_s(operands: Sequence[Range], bits: int) -> Range:
-    (a, b), (c, d) = operands
-    return max(a, c), max(b, d)
-
-
-def _union(operands: Sequence[Range], bits: int) -> Range:
-    (a, b), (c, d) = operands[-2:]
+def _union(bits: int, a: int, b: int, c: int, d: int) -> Range:
     return min(a, c), max(b, d)
 
 
-def _ctlz(operands: Sequence[Range], bits: int) -> Range:
-    return 0, bits
-
-
-def _rem_s(operands: Sequence[Range], bits: int) -> Range:
-    (a, b), (c, d) = operands
+def _rem_s(bits: int, a: int, b: int, c: int, d: int) -> Range:
     most = max(abs(c), abs(d), 1) - 1
     return (0 if a >= 0 else max(a, -most)), (0 if b <= 0 else min(b, most))
 
 
-def _rem_u(operands: Sequence[Range], bits: int) -> Range | None:
-    (a, b), (c, d) = operands
+def _rem_u(bits: int, a: int, b: int, c: int, d: int) -> Range | None:
     return (0, min(b, d - 1) if a >= 0 else d - 1) if c > 0 else None
 
 
-def _div_u(operands: Sequence[Range], bits: int) -> Range | None:
-    (a, b), (c, d) = operands
+def _div(bits: int, a: int, b: int, c: int, d: int) -> Range | None:
     return (a // d, b // c) if a >= 0 and c > 0 else None
 
 
-_RULES: Final[dict[str, Callable[[Sequence[Range], int], Range | None]]] = {
-    "add": _add,
-    "sub": _sub,
+# Each takes the operation's bits, and the lowest and highest value of each operand.
+_RULES: Final[dict[str, Callable[..., Range | None]]] = {
+    "add": lambda bits, a, b, c, d: (a + c, b + d),
+    "sub": lambda bits, a, b, c, d: (a - d, b - c),
     "mul": _mul,
     "fma": _fma,
-    "not": _not,
-    "abs": _abs,
+    "not": lambda bits, a, b: (~b, ~a),
+    "abs": lambda bits, a, b: (a, b) if a >= 0 else (0, max(-a, b)),
     "and": _and,
     "or": _bitwise,
     "xor": _bitwise,
     "shl": _shl,
     "shr.s": _shr_s,
     "shr.u": _shr_u,
-    "min.s": _min_s,
-    "max.s": _max_s,
+    "min.s": lambda bits, a, b, c, d: (min(a, c), min(b, d)),
+    "max.s": lambda bits, a, b, c, d: (max(a, c), max(b, d)),
     "min.u": _union,
     "max.u": _union,
     "select": _union,
-    "ctlz": _ctlz,
-    "div.s": _div_u,
-    "div.u": _div_u,
+    "ctlz": lambda bits, a, b: (0, bits),
+    "div.s": _div,
+    "div.u": _div,
     "rem.s": _rem_s,
     "rem.u": _rem_u,
 }

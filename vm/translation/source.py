@@ -4,40 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 
+@dataclass(frozen=True, slots=True)
 class Source:
-    """The source of one variant.
+    """The source of one variant."""
 
-    Attributes:
-        text: Python source of a function ``make(…)`` that returns ``f(frame, a)``.
-        names: parameters of ``make``, which each context binds (``im3`` import 3, ``fn5`` function 5, ``ro1`` rodata,
-            …).
-        pcs: for each line of the text the pc it is from, or -1.
-    """
-
-    __slots__ = ("names", "pcs", "text")
-
-    def __init__(self, text: str, names: tuple[str, ...], pcs: tuple[int, ...]) -> None:
-        self.text = text
-        self.names = names
-        self.pcs = pcs
+    text: str  # of a function ``make(…)`` that returns ``f(frame, a)``
+    names: tuple[str, ...]  # parameters of ``make``, bound by each context (``im3`` import 3, ``ro1`` rodata, …)
+    pcs: tuple[int, ...]  # for each line of the text the pc it is from, or -1
 
 
 class SourceWriter:
-    """Lines of Python, each with the pc it is from.
-
-    Attributes:
-        lines, pcs: written so far.
-        indent: levels of the next line.
-        pc: of the instruction that is being written.
-    """
+    """Lines of Python, each with the pc it is from."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.pcs: list[int] = []
         self.indent = 2
-        self.pc = -1
+        self.pc = -1  # of the instruction that is being written
         self._names: dict[str, None] = {}
 
     def line(self, text: str) -> None:
@@ -61,10 +47,9 @@ class SourceWriter:
         self._names[name] = None
         return name
 
-    def source(self, head: list[str], head_pcs: list[int]) -> Source:
+    def source(self, head: SourceWriter) -> Source:
         """The whole function; ``head`` comes before the lines written."""
         names = tuple(self._names)
-        text = "\n".join(
-            (f"def make({', '.join(names)}):", "    def f(frame, a):", *head, *self.lines, "    return f", "")
-        )
-        return Source(text, names, (-1, -1, *head_pcs, *self.pcs, -1))
+        start = (f"def make({', '.join(names)}):", "    def f(frame, a):")
+        text = "\n".join((*start, *head.lines, *self.lines, "    return f", ""))
+        return Source(text, names, (-1, -1, *head.pcs, *self.pcs, -1))

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from .analysis import FunctionAnalysis
-from .basic_block import Edge, Variable
 from .blocks import Group, LoopNode, NodeWriter
 from .control_flow import Placement, UnstructuredError
 from .flow import Flow
-from .module_analysis import Callees
 from .ranges import FULL, Range
 
 _MAX_INDENT: Final = 60  # CPython accepts 100 levels; deeper nesting is written as a dispatch loop
@@ -25,45 +23,21 @@ class StructureWriter(NodeWriter):
     """Writes the control flow of one variant.
 
     Args:
-        analysis, constants, typed_globals, callees: as for the layers below.
         flow: of the function.
         entry: where the variant starts.
         refuted: guesses not to make, as pairs of header and name; ``None`` makes no guess at all.
-
-    Attributes:
-        refuted: guesses that did not hold. The source is wrong if there are any.
     """
 
     def __init__(
-        self,
-        analysis: FunctionAnalysis,
-        constants: dict[Variable, str],
-        typed_globals: frozenset[int],
-        callees: Callees,
-        flow: Flow,
-        entry: int,
-        refuted: frozenset[tuple[int, str]] | None,
+        self, analysis: FunctionAnalysis, flow: Flow, entry: int, refuted: frozenset[tuple[int, str]] | None = None
     ) -> None:
-        super().__init__(analysis, constants, typed_globals, callees, flow, entry)
-        self._guarded: set[int] = set()
-        self._entered: set[int] = set()
-        self._placement: Placement | None = None
-        self._inline: frozenset[int] | set[int] = frozenset()
+        super().__init__(analysis, flow, entry)
         self._known_at: dict[int, tuple[dict[str, Range], int]] = {}
         self._not_guessed = refuted
         self._written_in: dict[int, int] | None = None
-        self._guesses: dict[int, list[str]] = {}
-        self.refuted: set[tuple[int, str]] = set()
 
     def write(self, ends: frozenset[int]) -> None:
-        """Writes the variant with Python's statements.
-
-        Args:
-            ends: nodes that are copied to each branch that leads to them.
-
-        Raises:
-            UnstructuredError: Python's statements cannot express it.
-        """
+        """Writes the variant with statements, ``ends`` at each branch to them; may raise UnstructuredError."""
         self._placement = Placement(self.graph, ends)
         self._inline = self._placement.inline
         self._tree(0, (), None)
@@ -73,14 +47,7 @@ class StructureWriter(NodeWriter):
     def _ordered(self, nodes: Sequence[int]) -> list[int]:
         return sorted(nodes, key=self.graph.rank.__getitem__)
 
-    def _tree(
-        self,
-        node: int,
-        follow: Group,
-        loop: LoopNode,
-        *,
-        outside: tuple[Group, LoopNode] | None = None,
-    ) -> None:
+    def _tree(self, node: int, follow: Group, loop: LoopNode, *, outside: tuple[Group, LoopNode] | None = None) -> None:
         """Writes a node and the nodes that it dominates; falling off its end goes to the labels of ``follow``.
 
         Args:
@@ -161,46 +128,6 @@ class StructureWriter(NodeWriter):
         """Numbers the labels of a statement that may leave for several."""
         if labels and sum(one in targets for one in group) > 1:
             self._guarded.update(labels)
-
-    def jump(self, target: int, group: Group, loop: LoopNode) -> None:
-        """Goes to a label, by falling off the end of the statement or out of the loop."""
-        if self._placement is None:
-            self.line(f"b = {target}")
-            return
-        for name in self._guesses.get(target, ()):
-            if self.bounds.get(name, (-1, 0))[0] < 0:
-                self.refuted.add((target, name))
-        if target in group:
-            if self._numbered(target, group):
-                self.line(f"b = {target}")
-            return
-        if loop is not None:
-            header, behind = loop
-            if target == header:
-                self.line("continue")
-                return
-            if target in behind:
-                if self._numbered(target, behind):
-                    self.line(f"b = {target}")
-                self.line("break")
-                return
-        raise UnstructuredError
-
-    def _numbered(self, target: int, group: Group) -> bool:
-        return any(label in self._guarded for label in group[: group.index(target) + 1])
-
-    def is_inline(self, target: int) -> bool:
-        """Whether a node is written where a branch leads to it; branches back to a loop's header are jumps."""
-        return target in self._inline and target not in self._entered
-
-    def falls(self, edge: Edge, group: Group) -> bool:
-        """Whether control may come out behind the statement that a branch is in."""
-        if self._placement is None:
-            return True
-        target = edge.target + 1
-        if self.is_inline(target):
-            return not self._placement.whole_targets[target].isdisjoint(group)
-        return target in group
 
     def write_inline(self, node: int, group: Group, loop: LoopNode) -> None:
         if self._placement is not None:

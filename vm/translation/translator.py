@@ -21,44 +21,29 @@ from __future__ import annotations
 from typing import Final
 
 from .analysis import FunctionAnalysis
-from .constants import single_constants
 from .control_flow import UnstructuredError
 from .flow import Flow
-from .module_analysis import Callees
-from .source import Source, SourceWriter
+from .source import Source
 from .structure import StructureWriter
+from .values import ValueWriter
 
 _MAX_GUESSED: Final = 4000  # instructions; larger functions are not translated twice
 _ZERO: Final = {"i": "0", "I": "0", "s": "0", "f": "0.0", "F": "0.0", "r": "None"}
 
 
 class Translator:
-    """Translates the variants of one function.
+    """Translates the variants of one function."""
 
-    Args:
-        analysis: of the function.
-        callees: how the functions that it calls behave.
-        typed_globals: reference globals that are only accessed as one type, whose loads need no check.
-    """
-
-    def __init__(
-        self,
-        analysis: FunctionAnalysis,
-        callees: Callees | None = None,
-        typed_globals: frozenset[int] = frozenset(),
-    ) -> None:
+    def __init__(self, analysis: FunctionAnalysis) -> None:
         self.analysis = analysis
-        self._typed_globals = typed_globals
-        self._callees = callees or Callees()
-        self._constants = {} if analysis.register_types is None else single_constants(analysis)
-        self._flow = Flow(analysis, self._callees, self._constants)
+        self._flow = Flow(analysis)
         self._spilled: dict[int, tuple[str, ...]] = {}
 
     def translate(self, entry: int = 0) -> Source:
         """The source of the variant that starts at ``entry``."""
         writer = self._structured(entry)
         if writer is None:
-            writer = self._writer(entry)
+            writer = StructureWriter(self.analysis, self._flow, entry)
             writer.write_dispatch_loop()
         self._spilled.update(writer.spilled)
         return self._finish(writer)
@@ -75,7 +60,7 @@ class Translator:
                 refuted = None
             try:
                 while True:
-                    writer = self._writer(entry, refuted)
+                    writer = StructureWriter(self.analysis, self._flow, entry, refuted)
                     writer.write(ends)
                     if not writer.refuted:
                         return writer
@@ -84,16 +69,10 @@ class Translator:
                 continue
         return None
 
-    def _writer(self, entry: int, refuted: frozenset[tuple[int, str]] | None = None) -> StructureWriter:
-        return StructureWriter(
-            self.analysis, self._constants, self._typed_globals, self._callees, self._flow, entry, refuted
-        )
-
     def _finish(self, writer: StructureWriter) -> Source:
         """Writes the head, which assigns arguments or saved registers to their names."""
-        head = SourceWriter()
-        given: set[str] = set()
         analysis = self.analysis
+        head = ValueWriter(analysis)
         if writer.entry == 0:
             names = [f"{kind}{number}" for kind, number in analysis.arguments]
             source = "a"
@@ -106,13 +85,16 @@ class Translator:
             live = analysis.live_after(block)[index - block.start]
         if names:
             head.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {source}")
-        given.update(names)
         if writer.entry:
             head.line("frame.registers = ()")
         elif any(name[0] == "r" for name in names):
             head.line("a = None")  # otherwise arguments would live as long as the call, moved or not
+        given = set(names)
         if writer.raw and writer.entry == 0:
-            given = self._raw_arguments(writer, head)
+            for kind, number in analysis.arguments:
+                if kind != "r":
+                    given |= {f"s{number}", f"s{number + 1}"} if kind in "IF" else {f"s{number}"}
+                    head.write_raw((kind, number), f"{kind}{number}")
         zeroed: dict[str, list[str]] = {}
         for name in sorted(writer.read_names - given):
             number = int(name[1:])
@@ -124,19 +106,4 @@ class Translator:
                 head.line(f"{' = '.join(group[start : start + 20])} = {zero}")
         if writer.single:
             head.line("single = new_f32()")
-        return writer.source(head.lines, head.pcs)
-
-    def _raw_arguments(self, writer: StructureWriter, head: SourceWriter) -> set[str]:
-        """Writes arguments to slots; returns the names that then have values."""
-        given: set[str] = set()
-        writer.lines, head.lines = head.lines, writer.lines
-        writer.pcs, head.pcs = head.pcs, writer.pcs
-        for kind, number in self.analysis.arguments:
-            if kind == "r":
-                given.add(f"r{number}")
-            else:
-                given |= {f"s{number}", f"s{number + 1}"} if kind in "IF" else {f"s{number}"}
-                writer.write_raw((kind, number), f"{kind}{number}")
-        writer.lines, head.lines = head.lines, writer.lines
-        writer.pcs, head.pcs = head.pcs, writer.pcs
-        return given
+        return writer.source(head)

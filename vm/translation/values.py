@@ -13,8 +13,9 @@ they are in range. Wrapping is deferred along chains of operations that agree mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Variable
@@ -28,52 +29,25 @@ _WRAPPED: Final = {
     32: "({0} + 2147483648 & 4294967295) - 2147483648",
     64: "({0} + 9223372036854775808 & 18446744073709551615) - 9223372036854775808",
 }
-_LIMITS: Final = {64: "not -9223372036854775808 <= {0} <= 9223372036854775807"}
 
 # A comparison, its operands as names or ints, and their register type.
-Fact = tuple[str, str | int, str | int, str]
-_OPPOSITE: Final = {"lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq"}
+Fact: TypeAlias = tuple[str, str | int, str | int, str]
+OPPOSITE: Final = {"lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
+@dataclass(slots=True, eq=False)
 class Text:
-    """The text of a value.
+    """The text of a value: a Python expression."""
 
-    Attributes:
-        text: a Python expression.
-        reads: the names it reads.
-        depth: how deep operations are nested in it.
-        bounds: of the integer, before it is wrapped; ``None`` for other types.
-        atom: whether it needs no parentheses as an operand.
-        wrap: 32 or 64 if it has to be wrapped into that many bits, 0 otherwise.
-        far: whether it will mostly be out of range, so that testing first does not pay.
-        condition: whether it is a Python truth value, which becomes 1 or 0 where a number is wanted.
-        fact: the fact about integers that a condition states, if it is simple.
-    """
-
-    __slots__ = ("atom", "bounds", "condition", "depth", "fact", "far", "reads", "text", "wrap")
-
-    def __init__(
-        self,
-        text: str,
-        reads: frozenset[str] = frozenset(),
-        depth: int = 0,
-        bounds: Range | None = None,
-        *,
-        atom: bool = False,
-        wrap: int = 0,
-        far: bool = False,
-        condition: bool = False,
-        fact: Fact | None = None,
-    ) -> None:
-        self.text = text
-        self.reads = reads
-        self.depth = depth
-        self.bounds = bounds
-        self.atom = atom
-        self.wrap = wrap
-        self.far = far
-        self.condition = condition
-        self.fact = fact
+    text: str
+    reads: frozenset[str] = frozenset()  # names
+    depth: int = 0  # of nested operations
+    bounds: Range | None = None  # of the integer, before it is wrapped; ``None`` for other types
+    atom: bool = False  # whether it needs no parentheses as an operand
+    wrap: int = 0  # 32 or 64 if it has to be wrapped into that many bits, 0 otherwise
+    far: bool = False  # whether it will mostly be out of range, so that testing first does not pay
+    condition: bool = False  # whether it is a Python truth value, which becomes 1 or 0 where a number is wanted
+    fact: Fact | None = None  # about integers, that a condition states, if it is simple
 
     def as_operand(self) -> Text:
         """Puts it in parentheses unless it is an atom; returns itself."""
@@ -103,29 +77,22 @@ class Text:
 
 
 class ValueWriter(SourceWriter):
-    """Writes reads and writes of variables.
+    """Writes reads and writes of variables."""
 
-    Attributes:
-        raw: whether the function mixes register types, so that slots are kept as bits.
-        read_names: all names that the source reads.
-        pending: values that are not stored yet, by name.
-        state: types of the slots at the instruction that is being written.
-    """
-
-    def __init__(self, analysis: FunctionAnalysis, constants: Mapping[Variable, str]) -> None:
+    def __init__(self, analysis: FunctionAnalysis) -> None:
         super().__init__()
         self.analysis = analysis
-        self.raw = analysis.register_types is None
-        self.constants: Mapping[Variable, str] = {} if self.raw else constants
-        self.read_names: set[str] = set()
-        self.pending: dict[str, Text] = {}
+        self.raw = analysis.register_types is None  # whether the function mixes register types: slots kept as bits
+        self.constants = analysis.constants
+        self.read_names: set[str] = set()  # all that the source reads
+        self.pending: dict[str, Text] = {}  # values that are not stored yet, by name
         self._readers: dict[str, set[str]] = {}  # by name the pending values that read it; some may be stored by now
         self.local_constants: dict[str, str] = {}
         self.bounds: dict[str, Range] = {}
         self._writes = 0
         self._written: dict[str, int] = {}  # by name the number of its last write, in the order of the source
-        self.uses: dict[int, int] = {}
-        self.state: dict[int, str] = {}
+        self.uses: dict[int, int] = {}  # of each instruction's results
+        self.state: dict[int, str] = {}  # types of the slots at the instruction that is being written
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -133,7 +100,6 @@ class ValueWriter(SourceWriter):
         """A variable's value as an operand.
 
         Args:
-            variable: to be read.
             atomic: whether it must be a name or a literal, as its text will occur twice.
             tolerant: bits of an operation that agrees modulo 2**bits, and so takes values that are not wrapped yet.
             condition: whether a truth value may be returned.
@@ -263,11 +229,8 @@ class ValueWriter(SourceWriter):
         test = " or ".join(tests)
         if wrap == 64 and fits(bounds, 66):
             # Even large sums are rarely out of range: test that before the costly form.
-            test = (
-                f"({test}) and {_LIMITS[64].format(name)}"
-                if len(tests) > 1
-                else f"{test} and {_LIMITS[64].format(name)}"
-            )
+            test = f"({test})" if len(tests) > 1 else test
+            test += f" and not -9223372036854775808 <= {name} <= 9223372036854775807"
         with self.suite(f"if {test}:"):
             self.line(f"{name} = {_WRAPPED[wrap].format(name)}")
 
@@ -318,7 +281,7 @@ class ValueWriter(SourceWriter):
             return
         comparison, left, right, kind = fact
         sides = [(one, one) if isinstance(one, int) else self.bounds.get(one, FULL[kind]) for one in (left, right)]
-        found = refined(comparison if holds else _OPPOSITE[comparison], sides[0], sides[1])
+        found = refined(comparison if holds else OPPOSITE[comparison], sides[0], sides[1])
         for one, bounds in zip((left, right), found, strict=True):
             if isinstance(one, str) and bounds != FULL[kind]:
                 self.bounds[one] = bounds
@@ -328,10 +291,9 @@ class ValueWriter(SourceWriter):
     def begin(self, block: Block, start: int, end: int) -> None:
         """Begins a block, of which the instructions from ``start`` up to ``end`` are written."""
         self.pending, self._readers, self.local_constants = {}, {}, {}
-        if self.raw:
-            return
-        self.state = self.analysis.types_before(block, start)
-        self._count_uses(block, start, end)
+        if not self.raw:
+            self.state = self.analysis.types_before(block, start)
+            self._count_uses(block, start, end)
 
     def _count_uses(self, block: Block, start: int, end: int) -> None:
         """Counts for each instruction the uses of its results before their next write; many if live at the end."""
