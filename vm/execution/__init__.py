@@ -3,5 +3,5 @@
 Imports: `bytecode`, `native`, `translation`, `types`, `wait` and the ground files at the root.
 
 Read: `namespace`, `bytecode_module`, `module_state`, `frame`, `linker`; `stack`, `watchdog`, `deadlines`; `policy`,
-`admission`, `gate`, `context`, `loop`.
+`admission`, `context`, `loop`.
 """

@@ -1,51 +1,32 @@
-"""Tickets: which invocation of a context may run.
+"""Which invocation of a context may run, and which thread is inside: tickets, their admission, the gate.
 
 Each staged or asynchronous invocation has a ``Ticket`` from its beginning to its end. A ticket is a wait source that is
 ready when the invocation may run: one that has to wait is suspended as in any other wait, on top of its stack, before
 anything ran.
+
+A context that is not concurrent is used by one thread at a time, nested calls of that thread included; one that is
+``concurrent`` only counts. Synchronous calls go through ``acquire`` and ``release`` of the gate; steps of invocations
+that hold a ticket through ``begin_step`` and ``end_step``.
 
 Thread rule: every method from any thread.
 """
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import threading
 from collections import deque
+from collections.abc import Iterator
 from queue import SimpleQueue
-from typing import Final, Protocol
+from typing import Final
 
-from ...status import FailedPreconditionError, InvalidArgumentError
+from ...status import ClosedError, FailedPreconditionError
 from ..wait.latch import Latch
-from .policy import CONCURRENT, InvocationPolicy
+from .policy import InvocationPolicy
 
 _order: Final = itertools.count()
-
-
-class Gate(Protocol):
-    """What keeps the invocations of a context apart, as ``Admission`` uses it.
-
-    Attributes:
-        kind: what messages call the context.
-        concurrent: whether its invocations may overlap.
-    """
-
-    kind: str
-    concurrent: bool
-
-    @property
-    def concurrent_option(self) -> str:
-        """How a context is made concurrent, for messages."""
-
-    def is_idle(self) -> bool:
-        """Whether no thread is in a function of the context."""
-
-    def is_running_here(self) -> bool:
-        """Whether this thread is in a function of a context that is not concurrent."""
-
-    def give_to(self, ticket: Ticket) -> bool:
-        """Makes a ticket the holder if no thread uses the context; whether it did."""
 
 
 class Ticket(Latch):
@@ -88,11 +69,23 @@ class Ticket(Latch):
 
     def release(self) -> None:
         """Ends it, whether it was admitted or not, and admits the next one; idempotent."""
-        self._admission.release(self)
+        admission = self._admission
+        with admission.lock:
+            if self._released:
+                return
+            self._released = True
+            admission.count -= 1
+            if admission.holder is self:
+                admission.holder = None
+            elif self in admission.waiting:
+                admission.waiting.remove(self)
+                heapq.heapify(admission.waiting)
+        admission.admit()
 
     def drop(self) -> None:
         """``release`` for finalizers, which may run at any point and under any lock: only takes a note."""
-        self._admission.drop(self)
+        self._admission.dropped.append(self)
+        _Releaser.wake(self._admission)
 
 
 class Admission:
@@ -104,15 +97,15 @@ class Admission:
     Attributes:
         holder: the admitted ticket, where the context runs one invocation at a time.
         waiting: tickets that are not admitted, as a heap.
+        dropped: tickets whose invocations are gone.
+        count: how many have not ended; changed with ``lock`` held, like ``holder`` and ``waiting``.
     """
 
-    __slots__ = ("__weakref__", "_dropped", "_gate", "_in_flight", "_lock", "holder", "waiting")
-
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: ContextGate) -> None:
         self._gate = gate
-        self._lock = threading.RLock()
-        self._dropped: deque[Ticket] = deque()
-        self._in_flight = 0
+        self.lock = threading.RLock()
+        self.dropped: deque[Ticket] = deque()
+        self.count = 0
         self.holder: Ticket | None = None
         self.waiting: list[Ticket] = []
 
@@ -120,7 +113,7 @@ class Admission:
     def in_flight(self) -> int:
         """How many tickets have not ended."""
         self.release_dropped()
-        return self._in_flight
+        return self.count
 
     def enter(self, policy: InvocationPolicy) -> Ticket:
         """A ticket for a new invocation, settled where it may run at once.
@@ -138,22 +131,22 @@ class Admission:
                     f"this {gate.kind} was not made for concurrent invocations: make it with {gate.concurrent_option}, "
                     "or give another policy"
                 )
-            with self._lock:
-                self._in_flight += 1
+            with self.lock:
+                self.count += 1
             ticket.settle()
             return ticket
-        with self._lock:
+        with self.lock:
             if policy.refuse and (self.waiting or self.holder is not None or not (gate.concurrent or gate.is_idle())):
                 raise FailedPreconditionError(
                     f"this {gate.kind} is running another invocation, which ends first: end or await that one, give "
                     f"policy=FIFO to wait for a turn, or make the {gate.kind} with {gate.concurrent_option}"
                 )
-            self._in_flight += 1
+            self.count += 1
             heapq.heappush(self.waiting, ticket)
         self.admit()
         if not ticket.is_settled:
             if policy.refuse:  # another one was admitted meanwhile
-                self.release(ticket)
+                ticket.release()
                 raise FailedPreconditionError(
                     f"this {gate.kind} has just begun to run another invocation: give policy=FIFO to wait for a "
                     f"turn, or make the {gate.kind} with {gate.concurrent_option}"
@@ -164,39 +157,20 @@ class Admission:
 
     def admit(self) -> None:
         """Admits the first waiting ticket if none is held. Called wherever one may have ended."""
-        with self._lock:
+        with self.lock:
             if not self.waiting or self.holder is not None or not self._gate.give_to(self.waiting[0]):
                 return
             ticket = heapq.heappop(self.waiting)
         ticket.settle()
 
-    def release(self, ticket: Ticket) -> None:
-        """Ends a ticket."""
-        with self._lock:
-            if ticket._released:
-                return
-            ticket._released = True
-            self._in_flight -= 1
-            if self.holder is ticket:
-                self.holder = None
-            elif self.waiting and ticket in self.waiting:
-                self.waiting.remove(ticket)
-                heapq.heapify(self.waiting)
-        self.admit()
-
-    def drop(self, ticket: Ticket) -> None:
-        """Notes a ticket whose invocation is gone; takes no lock and calls no callback."""
-        self._dropped.append(ticket)
-        _Releaser.wake(self)
-
     def release_dropped(self) -> None:
         """Ends the tickets that were dropped."""
-        while self._dropped:
+        while self.dropped:
             try:
-                ticket = self._dropped.popleft()
+                ticket = self.dropped.popleft()
             except IndexError:  # another thread was quicker
                 return
-            self.release(ticket)
+            ticket.release()
 
     def runs_here(self) -> bool:
         """Whether this thread is in a function of the context that ends before the next ticket is admitted."""
@@ -233,14 +207,177 @@ class _Releaser:
             cls._queue.get().release_dropped()
 
 
-def checked_policy(policy: object, default: InvocationPolicy, *, concurrent: bool) -> InvocationPolicy:
-    """A caller's policy, or the one that ``None`` stands for in a context.
+class ContextGate:
+    """Which thread is inside a context.
 
-    Raises:
-        InvalidArgumentError: it is none.
+    Attributes:
+        kind: what messages call the context.
+        concurrent: whether its invocations may overlap.
+        admission: the tickets of its invocations.
+        is_closed: whether the context was closed.
     """
-    if policy is None:
-        return CONCURRENT if concurrent else default
-    if not isinstance(policy, InvocationPolicy):
-        raise InvalidArgumentError(f"policy is an InvocationPolicy such as pumice.vm.FIFO, or None; got {policy!r}")
-    return policy
+
+    def __init__(self, kind: str, *, concurrent: bool) -> None:
+        self.kind = kind
+        self.concurrent = concurrent
+        self.is_closed = False
+        self.admission = Admission(self)
+        # Held by the thread inside, once for each nested call; where calls are concurrent only while counting.
+        self._lock = threading.RLock()
+        self._owner: int | None = None
+        self._depth = 0
+
+    @property
+    def concurrent_option(self) -> str:
+        """How a context is made concurrent, for messages."""
+        return "options=SessionOptions(concurrent=True)" if self.kind == "session" else "concurrent=True"
+
+    def check_open(self) -> None:
+        """Raises ClosedError if the context was closed."""
+        if self.is_closed:
+            raise ClosedError(f"this {self.kind} was closed")
+
+    # -- synchronous calls ---------------------------------------------------------------------------
+
+    def acquire(self) -> None:
+        """Enters for a call; calls of one thread may be nested. ``release`` follows.
+
+        Raises:
+            FailedPreconditionError: another thread is inside, or an invocation with a ticket is under way.
+            ClosedError: the context was closed.
+        """
+        if self.concurrent:
+            with self._lock:
+                self.check_open()
+                self._owner = threading.get_ident()
+                self._depth += 1
+            return
+        if not self._lock.acquire(False):
+            raise FailedPreconditionError(
+                f"this {self.kind} is in use by thread {self._owner_name()}: use it from one thread at a time (hold "
+                f"a lock, or make one {self.kind} a thread), or make it with {self.concurrent_option}"
+            )
+        if self.is_closed or (self.admission.holder is not None and not self._depth):
+            self._refuse()
+        self._owner = threading.get_ident()
+        self._depth += 1
+
+    def _refuse(self) -> None:
+        """Leaves again and says why, unless the invocation under way turns out to have been dropped."""
+        if not self.is_closed:
+            self.admission.release_dropped()
+            if self.admission.holder is None:
+                return
+        self._unlock()
+        self.check_open()
+        raise FailedPreconditionError(
+            f"an invocation of this {self.kind} is under way, suspended or about to run: end or await it, wait for a "
+            f"turn with an asynchronous call, or make the {self.kind} with {self.concurrent_option}"
+        )
+
+    def release(self) -> None:
+        """Leaves after ``acquire``."""
+        if self.concurrent:
+            with self._lock:
+                self._depth -= 1
+            return
+        self._depth -= 1
+        self._lock.release()
+        if self.admission.waiting:  # inline: every call comes here
+            self.admission.admit()
+
+    # -- steps of invocations ------------------------------------------------------------------------
+
+    def begin_step(self) -> None:
+        """Enters for a step of an invocation whose ticket was admitted; raises ClosedError. ``end_step`` follows."""
+        # Does not block for long: other threads only hold the lock to look.
+        self._lock.acquire()
+        if self.is_closed:
+            self._lock.release()
+            self.check_open()
+        self._owner = threading.get_ident()
+        self._depth += 1
+        if self.concurrent:
+            self._lock.release()
+
+    def end_step(self) -> None:
+        """Leaves after ``begin_step``."""
+        if self.concurrent:
+            self._lock.acquire()
+        self._depth -= 1
+        self._lock.release()
+
+    def give_to(self, ticket: Ticket) -> bool:
+        """Makes a ticket the holder if no thread is inside; whether it did."""
+        if self.concurrent:
+            self.admission.holder = ticket
+            return True
+        # With the lock held, so that no synchronous call enters in between.
+        if not self._lock.acquire(False):
+            return False
+        try:
+            if self._depth:
+                return False
+            self.admission.holder = ticket
+            return True
+        finally:
+            self._lock.release()
+
+    # -- state ---------------------------------------------------------------------------------------
+
+    def is_idle(self) -> bool:
+        """Whether no thread is inside."""
+        if not self._lock.acquire(False):
+            return False
+        try:
+            return not self._depth
+        finally:
+            self._lock.release()
+
+    def is_running_here(self) -> bool:
+        """Whether this thread is inside a context that is not concurrent."""
+        return not self.concurrent and self._depth > 0 and self._owner == threading.get_ident()
+
+    def is_stepping_elsewhere(self) -> bool:
+        """Whether an invocation with a ticket is in a step in another thread."""
+        return bool(self.admission.in_flight and self._depth and not self.is_running_here())
+
+    # -- closing -------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def closing(self) -> Iterator[None]:
+        """Keeps threads out while the context is closed.
+
+        Raises:
+            FailedPreconditionError: a thread is inside, or an invocation is in flight.
+        """
+        if not self._lock.acquire(False):
+            raise self._in_use()
+        try:
+            if self._depth:
+                raise self._in_use()
+            count = self.admission.in_flight
+            if count:
+                raise FailedPreconditionError(
+                    f"{count} invocation{'s' * (count != 1)} of this {self.kind} {'are' if count != 1 else 'is'} in "
+                    "flight: end, await, cancel or abort them before close"
+                )
+            yield
+        finally:
+            self._unlock()
+
+    def _unlock(self) -> None:
+        self._lock.release()
+        if self.admission.waiting:  # a ticket may have found this thread inside meanwhile
+            self.admission.admit()
+
+    def _in_use(self) -> FailedPreconditionError:
+        return FailedPreconditionError(
+            f"this {self.kind} is in use by thread {self._owner_name()}; close it when its calls have returned"
+        )
+
+    def _owner_name(self) -> str:
+        for thread in threading.enumerate():
+            if thread.ident == self._owner:
+                return repr(thread.name)
+        return str(self._owner)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from ...closing import Closing
 from ...status import (
     AbortedError,
     AlreadyExistsError,
@@ -30,9 +31,9 @@ from ...status import (
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.declaration import FunctionDeclaration, declaration_of
 from ..native.module import NativeModule
+from .admission import ContextGate
 from .bytecode_module import BytecodeModule
 from .deadlines import deadlines, run_until_done, wait_for
-from .gate import ContextGate
 from .linker import LoadedModule, Module, find_function, link, names_of, native_function, unknown_export
 from .module_state import ContextFunction, Hooks, ModuleState
 from .stack import DEFAULT_MAX_DEPTH, Stack
@@ -80,20 +81,18 @@ class Function:
         return f"<Function {self.full_name} {self.convention.text}>"
 
 
-class Context:
+class Context(Closing):
     """Modules linked together, with state of their own, and the functions that can be called in them.
 
     Args:
-        modules: added at once.
         max_stack_depth: most nested calls of an invocation.
         concurrent: whether invocations may overlap.
         kind: what messages call it; a session calls its context a session.
 
     Attributes:
         hooks: called at traces and breakpoints of programs.
-        concurrent, kind, max_stack_depth: as given.
-        gate: keeps invocations apart. For the functions that invoke.
-        invocations: asynchronous ones that have not ended. For those.
+        gate: keeps invocations apart.
+        invocations: asynchronous ones that have not ended.
 
     Raises:
         InvalidArgumentError: a ``max_stack_depth`` below 1; or as ``add``.
@@ -143,11 +142,7 @@ class Context:
         self._frozen = True
 
     def module_state(self, name: str) -> object:
-        """The state of a module in this context: a ``ModuleState``, or the object made by a native module's factory.
-
-        Raises:
-            NotFoundError: no such module.
-        """
+        """The state of a module in this context: a ``ModuleState``, or the object made by a native module's factory."""
         return self._loaded(name).state
 
     def add(self, module: Module, *, timeout: float | None = None) -> None:
@@ -159,7 +154,6 @@ class Context:
                 end.
 
         Raises:
-            InvalidArgumentError: it is no module.
             DeadlineExceededError: the initializers were not done in time; the module is not added.
             FailedPreconditionError: the context is frozen, or another thread is using it.
             AlreadyExistsError: a module of that name was added.
@@ -170,20 +164,20 @@ class Context:
         if not isinstance(module, (BytecodeModule, NativeModule)):
             raise InvalidArgumentError(f"a module is a BytecodeModule or a NativeModule, got {type(module).__name__}")
         with self.hold():
-            self._add(module, timeout)
+            if self._frozen:
+                raise FailedPreconditionError(
+                    f"cannot add module {module.name!r}: this {self.kind} is frozen; add modules before freeze()"
+                )
+            if module.name in self._modules:
+                raise AlreadyExistsError(
+                    f"this {self.kind} has a module {module.name!r} already; one name can be added once"
+                )
+            if isinstance(module, NativeModule):
+                self._modules[module.name] = LoadedModule(module, module.new_state())
+            else:
+                self._add_bytecode(module, timeout)
 
-    def _add(self, module: Module, timeout: float | None) -> None:
-        if self._frozen:
-            raise FailedPreconditionError(
-                f"cannot add module {module.name!r}: this {self.kind} is frozen; add modules before freeze()"
-            )
-        if module.name in self._modules:
-            raise AlreadyExistsError(
-                f"this {self.kind} has a module {module.name!r} already; one name can be added once"
-            )
-        if isinstance(module, NativeModule):
-            self._modules[module.name] = LoadedModule(module, module.new_state())
-            return
+    def _add_bytecode(self, module: BytecodeModule, timeout: float | None) -> None:
         state = ModuleState(module, self.hooks, link(module, self._modules))
         loaded = LoadedModule(module, state)
         self._modules[module.name] = loaded
@@ -211,12 +205,7 @@ class Context:
     # -- functions -----------------------------------------------------------------------------------
 
     def lookup(self, full_name: str) -> Function:
-        """The exported function ``module.function``.
-
-        Raises:
-            NotFoundError: no such module or function; the message names close ones.
-            InvalidArgumentError: not a str.
-        """
+        """The exported function ``module.function``; raises NotFoundError, which names close ones."""
         self.check_open()
         if not isinstance(full_name, str):
             raise InvalidArgumentError(f"a function's full name is a str such as 'module.main', got {full_name!r}")
@@ -229,22 +218,19 @@ class Context:
 
     def _function(self, loaded: LoadedModule, name: str) -> Function:
         found = self._functions.get((loaded, name))
-        if found is None:
-            found = self._functions[loaded, name] = self._make_function(loaded, name)
-        return found
-
-    def _make_function(self, loaded: LoadedModule, name: str) -> Function:
+        if found is not None:
+            return found
         module = loaded.module
+        if name not in module.exports:
+            raise unknown_export(module, name)
         if isinstance(module, NativeModule):
-            overloads = module.find_export(name)
-            if overloads:
-                native = native_function(loaded, overloads[0])
-                return Function(self, module.name, name, overloads[0].convention, native=native)
-        elif name in module.exports:
+            export = module.find_export(name)[0]
+            found = Function(self, module.name, name, export.convention, native=native_function(loaded, export))
+        else:
             ordinal = module.exports[name]
-            assert isinstance(loaded.state, ModuleState)
             signature = module.definition.signatures[ordinal]
-            return Function(
+            assert isinstance(loaded.state, ModuleState)
+            found = Function(
                 self,
                 module.name,
                 name,
@@ -253,15 +239,13 @@ class Context:
                 declaration_of(signature),
                 bytecode=loaded.state.function(ordinal),
             )
-        raise unknown_export(module, name)
+        self._functions[loaded, name] = found
+        return found
 
     # -- invocation ----------------------------------------------------------------------------------
 
     def stack_for(self, function: Function, arguments: tuple[Any, ...]) -> Stack:
-        """A stack with a function entered, to be stepped by the caller.
-
-        The arguments are not checked against the calling convention.
-        """
+        """A stack with a function entered, to be stepped by the caller; the arguments are not checked."""
         stack = Stack(self.max_stack_depth)
         if function.bytecode is not None:
             stack.enter(function.bytecode, arguments)
@@ -312,9 +296,7 @@ class Context:
     def hold(self) -> Iterator[None]:
         """Keeps other threads out, as a call does, for what must not happen while a function runs elsewhere.
 
-        Raises:
-            FailedPreconditionError: another thread is using the context.
-            ClosedError: it was closed.
+        Raises FailedPreconditionError if another thread is using the context, ClosedError if it was closed.
         """
         self.gate.acquire()
         try:
@@ -368,9 +350,9 @@ class Context:
             return
         if self.invocations:
             self._abort_invocations()
-        if not self.gate.begin_close():
-            return
-        try:
+        with self.gate.closing():
+            if self.gate.is_closed:  # by another thread meanwhile
+                return
             try:
                 for loaded in reversed(self._modules.values()):
                     self._deinitialize(loaded, timeout)
@@ -379,11 +361,8 @@ class Context:
                 self._release_states()
                 if self._loop is not None:
                     self._loop.close()
-        finally:
-            self.gate.end_close()
 
     def _abort_invocations(self) -> None:
-        """Ends the asynchronous invocations; waits a little for steps in other threads."""
         error = AbortedError(f"this {self.kind} was closed before the invocation was done")
         for one in list(self.invocations):
             one.abort(error)
@@ -405,24 +384,15 @@ class Context:
         failure: BaseException | None = None
         self._functions.clear()
         while self._modules:
-            _, loaded = self._modules.popitem()
+            state = self._modules.popitem()[1].state
+            close = state.release if isinstance(state, ModuleState) else getattr(state, "close", None)
             try:
-                if isinstance(loaded.state, ModuleState):
-                    loaded.state.release()
-                else:
-                    close = getattr(loaded.state, "close", None)
-                    if close is not None:
-                        close()
+                if close is not None:
+                    close()
             except BaseException as error:
                 failure = failure or error
         if failure is not None:
             raise failure
-
-    def __enter__(self) -> Context:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else "frozen " if self._frozen else ""

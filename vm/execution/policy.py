@@ -52,3 +52,12 @@ class InvocationPolicy:
 FIFO: Final = InvocationPolicy()
 REFUSE: Final = InvocationPolicy(refuse=True)
 CONCURRENT: Final = InvocationPolicy(concurrent=True)
+
+
+def checked_policy(policy: object, default: InvocationPolicy, *, concurrent: bool) -> InvocationPolicy:
+    """A caller's policy, or the one that ``None`` stands for in a context; raises InvalidArgumentError."""
+    if policy is None:
+        return CONCURRENT if concurrent else default
+    if not isinstance(policy, InvocationPolicy):
+        raise InvalidArgumentError(f"policy is an InvocationPolicy such as pumice.vm.FIFO, or None; got {policy!r}")
+    return policy

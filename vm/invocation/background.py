@@ -12,11 +12,10 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from ...status import CancelledError, DeadlineExceededError, InvalidArgumentError, PumiceError, StatusCode
-from ..execution.admission import checked_policy
 from ..execution.context import Context, Function
 from ..execution.deadlines import timeout_seconds
 from ..execution.loop import Loop
-from ..execution.policy import FIFO, InvocationPolicy
+from ..execution.policy import FIFO, InvocationPolicy, checked_policy
 from ..execution.watchdog import Interrupted
 from ..wait.armed import ArmedWait, arm
 from ..wait.deferred import DeferredWait

@@ -13,11 +13,10 @@ from typing import Any
 
 from ...awaiting import await_source
 from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
-from ..execution.admission import checked_policy
 from ..execution.context import Context, Function
 from ..execution.deadlines import timeout_seconds
 from ..execution.loop import Loop
-from ..execution.policy import FIFO, InvocationPolicy
+from ..execution.policy import FIFO, InvocationPolicy, checked_policy
 from ..wait.latch import Latch
 from ..wait.source import WaitSource
 from .background import AsyncInvocation, check_inputs

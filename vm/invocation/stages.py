@@ -34,10 +34,9 @@ from collections.abc import Callable, Iterable, MutableSequence
 from typing import Any, TypeAlias
 
 from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
-from ..execution.admission import checked_policy
 from ..execution.context import Context, Function
 from ..execution.deadlines import deadlines, timeout_seconds, wait_for
-from ..execution.policy import REFUSE, InvocationPolicy
+from ..execution.policy import REFUSE, InvocationPolicy, checked_policy
 from ..execution.watchdog import Interrupted
 from ..types.list import VmList
 from ..wait.armed import ArmedWait, arm_frame
