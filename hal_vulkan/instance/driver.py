@@ -55,7 +55,7 @@ class Driver(Closing):
         layers: list[str] = []
         self._messenger: DebugMessenger | None = None
         if self.validation:
-            if LAYER not in _layer_names(functions):
+            if LAYER not in instance_layers(functions):
                 raise UnavailableError(
                     f"validation was asked for, but the layer {LAYER} is not installed. " + install_hint("validation")
                 )
@@ -179,6 +179,7 @@ def _extension_names(functions: GlobalFunctions) -> frozenset[str]:
     return frozenset(text(one.extensionName) for one in found)
 
 
-def _layer_names(functions: GlobalFunctions) -> frozenset[str]:
+def instance_layers(functions: GlobalFunctions) -> frozenset[str]:
+    """The instance layers that the loader offers."""
     found = listed(functions.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layers")
     return frozenset(text(one.layerName) for one in found)

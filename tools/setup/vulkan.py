@@ -14,17 +14,16 @@ crash, so it happens in a child process, which also finds libraries that were ju
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ...install_hints import Component, detect_platform, install_command, install_hint, packages
 from ...spirv.glsl import find_compiler
@@ -33,23 +32,13 @@ from ...status import DeadlineExceededError, PumiceError, UnavailableError
 
 _VALIDATION_LAYER: Final = "VK_LAYER_KHRONOS_validation"
 _LAYER_MANIFEST: Final = "VkLayer_khronos_validation.json"
-_VULKAN_1_2: Final = 1 << 22 | 2 << 12
-_PORTABILITY: Final = "VK_KHR_portability_enumeration"
+_DRIVER_VARIABLES: Final = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 _LOOK_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The result of `look`.
-
-    Attributes:
-        loader_error: why the Vulkan library did not load, or ``None``.
-        driver_error: why no device could be listed, or ``None``; a loader without any driver gives one too.
-        devices: the usable devices (Vulkan 1.2 or later), each with its type and version.
-        layers: names of the instance layers that the loader offers.
-        drivers: paths of the driver manifests found, whether they work or not.
-        layer_manifest: whether the validation layer's manifest was found.
-    """
+    """The result of `look`."""
 
     loader_error: str | None = None
     driver_error: str | None = None
@@ -60,12 +49,7 @@ class Findings:
 
 
 def look() -> Findings:
-    """Looks for a loader, drivers and layers, in a child process.
-
-    Raises:
-        DeadlineExceededError: a driver hung while it was asked for its devices.
-        UnavailableError: the child could not run, for example because pumice's dependencies are not installed.
-    """
+    """Looks for a loader, drivers and layers, in a child process."""
     command = [sys.executable, "-m", "pumice.tools.setup.vulkan", "--probe"]
     try:
         child = subprocess.run(
@@ -86,44 +70,29 @@ def look() -> Findings:
         last = (child.stderr.splitlines() or ["no output"])[-1]
         raise UnavailableError(f"`{' '.join(command)}` failed ({last}); is pumice installed there (pip install -e .)?")
     found = json.loads(lines[-1])
-    return Findings(
-        loader_error=found["loader_error"],
-        driver_error=found["driver_error"],
-        devices=tuple(found["devices"]),
-        layers=tuple(found["layers"]),
-        drivers=drivers,
-        layer_manifest=layer_manifest,
-    )
+    found |= {"devices": tuple(found["devices"]), "layers": tuple(found["layers"])}
+    return Findings(**found | {"drivers": drivers, "layer_manifest": layer_manifest})
 
 
 def missing_tools() -> tuple[Component, ...]:
     """The shader tools that are not installed, searched for as the shader build does."""
 
-    def absent(find: Callable[[], object]) -> bool:
-        try:
-            find()
-        except UnavailableError:
-            return True
-        return False
-
     wanted: list[Component] = []
-    if absent(find_compiler):
+    try:
+        find_compiler()
+    except UnavailableError:
         wanted.append("glslang")
-    if any(absent(functools.partial(find_tool, name)) for name in SPIRV_TOOLS):
+    try:
+        for name in SPIRV_TOOLS:
+            find_tool(name)
+    except UnavailableError:
         wanted.append("spirv-tools")
     return tuple(wanted)
 
 
 def missing(findings: Findings, tools: Sequence[Component], *, validation: bool) -> tuple[Component, ...]:
-    """The components to install.
-
-    Without a loader, drivers cannot be tried: one whose manifest is there counts as working, and the next look
+    """The components to install. Without a loader a driver whose manifest is there counts as working: the next look
     decides.
-
-    Args:
-        findings: of ``look()``.
-        tools: of ``missing_tools()``.
-        validation: whether the validation layer is wanted.
     """
     wanted: list[Component] = []
     if findings.loader_error is not None:
@@ -150,15 +119,7 @@ def installer() -> tuple[str, ...] | None:
 
 
 def install(components: Sequence[Component], apt_get: Sequence[str]) -> None:
-    """Installs the components' Debian packages and nothing else.
-
-    Args:
-        components: at least one.
-        apt_get: of ``installer()``.
-
-    Raises:
-        UnavailableError: ``apt-get`` failed; the message ends with its own words.
-    """
+    """Installs the Debian packages of the components; an UnavailableError ends with the words of apt-get."""
     wanted = [package for component in components for package in packages(component, "debian")]
     print(f"setup: installing {' '.join(wanted)}", flush=True)
     # An unreachable source is not an error: the packages may come from another one.
@@ -179,34 +140,22 @@ def install(components: Sequence[Component], apt_get: Sequence[str]) -> None:
 
 
 def ensure(*, validation: bool = False, may_install: bool = True) -> Findings:
-    """Makes sure that everything is there.
-
-    Args:
-        validation: whether the validation layer is required.
-        may_install: ``False`` only looks and reports.
-
-    Returns:
-        The last look's findings, with at least one device.
-
-    Raises:
-        UnavailableError: something is missing; the message says what to install.
-        DeadlineExceededError: a driver hung.
+    """Looks, and installs what is missing if it may; returns the last findings, or raises UnavailableError with what to
+    install.
     """
-    # Twice at most: drivers can only be tried once there is a loader.
-    for _ in range(2):
+    rounds = 0
+    while True:
         findings = look()
         wanted = missing(findings, missing_tools(), validation=validation)
         if not wanted:
             return findings
+        if rounds == 2:  # drivers can only be tried once there is a loader
+            raise UnavailableError("installing the packages was not enough. " + _report(findings, wanted))
         apt_get = installer() if may_install else None
         if apt_get is None:
             raise UnavailableError(_report(findings, wanted))
         install(wanted, apt_get)
-    findings = look()
-    wanted = missing(findings, missing_tools(), validation=validation)
-    if wanted:
-        raise UnavailableError("installing the packages was not enough. " + _report(findings, wanted))
-    return findings
+        rounds += 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -237,14 +186,14 @@ def _report(findings: Findings, wanted: Sequence[Component]) -> str:
     lines = [f"missing: {', '.join(wanted)}"]
     for component in wanted:
         reason = reasons.get(component)
-        # The loader's error says already what to install.
+        hint = install_hint(component)
         if reason is not None:
             lines.append(f"  {component}: {reason}")
-        if component != "loader" or reason is None:
-            lines.append(f"  {component}: {install_hint(component)}")
+        if reason is None or hint not in reason:
+            lines.append(f"  {component}: {hint}")
     if "driver" in wanted and findings.drivers:
         lines.append(f"  driver manifests found, none of which gave a device: {', '.join(findings.drivers)}")
-    for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
+    for variable in _DRIVER_VARIABLES:
         if "driver" in wanted and os.environ.get(variable):
             lines.append(f"  {variable}={os.environ[variable]} hides all other drivers; unset it if that is not meant")
     command = install_command(wanted)
@@ -262,9 +211,9 @@ def _manifests(kind: str) -> list[Path]:
     uses instead, is not read.
     """
     environ = os.environ
-    named = [environ.get(name, "") for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")] if kind == "icd.d" else []
-    chosen = [Path(path) for value in named for path in value.split(os.pathsep) if path]
-    if chosen:
+    named = os.pathsep.join(environ.get(name, "") for name in _DRIVER_VARIABLES).split(os.pathsep)
+    chosen = [Path(path) for path in named if path]
+    if chosen and kind == "icd.d":
         return [path for path in chosen if path.is_file()]
     home = Path(environ.get("HOME", "/"))
     roots = [
@@ -285,65 +234,26 @@ def _manifests(kind: str) -> list[Path]:
 def _probe() -> Findings:
     """Looks in this process, which crashes with a driver."""
     # Imported here: the parent reports when this import fails.
-    from ...hal_vulkan.vulkan import functions as native
-    from ...hal_vulkan.vulkan.results import listed
+    from ...hal_vulkan.instance.driver import Driver, instance_layers
+    from ...hal_vulkan.vulkan.functions import GlobalFunctions
 
     try:
-        functions = native.GlobalFunctions()
+        functions = GlobalFunctions()
     except PumiceError as error:
         return Findings(loader_error=error.message)
     layers: tuple[str, ...] = ()
     try:
-        layers = tuple(
-            native.text(entry.layerName)
-            for entry in listed(functions.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layers")
-        )
-        devices = _devices(native, functions)
+        layers = tuple(sorted(instance_layers(functions)))
+        with Driver(validation=False) as driver:
+            profiles = driver.profiles
     except PumiceError as error:
         return Findings(driver_error=error.message, layers=layers)
-    usable = tuple(name for name, version in devices if version >= _VULKAN_1_2)
+    names = tuple(f"{one.name} (Vulkan {one.api_version[0]}.{one.api_version[1]})" for one in profiles)
+    usable = tuple(name for name, one in zip(names, profiles, strict=True) if one.api_version >= (1, 2))
     driver_error = None
     if not usable:
-        old = "; ".join(name for name, _ in devices)
-        driver_error = f"expected a device with Vulkan 1.2 or later, got {old or 'no device at all'}"
+        driver_error = f"expected a device with Vulkan 1.2 or later, got {'; '.join(names) or 'no device at all'}"
     return Findings(driver_error=driver_error, devices=usable, layers=layers)
-
-
-# The native module's members are cffi objects, which have no static type; nor has a module handed on as a value.
-def _devices(native: Any, functions: Any) -> list[tuple[str, int]]:
-    """Every device's description and its Vulkan version."""
-    from ...hal_vulkan.vulkan.results import check, listed
-
-    offered = {
-        native.text(entry.extensionName)
-        for entry in listed(
-            functions.vkEnumerateInstanceExtensionProperties, "VkExtensionProperties", "extensions", native.NULL
-        )
-    }
-    # MoltenVK is only listed for programs that accept drivers without full conformance.
-    extensions = [name for name in (_PORTABILITY,) if name in offered]
-    info = native.new(
-        "VkInstanceCreateInfo",
-        flags=1 if extensions else 0,
-        pApplicationInfo=native.new("VkApplicationInfo", pApplicationName="pumice", apiVersion=_VULKAN_1_2),
-        enabledExtensionCount=len(extensions),
-        ppEnabledExtensionNames=native.string_array(extensions),
-    )
-    handle = native.ffi.new("VkInstance *")
-    check(functions.vkCreateInstance(info, native.NULL, handle), "creating an instance")
-    instance = native.InstanceFunctions(functions, handle[0])
-    try:
-        found = []
-        for device in listed(instance.vkEnumeratePhysicalDevices, "VkPhysicalDevice", "devices", handle[0]):
-            answer = native.new("VkPhysicalDeviceProperties2")
-            instance.vkGetPhysicalDeviceProperties2(device, answer)
-            properties = answer.properties
-            version = int(properties.apiVersion)
-            name = f"{native.text(properties.deviceName)} (Vulkan {version >> 22 & 0x7F}.{version >> 12 & 0x3FF})"
-            found.append((name, version))
-        return found
-    finally:
-        instance.vkDestroyInstance(handle[0], native.NULL)
 
 
 if __name__ == "__main__":
