@@ -24,14 +24,8 @@ def usage_error(message: str) -> click.UsageError:
 
 @contextlib.contextmanager
 def usage(where: str = "", *also: type[PumiceError]) -> Iterator[None]:
-    """Within it, errors about an argument's text become wrong usage.
-
-    Args:
-        where: put before the message, such as ``"--binding 0"``.
-        also: classes besides InvalidArgumentError that mean wrong usage here.
-
-    Raises:
-        click.UsageError: in place of those errors. All others pass.
+    """Within it, errors about an argument (and of the classes ``also``) become wrong usage; ``where`` begins the
+    message.
     """
     try:
         yield

@@ -23,13 +23,8 @@ class FileKind(enum.Enum):
 
 
 def file_kind(path: Path) -> FileKind:
-    """The kind of a file.
-
-    Modules are FlatBuffers with a size prefix and the identifier ``IREE``, often inside a ZIP archive.
-
-    Raises:
-        NotFoundError, PermissionDeniedError, UnavailableError: it cannot be read.
-        InvalidArgumentError: of another kind.
+    """The kind of a file. Modules are FlatBuffers with a size prefix and the identifier ``IREE``, often in a ZIP
+    archive.
     """
     head = read_file(path, _HEAD)
     if head[:4] in _SPIRV or path.suffix == ".spv":
@@ -47,11 +42,7 @@ def file_kind(path: Path) -> FileKind:
 
 
 def read_file(path: Path, size: int = -1) -> bytes:
-    """The file's bytes, the first ``size`` of them if that is not negative.
-
-    Raises:
-        NotFoundError, PermissionDeniedError, UnavailableError: it cannot be read.
-    """
+    """The file's bytes, the first ``size`` of them if that is not negative."""
     try:
         with path.open("rb") as file:
             return file.read(size)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import click
 
@@ -13,6 +14,22 @@ from ..status import shown
 from .errors import usage_error
 
 DEVICE_HELP: Final = "vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe."
+device_option = click.option("--device", metavar="URI", help=DEVICE_HELP)
+validation_option = click.option(
+    "--validation/--no-validation",
+    default=None,
+    help="The Khronos validation layers, which cost time; as PUMICE_VALIDATION says without it.",
+)
+define_option = click.option(
+    "--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL."
+)
+parameters_option = functools.partial(
+    click.option,
+    "--parameters",
+    multiple=True,
+    metavar="[SCOPE=]FILE",
+    help="Parameters: an .irpa, .safetensors, .gguf, .npy or .npz file.",
+)
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -41,12 +58,13 @@ def given_options(ctx: click.Context) -> Iterator[click.Parameter]:
                 yield parameter
 
 
-def parse_defines(texts: Sequence[str]) -> dict[str, str]:
-    """Preprocessor macros by name.
+def fields_of(kind: type[object], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are fields of a dataclass by the same name."""
+    return {name: options[name] for name in kind.__annotations__ if name in options}
 
-    Raises:
-        click.UsageError: a name that GLSL does not allow, or given twice.
-    """
+
+def parse_defines(texts: Sequence[str]) -> dict[str, str]:
+    """Preprocessor macros by name."""
     defines: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")

@@ -1,27 +1,21 @@
-"""Files that results are stored in."""
+"""Results that are printed, or stored in files; a failure of one does not keep the others back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from ..files import write_whole, writing_errors
-from ..status import PumiceError
+from ..status import PumiceError, UnavailableError
+from ..terminal import printable
+from .errors import describe
+from .streams import note, put
 
 
 def store(path: Path, write: Callable[[BinaryIO], object], *, where: str, append: bool = False) -> None:
-    """Writes a file, or appends to one.
-
-    Args:
-        path: of the file, which may exist.
-        write: writes the content to the open file.
-        where: the option that names the file, for messages.
-        append: write at the end of what the file has.
-
-    Raises:
-        PumiceError: as `write_whole`; a file that was there before is as it was, unless it is appended to.
-    """
+    """Writes a file, or appends to one. Errors are those of `write_whole`, with ``where``, the option that names it."""
     try:
         if append:
             with writing_errors(path), path.open("ab") as file:
@@ -31,3 +25,38 @@ def store(path: Path, write: Callable[[BinaryIO], object], *, where: str, append
     except PumiceError as error:
         error.location = where
         raise
+
+
+class Outputs:
+    """Prints and stores results.
+
+    Calling sequence: ``put`` or ``storing`` each result → ``finish``, which raises the first failure.
+    """
+
+    def __init__(self) -> None:
+        self._unprintable: BrokenPipeError | UnavailableError | None = None
+        self._failures: list[PumiceError] = []
+
+    def put(self, text: str) -> None:
+        """Prints a result, unless one before could not be."""
+        if self._unprintable is None:
+            try:
+                put(text)
+            except (BrokenPipeError, UnavailableError) as error:
+                self._unprintable = error
+
+    @contextlib.contextmanager
+    def storing(self) -> Iterator[None]:
+        """Within it, a result is stored; an error is kept for the end."""
+        try:
+            yield
+        except PumiceError as error:
+            self._failures.append(error)
+
+    def finish(self) -> None:
+        """Raises the first failure, if there is one, and notes the others."""
+        first = self._unprintable or (self._failures.pop(0) if self._failures else None)
+        for other in self._failures:
+            note(f"error: {printable(describe(other))}")
+        if first is not None:
+            raise first

@@ -1,4 +1,4 @@
-"""Reports of ``pumice run`` on stderr: the device, and times."""
+"""The device of ``pumice run``, and what it reports on stderr: the device, and times."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ..runtime.device import Device
+from ..hal_vulkan.vulkan.validation import validation_requested
+from ..runtime.device import Device, open_device
 from ..terminal import printable
+from .errors import usage
 from .streams import note
 
 _REPETITIONS: Final = 20
 _MAX_SECONDS: Final = 5.0
 """For each series of repetitions; slow calls are repeated fewer times, and the report says how many."""
+
+
+def open_asked(uri: str | None, validation: bool | None) -> Device:
+    """The device of ``--device``; without that an error is about ``PUMICE_DEVICE``, and says so itself."""
+    with usage():
+        validation = validation_requested(validation)
+    with usage("--device" if uri is not None else ""):
+        return open_device(uri, validation=validation)
 
 
 def device_text(device: Device) -> str:

@@ -25,14 +25,7 @@ READER_GONE: Final = 141
 
 
 def put(text: str = "", *, end: str = "\n") -> None:
-    """Writes results to stdout and flushes, so that failures show here and not when the interpreter ends.
-
-    Characters that stdout's encoding lacks are escaped.
-
-    Raises:
-        BrokenPipeError: the reader is gone.
-        UnavailableError: it cannot be written for another reason.
-    """
+    """Writes results to stdout and flushes, so that failures show here; what its encoding lacks is escaped."""
     text += end
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:

@@ -77,13 +77,12 @@ def pack_push(block: PushConstantBlock | None, push: Push, fields: Mapping[str, 
             raise InvalidArgumentError(
                 f"{kernel}: push= takes bytes, a sequence of values or a mapping, got {type(push).__name__}"
             )
-        if len(push) != len(block.members):
+        names = by_name(block.members)
+        if len(push) != len(names):
             raise InvalidArgumentError(
-                f"{kernel} has {len(block.members)} push constant(s) ({describe_push(block)}), got {len(push)} value(s)"
+                f"{kernel} has {len(names)} push constant(s) ({describe_push(block)}), got {len(push)} value(s)"
             )
-        values.update(
-            (_name(member, i), value) for i, (member, value) in enumerate(zip(block.members, push, strict=True))
-        )
+        values.update(zip(names, push, strict=True))
     twice = values.keys() & fields.keys()
     if twice:
         raise InvalidArgumentError(f"{kernel}: push constant(s) {', '.join(sorted(twice))} given twice")
@@ -95,19 +94,32 @@ def pack_push(block: PushConstantBlock | None, push: Push, fields: Mapping[str, 
 
 def describe_push(block: PushConstantBlock) -> str:
     """``float a, uint n`` for messages."""
-    return ", ".join(f"{_type_name(member)} {_name(member, i)}" for i, member in enumerate(block.members))
+    return ", ".join(f"{_type_name(member)} {name}" for name, member in by_name(block.members).items())
 
 
-def _name(member: BlockMember, index: int) -> str:
-    return member.name or f"member{index}"
+def by_name(members: Sequence[BlockMember]) -> dict[str, BlockMember]:
+    """The members of a block in their order; those without a name are ``member0``, ``member1``, … by position."""
+    return {member.name or f"member{index}": member for index, member in enumerate(members)}
+
+
+def member_layout(member: BlockMember, itemsize: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """NumPy's shape and strides of a member; a matrix is indexed by row and column."""
+    shape, strides = member.array_shape, member.array_strides
+    if member.columns > 1:
+        # Vulkan's columns (or rows) lie matrix_stride apart.
+        far = member.matrix_stride or itemsize * member.components
+        steps = (far, itemsize) if member.row_major else (itemsize, far)
+        return (*shape, member.components, member.columns), (*strides, *steps)
+    if member.components > 1:
+        return (*shape, member.components), (*strides, itemsize)
+    return shape, strides
 
 
 def _type_name(member: BlockMember) -> str:
     if member.scalar is None:
         base = "struct"
     else:
-        base = {"float": "float", "int": "int", "uint": "uint", "bool": "bool"}[member.scalar.kind]
-        base += "" if member.scalar.bits == 32 else str(member.scalar.bits)
+        base = member.scalar.kind + ("" if member.scalar.bits == 32 else str(member.scalar.bits))
         if member.columns > 1:
             base += f" {member.columns}x{member.components} matrix"
         elif member.components > 1:
@@ -116,13 +128,9 @@ def _type_name(member: BlockMember) -> str:
 
 
 def _pack_members(
-    data: bytearray,
-    start: int,
-    members: tuple[BlockMember, ...],
-    values: Mapping[str, PushValue],
-    where: str,
+    data: bytearray, start: int, members: tuple[BlockMember, ...], values: Mapping[str, PushValue], where: str
 ) -> None:
-    known = {_name(member, i): member for i, member in enumerate(members)}
+    known = by_name(members)
     for name in values:
         if name not in known:
             raise NotFoundError(f"{where} has no push constant {name!r}; it has: {', '.join(known) or 'none'}")
@@ -153,20 +161,8 @@ def _pack_member(data: bytearray, start: int, member: BlockMember, value: PushVa
     dtype = np.dtype(np.uint32) if member.scalar.kind == "bool" else member.scalar.dtype
     if dtype is None:
         raise InvalidArgumentError(f"{where} has a type that NumPy has not; give push= as bytes")
-    shape = member.array_shape
-    if member.columns > 1:
-        # NumPy's matrix[row, column]; Vulkan's columns (or rows) lie matrix_stride apart.
-        shape = (*shape, member.components, member.columns)
-    elif member.components > 1:
-        shape = (*shape, member.components)
+    shape, strides = member_layout(member, dtype.itemsize)
     array = _convert(value, dtype, shape, member, where)
-    strides: tuple[int, ...] = member.array_strides
-    size = dtype.itemsize
-    if member.columns > 1:
-        far = member.matrix_stride or size * member.components
-        strides = (*strides, far, size) if member.row_major else (*strides, size, far)
-    elif member.components > 1:
-        strides = (*strides, size)
     target: np.ndarray = np.ndarray(shape, dtype, buffer=data, offset=start, strides=strides)
     target[...] = array
 

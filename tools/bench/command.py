@@ -12,7 +12,7 @@ import click
 
 from ...terminal import printable
 from ..errors import usage, usage_error
-from ..options import DEVICE_HELP, given_options
+from ..options import define_option, device_option, fields_of, given_options, validation_option
 from ..streams import note, put
 from ..study.extra import needs_study_extra
 
@@ -22,31 +22,14 @@ if TYPE_CHECKING:
     from ...study.results.results import Results
     from ..input_files import FileKind
 
-_SETTINGS: Final = (
-    *(
-        "batch",
-        "command_buffers",
-        "in_flight",
-        "queues",
-        "record",
-        "barrier",
-        "indirect",
-        "descriptors",
-        "wait",
-        "read",
-    ),
-    *("update", "timestamps", "calls", "robust", "path"),
-)
 _KERNEL_OPTIONS: Final = ("bindings", "size", "pushes", "specs", "groups", "entry", "defines", "subgroup_size")
 _MODULE_OPTIONS: Final = ("function", "inputs", "parameters")
-_MODULE_ONLY: Final = ("profile",)
 _PROFILED: Final = 20
-_KERNEL_ONLY: Final = ("cold", "subtract_baseline")
 
 
 @click.command("bench")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--device", metavar="URI", help=DEVICE_HELP)
+@device_option
 @click.option(
     "--binding",
     "-b",
@@ -79,7 +62,7 @@ _KERNEL_ONLY: Final = ("cold", "subtract_baseline")
 )
 @click.option("--groups", metavar="X[,Y[,Z]]", help="Workgroup counts, or an expression; inferred without.")
 @click.option("--entry", metavar="NAME", help="The entry point, where there are several.")
-@click.option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL.")
+@define_option
 @click.option("--subgroup-size", type=click.IntRange(1), metavar="N", help="Ask for subgroups of this size.")
 @click.option("--function", metavar="NAME", help="Of a program: the function; not needed where there is one.")
 @click.option("--input", "inputs", multiple=True, metavar="VALUE", help="Of a program: an argument, as for run.")
@@ -137,9 +120,7 @@ _KERNEL_ONLY: Final = ("cold", "subtract_baseline")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the results there.")
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a report with plots.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@click.option(
-    "--validation/--no-validation", default=None, help="The Khronos validation layers, which cost time themselves."
-)
+@validation_option
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing of the progress.")
 @click.pass_context
 @needs_study_extra()
@@ -178,19 +159,11 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         sampling = make_sampling(
             {**({"cache": "cold"} if options["cold"] else {}), **sampling_settings(options["sampling"])}
         )
-    settings = {name: options[name] for name in _SETTINGS if options[name] is not None}
+    settings = {name: options[name] for name in _settings(kind) if options.get(name) is not None}
     described = bench_study(
         BenchOptions(
-            file=file.resolve(),
-            kind=kind,
-            settings=settings,
-            axes=axes,
-            sampling=sampling,
-            measure=options["measure"],
-            baseline=options["baseline"],
-            figures=options["figures"],
-            peaks=options["peaks"],
-            **{name: options[name] for name in (*_KERNEL_OPTIONS, *_MODULE_OPTIONS)},
+            **fields_of(BenchOptions, options)
+            | {"file": file.resolve(), "kind": kind, "settings": settings, "axes": axes, "sampling": sampling}
         )
     )
     with _folder(options["out"]) as folder:
@@ -233,23 +206,28 @@ def _profile(described: Study, point: Point, validation: bool | None) -> None:
 
 def _reject(ctx: click.Context, file: Path, kind: FileKind) -> None:
     """Refuses options for the other kind of file."""
+    from ..input_files import FileKind
+
+    is_module = kind is FileKind.MODULE
+    refused = {*_settings(FileKind.GLSL if is_module else FileKind.MODULE)}.difference(_settings(kind))
+    refused |= {*_KERNEL_OPTIONS, "cold", "subtract_baseline"} if is_module else {*_MODULE_OPTIONS, "profile"}
+    for parameter in given_options(ctx):
+        if parameter.name in refused:
+            others = "kernels" if is_module else "modules"
+            raise usage_error(f"{parameter.opts[0]} is of {others}, and {file} is a {kind.value}")
+
+
+def _settings(kind: FileKind) -> list[str]:
+    """The settings of a kind of target for which there are options of the same names."""
     from ...study.definition.target_settings import KINDS
     from ..input_files import FileKind
 
-    mine, others = ("module", "kernel") if kind is FileKind.MODULE else ("kernel", "module")
-    refused = {*_SETTINGS}.difference(KINDS[mine].names)
-    refused.update((*_KERNEL_OPTIONS, *_KERNEL_ONLY) if mine == "module" else (*_MODULE_OPTIONS, *_MODULE_ONLY))
-    for parameter in given_options(ctx):
-        if parameter.name in refused:
-            raise usage_error(f"{parameter.opts[0]} is of {others}s, and {file} is a {kind.value}")
+    names = KINDS["module" if kind is FileKind.MODULE else "kernel"].names
+    return [name for name in names if name not in (*_KERNEL_OPTIONS, *_MODULE_OPTIONS)]
 
 
 def _check_usage(results: Results) -> None:
-    """Settings that the kernel or program does not take are wrong usage here, as they come from the command line.
-
-    Raises:
-        click.UsageError: every point of the target failed because of them.
-    """
+    """Settings that the kernel or program does not take are wrong usage here, as they come from the command line."""
     from ...study.results.point_status import PointStatus
 
     points = [one for one in results.points if not one.point.is_baseline]

@@ -8,16 +8,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
+from ...formats.element_type import ElementType
+from ...hal_vulkan import Binding, BlockMember, EntryPoint, PushConstantBlock, ShaderModuleReflection, reflect
+from ...runtime.kernels.push import by_name, describe_push, member_layout
+from ...runtime.kernels.shader_source import load_shader
 from ...runtime.values.parse import parse_values
-from ...status import shown
+from ...status import NotFoundError, shorten, shown
 from ...study.definition.axis import Axis
 from ...study.definition.expression import Expression
 from ...study.definition.settings import Sampling
 from ...study.definition.study import Study, Target
 from ..errors import usage, usage_error
 from ..input_files import FileKind
-from .kernel import kernel_settings
+from ..options import parse_defines
+from ..run.arguments import parse_buffers, parse_groups
+from ..run.kernel_arguments import Slots, push_bytes, specialization_values
 
+_ADDRESS_BYTES: Final = 8
 _UNTIMED: Final = " without timestamps"
 
 
@@ -51,12 +60,7 @@ class BenchOptions:
 
 
 def bench_study(options: BenchOptions) -> Study:
-    """The study.
-
-    Raises:
-        click.UsageError: the options are malformed or not what the file declares.
-        PumiceError: the file cannot be read or compiled.
-    """
+    """The study."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", options.file.stem).strip("-_") or "bench"
     is_module = options.kind is FileKind.MODULE
     settings = _module_settings(options) if is_module else _kernel_settings(options)
@@ -103,24 +107,6 @@ def _measure(options: BenchOptions, is_module: bool) -> str | None:
     return "device" if untimed else None
 
 
-def _kernel_settings(options: BenchOptions) -> dict[str, object]:
-    settings = kernel_settings(
-        options.file,
-        bindings=options.bindings,
-        size=options.size,
-        size_varies=any(axis.name == "size" for axis in options.axes),
-        pushes=options.pushes,
-        specs=options.specs,
-        groups=options.groups,
-        entry=options.entry,
-        defines=options.defines,
-        addresses=options.settings.get("descriptors") == "address",
-    )
-    if options.subgroup_size is not None:
-        settings["subgroup_size"] = options.subgroup_size
-    return {**settings, **options.settings}
-
-
 def _module_settings(options: BenchOptions) -> dict[str, object]:
     parameters = {}
     for text in options.parameters:
@@ -139,3 +125,163 @@ def _module_settings(options: BenchOptions) -> dict[str, object]:
         **({"parameters": parameters} if parameters else {}),
         **settings,
     }
+
+
+# -- kernels -----------------------------------------------------------------------------------------
+
+
+def _kernel_settings(options: BenchOptions) -> dict[str, object]:
+    """The settings of kind ``kernel`` in ``study.target_settings`` that the options give."""
+    macros = parse_defines(options.defines)
+    code, name = load_shader(options.file, defines=macros, include_dirs=())
+    reflection = reflect(code)
+    with usage("--entry", *([NotFoundError] if options.entry is not None else [])):
+        entry = reflection.entry_point(options.entry)
+    settings: dict[str, object] = {"source": str(options.file)}
+    if options.entry is not None:
+        settings["entry_point"] = options.entry
+    if options.subgroup_size is not None:
+        settings["subgroup_size"] = options.subgroup_size
+    if macros:
+        settings["defines"] = macros
+    if options.specs:
+        settings["specialization"] = _specialization(options.specs, reflection)
+    if options.groups is not None:
+        text = options.groups.strip()
+        settings["groups"] = text if text.startswith("$") else list(parse_groups(text))
+    if options.settings.get("descriptors") == "address":
+        settings |= _by_address(options, entry, name)
+    else:
+        settings["bindings"] = _bindings(options, entry)
+        if push := _push(options.pushes, entry.push_constants, name):
+            settings["push"] = push
+    return {**settings, **options.settings}
+
+
+def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:
+    """A description for each descriptor: the given one, or ``--size`` elements of random data."""
+    slots = Slots(entry)
+    given: dict[int, str] = {}
+    size_varies = any(axis.name == "size" for axis in options.axes)
+    for argument, text in zip(parse_buffers("--binding", options.bindings), options.bindings, strict=True):
+        slot = slots.find(argument.key, "--binding")
+        if slot.index in given:
+            raise usage_error(f"--binding {argument.key.text}: {slot.label} is given twice")
+        given[slot.index] = text.partition("=")[2].strip()
+    return [given.get(slot.index) or _default(slot.binding, options.size, size_varies) for slot in slots.slots]
+
+
+def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object]:
+    """``--size`` elements for a runtime array, else as many as the shader declares."""
+    init = "random" if binding.readable else "zeros"
+    element = binding.element
+    if element is None or element.dtype is None:
+        return {"shape": [max(4, binding.fixed_size)], "dtype": "u8", "init": "zeros"}
+    dtype = ElementType.from_dtype(element.dtype).short_name
+    if element.array != "runtime":
+        return {"shape": [max(1, binding.fixed_size // element.dtype.itemsize)], "dtype": dtype, "init": init}
+    per = element.stride // element.dtype.itemsize if element.stride else element.components * element.columns
+    head = binding.fixed_size // element.dtype.itemsize
+    length: object = f"${head} + {per} * size" if size_varies else head + per * size
+    return {"shape": [length], "dtype": dtype, "init": init}
+
+
+def _specialization(texts: Sequence[str], reflection: ShaderModuleReflection) -> dict[str, object]:
+    """Values by constant id; expressions stay texts."""
+    split = [(key.strip(), value.strip()) for key, _, value in (text.partition("=") for text in texts)]
+    # The type of an expression is checked when it has a value; 1 is valid for any.
+    checked = [f"{key}=1" if value.startswith("$") else text for (key, value), text in zip(split, texts, strict=True)]
+    numbers = specialization_values(checked, reflection)
+    return {
+        str(number): expression if expression.startswith("$") else np.asarray(value).item()
+        for (number, value), (_, expression) in zip(numbers.items(), split, strict=True)
+    }
+
+
+def _push(texts: Sequence[str], block: PushConstantBlock | None, name: str) -> dict[str, object]:
+    """Values by name, parsed as by ``pumice run``; expressions stay texts."""
+    if not texts:
+        if block is not None and block.size:
+            raise usage_error(
+                f"{name} has push constants ({describe_push(block)}): give each as --push NAME=VALUE, "
+                "where VALUE may be an expression over the axes such as $size"
+            )
+        return {}
+    expressions: dict[str, str] = {}
+    checked = []
+    for text in texts:
+        key, _, value = (part.strip() for part in text.partition("="))
+        if value.startswith("$"):
+            if block is None or key not in [member.name for member in block.members]:
+                known = describe_push(block) if block is not None else "none"
+                raise usage_error(f"--push {shorten(text)}: expressions are given by name, and {name} has: {known}")
+            expressions[key] = value
+            text = f"{key}=0"
+        checked.append(text)
+    data = push_bytes(checked, block, name)
+    values = _members(block.members if block is not None else (), data)
+    return {**values, **expressions}
+
+
+def _members(members: Sequence[BlockMember], data: bytes) -> dict[str, object]:
+    """The values in a push-constant block by name, from which ``pack_push`` makes the block."""
+    values: dict[str, object] = {}
+    for name, member in by_name(members).items():
+        scalar = member.scalar
+        boolean = scalar is not None and scalar.kind == "bool"  # a uint in a block
+        dtype = np.dtype(np.uint32) if boolean else scalar.dtype if scalar is not None else None
+        if dtype is None:
+            raise usage_error(
+                f"--push: {name} is a structure or of a type without numbers, which studies do not support"
+            )
+        shape, strides = member_layout(member, dtype.itemsize)
+        array: np.ndarray = np.ndarray(shape, dtype, buffer=data, offset=member.offset, strides=strides)
+        values[name] = (array if dtype.kind in "iu" else array.astype(np.float64)).tolist()
+    return values
+
+
+def _by_address(options: BenchOptions, entry: EntryPoint, name: str) -> dict[str, object]:
+    """Bindings in the order of their addresses, and the words after these in the push constants."""
+    texts = options.bindings
+    if entry.bindings:
+        raise usage_error(
+            f"--descriptors address is for kernels that take addresses as their first push constants; {name} "
+            "declares bindings"
+        )
+    if options.groups is None:
+        raise usage_error("--descriptors address: give --groups, which cannot be inferred without bindings")
+    for index, argument in enumerate(parse_buffers("--binding", texts)):
+        place = argument.key
+        if place.name or place.set or place.element or place.binding != index:
+            raise usage_error(
+                f"--binding {place.text}: addresses have no names; give 0=, 1=, … in the order of the push constants"
+            )
+    block = entry.push_constants
+    rest = [
+        member
+        for member in (block.members if block is not None else ())
+        if member.offset >= _ADDRESS_BYTES * len(texts)
+    ]
+    known = {member.name or f"member at byte {member.offset}": member for member in rest}
+    values: dict[str, str] = {}
+    for text in options.pushes:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or key not in known or key in values:
+            raise usage_error(f"--push {shorten(text)}: expected NAME=VALUE, once, of {', '.join(known) or 'nothing'}")
+        values[key] = value
+    missing = [key for key in known if key not in values]
+    if missing:
+        raise usage_error(
+            f"{name} has push constants behind {len(texts)} address(es): {', '.join(missing)}; give each as --push "
+            "NAME=VALUE, and a --binding for each address"
+        )
+    words = [values[key] if values[key].startswith("$") else _word(key, values[key]) for key in known]
+    return {"bindings": [text.partition("=")[2].strip() for text in texts], "push": words}
+
+
+def _word(key: str, text: str) -> int:
+    if not text.isdecimal() or int(text) >= 1 << 32:
+        raise usage_error(
+            f"--push {shorten(key)}={shorten(text)}: expected an unsigned 32-bit number behind the addresses"
+        )
+    return int(text)

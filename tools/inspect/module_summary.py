@@ -31,13 +31,7 @@ _MAX_NESTED: Final = 4
 
 
 def summarize(definition: ModuleDef, file_bytes: int, *, depth: int = 0) -> Summary:
-    """Everything known about a module.
-
-    Args:
-        definition: the module.
-        file_bytes: size of the file.
-        depth: how many modules it is nested in.
-    """
+    """Everything known about a module of a file of so many bytes; ``depth`` is how many modules it is nested in."""
     rodata = [_rodata(ordinal, data, depth) for ordinal, data in enumerate(definition.rodata)]
     return {
         "name": definition.name,

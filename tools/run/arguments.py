@@ -11,10 +11,10 @@ Grammar::
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import BinaryIO, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from ...formats.element_type import ElementType
 from ...runtime.values.parse import parse_buffer_spec, parse_values
 from ...status import InvalidArgumentError, shorten, shown
 from ..errors import describe, usage, usage_error
+from ..output_files import store
 
 Array: TypeAlias = npt.NDArray[np.generic]
 
@@ -64,12 +65,7 @@ class OutputArgument:
 
 
 def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
-    """The arguments of a repeatable ``KEY=VALUE`` option, which may read one file in turn (``+path``).
-
-    Raises:
-        click.UsageError: malformed text.
-        PumiceError: a file that cannot be read.
-    """
+    """The arguments of a repeatable ``KEY=VALUE`` option, which may read one file in turn (``+path``)."""
     split = [_split(option, text, "0=4xf32=1,2,3,4") for text in texts]
     at = ""
 
@@ -114,11 +110,7 @@ def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
 
 
 def parse_outputs(option: str, texts: Sequence[str]) -> list[OutputArgument]:
-    """The arguments of a repeatable ``KEY=@PATH`` or ``KEY=-`` option.
-
-    Raises:
-        click.UsageError: malformed text.
-    """
+    """The arguments of a repeatable ``KEY=@PATH`` or ``KEY=-`` option."""
     arguments = []
     for text in texts:
         key, value = _split(option, text, "2=@c.npy")
@@ -129,11 +121,7 @@ def parse_outputs(option: str, texts: Sequence[str]) -> list[OutputArgument]:
 
 
 def parse_groups(text: str) -> tuple[int, ...]:
-    """Workgroup counts, one to three of them.
-
-    Raises:
-        click.UsageError: malformed text.
-    """
+    """Workgroup counts, one to three of them."""
     parts = [part.strip() for part in text.split(",")]
     if not 1 <= len(parts) <= 3 or not all(re.fullmatch("[0-9]{1,10}", part, re.ASCII) for part in parts):
         raise usage_error(f"--groups: expected X, X,Y or X,Y,Z with counts of 0 or more, got {shown(text)}")
@@ -141,6 +129,20 @@ def parse_groups(text: str) -> tuple[int, ...]:
     if max(counts) > _MAX_GROUPS:
         raise usage_error(f"--groups: expected counts up to {_MAX_GROUPS}, got {shown(text)}")
     return counts
+
+
+def store_array(
+    path: Path, array: Array | None, data: Callable[[], bytes], *, where: str, append: bool = False
+) -> None:
+    """Writes an array to an ``.npy`` file, or its data to another file; see `store`."""
+
+    def write(file: BinaryIO) -> None:
+        if path.suffix == ".npy":
+            np.save(file, np.asarray(array), allow_pickle=False)
+        else:
+            file.write(data())
+
+    store(path, write, where=where, append=append)
 
 
 def _split(option: str, text: str, example: str) -> tuple[BindingKey, str]:

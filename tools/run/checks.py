@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ...terminal import printable
-from ..errors import usage, usage_error
-from ..options import DEVICE_HELP, seconds
+from ..errors import usage_error
+from ..options import device_option, parameters_option, seconds, validation_option
 from ..streams import note, put
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("run-checks")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--device", metavar="URI", help=DEVICE_HELP)
+@device_option
 @click.option(
     "--filter",
     "-k",
@@ -30,19 +30,10 @@ if TYPE_CHECKING:
 @click.option(
     "--timeout", type=seconds, metavar="SECONDS", help="For each function, and for its module's initializers; 60."
 )
-@click.option(
-    "--parameters",
-    multiple=True,
-    metavar="[SCOPE=]FILE",
-    help="Parameters that the modules load: .irpa, .safetensors, .gguf, .npy or .npz; repeatable.",
-)
+@parameters_option()
 @click.option("--junit-xml", type=click.Path(path_type=Path), metavar="PATH", help="Write the report there as well.")
 @click.option("--verbose", "-v", is_flag=True, help="A line for each function.")
-@click.option(
-    "--validation/--no-validation",
-    default=None,
-    help="The Khronos validation layers; as PUMICE_VALIDATION says without it.",
-)
+@validation_option
 def run_checks(
     files: tuple[Path, ...],
     device: str | None,
@@ -64,22 +55,17 @@ def run_checks(
       abs.vmfb ..
       ================== 2 passed, 2 expectations in 0.05 s ==================
     """
-    from ...hal_vulkan.vulkan.validation import validation_requested
-    from ...runtime import open_device
     from ...runtime.modules.check import checks
     from ...runtime.modules.parameters.module import io_parameters_module
     from ..output_files import store
+    from ..reports import open_asked
     from .module_arguments import load_parameters
 
     if junit_xml is not None and not junit_xml.absolute().parent.is_dir():
         raise usage_error(f"--junit-xml: no such folder: {junit_xml.parent}")
     scopes = load_parameters(parameters)
-    with usage():
-        validation = validation_requested(validation)
-    with usage("--device" if device is not None else ""):
-        opened = open_device(device, validation=validation)
     progress = _Progress(verbose)
-    with opened:
+    with open_asked(device, validation) as opened:
         note(f"running on {printable(opened.name)}")
         report = checks.run_checks(
             files,

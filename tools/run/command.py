@@ -5,21 +5,18 @@ Each kind of file has options of its own; those of the other kind are wrong usag
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
+import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ..errors import usage_error
-from ..options import DEVICE_HELP, given_options, seconds, tolerance
+from ..options import DEVICE_HELP, fields_of, given_options, parameters_option, seconds, tolerance, validation_option
 from .iree_flags import advice
 
 if TYPE_CHECKING:
     from ..input_files import FileKind
-
-_Command = TypeVar("_Command", bound=Callable[..., None])
 
 _KERNELS: Final = "Options for kernels"
 _MODULES: Final = "Options for compiled programs"
@@ -59,180 +56,131 @@ class _RunCommand(click.Command):
             raise usage_error(hint) from error
 
 
-def _options(heading: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> Callable[[_Command], _Command]:
-    """Several options under one heading."""
-
-    def decorate(command: _Command) -> _Command:
-        for names, attributes in reversed(options):
-            command = click.option(*names, cls=_Option, heading=heading, **attributes)(command)
-        return command
-
-    return decorate
-
-
-def _option(*names: str, **attributes: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    return names, attributes
-
-
-_kernel_options = _options(
-    _KERNELS,
-    _option(
-        "--binding",
-        "-b",
-        "bindings",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="A buffer: 0=4xf32=1,2,3,4, 1=@b.npy, 2=4xf32=@b.bin, or 2=4xf32 for zeros or an output. KEY is the "
-        "binding's number, SET.NUMBER or its name.",
-    ),
-    _option(
-        "--push",
-        "pushes",
-        multiple=True,
-        metavar="TYPE=VALUE|NAME=VALUE|@FILE",
-        help="A push constant: with its type in the members' order (i32=4), by name (n=4), or all as bytes of a file.",
-    ),
-    _option("--spec", "specs", multiple=True, metavar="ID=VALUE|NAME=VALUE", help="A specialization constant's value."),
-    _option(
-        "--groups",
-        metavar="X[,Y[,Z]]",
-        help="Workgroup counts; without it, one invocation an element of the largest written binding.",
-    ),
-    _option("--entry", metavar="NAME", help="The entry point, where there are several."),
-    _option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL."),
-    _option("--subgroup-size", type=click.IntRange(1), metavar="N", help="Ask for subgroups of this size."),
-    _option(
-        "--expect",
-        "expectations",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="The expected value of a written binding, as for --binding; exit status 1 if it differs.",
-    ),
-)
-
-_module_options = _options(
-    _MODULES,
-    _option(
-        "--module",
-        "modules",
-        multiple=True,
-        metavar="FILE",
-        help="A module; modules come before those that import them. Without FILE, the last one has the function. "
-        "- is stdin.",
-    ),
-    _option(
-        "--function",
-        metavar="NAME",
-        help="The exported function, as NAME or MODULE.NAME; not needed where there is one.",
-    ),
-    _option(
-        "--input",
-        "inputs",
-        multiple=True,
-        metavar="VALUE",
-        help="An argument, in order: 2.5, 4xf32=1,2,3,4, @a.npy, 4xf32=@a.bin, &4xf32 for a buffer to put a result "
-        "into, or (null).",
-    ),
-    _option(
-        "--expected_output",
-        "--expected-output",
-        "expected_outputs",
-        multiple=True,
-        metavar="VALUE",
-        help="The expected result, in order; (ignored) accepts any. Exit status 1 if it differs.",
-    ),
-    _option(
-        "--parameters",
-        multiple=True,
-        metavar="[SCOPE=]FILE",
-        help="Parameters: an .irpa, .safetensors, .gguf, .npy or .npz file.",
-    ),
-    _option("--timeout", type=seconds, metavar="SECONDS", help="For the call, and for each module's initializers."),
-    _option(
-        "--output_max_element_count",
-        "--output-max-element-count",
-        "max_elements",
-        type=int,
-        default=1024,
-        metavar="N",
-        help="How many elements of a result to print; 1024.",
-    ),
-    _option(
-        "--equality_mode",
-        "--equality-mode",
-        type=click.Choice(["approximate", "exact"]),
-        default="approximate",
-        help="Whether floats may differ from --expected_output by the tolerances.",
-    ),
-    *(
-        _option(
-            f"--expected_{name}_threshold",
-            f"threshold_{name}",
-            type=tolerance,
-            metavar="X",
-            help=f"--atol for {name} only.",
-        )
-        for name in ("f16", "bf16", "f32", "f64")
-    ),
-    _option("--expected_rtol", type=tolerance, metavar="X", help="--rtol by its name in iree-run-module."),
-    _option(
-        "--module_mode",
-        "--module-mode",
-        type=click.Choice(["mmap", "preload"]),
-        default="mmap",
-        help="Map modules into memory, or read them.",
-    ),
-    _option("--profile", is_flag=True, help="Report device time by export and how the host spent its time, to stderr."),
-    _option("--profile-json", metavar="PATH", help="Write the same with every dispatch as JSON."),
-    _option("--profile-trace", metavar="PATH", help="Write it as a trace for ui.perfetto.dev."),
-    _option("--print_statistics", "--print-statistics", is_flag=True, help="Report device memory to stderr."),
-)
-
-_common_options = _options(
-    _BOTH,
-    _option(
-        "--device",
-        "devices",
-        multiple=True,
-        metavar="URI",
-        help=f"{DEVICE_HELP} Compiled programs take several.",
-    ),
-    _option(
-        "--output",
-        "-o",
-        "outputs",
-        multiple=True,
-        metavar="[KEY=]@PATH|[KEY=]-",
-        help="Where a result goes instead of being printed: an .npy file, any other file for the bare bytes, or - to "
-        "print it too. For kernels KEY is a binding; for programs they are in order, +PATH appends, and an empty one "
-        "ignores one.",
-    ),
-    _option(
-        "--atol",
-        type=tolerance,
-        metavar="X",
-        help="For floats that are expected: absolute tolerance; 1e-4 for f32 and f64, 1e-3 for f16, 1e-2 for bf16.",
-    ),
-    _option(
-        "--rtol",
-        type=tolerance,
-        metavar="X",
-        help="And relative tolerance; 1e-5. Equal is |got - expected| <= atol + rtol * |expected|.",
-    ),
-    _option("--time", "timed", is_flag=True, help="Measure, and report to stderr."),
-    _option(
-        "--validation/--no-validation",
-        default=None,
-        help="The Khronos validation layers; as PUMICE_VALIDATION says without it.",
-    ),
-)
+_both = functools.partial(click.option, cls=_Option, heading=_BOTH)
+_module = functools.partial(click.option, cls=_Option, heading=_MODULES)
+_kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
 
 
 @click.command(cls=_RunCommand)
 @click.argument("file", required=False)
-@_common_options
-@_module_options
-@_kernel_options
+@_both("--device", "devices", multiple=True, metavar="URI", help=f"{DEVICE_HELP} Compiled programs take several.")
+@_both(
+    "--output",
+    "-o",
+    "outputs",
+    multiple=True,
+    metavar="[KEY=]@PATH|[KEY=]-",
+    help="Where a result goes instead of being printed: an .npy file, any other file for the bare bytes, or - to "
+    "print it too. For kernels KEY is a binding; for programs they are in order, +PATH appends, and an empty one "
+    "ignores one.",
+)
+@_both(
+    "--atol",
+    type=tolerance,
+    metavar="X",
+    help="For floats that are expected: absolute tolerance; 1e-4 for f32 and f64, 1e-3 for f16, 1e-2 for bf16.",
+)
+@_both(
+    "--rtol",
+    type=tolerance,
+    metavar="X",
+    help="And relative tolerance; 1e-5. Equal is |got - expected| <= atol + rtol * |expected|.",
+)
+@_both("--time", "timed", is_flag=True, help="Measure, and report to stderr.")
+@validation_option
+@_module(
+    "--module",
+    "modules",
+    multiple=True,
+    metavar="FILE",
+    help="A module; modules come before those that import them. Without FILE, the last one has the function. "
+    "- is stdin.",
+)
+@_module(
+    "--function", metavar="NAME", help="The exported function, as NAME or MODULE.NAME; not needed where there is one."
+)
+@_module(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="VALUE",
+    help="An argument, in order: 2.5, 4xf32=1,2,3,4, @a.npy, 4xf32=@a.bin, &4xf32 for a buffer to put a result into, "
+    "or (null).",
+)
+@_module(
+    "--expected_output",
+    "--expected-output",
+    "expected_outputs",
+    multiple=True,
+    metavar="VALUE",
+    help="The expected result, in order; (ignored) accepts any. Exit status 1 if it differs.",
+)
+@parameters_option(cls=_Option, heading=_MODULES)
+@_module("--timeout", type=seconds, metavar="SECONDS", help="For the call, and for each module's initializers.")
+@_module(
+    "--output_max_element_count",
+    "--output-max-element-count",
+    "max_elements",
+    type=int,
+    default=1024,
+    metavar="N",
+    help="How many elements of a result to print; 1024.",
+)
+@_module(
+    "--equality_mode",
+    "--equality-mode",
+    type=click.Choice(["approximate", "exact"]),
+    default="approximate",
+    help="Whether floats may differ from --expected_output by the tolerances.",
+)
+@_module("--expected_f16_threshold", "f16", type=tolerance, metavar="X", help="--atol for f16 only.")
+@_module("--expected_bf16_threshold", "bf16", type=tolerance, metavar="X", help="--atol for bf16 only.")
+@_module("--expected_f32_threshold", "f32", type=tolerance, metavar="X", help="--atol for f32 only.")
+@_module("--expected_f64_threshold", "f64", type=tolerance, metavar="X", help="--atol for f64 only.")
+@_module("--expected_rtol", type=tolerance, metavar="X", help="--rtol by its name in iree-run-module.")
+@_module(
+    "--module_mode",
+    "--module-mode",
+    type=click.Choice(["mmap", "preload"]),
+    default="mmap",
+    help="Map modules into memory, or read them.",
+)
+@_module("--profile", is_flag=True, help="Report device time by export and how the host spent its time, to stderr.")
+@_module("--profile-json", metavar="PATH", help="Write the same with every dispatch as JSON.")
+@_module("--profile-trace", metavar="PATH", help="Write it as a trace for ui.perfetto.dev.")
+@_module("--print_statistics", "--print-statistics", "statistics", is_flag=True, help="Report device memory to stderr.")
+@_kernel(
+    "--binding",
+    "-b",
+    "bindings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A buffer: 0=4xf32=1,2,3,4, 1=@b.npy, 2=4xf32=@b.bin, or 2=4xf32 for zeros or an output. KEY is the "
+    "binding's number, SET.NUMBER or its name.",
+)
+@_kernel(
+    "--push",
+    "pushes",
+    multiple=True,
+    metavar="TYPE=VALUE|NAME=VALUE|@FILE",
+    help="A push constant: with its type in the members' order (i32=4), by name (n=4), or all as bytes of a file.",
+)
+@_kernel("--spec", "specs", multiple=True, metavar="ID=VALUE|NAME=VALUE", help="A specialization constant's value.")
+@_kernel(
+    "--groups",
+    metavar="X[,Y[,Z]]",
+    help="Workgroup counts; without it, one invocation an element of the largest written binding.",
+)
+@_kernel("--entry", metavar="NAME", help="The entry point, where there are several.")
+@_kernel("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL.")
+@_kernel("--subgroup-size", type=click.IntRange(1), metavar="N", help="Ask for subgroups of this size.")
+@_kernel(
+    "--expect",
+    "expectations",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="The expected value of a written binding, as for --binding; exit status 1 if it differs.",
+)
 @click.pass_context
 def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **options: Any) -> None:
     """Run FILE: a compiled program (.vmfb, or - for stdin), or a kernel in SPIR-V (.spv) or GLSL (.comp, .glsl).
@@ -283,12 +231,7 @@ def _run_kernel(file: Path, kind: FileKind, options: dict[str, Any]) -> None:
     devices = options["devices"]
     if len(devices) > 1:
         raise usage_error(f"a kernel runs on one device, got --device {len(devices)} times")
-    names = [field.name for field in dataclasses.fields(KernelRun) if field.name in options]
-    run_kernel(
-        KernelRun(
-            file=file, kind=kind, device=devices[0] if devices else None, **{name: options[name] for name in names}
-        )
-    )
+    run_kernel(KernelRun(file=file, kind=kind, device=devices[0] if devices else None, **fields_of(KernelRun, options)))
 
 
 def _run_module(modules: tuple[str, ...], options: dict[str, Any]) -> None:
@@ -296,31 +239,9 @@ def _run_module(modules: tuple[str, ...], options: dict[str, Any]) -> None:
     from .expectations import Tolerances
     from .module import ModuleRun, run_module
 
-    thresholds = {
-        ElementType.parse(name): value
-        for name in ("f16", "bf16", "f32", "f64")
-        if (value := options[f"threshold_{name}"]) is not None
-    }
+    names = ("f16", "bf16", "f32", "f64")
+    thresholds = {ElementType.parse(name): options[name] for name in names if options[name] is not None}
     rtol = options["rtol"] if options["rtol"] is not None else options["expected_rtol"]
-    max_elements = options["max_elements"]
-    run_module(
-        ModuleRun(
-            modules=modules,
-            function=options["function"] or None,
-            inputs=options["inputs"],
-            outputs=options["outputs"],
-            expectations=options["expected_outputs"],
-            parameters=options["parameters"],
-            devices=options["devices"],
-            tolerances=Tolerances(options["atol"], rtol, thresholds, exact=options["equality_mode"] == "exact"),
-            max_elements=max_elements if max_elements >= 0 else None,
-            preload=options["module_mode"] == "preload",
-            timeout=options["timeout"],
-            timed=options["timed"],
-            statistics=options["print_statistics"],
-            profile=options["profile"],
-            profile_json=options["profile_json"],
-            profile_trace=options["profile_trace"],
-            validation=options["validation"],
-        )
-    )
+    tolerances = Tolerances(options["atol"], rtol, thresholds, exact=options["equality_mode"] == "exact")
+    preload = options["module_mode"] == "preload"
+    run_module(ModuleRun(modules=modules, tolerances=tolerances, preload=preload, **fields_of(ModuleRun, options)))

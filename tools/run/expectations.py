@@ -32,21 +32,9 @@ _ATOL: Final = {
 _SHOWN: Final = 5
 
 
-def default_atol(element_type: ElementType) -> float:
-    """The absolute tolerance of an element type; 0 for the 8-bit floats."""
-    return _ATOL.get(element_type, 0.0)
-
-
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """How much floats may differ.
-
-    Attributes:
-        atol: absolute, for all types; ``None`` takes ``atol_of`` or the type's default.
-        rtol: relative; ``None`` takes the default.
-        atol_of: absolute tolerances by element type.
-        exact: the bytes must be equal; the tolerances do not apply.
-    """
+    """How much floats may differ."""
 
     atol: float | None = None
     rtol: float | None = None
@@ -55,18 +43,12 @@ class Tolerances:
 
     def of(self, element_type: ElementType) -> tuple[float, float]:
         """Absolute and relative tolerance for an element type."""
-        absolute = self.atol_of.get(element_type, default_atol(element_type)) if self.atol is None else self.atol
+        absolute = self.atol_of.get(element_type, _ATOL.get(element_type, 0.0)) if self.atol is None else self.atol
         return absolute, DEFAULT_RTOL if self.rtol is None else self.rtol
 
 
 def differing(got: Array, expected: Array, element_type: ElementType, tolerances: Tolerances) -> npt.NDArray[np.bool_]:
-    """Which elements are not as expected.
-
-    Args:
-        got, expected: of one shape and dtype.
-        element_type: theirs.
-        tolerances: for floats and complex numbers; other types must be equal.
-    """
+    """Which elements are not as expected."""
     if tolerances.exact:
         size = got.dtype.itemsize
         a, b = (np.ascontiguousarray(one).reshape(-1).view(np.uint8).reshape(-1, size) for one in (got, expected))
@@ -78,18 +60,8 @@ def differing(got: Array, expected: Array, element_type: ElementType, tolerances
     return unequal
 
 
-def difference(
-    label: str, got: Array, got_type: ElementType, expected: BufferArgument, atol: float | None, rtol: float | None
-) -> str | None:
-    """The difference as text: how many elements differ and the first few of them; ``None`` if none do.
-
-    Args:
-        label: the binding's.
-        got: the result.
-        got_type: its element type.
-        expected: with data.
-        atol, rtol: tolerances for floats; ``None`` takes the default.
-    """
+def difference(label: str, got: Array, got_type: ElementType, expected: BufferArgument, tolerances: Tolerances) -> str:
+    """How many elements of a binding's result differ and the first few of them as text; empty if none do."""
     data = expected.data
     assert data is not None
     if got.shape != expected.shape or not comparable(got_type, expected.element_type):
@@ -99,7 +71,6 @@ def difference(
         )
     element_type = expected.element_type
     got = got.view(data.dtype)
-    tolerances = Tolerances(atol, rtol)
     wrong = differing(got, data, element_type, tolerances)
     rule = ""
     if element_type.is_float or element_type.is_complex:
@@ -107,7 +78,7 @@ def difference(
         rule = f" (by more than {absolute:g} + {relative:g} * |expected|)"
     count = int(np.count_nonzero(wrong))
     if not count:
-        return None
+        return ""
     lines = [f"{label}: {count} of {got.size} element(s) differ from what was expected{rule}"]
     for index in np.argwhere(wrong)[:_SHOWN]:
         place = tuple(int(i) for i in index)

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from ...hal_vulkan import DispatchTiming, reflect
-from ...hal_vulkan.vulkan.validation import validation_requested
-from ...runtime import ArraySpec, open_device
+from ...runtime import ArraySpec
 from ...runtime.kernels.kernel import Kernel
 from ...runtime.kernels.shader_source import load_shader
 from ...runtime.values.format import format_value
-from ...status import NotFoundError, PumiceError, UnavailableError, UnimplementedError
-from ...terminal import printable
-from ..errors import ExpectationError, describe, usage, usage_error
+from ...status import NotFoundError, UnimplementedError
+from ..errors import ExpectationError, usage, usage_error
 from ..input_files import FileKind
 from ..options import parse_defines
-from ..output_files import store
-from ..reports import device_text, repeat, say_times, seconds_text
-from ..streams import note, put
-from .arguments import Array, BufferArgument, OutputArgument, parse_buffers, parse_groups, parse_outputs
-from .expectations import difference
+from ..output_files import Outputs
+from ..reports import device_text, open_asked, repeat, say_times, seconds_text
+from ..streams import note
+from .arguments import Array, BufferArgument, OutputArgument, parse_buffers, parse_groups, parse_outputs, store_array
+from .expectations import Tolerances, difference
 from .kernel_arguments import Slot, Slots, bind, from_kernel, push_bytes, specialization_values
 
 _Keyed = TypeVar("_Keyed", BufferArgument, OutputArgument)
@@ -55,15 +54,7 @@ class KernelRun:
 
 
 def run_kernel(options: KernelRun) -> None:
-    """Runs it; results to stdout and to files, the device's name and times to stderr.
-
-    Raises:
-        click.UsageError: the options are malformed or not what the kernel declares.
-        ExpectationError: a result is not what was expected; all results are printed and stored by then.
-        BrokenPipeError: whoever read stdout stopped reading; all files are stored by then.
-        UnavailableError: results could not be printed or stored; those that could are.
-        PumiceError: anything else that fails.
-    """
+    """Runs it; results to stdout and to files, the device's name and times to stderr."""
     arguments = parse_buffers("--binding", options.bindings)
     expectations = parse_buffers("--expect", options.expectations)
     for expected in expectations:
@@ -74,12 +65,7 @@ def run_kernel(options: KernelRun) -> None:
     defines = parse_defines(options.defines)
     if defines and options.kind is not FileKind.GLSL:
         raise usage_error(f"--define is for GLSL; {options.file} is a {options.kind.value}")
-    with usage():
-        validation = validation_requested(options.validation)
-    # Without the option the error is about PUMICE_DEVICE, and says so itself.
-    with usage("--device" if options.device is not None else ""):
-        device = open_device(options.device, validation=validation)
-    with device:
+    with open_asked(options.device, options.validation) as device:
         start = time.perf_counter()
         code, name = load_shader(options.file, defines=defines, include_dirs=(), minor=device.profile.api_version[1])
         load_seconds = time.perf_counter() - start
@@ -115,27 +101,17 @@ def run_kernel(options: KernelRun) -> None:
             results = _results(slots, bound, returned)
             note(f"ran on {device_text(device)}")
             if options.timed:
-                _report_times(
-                    load_seconds,
-                    first_seconds,
-                    call,
-                    (lambda: kernel.time(*values, groups=groups, push=push)[1])
-                    if not values or any(value.nbytes for value in values)
-                    else None,
-                )
+                runs = not values or any(value.nbytes for value in values)
+                dispatch = functools.partial(kernel.time, *values, groups=groups, push=push)
+                _report_times(load_seconds, first_seconds, call, dispatch if runs else None)
     _put_all(results, targets)
-    differences = [
-        text
-        for slot, several in wanted.items()
-        for expected in several
-        if (
-            text := difference(
-                slot.label, results[slot][1], results[slot][0].element_type, expected, options.atol, options.rtol
-            )
-        )
-    ]
-    if differences:
-        raise ExpectationError("\n".join(differences))
+    tolerances = Tolerances(options.atol, options.rtol)
+    differences: list[str] = []
+    for slot, several in wanted.items():
+        argument, result = results[slot]
+        differences += [difference(slot.label, result, argument.element_type, one, tolerances) for one in several]
+    if any(differences):
+        raise ExpectationError("\n".join(filter(None, differences)))
 
 
 def _by_slot(slots: Slots, arguments: Sequence[_Keyed], option: str) -> dict[Slot, list[_Keyed]]:
@@ -163,49 +139,21 @@ def _results(
 def _put_all(
     results: Mapping[Slot, tuple[BufferArgument, Array]], targets: Mapping[Slot, Sequence[OutputArgument]]
 ) -> None:
-    """Stores and prints every result; one that cannot be does not keep the others back.
-
-    Raises:
-        BrokenPipeError: whoever read stdout stopped reading.
-        PumiceError: the first of what could not be printed or stored.
-    """
-    failures: list[PumiceError] = []
-    lines = []
+    """Stores and prints every result; one that cannot be does not keep the others back."""
+    outputs = Outputs()
     for slot, (argument, result) in results.items():
         for target in targets.get(slot, [OutputArgument(argument.key, None)]):
             if target.path is None:
-                lines.append(f"{slot.label}: {format_value(result, element_type=argument.element_type)}")
+                outputs.put(f"{slot.label}: {format_value(result, element_type=argument.element_type)}")
                 continue
-            try:
-                _store(target.path, argument, result, f"--output {target.key.text}")
-            except PumiceError as error:
-                failures.append(error)
-    for line in lines:
-        try:
-            put(line)
-        except UnavailableError as error:
-            failures.append(error)
-            break
-    if failures:
-        for other in failures[1:]:
-            note(f"error: {printable(describe(other))}")
-        raise failures[0]
-
-
-def _store(path: Path, argument: BufferArgument, result: Array, where: str) -> None:
-    packed = None if path.suffix == ".npy" else argument.element_type.pack(result)
-
-    def write(file: BinaryIO) -> None:
-        if packed is None:
-            np.save(file, result, allow_pickle=False)
-        else:
-            file.write(packed)
-
-    store(path, write, where=where)
+            pack = functools.partial(argument.element_type.pack, result)
+            with outputs.storing():
+                store_array(target.path, result, pack, where=f"--output {target.key.text}")
+    outputs.finish()
 
 
 def _report_times(
-    load: float, first: float, call: Callable[[], object], dispatch: Callable[[], DispatchTiming] | None
+    load: float, first: float, call: Callable[[], object], dispatch: Callable[[], tuple[object, DispatchTiming]] | None
 ) -> None:
     """Measures warm calls and dispatches, and says what each figure is."""
     warm = repeat(call)
@@ -219,7 +167,7 @@ def _report_times(
     else:
         try:
             timings: list[DispatchTiming] = []
-            repeat(lambda: timings.append(dispatch()))
+            repeat(lambda: timings.append(dispatch()[1]))
         except UnimplementedError as error:
             lines.append(("dispatch", f"not measured: {error.message}"))
         else:

@@ -20,7 +20,7 @@ from ...hal_vulkan import (
     SpecializationValue,
 )
 from ...runtime import ArraySpec, empty
-from ...runtime.kernels.push import describe_push, pack_push
+from ...runtime.kernels.push import by_name, describe_push, member_layout, pack_push
 from ...runtime.values.parse import parse_scalar, parse_value
 from ...spirv.reflection_types import ScalarType, SpecializationConstant
 from ...status import InvalidArgumentError, NotFoundError, shorten, shown
@@ -63,11 +63,7 @@ class Slots:
         return tuple(slot for slot in self.slots if slot.binding.writable)
 
     def find(self, key: BindingKey, option: str) -> Slot:
-        """The slot that a key names.
-
-        Raises:
-            click.UsageError: there is none, or a name fits several.
-        """
+        """The slot that a key names."""
         if key.name:
             found = [s for s in self.slots if s.binding.name == key.name]
             if len({(s.binding.set, s.binding.binding) for s in found}) > 1:
@@ -91,12 +87,8 @@ class Slots:
 
 
 def bind(slots: Slots, arguments: Sequence[BufferArgument]) -> list[tuple[BufferArgument, Array | ArraySpec]]:
-    """The argument given for each slot, in order, and the value that a call takes for it.
-
-    Without data, a binding that is only written gets a place for an output, any other zeros.
-
-    Raises:
-        click.UsageError: a binding missing, unknown or given twice.
+    """The argument given for each slot, in order, and the value that a call takes for it: without data a place for an
+    output where the binding is only written, zeros elsewhere.
     """
     given: dict[int, BufferArgument] = {}
     for argument in arguments:
@@ -163,12 +155,7 @@ def _kernel_dtype(element_type: ElementType, binding: Binding) -> np.dtype[np.ge
 
 
 def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: str) -> bytes:
-    """The push-constant block from ``TYPE=VALUE`` in the members' order, ``NAME=VALUE``, or ``@FILE`` for all of it.
-
-    Raises:
-        click.UsageError: malformed, or not what the kernel declares.
-        PumiceError: a file that cannot be read.
-    """
+    """The push-constant block from ``TYPE=VALUE`` in the members' order, ``NAME=VALUE``, or ``@FILE`` for all of it."""
     if any(text.startswith("@") for text in texts):
         if len(texts) > 1:
             raise usage_error("--push @FILE is the whole block; give no other --push with it")
@@ -193,7 +180,7 @@ def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: st
             named[key] = value
     if ordered and named:
         raise usage_error("--push: give values in order (i32=4) or by name (n=4), not both")
-    members = {member.name or f"member{i}": member for i, member in enumerate(block.members if block else ())}
+    members = by_name(block.members if block else ())
     values: dict[str, np.ndarray] = {}
     if block is not None and ordered:
         if len(ordered) != len(members):
@@ -246,13 +233,8 @@ def _parse_member(value: str, member: BlockMember, where: str) -> np.ndarray:
     head = text.partition("=")[0].strip()
     element_type = _type_of(head) if "=" in text or text.startswith("@") else None
     if element_type is None:
-        shape = member.array_shape
-        if member.columns > 1:
-            shape = (*shape, member.components, member.columns)
-        elif member.components > 1:
-            shape = (*shape, member.components)
         element_type = _element_type(member.scalar, where)
-        text = f"{format_shape_and_type(shape, element_type)}={text}"
+        text = f"{format_shape_and_type(member_layout(member, 1)[0], element_type)}={text}"
         if not value.strip():
             raise usage_error(f"{where}: expected a value of {_scalar_name(member.scalar)}")
     with usage(where):
@@ -283,11 +265,7 @@ def _scalar_name(scalar: ScalarType) -> str:
 def specialization_values(
     texts: Sequence[str], reflection: ShaderModuleReflection
 ) -> dict[int | str, SpecializationValue]:
-    """Values by constant id from ``ID=VALUE`` or ``NAME=VALUE``, each read in the constant's own type.
-
-    Raises:
-        click.UsageError: malformed, unknown or given twice.
-    """
+    """Values by constant id from ``ID=VALUE`` or ``NAME=VALUE``, each read in the constant's own type."""
     values: dict[int | str, SpecializationValue] = {}
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))

@@ -5,10 +5,11 @@ What can be checked without a device is checked first: the modules, the function
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -25,14 +26,14 @@ from ...runtime.sessions.argument import Argument
 from ...runtime.sessions.binding import argument_binder
 from ...runtime.sessions.instance import Instance
 from ...runtime.sessions.session import Session
-from ...runtime.sessions.session_function import SessionFunction
 from ...runtime.sessions.session_options import SessionOptions
 from ...runtime.sessions.signature import Signature, make_signature
-from ...status import InvalidArgumentError, PumiceError, UnavailableError, shown
+from ...status import InvalidArgumentError, UnavailableError, shown
 from ...terminal import printable
 from ...vm.bytecode.declaration import declaration_of
 from ...vm.execution.bytecode_module import BytecodeModule
-from ..errors import ExpectationError, describe, usage, usage_error
+from ..errors import ExpectationError, usage, usage_error
+from ..output_files import Outputs
 from ..reports import device_text, repeat, say_times, seconds_text
 from ..streams import note, put
 from .arguments import Array
@@ -48,18 +49,18 @@ _LISTED: Final = 20
 class ModuleRun:
     """The command line of ``pumice run`` for compiled programs, unparsed.
 
-    ``modules`` are paths, ``-`` for stdin, in the order in which they are linked; the last one has the function.
+    ``modules`` are in the order in which they are linked. ``max_elements`` below 0 is no limit.
     """
 
     modules: Sequence[str]
     function: str | None = None
     inputs: Sequence[str] = ()
     outputs: Sequence[str] = ()
-    expectations: Sequence[str] = ()
+    expected_outputs: Sequence[str] = ()
     parameters: Sequence[str] = ()
     devices: Sequence[str] = ()
     tolerances: Tolerances = field(default_factory=Tolerances)
-    max_elements: int | None = 1024
+    max_elements: int = 1024
     preload: bool = False
     timeout: float | None = None
     timed: bool = False
@@ -71,67 +72,58 @@ class ModuleRun:
 
 
 def run_module(options: ModuleRun) -> None:
-    """Runs it; results to stdout and to files, all else to stderr.
-
-    Raises:
-        click.UsageError: the options are malformed, or not what the function declares.
-        ExpectationError: a result is not what was expected; all results are printed and stored by then.
-        BrokenPipeError: whoever read stdout stopped reading; all files are stored by then.
-        UnavailableError: results could not be printed or stored; those that could are.
-        PumiceError: anything else that fails.
-    """
+    """Runs it; results to stdout and to files, all else to stderr."""
     if options.modules.count(_STDIN) > 1:
         raise usage_error("only one module can be read from stdin (-)")
     if options.profile_trace is not None:
         check_perfetto()  # before a long run, not after it
     start = time.perf_counter()
-    modules: list[BytecodeModule] = []
-    try:
+    with contextlib.ExitStack() as stack:
+        modules: list[BytecodeModule] = []
         for path in options.modules:
-            modules.append(_open(path, preload=options.preload))
+            modules.append(stack.enter_context(contextlib.closing(_open(path, preload=options.preload))))
         name, signature = _choose(modules[-1], options.function)
         inputs = parse_inputs(options.inputs, signature)
-        expected = parse_expectations(options.expectations, signature)
+        expected = parse_expectations(options.expected_outputs, signature)
         targets = parse_targets(options.outputs, signature)
         with usage():
             validation = validation_requested(options.validation)
-        parameters = load_parameters(options.parameters)
-        with Instance(validation=validation) as instance:
-            with usage("--device" if options.devices else ""):
-                session = Session(
-                    list(options.devices) or None, options=SessionOptions(parameters=parameters), instance=instance
-                )
-            with session:
-                if any(map(_needs_device, modules)):
-                    # Without the option an error is about PUMICE_DEVICE, and says so itself.
-                    with usage():
-                        session.default_device()
-                for module in modules:
-                    session.append_module(module, timeout=options.timeout)
-                profiled = options.profile or options.profile_json or options.profile_trace
-                load_seconds = time.perf_counter() - start
-                call = _Call(session, name, inputs, options.timeout)
-                profile = session.profile(most_slowdown=None) if profiled else None
-                try:
-                    results, seconds = _call_and_print(options, call, expected, targets)
-                finally:
-                    if profile is not None:
-                        profile.stop()
-                        _report_profile(options, profile, repeated=False)
-                for device in instance.devices:
-                    note(f"ran on {device_text(device)}")
-                if options.timed:
-                    _report_times(load_seconds, seconds, call)
-                    if profiled:
-                        profile = session.profile(most_slowdown=None)
-                        with profile:
-                            repeat(call.results)
-                        _report_profile(options, profile, repeated=True)
-                if options.statistics:
-                    _report_statistics(instance.devices)
-    finally:
+        session_options = SessionOptions(parameters=load_parameters(options.parameters))
+        instance = stack.enter_context(Instance(validation=validation))
+        with usage("--device" if options.devices else ""):
+            session = Session(list(options.devices) or None, options=session_options, instance=instance)
+        stack.enter_context(session)
+        if any(map(_needs_device, modules)):
+            # Without the option an error is about PUMICE_DEVICE, and says so itself.
+            with usage():
+                session.default_device()
         for module in modules:
-            module.close()
+            session.append_module(module, timeout=options.timeout)
+        profiled = options.profile or options.profile_json or options.profile_trace
+        load_seconds = time.perf_counter() - start
+        call = _caller(session, name, inputs, options.timeout)
+        profile = session.profile(most_slowdown=None) if profiled else None
+        try:
+            outputs = Outputs()
+            outputs.put(f"EXEC @{printable(name)}")
+            start = time.perf_counter()
+            results = call()
+            seconds = time.perf_counter() - start
+            _put_results(outputs, options, results, targets, silent=bool(expected))
+        finally:
+            if profile is not None:
+                profile.stop()
+                _report_profile(options, profile, repeated=False)
+        for device in instance.devices:
+            note(f"ran on {device_text(device)}")
+        if options.timed:
+            _report_times(load_seconds, seconds, call)
+            if profiled:
+                with session.profile(most_slowdown=None) as profile:
+                    repeat(call)
+                _report_profile(options, profile, repeated=True)
+        if options.statistics:
+            _report_statistics(instance.devices)
     failed = compare(results, expected, options.tolerances) if expected else []
     if failed:
         put("\n".join(failed))
@@ -168,7 +160,7 @@ def _choose(module: BytecodeModule, wanted: str | None) -> tuple[str, Signature]
     """The function to call: its name within the module, and its signature."""
     # Initializers and functions for the compiler's own use have other conventions than functions that users call.
     names = [name for name in module.exports if not name.startswith("__") and "$" not in name]
-    if wanted is None:
+    if not wanted:
         if len(names) == 1:
             return names[0], _signature(module, names[0])
         if not names:
@@ -210,27 +202,16 @@ def _listing(module: BytecodeModule, names: Sequence[str]) -> str:
 # -- the call ----------------------------------------------------------------------------------------
 
 
-class _Call:
-    """A function with its arguments, on the device."""
-
-    def __init__(self, session: Session, name: str, inputs: Sequence[Given], timeout: float | None) -> None:
-        self._session = session
-        self._timeout = timeout
-        self.name = name
-        module = session.modules[-1]
-        self.function: SessionFunction = session.lookup(f"{module.name}.{name}")
-        self._values = tuple(
-            _bind(self.function.name, argument, given, session)
-            for argument, given in zip(self.function.signature.arguments, inputs, strict=True)
-        )
-
-    def __call__(self) -> object:
-        """Calls it and waits until its results are there."""
-        return self.function.call_bound(self._values, timeout=self._timeout)
-
-    def results(self) -> list[HostResult]:
-        """Calls it and brings the results to the host."""
-        return read_results(self(), self.function.signature, self._session)
+def _caller(
+    session: Session, name: str, inputs: Sequence[Given], timeout: float | None
+) -> Callable[[], list[HostResult]]:
+    """What calls a function with its arguments, which are on the device by then, and brings the results to the host."""
+    function = session.lookup(f"{session.modules[-1].name}.{name}")
+    values = tuple(
+        _bind(function.name, argument, given, session)
+        for argument, given in zip(function.signature.arguments, inputs, strict=True)
+    )
+    return lambda: read_results(function.call_bound(values, timeout=timeout), function.signature, session)
 
 
 def _bind(function: str, argument: Argument, given: Given, session: Session) -> Any:
@@ -257,60 +238,29 @@ def _view(array: Array, element_type: ElementType, device: Device) -> BufferView
 # -- results -----------------------------------------------------------------------------------------
 
 
-class _Printer:
-    """stdout, whose failure does not prevent results from being stored in files."""
-
-    def __init__(self) -> None:
-        self.failure: BrokenPipeError | UnavailableError | None = None
-
-    def put(self, text: str) -> None:
-        if self.failure is None:
-            try:
-                put(text)
-            except (BrokenPipeError, UnavailableError) as error:
-                self.failure = error
-
-
-def _call_and_print(
-    options: ModuleRun, call: _Call, expected: Sequence[Given], targets: Sequence[Target]
-) -> tuple[list[HostResult], float]:
-    """Calls the function, and prints and stores its results; a failure of one does not prevent the others.
-
-    Returns:
-        the results, and the seconds that the call took.
-    """
-    printer = _Printer()
-    printer.put(f"EXEC @{printable(call.name)}")
-    start = time.perf_counter()
-    results = call.results()
-    seconds = time.perf_counter() - start
-    failures: list[PumiceError] = []
+def _put_results(
+    outputs: Outputs, options: ModuleRun, results: Sequence[HostResult], targets: Sequence[Target], *, silent: bool
+) -> None:
+    """Prints and stores the results; without targets they are printed, unless ``silent``."""
+    max_elements = options.max_elements if options.max_elements >= 0 else None
     if targets:
         for index, (result, target) in enumerate(zip(results, targets, strict=True)):
             if target.printed:
-                printer.put(result_text(result, options.max_elements))
+                outputs.put(result_text(result, max_elements))
             elif target.path is not None:
-                try:
+                with outputs.storing():
                     store_result(result, target.path, append=target.append, where=f"--output {index}")
-                except PumiceError as error:
-                    failures.append(error)
-    elif not expected:
+    elif not silent:
         for index, result in enumerate(results):
-            printer.put(f"result[{index}]: {result_text(result, options.max_elements)}")
-    raised: list[Exception] = [*([printer.failure] if printer.failure is not None else []), *failures]
-    if raised:
-        for other in failures:
-            if other is not raised[0]:
-                note(f"error: {printable(describe(other))}")
-        raise raised[0]
-    return results, seconds
+            outputs.put(f"result[{index}]: {result_text(result, max_elements)}")
+    outputs.finish()
 
 
 # -- reports -----------------------------------------------------------------------------------------
 
 
-def _report_times(load: float, first: float, call: _Call) -> None:
-    warm = repeat(call.results)
+def _report_times(load: float, first: float, call: Callable[[], object]) -> None:
+    warm = repeat(call)
     say_times(
         [
             ("load", f"{seconds_text(load)} host: open the device, load and link the modules, run their initializers"),
@@ -321,9 +271,8 @@ def _report_times(load: float, first: float, call: _Call) -> None:
 
 
 def _report_profile(options: ModuleRun, profile: Profile, *, repeated: bool) -> None:
-    """Prints the table and writes the files that were asked for, also of a call that failed.
-
-    Files describe the ``repeated`` calls if there are any, otherwise the first.
+    """Prints the table and writes the files asked for, also of a call that failed: of the ``repeated`` calls if there
+    are any.
     """
     if options.profile:
         note("\ncalls after the first" if repeated else "the first call, with objects made and code compiled then")

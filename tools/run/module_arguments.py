@@ -78,12 +78,7 @@ class Target:
 
 
 def scalar_type(letter: str, declared: str | None) -> ElementType:
-    """The element type of a scalar: the declared one for narrow floats, which the VM lacks, else the VM's.
-
-    Args:
-        letter: of the calling convention: ``i``, ``I``, ``f`` or ``F``.
-        declared: element type in the declaration, if there is one.
-    """
+    """The element type of a scalar: the declared one for narrow floats, which the VM lacks, else the VM's."""
     if letter == "i" and declared is not None and declared.startswith(("f", "bf")):
         with contextlib.suppress(InvalidArgumentError):
             return ElementType.parse(declared)
@@ -91,12 +86,7 @@ def scalar_type(letter: str, declared: str | None) -> ElementType:
 
 
 def parse_inputs(texts: Sequence[str], signature: Signature) -> list[Given]:
-    """The arguments of a call.
-
-    Raises:
-        click.UsageError: malformed text, a value that no argument of that kind can have, or too many or few of them.
-        PumiceError: a file cannot be read.
-    """
+    """The arguments of a call."""
     given = _parse("--input", texts, signature.arguments)
     count = len(signature.arguments)
     if len(given) != count:
@@ -105,11 +95,7 @@ def parse_inputs(texts: Sequence[str], signature: Signature) -> list[Given]:
 
 
 def parse_expectations(texts: Sequence[str], signature: Signature) -> list[Given]:
-    """The expected results; empty if nothing is expected.
-
-    Raises:
-        As :func:`parse_inputs`.
-    """
+    """The expected results; empty if nothing is expected."""
     if not texts:
         return []
     given = _parse("--expected_output", texts, signature.results)
@@ -126,11 +112,7 @@ def parse_expectations(texts: Sequence[str], signature: Signature) -> list[Given
 
 
 def parse_targets(texts: Sequence[str], signature: Signature) -> list[Target]:
-    """Where the results go; empty if ``--output`` was not given.
-
-    Raises:
-        click.UsageError: malformed text, or not one for each result.
-    """
+    """Where the results go; empty if ``--output`` was not given."""
     targets = []
     for text in texts:
         if text in ("", "-"):
@@ -152,12 +134,7 @@ def parse_targets(texts: Sequence[str], signature: Signature) -> list[Target]:
 
 
 def load_parameters(texts: Sequence[str]) -> dict[str, ParameterIndex]:
-    """The parameter files by scope; several of one scope are one index.
-
-    Raises:
-        click.UsageError: no file is named.
-        PumiceError: a file cannot be read, or two of one scope have a parameter of one name.
-    """
+    """The parameter files by scope; several of one scope are one index."""
     paths: dict[str, list[str]] = {}
     for text in texts:
         scope, equals, path = text.partition("=")

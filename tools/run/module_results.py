@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import numpy as np
 
@@ -24,8 +24,7 @@ from ...status import InvalidArgumentError, UnimplementedError
 from ...vm.types.buffer import VmBuffer
 from ...vm.types.list import VmList
 from ...vm.types.ref_types import ref_type_name
-from ..output_files import store
-from .arguments import Array
+from .arguments import Array, store_array
 from .expectations import Tolerances, comparable, differing
 from .module_arguments import Given, scalar_type
 
@@ -64,13 +63,7 @@ class HostResult:
 
 
 def read_results(values: object, signature: Signature, session: Session) -> list[HostResult]:
-    """What a function returned, the contents of buffers included.
-
-    Args:
-        values: as ``SessionFunction.call_direct`` returns them.
-        signature: the function's.
-        session: where it ran.
-    """
+    """What a function returned, the contents of buffers included."""
     several = values if isinstance(values, tuple) else (values,)
     results = []
     for place, value in zip(signature.results, several[: len(signature.results)], strict=True):
@@ -140,12 +133,7 @@ def _read(buffer: Buffer, size: int, session: Session) -> bytes:
 
 
 def result_text(result: HostResult, max_elements: int | None) -> str:
-    """The text form of a result; several lines for references.
-
-    Args:
-        result: a result.
-        max_elements: how many elements of a tensor to print before ``...``; ``None`` prints all.
-    """
+    """The text form of a result; several lines for references."""
     if result.name == "null":
         return "(null)"
     if result.is_number:
@@ -170,35 +158,19 @@ def _view_text(result: HostResult, max_elements: int | None) -> str:
 
 
 def store_result(result: HostResult, path: Path, *, append: bool, where: str) -> None:
-    """Writes a result to a file: as a NumPy array if the path ends in ``.npy``, else its bytes.
-
-    Numbers are arrays of shape ``()``, buffers are bytes, null is no bytes.
-
-    Raises:
-        UnimplementedError: a result that is neither numbers nor bytes.
-        NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be written.
+    """Writes a result to a file: as a NumPy array if the path ends in ``.npy`` (numbers of shape ``()``), else its
+    bytes.
     """
-    array, data = result.array, result.data
+    array = result.array
     if result.name == "null":
         array = np.zeros(0, np.int8)
     elif result.element_type is None:
         raise UnimplementedError(f"{where}: a result of type {result.name} has no form in files")
-    if path.suffix == ".npy":
-        if array is None:
-            raise UnimplementedError(
-                f"{where}: NumPy has no type for {result.kind}; store its bytes in another kind of file"
-            )
-
-        def write(file: BinaryIO) -> None:
-            assert array is not None
-            np.save(file, array, allow_pickle=False)
-
-    else:
-
-        def write(file: BinaryIO) -> None:
-            file.write(data)
-
-    store(path, write, append=append, where=where)
+    elif array is None and path.suffix == ".npy":
+        raise UnimplementedError(
+            f"{where}: NumPy has no type for {result.kind}; store its bytes in another kind of file"
+        )
+    store_array(path, array, lambda: result.data, append=append, where=where)
 
 
 # -- expectations ------------------------------------------------------------------------------------

@@ -15,11 +15,7 @@ _CLUSTER = frozenset(("dask", "distributed"))
 
 @contextlib.contextmanager
 def needs_study_extra() -> Iterator[None]:
-    """Within it, a missing library of the extra is an error that says how to install it.
-
-    Raises:
-        UnavailableError: a library is not installed.
-    """
+    """Within it, a missing library of the extra is an error that says how to install it."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -24,11 +24,7 @@ _FAILED: Final = 1
 
 
 def with_axes(described: Study, texts: tuple[str, ...]) -> Study:
-    """The study with the axes of the command line.
-
-    Raises:
-        click.UsageError: malformed, or an axis without effect.
-    """
+    """The study with the axes of the command line."""
     from ...study.definition.axis import parse_axis
 
     with usage("--axis"):
@@ -43,11 +39,7 @@ def with_axes(described: Study, texts: tuple[str, ...]) -> Study:
 
 
 def sampling_settings(texts: tuple[str, ...]) -> dict[str, object]:
-    """Sampling settings from ``NAME=VALUE``.
-
-    Raises:
-        click.UsageError: malformed, or no setting of that name.
-    """
+    """Sampling settings from ``NAME=VALUE``."""
     from ...study.definition.messages import did_you_mean
     from ...study.definition.settings import Sampling
 
@@ -86,16 +78,8 @@ def measure(
     scheduler: str | None = None,
     kept: bool = True,
 ) -> int:
-    """Runs a study and prints the outcome; returns the exit status.
-
-    Args:
-        described: the study.
-        folder: of the results.
-        devices: URIs instead of the study's.
-        validation: as for ``run_study``.
-        quiet: print only which points fail, are skipped or too noisy.
-        scheduler: address of a Dask scheduler.
-        kept: whether the user has named the folder.
+    """Runs a study and prints the outcome; returns the exit status. ``kept``: the user has named the folder of the
+    results.
     """
     from ...study.definition.expansion import expand
     from ...study.sampling.runner import default_devices, run_study

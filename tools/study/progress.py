@@ -15,12 +15,7 @@ from ..streams import note
 
 
 class StudyProgress:
-    """Shows the progress of ``run_study``.
-
-    Args:
-        total: number of points to measure.
-        quiet: show only points that fail, are skipped or too noisy.
-    """
+    """Shows the progress of ``run_study``; if quiet, only points that fail, are skipped or too noisy."""
 
     def __init__(self, total: int, *, quiet: bool = False) -> None:
         self._total = total

@@ -42,11 +42,7 @@ def print_study_list(folder: Path, as_json: bool) -> None:
 
 
 def print_result_list(folder: Path, as_json: bool) -> None:
-    """Prints the results in and below a folder.
-
-    Raises:
-        NotFoundError: no such folder, or no results in it.
-    """
+    """Prints the results in and below a folder."""
     if not folder.is_dir():
         raise NotFoundError(f"there is no folder {folder}")
     found = [path.parent for path in sorted(folder.rglob("results.sqlite"))]
@@ -90,11 +86,7 @@ def print_result_list(folder: Path, as_json: bool) -> None:
 
 
 def print_study(study: Study, as_json: bool) -> None:
-    """Prints what a study measures, and how to read its results.
-
-    Raises:
-        click.UsageError: its settings are wrong at a point.
-    """
+    """Prints what a study measures, and how to read its results."""
     with usage():
         count = len(expand(study, study.devices or ("vulkan",)))
     if as_json:

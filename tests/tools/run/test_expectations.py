@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from pumice.formats.element_type import ElementType
 from pumice.tools.run.arguments import Array, BindingKey, BufferArgument
-from pumice.tools.run.expectations import DEFAULT_RTOL, default_atol, difference
+from pumice.tools.run.expectations import DEFAULT_RTOL, Tolerances, difference
 
 KEY = BindingKey("2", 0, 2, "", 0)
 
@@ -27,7 +27,10 @@ def differs(
 ) -> str | None:
     given_type = expected_type or ElementType.from_dtype(expected.dtype)
     argument = BufferArgument(KEY, expected.shape, given_type, expected)
-    return difference("binding[2]", got, got_type or ElementType.from_dtype(got.dtype), argument, atol, rtol)
+    return (
+        difference("binding[2]", got, got_type or ElementType.from_dtype(got.dtype), argument, Tolerances(atol, rtol))
+        or None
+    )
 
 
 NEAR = st.sampled_from([0.0, -0.0, 1.0, 1.00005, 1.0002, 1e6, 1e6 + 5, 1e6 + 100, np.inf, -np.inf, np.nan, 3e38])
@@ -77,7 +80,7 @@ def test_large_integers_are_not_compared_as_floats() -> None:
 )
 def test_default_tolerances_by_type(dtype: type, atol: float) -> None:
     zero = np.zeros(1, dtype)
-    assert default_atol(ElementType.from_dtype(dtype)) == atol
+    assert Tolerances().of(ElementType.from_dtype(dtype))[0] == atol
     assert differs(np.array([atol * 0.9], dtype), zero) is None
     assert differs(np.array([atol * 1.1], dtype), zero) is not None
     assert DEFAULT_RTOL == 1e-5
