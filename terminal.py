@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import re
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
@@ -44,11 +46,25 @@ def facts_grid(facts: Iterable[tuple[str, str]]) -> Table:
     return grid
 
 
+def console_environment() -> dict[str, str]:
+    """The environment for a console of Rich, which fails on ``²`` or 5000 digits in ``COLUMNS`` or ``LINES``."""
+    sizes = ("COLUMNS", "LINES")
+    return {name: value for name, value in os.environ.items() if name not in sizes or re.fullmatch(r"\d{1,5}", value)}
+
+
 def plain_text(content: RenderableType, width: int) -> list[str]:
     """The lines of what Rich renders, without colours."""
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), width=width, markup=False, emoji=False, highlight=False, color_system=None)
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        color_system=None,
+        _environ=console_environment(),
+    )
     with console.capture() as capture:
         console.print(content)
     return [line.rstrip() for line in capture.get().splitlines()]

@@ -55,6 +55,12 @@ def test_version() -> None:
     assert (result.exit_code, result.stdout) == (0, f"pumice {pumice.__version__}\n")
 
 
+@pytest.mark.parametrize("size", ["\u00b2", "9" * 5000, "x", "", "80"])
+def test_any_size_of_the_terminal_is_taken(size: str) -> None:
+    result = CliRunner().invoke(cli.main, ["study", "list"], env={"COLUMNS": size, "LINES": size})
+    assert (result.exit_code, "batch-depth" in result.stdout) == (0, True)
+
+
 def test_help_names_every_command() -> None:
     result = CliRunner().invoke(cli.main, ["--help"])
     assert result.exit_code == 0

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ...study.definition.point import Point
 from ...study.results.point_status import PointStatus
-from ...terminal import printable
+from ...terminal import console_environment, printable
 from ..streams import note
 
 
@@ -32,7 +32,7 @@ class StudyProgress:
                 TimeElapsedColumn(),
                 TextColumn("left"),
                 TimeRemainingColumn(elapsed_when_finished=True),
-                console=Console(stderr=True, markup=False),
+                console=Console(stderr=True, markup=False, _environ=console_environment()),
                 transient=True,
             )
             self._task = self._bar.add_task("", total=total)
