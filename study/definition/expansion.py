@@ -15,7 +15,7 @@ from .expression import Template, as_json_value
 from .messages import located
 from .point import AxisValue, Point
 from .study import BASELINE_NAME, Study, Target
-from .target_settings import BASELINE_SETTINGS, KINDS, Setting
+from .target_settings import BASELINE_SETTINGS, KINDS, MAX_DISPATCHES, Setting
 
 MAX_POINTS: Final = 100_000
 """The most points of a study, without baselines."""
@@ -79,7 +79,7 @@ def derive(
         raise InvalidArgumentError(
             f"{study.where} no target is named {point.target!r}; the point belongs to another study"
         )
-    known = {"dispatches": float(_dispatches(point)), **measured}
+    known = {"dispatches": float(_dispatches(point.settings)), **measured}
     if point.measure in known:
         known.setdefault("time", known[point.measure])
     with located(study.where):
@@ -95,12 +95,9 @@ def derive(
     return figures
 
 
-def _dispatches(point: Point) -> int:
-    count = 1
-    for name in ("batch", "command_buffers", "in_flight"):
-        value = point.settings.get(name)
-        count *= max(value, 1) if isinstance(value, int) else 1
-    return count
+def _dispatches(settings: Mapping[str, object]) -> int:
+    values = [settings.get(name) for name in ("batch", "command_buffers", "in_flight")]
+    return math.prod(max(value, 1) for value in values if isinstance(value, int))
 
 
 class _Settings:
@@ -120,6 +117,12 @@ class _Settings:
         settings = {setting.name: self._value(setting, axes) for setting in target.kind_of.settings}
         _fill_in(target, settings, self._study)
         try:
+            if (dispatches := _dispatches(settings)) > MAX_DISPATCHES:
+                raise InvalidArgumentError(
+                    f"batch times command_buffers times in_flight is {dispatches} dispatches in a sample, expected at "
+                    f"most {MAX_DISPATCHES}",
+                    location=self._where,
+                )
             derived = self._study.figures_of(target).evaluate(target.kind_of, axes, settings)
         except InvalidArgumentError as error:
             raise _at(target, axes, error, "") from None

@@ -27,14 +27,14 @@ class SettingType:
     choices: tuple[str, ...] = ()
 
 
-def integer(least: int) -> SettingType:
-    """Ints from ``least``, and floats without a fraction, as ``n / 64`` may yield."""
-    text = f"an int of at least {least}"
+def integer(least: int, most: float = math.inf) -> SettingType:
+    """Ints from ``least`` to ``most``, and floats without a fraction, as ``n / 64`` may yield."""
+    text = f"an int of at least {least}" if most == math.inf else f"an int from {least} to {most}"
 
     def check(value: object) -> object:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise _unexpected(text, value)
         return value
 

@@ -27,6 +27,12 @@ from .setting_types import (
     integer,
 )
 
+MAX_DISPATCHES: Final = 1 << 16
+"""The most dispatches in a sample: a driver takes about 100 bytes and a microsecond for each."""
+
+_MANY: Final = 1 << 12
+"""The most submissions, command buffers, semaphores and threads, of which each takes kilobytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -86,9 +92,9 @@ _KINDS: Final = (
             Setting("bindings", BINDINGS, "a table `{shape, dtype, init}` or a text (`4xf32=1,2,3,4`) for each", []),
             Setting("dtype", ELEMENT_TYPE, "element type of bindings that have none of their own", "f32"),
             Setting("subgroup_size", integer(1), "ask for subgroups of this size"),
-            Setting("batch", integer(1), "dispatches in a command buffer", 1),
-            Setting("command_buffers", integer(1), "command buffers in a submission", 1),
-            Setting("in_flight", integer(1), "submissions before the host waits", 1),
+            Setting("batch", integer(1, MAX_DISPATCHES), "dispatches in a command buffer", 1),
+            Setting("command_buffers", integer(1, _MANY), "command buffers in a submission", 1),
+            Setting("in_flight", integer(1, _MANY), "submissions before the host waits", 1),
             Setting("queues", integer(1), "queues that submissions are spread over", 1),
             Setting("record", choice("once", "each"), "whether commands are recorded once, or for each sample", "once"),
             Setting("barrier", choice("between", "none"), "what is between dispatches of a command buffer", "between"),
@@ -114,7 +120,12 @@ _KINDS: Final = (
                 choice("hot", "cold"),
                 "whether device memory is swept before each sample; default: `sampling.cache`",
             ),
-            Setting("ranges", integer(1), "ranges of memory that the dispatches' bindings rotate through", 1),
+            Setting(
+                "ranges",
+                integer(1, MAX_DISPATCHES),
+                "ranges of memory that the dispatches' bindings rotate through",
+                1,
+            ),
             Setting("robust", BOOLEAN, "whether the device checks accesses", False),
             Setting("host_sleep", SECONDS, "seconds of sleep in each sample, for tests", 0),
             Setting("host_sleep_in", choice(*SEGMENTS), "the segment of the sleep", "record"),
@@ -131,7 +142,7 @@ _KINDS: Final = (
             Setting(
                 "inputs", INPUTS, "arguments: texts as for `pumice run --input`, or tables `{shape, dtype, init}`", []
             ),
-            Setting("in_flight", integer(1), "calls before the host waits", 1),
+            Setting("in_flight", integer(1, _MANY), "calls before the host waits", 1),
             Setting("path", choice("session", "direct", "async"), "how it is called", "session"),
             Setting("read", BOOLEAN, "whether the results are read back in each sample", True),
             Setting("parameters", FILES, "parameter files by scope", {}),
@@ -150,7 +161,7 @@ _KINDS: Final = (
                 "host_to_device",
             ),
             Setting("memory", TEXT, "the kind of memory: device_local, host_local, host_cached or mapped"),
-            Setting("batch", integer(1), "copies in a command buffer", 1),
+            Setting("batch", integer(1, MAX_DISPATCHES), "copies in a command buffer", 1),
             Setting("offset", integer(0), "start in both buffers, in bytes", 0),
         ),
     ),
@@ -173,7 +184,7 @@ _KINDS: Final = (
         (
             Setting("signal", choice("host", "device"), "who signals", "host"),
             Setting("wait", choice("host", "thread", "poll", "asyncio"), "how waiters wait", "host"),
-            Setting("waiters", integer(1), "number of waiters", 1),
+            Setting("waiters", integer(1, _MANY), "number of waiters", 1),
         ),
     ),
     Kind(
@@ -181,11 +192,11 @@ _KINDS: Final = (
         "Submissions of no work.",
         "submit",
         (
-            Setting("command_buffers", integer(0), "command buffers in a submission", 1),
-            Setting("waits", integer(0), "semaphores that it waits for", 0),
-            Setting("signals", integer(1), "semaphores that it signals", 1),
-            Setting("in_flight", integer(1), "submissions before the host waits", 1),
-            Setting("dispatches", integer(0), "dispatches of the empty kernel in a command buffer", 0),
+            Setting("command_buffers", integer(0, _MANY), "command buffers in a submission", 1),
+            Setting("waits", integer(0, _MANY), "semaphores that it waits for", 0),
+            Setting("signals", integer(1, _MANY), "semaphores that it signals", 1),
+            Setting("in_flight", integer(1, _MANY), "submissions before the host waits", 1),
+            Setting("dispatches", integer(0, MAX_DISPATCHES), "dispatches of the empty kernel in a command buffer", 0),
         ),
     ),
 )

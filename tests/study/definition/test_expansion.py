@@ -146,10 +146,13 @@ def test_devices_come_from_the_call_or_the_study() -> None:
     [
         ("kernel", {}, "source", "expected a text: .*; got none"),
         ("kernel", {"source": 3}, "source", "expected a text, got 3"),
-        ("kernel", {"source": "x", "batch": 0}, "batch", "expected an int of at least 1, got 0"),
-        ("kernel", {"source": "x", "batch": "$n / 3"}, "batch", "expected an int of at least 1, got 1.33"),
-        ("kernel", {"source": "x", "batch": True}, "batch", "expected an int of at least 1, got True"),
-        ("kernel", {"source": "x", "batch": None}, "batch", "expected an int of at least 1, got None"),
+        ("kernel", {"source": "x", "batch": 0}, "batch", "expected an int from 1 to 65536, got 0"),
+        ("kernel", {"source": "x", "batch": 10**8}, "batch", "expected an int from 1 to 65536, got 100000000"),
+        ("kernel", {"source": "x", "in_flight": 100_000}, "in_flight", "expected an int from 1 to 4096, got 100000"),
+        ("semaphore", {"waiters": 10**9}, "waiters", "expected an int from 1 to 4096"),
+        ("kernel", {"source": "x", "batch": "$n / 3"}, "batch", "expected an int from 1 to 65536, got 1.33"),
+        ("kernel", {"source": "x", "batch": True}, "batch", "expected an int from 1 to 65536, got True"),
+        ("kernel", {"source": "x", "batch": None}, "batch", "expected an int from 1 to 65536, got None"),
         ("kernel", {"source": "x", "record": "ecah"}, "record", r"one of once, each; got 'ecah' \(did you mean 'each'"),
         ("kernel", {"source": "x", "read": 1}, "read", "expected true or false, got 1"),
         ("kernel", {"source": "x", "host_sleep": -1}, "host_sleep", "a number of at least 0, got -1"),
@@ -187,6 +190,14 @@ def test_wrong_settings_say_where_and_what(kind: str, settings: Mapping[str, obj
         expand(study, ["x"])
     assert caught.value.location == f"a.toml: targets[0].{where}"
     assert caught.value.message.startswith(f"target 'saxpy' at n=4: {where.partition('[')[0].partition('.')[0]}: ")
+
+
+def test_a_sample_has_a_bounded_number_of_dispatches() -> None:
+    assert expand(study_of({"source": "x", "batch": 64, "command_buffers": 32, "in_flight": 32}), ["x"])
+    study = study_of({"source": "x", "batch": 65, "command_buffers": 32}, Axis("in_flight", (32,)), source="a.toml")
+    with pytest.raises(InvalidArgumentError, match="at in_flight=32: batch times .* is 66560 dispatches") as caught:
+        expand(study, ["x"])
+    assert caught.value.location == "a.toml: targets[0]"
 
 
 def test_wrong_values_of_axes_say_which_axis() -> None:

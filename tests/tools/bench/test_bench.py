@@ -318,7 +318,7 @@ def test_what_a_program_does_not_take(words: list[str], message: str) -> None:
         (["--axis", "batch="], "expected an axis such as"),
         (["--axis", "batch=5:1"], "range from 5 to 1 by 1 is empty"),
         (["--axis", "batch=1,1"], "the value 1 twice"),
-        (["--axis", "batch=a,b"], "expected an int of at least 1, got 'a'"),
+        (["--axis", "batch=a,b"], "expected an int from 1 to 65536, got 'a'"),
         (["--axis", "batch=1", "--axis", "batch=2"], "two axes are named 'batch'"),
         (["--axis", "batch=1,2", "--batch", "3"], "has no effect"),
         (["--axis", "size=1,2", *(f"-b{i}=4xf32" for i in range(3))], "unknown axis 'size'"),
