@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-__all__ = ["HANG_S", "MEMORY", "WRONG", "Cases", "Outcome", "Tally", "limit_address_space", "run_cases"]
+__all__ = ["HANG_S", "MEMORY", "WRONG", "Cases", "Outcome", "Tally", "limit_memory", "run_cases"]
 
 WRONG: Final = ("bug", "crash", "hang", "memory")
 """Outcomes that must not be."""
@@ -68,17 +68,18 @@ class Cases(Protocol):
         """Gives back what it holds."""
 
 
-def limit_address_space() -> None:
-    """Bounds what this process may reserve; what it touches is for others to watch."""
+def limit_memory(size: int = MEMORY) -> None:
+    """Bounds what this process may reserve, as on a machine of that memory; what it touches is for others to watch."""
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+    resource.setrlimit(resource.RLIMIT_DATA, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _work(opener: str, paths: str, folder: str, seed: int, first: int, last: int, step: int) -> None:
+def _work(opener: str, paths: str, folder: str, memory: int, seed: int, first: int, last: int, step: int) -> None:
     """A worker process: one line of JSON on standard output for each case."""
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)
-    limit_address_space()
+    limit_memory(memory)
     sys.path[:0] = json.loads(paths)
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a driver prints is no answer
@@ -213,7 +214,7 @@ def run_cases(
         processes: workers at a time.
         environment: beside that of this process.
         hang_s: seconds without a word after which a worker hangs.
-        memory: bytes that a worker may hold.
+        memory: bytes that a worker may hold; it is refused more.
         progress: called about once a second.
 
     Raises:
@@ -224,7 +225,7 @@ def run_cases(
     with tempfile.TemporaryDirectory(prefix="cases-") as name:
         own = Path(name)
         paths = json.dumps(list(dict.fromkeys([str(Path(__file__).parent), *sys.path])))
-        command = [sys.executable, __file__, opener, paths, str(folder or ""), str(seed)]
+        command = [sys.executable, __file__, opener, paths, str(folder or ""), str(memory), str(seed)]
         variables = {
             **os.environ,
             "TMPDIR": name,
@@ -342,4 +343,4 @@ def _ended(worker: _Worker, tally: Tally) -> None:
 
 
 if __name__ == "__main__":
-    _work(*sys.argv[1:4], *(int(text) for text in sys.argv[4:8]))
+    _work(*sys.argv[1:4], *(int(text) for text in sys.argv[4:9]))

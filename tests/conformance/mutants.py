@@ -21,7 +21,6 @@ import faulthandler
 import os
 import random
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from case_pool import HANG_S, MEMORY, WRONG, Tally, limit_address_space
+from case_pool import HANG_S, WRONG, Tally, limit_memory
 from iree_releases import CompileError, available_compilers, installed_tool
 from mutant_runner import run_mutants
 from mutations import Base, Mutant, load_base, mutate
@@ -104,11 +103,6 @@ def run_peer(
         return collections.Counter(pool.map(one, indices))
 
 
-def _limits() -> None:
-    limit_address_space()
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-
-
 def _peer_run(tool: Path, base: Base, mutant: Mutant, rng: random.Random) -> str:
     exports = [one for one in base.definition.exports if not one.name.startswith("__")]
     export = rng.choice(exports)
@@ -126,7 +120,7 @@ def _peer_run(tool: Path, base: Base, mutant: Mutant, rng: random.Random) -> str
                 check=False,
                 capture_output=True,
                 timeout=_PEER_LIMIT_S,
-                preexec_fn=_limits,
+                preexec_fn=limit_memory,
                 stdin=subprocess.DEVNULL,
             )
         except subprocess.TimeoutExpired:
