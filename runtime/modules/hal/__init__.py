@@ -2,6 +2,6 @@
 
 Imports: ``hal_vulkan``, ``formats``, ``spirv``, the VM's native modules, types and waits, ``runtime/values``.
 
-Read: semaphore, fence, buffer, executable, mirror, command_buffer, device_context, file; then reference, device_table,
-the ``*_exports`` and module. For profiles: timed_recordings, timed_queue.
+Read: reference, fence, buffer, executable, mirror, command_buffer, device_context, file; then the ``*_exports`` and
+module. For profiles: timed_recordings, timed_queue.
 """

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ....hal_vulkan import Buffer, BufferUsage, Device, MemoryAccess, MemoryTypeFlags
 from ....status import ClosedError, InvalidArgumentError
-from .semaphore import HalSemaphore
+from .fence import HalSemaphore
+from .reference import require
 
 if TYPE_CHECKING:
     from ....hal_vulkan.memory.allocator import Allocation
@@ -88,7 +89,8 @@ class HalBuffer(Buffer):
         if not self._closed:
             self._closed = True
             self.device.close_epoch += 1
-            self.allocator.take_back(self)
+            self.allocator.returned.append(self)
+            self.allocator.collect()
 
     def __del__(self) -> None:
         if not self._closed:
@@ -99,47 +101,17 @@ class HalBuffer(Buffer):
                 allocator.returned.append(self)
 
 
-class _Pool:
-    """The memory of closed buffers of one kind.
-
-    Attributes:
-        ready: what the device no longer uses, by address.
-        used: what it may still use, in the order of the submissions that use it.
-    """
-
-    __slots__ = ("ready", "used")
-
-    def __init__(self) -> None:
-        self.ready: list[Ready] = []
-        self.used: deque[Used] = deque()
-
-
 class HalAllocator:
     """The memory of one context on one device; what ``!hal.allocator`` refers to.
 
     Attributes:
         device: whose memory.
-        budget: the most bytes kept.
+        budget, kept: the most bytes kept, and those kept now.
         returned: closed buffers that are not sorted in yet.
         timeline, number, payload: the last submission of the context: its semaphore, its number on the queue and its
             payload. Set by device_context.py.
         is_closed: whether it keeps nothing.
     """
-
-    __slots__ = (
-        "__weakref__",
-        "_kept",
-        "_lock",
-        "_pools",
-        "_queue",
-        "budget",
-        "device",
-        "is_closed",
-        "number",
-        "payload",
-        "returned",
-        "timeline",
-    )
 
     def __init__(self, device: Device, timeline: HalSemaphore) -> None:
         self.device = device
@@ -150,30 +122,22 @@ class HalAllocator:
         self.is_closed = False
         self._queue = device.compute_queue
         self._lock = threading.Lock()
-        self._pools: dict[Kind, _Pool] = {}
-        self._kept = 0
+        # By kind what the device no longer uses, by address; and what it may still use, in the order of submissions.
+        self._pools: dict[Kind, tuple[list[Ready], deque[Used]]] = {}
+        self.kept = 0
         local = max((heap.size for heap in device.profile.memory_heaps if heap.flags & 1), default=0)
         self.budget = max(_MIN_BUDGET, local // _HEAP_SHARE)
         device.caches.add(self)
 
-    @property
-    def kept(self) -> int:
-        """Bytes kept."""
-        return self._kept
-
     def allocate(self, memory_type: int, usage: int, size: int) -> HalBuffer:
-        """A buffer with undefined contents.
-
-        Args:
-            memory_type, usage: bits as in modules (hal_vulkan/memory/memory_type.py).
-            size: bytes.
+        """A buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules.
 
         Raises:
             InvalidArgumentError: a negative size, or unknown bits.
             ResourceExhaustedError: no memory.
         """
         if self.returned:
-            self._collect()
+            self.collect()
         kind = (size, memory_type, usage)
         if kind in self._pools:
             kept = self._take(kind)
@@ -182,7 +146,13 @@ class HalAllocator:
                 kept = self._take(kind)
             if kept is not None:
                 return kept.successor()
-        return self._allocate_new(kind)
+        if size < 0:
+            raise InvalidArgumentError(f"a buffer's size must not be negative, got {size}")
+        flags = MemoryTypeFlags(memory_type)
+        if memory_type & _DEVICE_LOCAL and not self.device.plan.staging:
+            flags |= _MAPPED
+        allocation = self.device.allocator.allocate(size, flags)
+        return HalBuffer(self, allocation, size, flags, BufferUsage(usage), kind=kind)
 
     def _take(self, kind: Kind) -> HalBuffer | None:
         """The kept buffer with the lowest address of those that the device no longer uses.
@@ -194,38 +164,21 @@ class HalAllocator:
             pool = self._pools.get(kind)
             if pool is None:
                 return None
-            ready, used = pool.ready, pool.used
+            ready, used = pool
             while used and (self.timeline.reached >= used[0][1] or self._queue.completed >= used[0][0]):
                 buffer = used.popleft()[2]
                 insort(ready, (buffer.block_serial << 48 | buffer.offset, buffer))
             if not ready:
                 return None
-            self._kept -= kind[0]
+            self.kept -= kind[0]
             return ready.pop(0)[1]
-
-    def _allocate_new(self, kind: Kind) -> HalBuffer:
-        size, memory_type, usage = kind
-        if size < 0:
-            raise InvalidArgumentError(f"a buffer's size must not be negative, got {size}")
-        flags = MemoryTypeFlags(memory_type)
-        if memory_type & _DEVICE_LOCAL and not self.device.plan.staging:
-            flags |= _MAPPED
-        allocation = self.device.allocator.allocate(size, flags)
-        return HalBuffer(self, allocation, size, flags, BufferUsage(usage), kind=kind)
 
     def adopt(self, buffer: Buffer) -> HalBuffer:
         """Takes over the memory of a buffer that has no other owner."""
-        return HalBuffer(
-            self, buffer._allocation, buffer.size, buffer.memory_type, buffer.usage, buffer.access, kind=None
-        )
+        return HalBuffer(self, buffer._allocation, buffer.size, buffer.memory_type, buffer.usage, buffer.access)
 
-    def take_back(self, buffer: HalBuffer) -> None:
-        """Keeps or frees the memory of a closed buffer. For ``HalBuffer.close``."""
-        self.returned.append(buffer)
-        self._collect()
-
-    def _collect(self) -> None:
-        """Sorts in closed buffers. The caller holds no lock."""
+    def collect(self) -> None:
+        """Sorts in closed buffers: keeps or frees their memory. The caller holds no lock."""
         device, queue = self.device, self._queue
         # Read before anything is popped: work that uses the buffers was submitted before they were dropped.
         number = max(queue._preparing, queue._submitted)
@@ -251,12 +204,12 @@ class HalAllocator:
                 self._release(buffer)
                 continue
             with self._lock:
-                self._kept += buffer.size
+                self.kept += buffer.size
                 pool = pools.get(kind)
                 if pool is None:
-                    pool = pools[kind] = _Pool()
-                pool.used.append((number, payload, buffer))
-        if self._kept > self.budget or len(pools) > _MAX_POOLS:
+                    pool = pools[kind] = ([], deque())
+                pool[1].append((number, payload, buffer))
+        if self.kept > self.budget or len(pools) > _MAX_POOLS:
             self.trim(self.budget // 2)
 
     def _free_returned(self) -> None:
@@ -274,13 +227,13 @@ class HalAllocator:
         self._free_returned()
         unwanted: list[HalBuffer] = []
         with self._lock:
-            for kind, pool in list(self._pools.items()):
-                while not keep or self._kept > keep or len(self._pools) > _MAX_POOLS:
-                    if not pool.ready and not pool.used:
+            for kind, (ready, used) in list(self._pools.items()):
+                while not keep or self.kept > keep or len(self._pools) > _MAX_POOLS:
+                    if not ready and not used:
                         del self._pools[kind]
                         break
-                    buffer = (pool.ready or pool.used).pop()[-1]
-                    self._kept -= buffer.size
+                    buffer = (ready or used).pop()[-1]
+                    self.kept -= buffer.size
                     unwanted.append(buffer)
         for buffer in unwanted:
             self._release(buffer)
@@ -291,19 +244,11 @@ class HalAllocator:
             self.is_closed = True
             self.trim()
 
-    def __repr__(self) -> str:
-        return f"<HalAllocator of {self.device.profile.name}, {self._kept} bytes kept>"
 
-
-def check_buffer(buffer: object, what: str = "buffer") -> Buffer:
-    """The buffer, open; InvalidArgumentError for anything else.
-
-    Raises:
-        ClosedError: it was closed.
-    """
+def check_buffer(buffer: object, what: str) -> Buffer:
+    """The buffer; InvalidArgumentError for anything else, ClosedError for one that was closed."""
     if not isinstance(buffer, Buffer):
-        got = "null" if buffer is None else type(buffer).__name__
-        raise InvalidArgumentError(f"{what}: expected a !hal.buffer, got {got}")
+        buffer = require(buffer, Buffer, "buffer", f"{what}: ")
     if buffer.is_closed:
         raise ClosedError(f"{what}: this buffer of {buffer.size} bytes was closed")
     return buffer

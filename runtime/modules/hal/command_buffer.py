@@ -20,6 +20,7 @@ from ....status import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from .buffer import check_buffer, root_of, subspan
 from .executable import HalExecutable
 from .mirror import Mirror, Use
+from .reference import check_range
 
 if TYPE_CHECKING:
     from ....hal_vulkan.commands.timestamps import TimestampRecorder
@@ -42,8 +43,6 @@ class HalCommandBuffer(CommandBuffer):
     Args:
         peers: the other devices whose buffers it takes (mirror.py).
         muted: whether it only notes the dispatches that ``timing`` would time.
-
-    The other arguments are those of ``CommandBuffer``.
     """
 
     __slots__ = ("_executables", "_mirrors", "_muted", "_peers", "_timed", "_used_slots", "_uses")
@@ -105,49 +104,7 @@ class HalCommandBuffer(CommandBuffer):
             found = mirror.part(found.offset - root.offset, found.size, written)
         return found
 
-    def record_dispatch_of(
-        self,
-        executable: HalExecutable,
-        function: int,
-        groups: tuple[int, int, int],
-        flags: int,
-        constants: Sequence[int],
-        bindings: Sequence[BindingReference],
-    ) -> None:
-        """``dispatch`` with a module's arguments. Workgroup counts are unsigned; with a 0 nothing runs.
-
-        Raises:
-            OutOfRangeError: no such function, or a range outside its buffer.
-            InvalidArgumentError: a wrong number of bindings or constants.
-            ResourceExhaustedError: far more workgroups than the device dispatches at once.
-        """
-        resolved, push = self._dispatch_arguments(executable, function, flags, constants, bindings)
-        x, y, z = groups
-        if x < 0 or y < 0 or z < 0:
-            x, y, z = x & 0xFFFFFFFF, y & 0xFFFFFFFF, z & 0xFFFFFFFF
-        most = self._groups_max
-        if not (x and y and z):
-            self._check_recording()
-        elif x <= most[0] and y <= most[1] and z <= most[2]:
-            self.dispatch(executable.pipeline(function), resolved, (x, y, z), push)
-        else:
-            for pipeline, part in executable.parts(function, (x, y, z)):
-                self.dispatch(pipeline, resolved, part, push)
-
-    def record_dispatch_indirect_of(
-        self,
-        executable: HalExecutable,
-        function: int,
-        workgroups: Buffer | BindingSlot,
-        flags: int,
-        constants: Sequence[int],
-        bindings: Sequence[BindingReference],
-    ) -> None:
-        """``dispatch_indirect`` with a module's arguments: three uint32 counts in ``workgroups``."""
-        resolved, push = self._dispatch_arguments(executable, function, flags, constants, bindings)
-        self.dispatch_indirect(executable.pipeline(function), resolved, workgroups, 0, push)
-
-    def _dispatch_arguments(
+    def dispatch_arguments(
         self,
         executable: HalExecutable,
         function: int,
@@ -155,6 +112,7 @@ class HalCommandBuffer(CommandBuffer):
         constants: Sequence[int],
         bindings: Sequence[BindingReference],
     ) -> tuple[list[Buffer | BindingSlot], bytes]:
+        """Bindings and push constants for a dispatch with a module's arguments; keeps the executable alive."""
         if executable.device is not self.device:
             raise InvalidArgumentError(
                 f"{self.name}: the executable was made for {executable.device.profile.name}, the command buffer for "
@@ -171,7 +129,7 @@ class HalCommandBuffer(CommandBuffer):
         for index, (_, slot, buffer, offset, size) in enumerate(bindings):
             if not size:
                 # Vulkan cannot bind an empty range; no shader accesses it.
-                resolved.append(executable.empty_buffer())
+                resolved.append(executable.empty_buffer)
             else:
                 written = index >= len(writes) or writes[index]
                 resolved.append(self.reference(slot, buffer, offset, size, written=written))
@@ -329,9 +287,6 @@ def _range_key(buffer: Buffer, offset: int, size: int) -> bytes:
     """What ``Buffer.descriptor`` of the range would be."""
     if size == -1:
         size = buffer.size - offset
-    if offset < 0 or size < 0 or offset + size > buffer.size:
-        raise OutOfRangeError(
-            f"binding table: bytes [{offset}, {offset + size}) do not lie within the buffer of {buffer.size} bytes"
-        )
+    check_range(offset, size, buffer.size, "binding table")
     descriptor = buffer.descriptor
     return descriptor[:8] + _RANGE.pack(buffer.offset + offset, size) + descriptor[24:]

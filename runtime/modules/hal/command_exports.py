@@ -6,7 +6,7 @@ from typing import Final
 
 from ....vm.native.module import export
 from .command_buffer import BindingReference, HalCommandBuffer
-from .device_table import DeviceTable
+from .device_context import DeviceTable
 from .executable import HalExecutable, create_executable
 from .file import HalFile
 from .reference import Ref, memory_of, pattern_of, require, text_of
@@ -64,35 +64,19 @@ class CommandExports(DeviceTable):
 
     @export("command_buffer.fill_buffer", "0rrIIiIiI_v", "0rrIIiii_v")
     def command_buffer_fill_buffer(
-        self,
-        commands: Ref,
-        target: Ref,
-        offset: int,
-        size: int,
-        slot: int,
-        pattern: int,
-        pattern_size: int,
-        flags: int = 0,
+        self, commands: Ref, target: Ref, offset: int, size: int, slot: int, pattern: int, width: int, flags: int = 0
     ) -> None:
         """Fills a range with the low bytes of a pattern."""
         found = require(commands, HalCommandBuffer, "command_buffer")
-        found.fill(found.reference(slot, target, offset, size), pattern_of(pattern, pattern_size))
+        found.fill(found.reference(slot, target, offset, size), pattern_of(pattern, width))
 
     @export("command_buffer.update_buffer", "0rrIrIIiI_v", "0rrIrIIi_v")
     def command_buffer_update_buffer(
-        self,
-        commands: Ref,
-        source: Ref,
-        source_offset: int,
-        target: Ref,
-        offset: int,
-        size: int,
-        slot: int,
-        flags: int = 0,
+        self, commands: Ref, source: Ref, start: int, target: Ref, offset: int, size: int, slot: int, flags: int = 0
     ) -> None:
         """Writes host bytes, captured now."""
         found = require(commands, HalCommandBuffer, "command_buffer")
-        data = HalFile(memory_of(source, "source")).range(source_offset, size, "update_buffer")
+        data = HalFile(memory_of(source, "source")).range(start, size, "update_buffer")
         found.update(found.reference(slot, target, offset, size), data.tobytes())
 
     @export("command_buffer.copy_buffer", "0riirIrIII_v", "0riirIrII_v")
@@ -129,10 +113,20 @@ class CommandExports(DeviceTable):
         constants: tuple[int, ...],
         bindings: tuple[BindingReference, ...],
     ) -> None:
-        """Runs a function of an executable over x * y * z workgroups."""
-        require(commands, HalCommandBuffer, "command_buffer").record_dispatch_of(
-            require(executable, HalExecutable, "executable"), function, (x, y, z), flags, constants, bindings
-        )
+        """Runs a function of an executable over x * y * z workgroups: unsigned counts; with a 0 nothing runs."""
+        found = require(commands, HalCommandBuffer, "command_buffer")
+        executed = require(executable, HalExecutable, "executable")
+        resolved, push = found.dispatch_arguments(executed, function, flags, constants, bindings)
+        if x < 0 or y < 0 or z < 0:
+            x, y, z = x & 0xFFFFFFFF, y & 0xFFFFFFFF, z & 0xFFFFFFFF
+        most = found.device.groups_max
+        if not (x and y and z):
+            found._check_recording()
+        elif x <= most[0] and y <= most[1] and z <= most[2]:
+            found.dispatch(executed.pipeline(function), resolved, (x, y, z), push)
+        else:
+            for pipeline, part in executed.parts(function, (x, y, z)):
+                found.dispatch(pipeline, resolved, part, push)
 
     @export("command_buffer.dispatch.indirect", "0rrIirIICiDCiirIID_v", "0rriirIICiDCiirIID_v")
     def command_buffer_dispatch_indirect(
@@ -147,12 +141,12 @@ class CommandExports(DeviceTable):
         constants: tuple[int, ...],
         bindings: tuple[BindingReference, ...],
     ) -> None:
-        """Runs a function over workgroup counts in a buffer."""
+        """Runs a function over workgroup counts in a buffer, three uint32."""
         found = require(commands, HalCommandBuffer, "command_buffer")
+        executed = require(executable, HalExecutable, "executable")
         counts = found.reference(workgroups_slot, workgroups, workgroups_offset, 12, written=False)
-        found.record_dispatch_indirect_of(
-            require(executable, HalExecutable, "executable"), function, counts, flags, constants, bindings
-        )
+        resolved, push = found.dispatch_arguments(executed, function, flags, constants, bindings)
+        found.dispatch_indirect(executed.pipeline(function), resolved, counts, 0, push)
 
     @export("executable.create", "0rIrrr_r")
     def executable_create(

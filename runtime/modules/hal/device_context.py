@@ -1,4 +1,4 @@
-"""Device contexts: what a VM context keeps for one device.
+"""Device contexts: what a VM context keeps for one device. A device table has those of all its devices.
 
 That is a timeline, an allocator, and the queue. Each submission signals the next payload of the timeline, so fences
 cost no semaphores, and payloads are reached in the order of submission. Work whose waits are not scheduled yet would
@@ -12,17 +12,31 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ....hal_vulkan import Buffer, CommandBuffer, Device, Fence, Queue
 from ....hal_vulkan.instance.logical_device import LogicalDevice
-from ....status import FailedPreconditionError, PumiceError
+from ....status import FailedPreconditionError, InvalidArgumentError, PumiceError
 from .buffer import HalAllocator
 from .command_buffer import HalCommandBuffer
-from .fence import AnyFence, HalFence, Points, check_fence, fail, failure_of, points_of, signal_after
+from .fence import (
+    AnyFence,
+    HalFence,
+    HalSemaphore,
+    OptionalFence,
+    Points,
+    check_fence,
+    fail,
+    failure_of,
+    points_of,
+    signal_after,
+)
 from .mirror import Mirror, mirrored_table, submit_across
-from .semaphore import HalSemaphore
+from .reference import Ref
 from .timed_queue import TimedQueue
+
+Table: TypeAlias = Sequence[Any] | None
+"""(buffer, offset, length) for each binding slot."""
 
 
 class DeviceContext:
@@ -52,14 +66,7 @@ class DeviceContext:
     # -- profiles ------------------------------------------------------------------------------------
 
     def begin_profile(self, most_slowdown: float | None) -> TimedQueue:
-        """Times all work until ``end_profile``, which must follow.
-
-        Args:
-            most_slowdown: see ``TimedQueue``.
-
-        Raises:
-            UnimplementedError: the device writes no timestamps.
-        """
+        """Times all work until ``end_profile``, which must follow; UnimplementedError where there are no timestamps."""
         self.device.command_context.check_timestamps(self.device.compute_queue.family)
         self.queue = self.timed = TimedQueue(self.device.compute_queue, most_slowdown)
         return self.timed
@@ -74,35 +81,23 @@ class DeviceContext:
     # -- submission ----------------------------------------------------------------------------------
 
     def submit(
-        self,
-        command_buffers: Sequence[CommandBuffer],
-        wait: AnyFence | None,
-        target: AnyFence | None,
-        bindings: Sequence[Any] | None = None,
+        self, command_buffers: Sequence[CommandBuffer], wait: OptionalFence, target: OptionalFence, table: Table = None
     ) -> None:
         """Runs command buffers once ``wait`` is reached, then signals ``target``. Returns at once.
 
-        Args:
-            command_buffers: recorded and ended; run in order.
-            wait: ``None`` is reached. A failed one fails ``target``, and nothing runs.
-            target: ``None`` signals nothing.
-            bindings: (buffer, offset, length) for each slot.
+        A failed ``wait`` fails ``target``, and nothing runs.
 
         Raises:
             PumiceError: the work cannot be submitted; nothing is signalled.
         """
         if target is not None and type(target) is not HalFence:
             check_fence(target)
-        if self.peers and self._submit_across(command_buffers, wait, target, bindings):
+        if self.peers and self._submit_across(command_buffers, wait, target, table):
             return
-        self._submit(command_buffers, wait, target, bindings)
+        self._submit(command_buffers, wait, target, table)
 
     def _submit(
-        self,
-        command_buffers: Sequence[CommandBuffer],
-        wait: AnyFence | None,
-        target: AnyFence | None,
-        bindings: Sequence[Any] | None,
+        self, command_buffers: Sequence[CommandBuffer], wait: OptionalFence, target: OptionalFence, table: Table
     ) -> None:
         timeline = self.timeline
         waits: Points = ()
@@ -117,30 +112,26 @@ class DeviceContext:
                 return
             waits, direct = self._waits(wait)
             if not direct:
-                self._submit_after(command_buffers, wait, target, bindings)
+                self._submit_after(command_buffers, wait, target, table)
                 return
             if any(value > semaphore.scheduled for semaphore, value in waits):
-                self._submit_apart(command_buffers, waits, target, bindings)
+                self._submit_apart(command_buffers, waits, target, table)
                 return
         if target is not None and (type(target) is not HalFence or target.bound is not None):
-            self._submit_apart(command_buffers, waits, target, bindings)
+            self._submit_apart(command_buffers, waits, target, table)
             return
         with self._lock:
             payload = timeline.scheduled + 1
             points = ((timeline, payload),)
-            number = self.queue.submit(command_buffers, waits=waits, signals=points, bindings=bindings)
+            number = self.queue.submit(command_buffers, waits=waits, signals=points, bindings=table)
             allocator = self.allocator
             allocator.number = number
             allocator.payload = payload
         if target is not None and not target.bind(points):
-            signal_after(Fence(points), target, None)  # its timepoints were asked for meanwhile
+            signal_after(Fence(points), target)  # its timepoints were asked for meanwhile
 
     def _submit_across(
-        self,
-        command_buffers: Sequence[CommandBuffer],
-        wait: AnyFence | None,
-        target: AnyFence | None,
-        bindings: Sequence[Any] | None,
+        self, command_buffers: Sequence[CommandBuffer], wait: OptionalFence, target: OptionalFence, table: Table
     ) -> bool:
         """Submits work with buffers of other devices; ``False`` if it has none."""
         recorded = [
@@ -148,29 +139,30 @@ class DeviceContext:
         ]
         foreign = any(
             isinstance(entry[0], Buffer) and entry[0].device is not self.device and entry[0].device in self.peers
-            for entry in bindings or ()
+            for entry in table or ()
         )
         if not recorded and not foreign:
             return False
         if wait is not None:
             check_fence(wait)
         temporary: list[Mirror] = []
-        table = bindings
         if foreign:
-            assert bindings is not None
+            assert table is not None
             commands = command_buffers[0]
             assert isinstance(commands, HalCommandBuffer)
-            table, temporary = mirrored_table(
-                self.device, bindings, [commands.uses(slot) for slot in range(len(bindings))]
-            )
-        submit_across(
-            self,
-            (*recorded, *temporary),
-            temporary,
-            wait,
-            target,
-            lambda done: self._submit(command_buffers, None, done, table),
-        )
+            table, temporary = mirrored_table(self.device, table, [commands.uses(slot) for slot in range(len(table))])
+
+        def submit() -> HalFence:
+            done = HalFence(self.device)
+            self._submit(command_buffers, None, done, table)
+            return done
+
+        peers = self.peers
+
+        def once(buffer: Buffer, record: Callable[[CommandBuffer], None]) -> HalFence:
+            return peers[buffer.device].run("mirror", record)
+
+        submit_across((*recorded, *temporary), temporary, wait, target, once, submit)
         return True
 
     def _waits(self, wait: AnyFence) -> tuple[Points, bool]:
@@ -185,11 +177,7 @@ class DeviceContext:
         return tuple(waits), True
 
     def _submit_apart(
-        self,
-        command_buffers: Sequence[CommandBuffer],
-        waits: Points,
-        target: AnyFence | None,
-        bindings: Sequence[Any] | None,
+        self, command_buffers: Sequence[CommandBuffer], waits: Points, target: OptionalFence, table: Table
     ) -> None:
         """Submits without the timeline: work that is held back, or that signals semaphores of its target."""
         here: HalFence | None = None
@@ -200,23 +188,19 @@ class DeviceContext:
             # Semaphores of another device are signalled on the host.
             here = HalFence(self.device)
             points = here.points()
-        self.queue.submit(command_buffers, waits=waits, signals=points, bindings=bindings)
+        self.queue.submit(command_buffers, waits=waits, signals=points, bindings=table)
         if here is not None:
-            signal_after(here, target, None)
+            signal_after(here, target)
 
     def _submit_after(
-        self,
-        command_buffers: Sequence[CommandBuffer],
-        wait: AnyFence,
-        target: AnyFence | None,
-        bindings: Sequence[Any] | None,
+        self, command_buffers: Sequence[CommandBuffer], wait: AnyFence, target: OptionalFence, table: Table
     ) -> None:
         """Submits after a wait on the host for what the queue cannot wait for."""
 
         def run(error: PumiceError | None) -> None:
             if error is None:
                 try:
-                    self.submit(command_buffers, None, target, bindings)
+                    self.submit(command_buffers, None, target, table)
                     return
                 except PumiceError as raised:
                     error = raised
@@ -231,8 +215,12 @@ class DeviceContext:
         self.allocator.number = 0
         return self.timeline
 
+    def beside(self, buffer: Buffer) -> DeviceContext:
+        """The device context of a buffer's device; this one if that device is none of the program's."""
+        return self.peers.get(buffer.device, self)
+
     def once(
-        self, name: str, record: Callable[[HalCommandBuffer], None], wait: AnyFence | None, target: AnyFence | None
+        self, name: str, record: Callable[[HalCommandBuffer], None], wait: OptionalFence, target: OptionalFence
     ) -> None:
         """Records and submits one-shot commands."""
         commands = HalCommandBuffer(self.device, one_shot=True, name=name, peers=self.peers)
@@ -241,9 +229,11 @@ class DeviceContext:
         commands.end()
         self.submit((commands,), wait, target)
 
-    def close(self) -> None:
-        """Frees kept memory. Live fences and buffers free themselves later."""
-        self.allocator.close()
+    def run(self, name: str, record: Callable[[HalCommandBuffer], None], wait: OptionalFence = None) -> HalFence:
+        """``once``, with a new fence to signal."""
+        done = HalFence(self.device)
+        self.once(name, record, wait, done)
+        return done
 
 
 class TransferContexts(dict[LogicalDevice, DeviceContext]):
@@ -254,3 +244,45 @@ class TransferContexts(dict[LogicalDevice, DeviceContext]):
         context = self[device] = DeviceContext(device)
         context.allocator.close()
         return context
+
+
+class DeviceTable:
+    """The devices of one VM context, in the order in which programs number them, and their device contexts."""
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        self._devices = tuple(devices)
+        self._contexts: dict[LogicalDevice, DeviceContext] = {device: DeviceContext(device) for device in devices}
+        if len(self._contexts) > 1:
+            for context in self._contexts.values():
+                context.peers = self._contexts
+
+    def device_context(self, device: Ref) -> DeviceContext:
+        """The device context of a device.
+
+        Raises:
+            InvalidArgumentError: not a device of this context.
+        """
+        try:
+            return self._contexts[device]
+        except (KeyError, TypeError):
+            what = "null" if device is None else repr(device)
+            raise InvalidArgumentError(
+                f"expected a !hal.device of this context ({len(self._devices)} device(s)), got {what}"
+            ) from None
+
+    @property
+    def device_contexts(self) -> tuple[DeviceContext, ...]:
+        """The device contexts of all devices."""
+        return tuple(self._contexts.values())
+
+    def close(self) -> None:
+        """Frees kept memory; idempotent. Live objects stay usable."""
+        for context in self._contexts.values():
+            context.peers = {}
+            context.allocator.close()
+
+    def __del__(self) -> None:
+        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
+        for device, context in getattr(self, "_contexts", {}).items():
+            if not context.allocator.is_closed:
+                device.dropped.append(context.allocator)

@@ -1,4 +1,5 @@
-"""Fences as compiled modules know them: made before anything is submitted, bound when something is.
+"""Fences and semaphores as compiled modules know them: fences are made before anything is submitted, bound when
+something is.
 
 A ``HalFence`` starts *unbound*: a plain object, no semaphore. It is bound once,
 
@@ -22,14 +23,36 @@ from ....awaiting import await_source
 from ....hal_vulkan import Device, Fence, TimelineSemaphore
 from ....hal_vulkan.sync.context import SemaphoreContext
 from ....notification import Callback, Cancellable, JointNotification, Notification
-from ....status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError
-from .semaphore import HalSemaphore
+from ....status import CancelledError, FailedPreconditionError, InternalError, PumiceError
+from .reference import Ref, require
 
 Points: TypeAlias = tuple[tuple[TimelineSemaphore, int], ...]
 AnyFence: TypeAlias = "HalFence | Fence"
+OptionalFence: TypeAlias = "HalFence | Fence | None"
 
 # Held for a few assignments: of two threads one binds a fence.
 _transition: Final = threading.Lock()
+
+
+class HalSemaphore(TimelineSemaphore):
+    """A timeline semaphore at 0, closed after its last reference is gone."""
+
+    __slots__ = ()
+
+    def __init__(self, context: SemaphoreContext, name: str) -> None:
+        context.device.check_usable()
+        super().__init__(context, 0, name)
+
+    def close(self) -> None:
+        """Destroys the semaphore and drops work that waits for it on the host; idempotent."""
+        if self.held:
+            self.fail(CancelledError("nobody is left who could signal this fence; work that waits for it is dropped"))
+        super().close()
+
+    def __del__(self) -> None:
+        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
+        if not getattr(self, "is_closed", True):
+            self.device.dropped.append(self)
 
 
 class HalFence:
@@ -205,16 +228,15 @@ class _JoinedFence(HalFence):
         joined.arm(self._parts)
         return joined
 
-    def __repr__(self) -> str:
-        return f"<HalFence that joins {len(self._parts)}>"
 
-
-def check_fence(fence: object) -> AnyFence:
+def check_fence(fence: Ref) -> AnyFence:
     """The fence itself; InvalidArgumentError for anything else."""
-    if isinstance(fence, (HalFence, Fence)):
-        return fence
-    what = "null" if fence is None else type(fence).__name__
-    raise InvalidArgumentError(f"expected a !hal.fence, got {what}")
+    return fence if isinstance(fence, (HalFence, Fence)) else require(fence, HalFence, "fence")
+
+
+def optional_fence(fence: Ref) -> OptionalFence:
+    """The fence, or ``None`` for null; InvalidArgumentError for anything else."""
+    return None if fence is None else check_fence(fence)
 
 
 def points_of(fence: AnyFence) -> Points:
@@ -222,7 +244,7 @@ def points_of(fence: AnyFence) -> Points:
     return fence.points() if isinstance(fence, HalFence) else fence.points
 
 
-def failure_of(fence: AnyFence | None) -> PumiceError | None:
+def failure_of(fence: OptionalFence) -> PumiceError | None:
     """The failure of a fence, as far as is known without asking the device."""
     if fence is None:
         return None
@@ -237,29 +259,20 @@ def failure_of(fence: AnyFence | None) -> PumiceError | None:
     return next((semaphore.failure for semaphore, _ in points if semaphore.failure is not None), None)
 
 
-def is_reached(fence: AnyFence | None) -> bool:
-    """Whether nothing is left to wait for; raises the fence's failure."""
-    return fence is None or fence.query()
-
-
-def signal(fence: AnyFence | None) -> None:
+def signal(fence: OptionalFence) -> None:
     """Signals a fence from the host; ``None`` is none."""
     if fence is not None:
         fence.signal()
 
 
-def fail(fence: AnyFence | None, error: PumiceError) -> None:
+def fail(fence: OptionalFence, error: PumiceError) -> None:
     """Fails a fence; ``None`` is none."""
     if fence is not None:
         fence.fail(error)
 
 
-def join(fences: Iterable[AnyFence | None]) -> HalFence:
-    """A fence that is ready when all of ``fences`` are; ``None`` entries are ready.
-
-    Args:
-        fences: of either kind, bound or not, of any device.
-    """
+def join(fences: Iterable[OptionalFence]) -> HalFence:
+    """A fence that is ready when all of ``fences`` are; ``None`` entries are ready. They may be of several devices."""
     parts = [check_fence(fence) for fence in fences if fence is not None]
     if len(parts) == 1 and isinstance(parts[0], HalFence):
         return parts[0]
@@ -283,7 +296,7 @@ def join(fences: Iterable[AnyFence | None]) -> HalFence:
     return joined
 
 
-def alias(wait: AnyFence | None, target: AnyFence | None) -> None:
+def alias(wait: OptionalFence, target: OptionalFence) -> None:
     """Makes ``target`` ready when ``wait`` is, for operations that take no time."""
     if target is None:
         return
@@ -291,27 +304,20 @@ def alias(wait: AnyFence | None, target: AnyFence | None) -> None:
     if failure is not None:
         target.fail(failure)
         return
-    if wait is None:
-        points: Points = ()
-    else:
-        points = tuple((s, v) for s, v in points_of(wait) if s.reached < v)
+    points = () if wait is None else tuple((s, v) for s, v in points_of(wait) if s.reached < v)
     if isinstance(target, HalFence) and target.bind(points):
         return
     if not points:
         target.signal()
     else:
-        signal_after(wait, target, None)
+        signal_after(wait, target)
 
 
-def signal_after(wait: AnyFence | None, target: AnyFence | None, action: Callable[[], None] | None) -> None:
+def signal_after(wait: OptionalFence, target: OptionalFence, action: Callable[[], None] | None = None) -> None:
     """Runs ``action`` on the host once ``wait`` is reached, then signals ``target``.
 
     Never blocks: if ``wait`` is pending, the action runs on its device's notifier thread and must not block there.
-
-    Args:
-        wait: ``None`` is reached. If it fails, so does ``target``.
-        target: ``None`` is none.
-        action: ``None`` does nothing. ``target`` fails with what it raises.
+    ``target`` fails if ``wait`` does, and with what the action raises.
     """
 
     def run(error: PumiceError | None) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from ....status import DeadlineExceededError, PumiceError, StatusCode, error_for
 from ....vm.native.module import export
 from ....vm.wait.frame import Wait
-from .device_table import DeviceTable
+from .device_context import DeviceTable
 from .fence import HalFence, check_fence, join
 from .reference import Ref
 

@@ -12,41 +12,22 @@ Thread rule: any thread; the steps of a submission run in order on the notifier 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
 
 from ....hal_vulkan import Buffer, CommandBuffer, Device, MemoryTypeFlags
-from ....hal_vulkan.instance.logical_device import LogicalDevice
 from ....hal_vulkan.memory.allocator import Allocator
 from ....status import InternalError, PumiceError
 from .buffer import check_buffer, root_of
-from .fence import AnyFence, HalFence, fail, join, signal
+from .fence import HalFence, OptionalFence, fail, join, signal
 
 Use = tuple[int, int, bool]
 """Offset and size in bytes, and whether the range may be written."""
 
+Once: TypeAlias = Callable[[Buffer, Callable[[CommandBuffer], None]], HalFence]
+"""Runs commands on the device of a buffer; returns the fence that they signal."""
+
 _HOST: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE | MemoryTypeFlags.HOST_CACHED
-_USAGE: Final = 0xF03  # transfer, storage and indirect parameters
-
-
-class MirrorContext(Protocol):
-    """What copies between devices need of a device context.
-
-    Attributes:
-        device: the device.
-        peers: the same for each device of the program.
-    """
-
-    @property
-    def device(self) -> Device: ...
-
-    @property
-    def peers(self) -> Mapping[LogicalDevice, MirrorContext]: ...
-
-    def once(
-        self, name: str, record: Callable[[CommandBuffer], None], wait: AnyFence | None, target: AnyFence | None
-    ) -> None:
-        """Records and submits one-shot commands."""
 
 
 class Mirror:
@@ -58,8 +39,6 @@ class Mirror:
         start: in bytes.
         uses: ranges within ``foreign``.
     """
-
-    __slots__ = ("foreign", "local", "start", "uses")
 
     def __init__(self, allocator: Allocator, foreign: Buffer, start: int, size: int) -> None:
         self.foreign = foreign
@@ -93,12 +72,8 @@ class Mirror:
 def mirrored_table(
     device: Device, table: Sequence[tuple[Buffer | None, int, int]], uses: Sequence[Iterable[Use]]
 ) -> tuple[list[tuple[Buffer | None, int, int]], list[Mirror]]:
-    """A binding table with stand-ins for buffers of other devices, and the stand-ins.
-
-    Args:
-        device: that the commands run on.
-        table: buffers, offsets and lengths in bytes (-1: to the end).
-        uses: of each slot, within its range (a size of -1: to the end).
+    """A binding table with stand-ins for buffers of other devices, and the stand-ins; ``uses`` are those of each slot,
+    within its range. Lengths of -1 are to the end.
     """
     spans: dict[Buffer, tuple[int, int]] = {}
     places: list[tuple[Buffer, int, int] | None] = []
@@ -129,15 +104,14 @@ def mirrored_table(
 class _Transfer:
     """Copies of one mirror, through the foreign buffer itself or a host-visible buffer beside it."""
 
-    __slots__ = ("context", "mirror", "staged")
-
-    def __init__(self, context: MirrorContext, mirror: Mirror) -> None:
+    def __init__(self, mirror: Mirror, once: Once) -> None:
         self.mirror = mirror
-        self.context = context
-        foreign = mirror.foreign
+        self.once = once
         self.staged: Buffer | None = None
-        if not foreign.host_visible:
-            self.staged = context.device.create_buffer(mirror.local.size, memory_type=_HOST)
+        device = mirror.foreign.device
+        if not mirror.foreign.host_visible:
+            assert isinstance(device, Device)
+            self.staged = device.create_buffer(mirror.local.size, memory_type=_HOST)
 
     def fetch(self) -> HalFence | None:
         """Copies used ranges to host-visible memory; ``None`` when they are there."""
@@ -175,38 +149,32 @@ class _Transfer:
                 else:
                     commands.copy(staged, foreign, size, source_offset=offset - start, target_offset=offset)
 
-        done = HalFence(self.context.device)
-        self.context.once("mirror", record, None, done)
-        return done
-
-    def close(self) -> None:
-        if self.staged is not None:
-            self.staged.close()
+        return self.once(foreign, record)
 
 
 def submit_across(
-    context: MirrorContext,
     mirrors: Sequence[Mirror],
     temporary: Sequence[Mirror],
-    wait: AnyFence | None,
-    target: AnyFence | None,
-    submit: Callable[[HalFence], None],
+    wait: OptionalFence,
+    target: OptionalFence,
+    once: Once,
+    submit: Callable[[], HalFence],
 ) -> None:
     """Fills the mirrors once ``wait`` is reached, submits, copies back, then signals ``target``. Returns at once.
 
     Args:
-        context: of the device that the work runs on.
         mirrors: all that the work uses.
         temporary: those of them to close at the end.
         wait, target: ``None`` is reached, or signals nothing.
-        submit: submits the work, which signals the given fence.
+        once: runs the copies.
+        submit: submits the work and returns the fence that it signals.
     """
     transfers: list[_Transfer] = []
-    peers = context.peers
 
     def end(error: PumiceError | None) -> None:
         for transfer in transfers:
-            transfer.close()
+            if transfer.staged is not None:
+                transfer.staged.close()
         for mirror in temporary:
             mirror.close()
         if error is not None:
@@ -215,15 +183,13 @@ def submit_across(
             signal(target)
 
     def fetch() -> Iterable[HalFence | None]:
-        transfers.extend(_Transfer(peers[mirror.foreign.device], mirror) for mirror in mirrors)
+        transfers.extend(_Transfer(mirror, once) for mirror in mirrors)
         return [transfer.fetch() for transfer in transfers]
 
     def run() -> Iterable[HalFence | None]:
         for transfer in transfers:
             transfer.read()
-        done = HalFence(context.device)
-        submit(done)
-        return (done,)
+        return (submit(),)
 
     def write() -> Iterable[HalFence | None]:
         return [transfer.write() for transfer in transfers]

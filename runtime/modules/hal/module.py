@@ -24,11 +24,9 @@ from ....vm.native.module import NativeModule
 from ....vm.types.ref_types import register_ref_type
 from .buffer import HalAllocator
 from .buffer_exports import BufferExports
-from .buffer_view_exports import BufferViewExports
-from .channel_exports import Channel, ChannelExports, Event
 from .command_buffer import HalCommandBuffer
 from .command_exports import CommandExports
-from .device_exports import DeviceExports
+from .device_exports import Channel, DeviceExports, Event
 from .executable import HalExecutable
 from .fence import HalFence
 from .fence_exports import FenceExports
@@ -63,9 +61,7 @@ def _module(devices: tuple[Device, ...], trace: TextIO | None = None) -> NativeM
     return NativeModule("hal", version=VERSION, state=state, trusted=True, suspends=False)
 
 
-class HalState(
-    DeviceExports, BufferExports, BufferViewExports, ChannelExports, CommandExports, QueueExports, FenceExports
-):
+class HalState(DeviceExports, BufferExports, CommandExports, QueueExports, FenceExports):
     """The state of one VM context, whose methods are the module's exports."""
 
 

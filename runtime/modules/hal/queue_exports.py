@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
 from ....hal_vulkan import MemoryAccess
 from ....status import PermissionDeniedError, UnimplementedError
 from ....vm.native.module import export
 from .buffer import HalBuffer, check_buffer, subspan
 from .command_buffer import HalCommandBuffer, TableEntry
-from .device_table import DeviceTable
-from .fence import HalFence, alias
-from .file import HalFile
-from .reference import Ref, memory_of, optional_fence, pattern_of, require
+from .device_context import DeviceContext, DeviceTable
+from .fence import HalFence, OptionalFence, alias, optional_fence
+from .file import HalFile, read_back, upload
+from .reference import Ref, check_range, memory_of, pattern_of, require
+
+Fences: TypeAlias = tuple[OptionalFence, OptionalFence]
+"""What the work waits for, and what it signals."""
+
+
+def _transfer(name: str, *conventions: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """``export`` for a method that takes the device's context and both fences, and no flags."""
+
+    def mark(method: Callable[..., None]) -> Callable[..., None]:
+        @export(name, *conventions)
+        def call(state: QueueExports, device: Ref, affinity: int, wait: Ref, target: Ref, *arguments: Any) -> None:
+            fences = optional_fence(wait), optional_fence(target)
+            method(state, state.device_context(device), fences, *arguments[:-1])
+
+        return call
+
+    return mark
 
 
 class QueueExports(DeviceTable):
@@ -103,9 +123,7 @@ class QueueExports(DeviceTable):
     @export("device.queue.execute", "0rIrrrI_v")
     def queue_execute(self, device: Ref, affinity: int, wait: Ref, target: Ref, commands: Ref, flags: int) -> None:
         """Runs a command buffer."""
-        self.device_context(device).submit(
-            (require(commands, HalCommandBuffer, "command_buffer"),), optional_fence(wait), optional_fence(target)
-        )
+        self.queue_execute_v5(device, affinity, wait, target, (commands,))
 
     @export("device.queue.execute", "0rIrrCrD_v")
     def queue_execute_v5(
@@ -115,70 +133,30 @@ class QueueExports(DeviceTable):
         if not command_buffers:
             self.queue_barrier(device, affinity, wait, target, 0)
             return
-        self.device_context(device).submit(
-            tuple(require(commands, HalCommandBuffer, "command_buffer") for commands in command_buffers),
-            optional_fence(wait),
-            optional_fence(target),
-        )
+        found = [require(commands, HalCommandBuffer, "command_buffer") for commands in command_buffers]
+        self.device_context(device).submit(found, wait, target)
 
-    @export("device.queue.fill", "0rIrrrIIIiI_v")
+    @_transfer("device.queue.fill", "0rIrrrIIIiI_v")
     def queue_fill(
-        self,
-        device: Ref,
-        affinity: int,
-        wait: Ref,
-        target: Ref,
-        buffer: Ref,
-        offset: int,
-        size: int,
-        pattern: int,
-        pattern_size: int,
-        flags: int,
+        self, context: DeviceContext, fences: Fences, buffer: Ref, offset: int, size: int, pattern: int, width: int
     ) -> None:
         """Fills a range of a buffer."""
-        data = pattern_of(pattern, pattern_size)
+        data = pattern_of(pattern, width)
         found = subspan(check_buffer(buffer, "queue.fill"), offset, size)
-        self._context_of(found, device).once(
-            "fill", lambda commands: commands.fill(found, data), optional_fence(wait), optional_fence(target)
-        )
+        context.beside(found).once("fill", lambda commands: commands.fill(found, data), *fences)
 
-    @export("device.queue.update", "0rIrrrIrIII_v")
+    @_transfer("device.queue.update", "0rIrrrIrIII_v")
     def queue_update(
-        self,
-        device: Ref,
-        affinity: int,
-        wait: Ref,
-        target: Ref,
-        source: Ref,
-        source_offset: int,
-        buffer: Ref,
-        offset: int,
-        size: int,
-        flags: int,
+        self, context: DeviceContext, fences: Fences, source: Ref, start: int, buffer: Ref, offset: int, size: int
     ) -> None:
         """Writes host bytes, captured now."""
-        data = HalFile(memory_of(source, "source")).range(source_offset, size, "queue.update").tobytes()
+        data = HalFile(memory_of(source, "source")).range(start, size, "queue.update").tobytes()
         found = check_buffer(buffer, "queue.update")
-        self._context_of(found, device).once(
-            "update",
-            lambda commands: commands.update(found, data, offset),
-            optional_fence(wait),
-            optional_fence(target),
-        )
+        context.beside(found).once("update", lambda commands: commands.update(found, data, offset), *fences)
 
-    @export("device.queue.copy", "0rIrrrIrIII_v")
+    @_transfer("device.queue.copy", "0rIrrrIrIII_v")
     def queue_copy(
-        self,
-        device: Ref,
-        affinity: int,
-        wait: Ref,
-        target: Ref,
-        source: Ref,
-        source_offset: int,
-        buffer: Ref,
-        offset: int,
-        size: int,
-        flags: int,
+        self, context: DeviceContext, fences: Fences, source: Ref, start: int, buffer: Ref, offset: int, size: int
     ) -> None:
         """Copies a range."""
         here = check_buffer(source, "queue.copy source")
@@ -186,61 +164,30 @@ class QueueExports(DeviceTable):
 
         def record(commands: HalCommandBuffer) -> None:
             commands.copy(
-                commands.reference(0, here, source_offset, size, written=False),
+                commands.reference(0, here, start, size, written=False),
                 commands.reference(0, there, offset, size),
                 None if size == -1 else size,
             )
 
-        self.device_context(device).once("copy", record, optional_fence(wait), optional_fence(target))
+        context.once("copy", record, *fences)
 
-    @export("device.queue.read", "0rIrrrIrIII_v", "0rIrrrIrIIi_v")
+    @_transfer("device.queue.read", "0rIrrrIrIII_v", "0rIrrrIrIIi_v")
     def queue_read(
-        self,
-        device: Ref,
-        affinity: int,
-        wait: Ref,
-        target: Ref,
-        file: Ref,
-        file_offset: int,
-        buffer: Ref,
-        offset: int,
-        size: int,
-        flags: int,
+        self, context: DeviceContext, fences: Fences, file: Ref, start: int, buffer: Ref, offset: int, size: int
     ) -> None:
         """Reads bytes of a file into a buffer."""
         found = check_buffer(buffer, "queue.read")
-        require(file, HalFile, "file").read(
-            self._context_of(found, device),
-            optional_fence(wait),
-            optional_fence(target),
-            file_offset,
-            found,
-            offset,
-            size,
-        )
+        data = require(file, HalFile, "file").range(start, size, "queue.read")
+        upload(context.beside(found), *fences, data, found, offset)
 
-    @export("device.queue.write", "0rIrrrIrIII_v", "0rIrrrIrIIi_v")
+    @_transfer("device.queue.write", "0rIrrrIrIII_v", "0rIrrrIrIIi_v")
     def queue_write(
-        self,
-        device: Ref,
-        affinity: int,
-        wait: Ref,
-        target: Ref,
-        buffer: Ref,
-        offset: int,
-        file: Ref,
-        file_offset: int,
-        size: int,
-        flags: int,
+        self, context: DeviceContext, fences: Fences, buffer: Ref, offset: int, file: Ref, start: int, size: int
     ) -> None:
         """Writes bytes of a buffer to a file."""
         found = check_buffer(buffer, "queue.write")
-        require(file, HalFile, "file").write(
-            self._context_of(found, device),
-            optional_fence(wait),
-            optional_fence(target),
-            found,
-            offset,
-            file_offset,
-            size,
-        )
+        data = require(file, HalFile, "file").range(start, size, "queue.write")
+        if data.readonly:
+            raise PermissionDeniedError("queue.write: the file is read-only: it is a view of read-only memory")
+        check_range(offset, size, found.size, "queue.write")
+        read_back(context.beside(found), *fences, found, ((offset, data),))

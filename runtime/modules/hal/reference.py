@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, TypeVar
 
-from ....status import InvalidArgumentError
-from .fence import AnyFence, check_fence
+from ....status import InvalidArgumentError, OutOfRangeError
 
 Ref: TypeAlias = Any
 """What a VM register holds. Exports that run at each call check it by using it: a check costs as much as the use."""
@@ -13,10 +12,10 @@ Ref: TypeAlias = Any
 _T = TypeVar("_T")
 
 
-def require(value: Ref, kind: type[_T], name: str) -> _T:
+def require(value: Ref, kind: type[_T], name: str, where: str = "") -> _T:
     """The reference, which has to be a ``!hal.<name>``; InvalidArgumentError for anything else."""
     if not isinstance(value, kind):
-        raise InvalidArgumentError(f"expected a !hal.{name}, got {_got(value)}")
+        raise InvalidArgumentError(f"{where}expected a !hal.{name}, got {_got(value)}")
     return value
 
 
@@ -34,16 +33,19 @@ def text_of(buffer: Ref, what: str) -> str:
     return memory_of(buffer, what).tobytes().decode("utf-8", "replace")
 
 
-def optional_fence(fence: Ref) -> AnyFence | None:
-    """The fence, or ``None`` for null."""
-    return None if fence is None else check_fence(fence)
-
-
 def pattern_of(pattern: int, size: int) -> bytes:
     """The low bytes of a fill pattern."""
     if size not in (1, 2, 4):
         raise InvalidArgumentError(f"a fill pattern has 1, 2 or 4 bytes, got {size}")
     return (pattern & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+
+def check_range(offset: int, size: int, total: int, what: str, owner: str = "buffer") -> None:
+    """Raises OutOfRangeError unless bytes ``[offset, offset + size)`` lie within ``total``."""
+    if offset < 0 or size < 0 or offset + size > total:
+        raise OutOfRangeError(
+            f"{what}: bytes [{offset}, {offset + size}) do not lie within the {owner} of {total} bytes"
+        )
 
 
 def _got(value: object) -> str:

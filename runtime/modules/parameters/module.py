@@ -29,9 +29,9 @@ from ...parameters.entry import ParameterEntry, decode_name
 from ...parameters.index import ParameterIndex, ParameterScopes, find_scope
 from ..hal.buffer import HalBuffer, check_buffer
 from ..hal.device_context import DeviceContext, TransferContexts
-from ..hal.fence import AnyFence, fail, failure_of
+from ..hal.fence import AnyFence, fail, failure_of, optional_fence
 from ..hal.file import read_back
-from ..hal.reference import optional_fence, require
+from ..hal.reference import require
 from .upload import ParameterUpload, repeat_pattern
 
 _KEY: Final = struct.Struct("<II")

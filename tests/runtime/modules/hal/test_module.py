@@ -113,10 +113,10 @@ def test_module(device: Device) -> None:
 def test_collectives_are_refused() -> None:
     state = HalState(())
     for call in (
-        lambda: state.channel_create(None, -1, 0, None, None, 0, 1),
-        lambda: state.channel_split(None, 0, 0, 0),
-        lambda: state.channel_rank_and_count(None),
-        lambda: state.command_buffer_collective(*([None] * 13)),
+        lambda: state.collective(None, -1, 0, None, None, 0, 1),
+        lambda: state.collective(None, 0, 0, 0),
+        lambda: state.collective(None),
+        lambda: state.collective(*([None] * 13)),
     ):
         with pytest.raises(UnimplementedError, match="collectives"):
             call()
