@@ -56,7 +56,7 @@ def _switch(index: int, default: object, values: tuple[object, ...]) -> object:
 
 
 NAMESPACE: Final[dict[str, object]] = {
-    **{name: getattr(module, name) for module in (numerics, float_numerics) for name in module.__all__},
+    **{name: one for module in (numerics, float_numerics) for name, one in vars(module).items() if name[0] != "_"},
     "CALL": CALL,
     "YIELD": YIELD,
     "Wait": Wait,

@@ -27,22 +27,15 @@ LoopNode: TypeAlias = "tuple[int, Group] | None"
 
 
 class NodeWriter(CopyWriter):
-    """Writes nodes: blocks with their terminators.
-
-    Args:
-        flow: of the function.
-        entry: where the variant starts.
-    """
+    """Writes nodes of the variant that starts at ``entry``: blocks with their terminators."""
 
     def __init__(self, analysis: FunctionAnalysis, flow: Flow, entry: int) -> None:
         super().__init__(analysis)
         self.entry = entry
         self.flow = flow
         self._root: Block | None = None
-        self._root_edges: Sequence[Edge]
-        if entry == 0:
-            self._root_edges = [Edge(0)]
-        else:
+        self._root_edges: Sequence[Edge] = [Edge(0)]
+        if entry:
             block = analysis.block_of(entry - 1)
             self._root_edges = block.edges  # of a yield or a yieldable call
             if entry < block.end:
@@ -87,24 +80,20 @@ class NodeWriter(CopyWriter):
         for name in self._guesses.get(target, ()):
             if self.bounds.get(name, (-1, 0))[0] < 0:
                 self.refuted.add((target, name))
+        header, behind = loop or (-1, ())
         if target in group:
-            if self._numbered(target, group):
-                self.line(f"b = {target}")
-            return
-        if loop is not None:
-            header, behind = loop
-            if target == header:
-                self.line("continue")
-                return
-            if target in behind:
-                if self._numbered(target, behind):
-                    self.line(f"b = {target}")
-                self.line("break")
-                return
-        raise UnstructuredError
+            self._number(target, group)
+        elif target == header:
+            self.line("continue")
+        elif target in behind:
+            self._number(target, behind)
+            self.line("break")
+        else:
+            raise UnstructuredError
 
-    def _numbered(self, target: int, group: Group) -> bool:
-        return any(label in self._guarded for label in group[: group.index(target) + 1])
+    def _number(self, target: int, group: Group) -> None:
+        if any(label in self._guarded for label in group[: group.index(target) + 1]):
+            self.line(f"b = {target}")
 
     def write_inline(self, node: int, group: Group, loop: LoopNode) -> None:
         """Writes a node and the nodes that it dominates inside a branch."""
@@ -205,8 +194,7 @@ class NodeWriter(CopyWriter):
                 return None
             return self._branch(test, edges[0], edges[1], group, loop)
         if mnemonic == "br_table":
-            test = self._settled(block, reads[0])
-            return self._table(test, edges, group, loop)
+            return self._table(self._settled(block, reads[0]), edges, group, loop)
         if mnemonic == "return":
             texts = self.listed(index, terminator)
             self.line(f"return {', '.join(texts) if texts else None}")
@@ -293,7 +281,8 @@ class NodeWriter(CopyWriter):
         # Neighbours with the same target are tested together.
         spans: list[tuple[int, int, Edge]] = []
         for position, edge in enumerate(cases):
-            if spans and _same(spans[-1][2], edge):
+            last = spans[-1][2] if spans else None
+            if last is not None and last.target == edge.target and last.operands == edge.operands:
                 spans[-1] = (spans[-1][0], position + 1, edge)
             else:
                 spans.append((position, position + 1, edge))
@@ -306,20 +295,16 @@ class NodeWriter(CopyWriter):
             self.line("else:")
             self._arm(default, group, loop)
             return None
-        self.line(f"if 0 <= k < {len(cases)}:")
-        self.indent += 1
-        self._table_search(spans, group, loop)
-        self.indent -= 1
+        with self.suite(f"if 0 <= k < {len(cases)}:"):
+            self._table_search(spans, group, loop)
         self.line("else:")
         self._arm(default, group, loop)
         return None
 
     def _table_search(self, spans: Sequence[tuple[int, int, Edge]], group: Group, loop: LoopNode) -> None:
         middle = len(spans) // 2
-        self.line(f"if k < {spans[middle][0]}:")
-        for header, half in (("", spans[:middle]), ("else:", spans[middle:])):
-            if header:
-                self.line(header)
+        for header, half in ((f"if k < {spans[middle][0]}:", spans[:middle]), ("else:", spans[middle:])):
+            self.line(header)
             if len(half) == 1:
                 self._arm(half[0][2], group, loop)
             else:
@@ -363,7 +348,3 @@ def _negated(test: Text) -> str:
                     return text[5:-1]
                 break
     return f"not {text}" if test.atom else f"not ({text})"
-
-
-def _same(one: Edge, other: Edge) -> bool:
-    return one.target == other.target and one.operands == other.operands

@@ -21,22 +21,12 @@ class UnstructuredError(Exception):
 
 
 class Graph:
-    """A control-flow graph of the nodes that are reachable from node 0.
-
-    Attributes:
-        successors: for each reachable node the targets of its edges, in order, duplicates included.
-        predecessors: for each reachable node the nodes with an edge to it, each once.
-        order: reachable nodes in reverse postorder.
-        rank: position of each reachable node in ``order``.
-    """
+    """A control-flow graph of the nodes that are reachable from node 0."""
 
     def __init__(self, successors: Callable[[int], Sequence[int]]) -> None:
-        self.successors: dict[int, Sequence[int]] = {}
-        self._number(successors)
-
-    def _number(self, successors: Callable[[int], Sequence[int]]) -> None:
+        # Of each reachable node the targets of its edges in order, duplicates included.
+        self.successors: dict[int, Sequence[int]] = {0: successors(0)}
         postorder: list[int] = []
-        self.successors[0] = successors(0)
         stack: list[tuple[int, int]] = [(0, 0)]
         while stack:
             node, position = stack.pop()
@@ -52,7 +42,7 @@ class Graph:
                 postorder.append(node)
         self.order = postorder[::-1]
         self.rank = {node: position for position, node in enumerate(self.order)}
-        self.predecessors: dict[int, list[int]] = {node: [] for node in self.order}
+        self.predecessors: dict[int, list[int]] = {node: [] for node in self.order}  # each once
         for node in self.order:
             for target in dict.fromkeys(self.successors[node]):
                 self.predecessors[target].append(node)
@@ -65,10 +55,7 @@ class Graph:
         """Finds ``immediate_dominator`` of each node, and ``headers``, the targets of back edges.
 
         A graph is reducible if its back edges go to dominators; then dominators do not depend on back edges, and one
-        pass finds them.
-
-        Raises:
-            UnstructuredError: a loop is entered at two places.
+        pass finds them. Raises UnstructuredError where a loop is entered at two places.
         """
         self.immediate_dominator = {0: 0}
         depth = {0: 0}
@@ -109,11 +96,7 @@ class Graph:
                     self.headers.add(node)
 
     def find_loops(self) -> None:
-        """Finds ``loops``: for each node the headers of the natural loops that it is in, outermost first.
-
-        Raises:
-            UnstructuredError: loops are nested deeper than CPython accepts.
-        """
+        """Finds ``loops``: for each node the headers of the natural loops that it is in, outermost first."""
         inner: dict[int, int] = {}  # the innermost loop around a node, its own not counted for a header
         merged = {node: node for node in self.order}
 
@@ -154,32 +137,22 @@ class Graph:
 class Placement:
     """Where each node of a reducible graph is written.
 
-    Attributes:
-        after: for each node those that follow its statement at the same level, in order: where its branches meet again.
-        after_loop: for each header those that follow its ``while``, in order.
-        inline: nodes that are written inside the branch that leads to them.
-        statement_targets: for each node the labels that branches out of its statement go to.
-        whole_targets: for each node the labels that branches out of all that is written with it go to.
+    Args:
+        small: nodes without successors that may be written more than once.
+
+    Raises:
+        UnstructuredError: the graph is irreducible, or a branch leaves two loops for a node that is not at their end.
     """
 
     def __init__(self, graph: Graph, small: frozenset[int] = frozenset()) -> None:
-        """Places every node.
-
-        Args:
-            graph: the graph.
-            small: nodes without successors that may be written more than once.
-
-        Raises:
-            UnstructuredError: the graph is irreducible, or a branch leaves two loops for a node that is not at their
-                end.
-        """
         graph.find_dominators()
         graph.find_loops()
         self._graph = graph
         self._counts: dict[int, Counter[int]] = {}
+        # For each node those that follow its statement at the same level, in order: where its branches meet again.
         self.after: dict[int, list[int]] = {}
-        self.after_loop: dict[int, list[int]] = {}
-        self.inline: set[int] = set()
+        self.after_loop: dict[int, list[int]] = {}  # for each header those that follow its ``while``
+        self.inline: set[int] = set()  # written inside the branch that leads to them
         for node in graph.order[1:]:
             if node in small:
                 self.inline.add(node)
@@ -213,6 +186,7 @@ class Placement:
 
     def _find_targets(self) -> None:
         graph = self._graph
+        # For each node the labels that branches out of its statement, or of all that is written with it, go to.
         self.statement_targets: dict[int, frozenset[int]] = {}
         self.whole_targets: dict[int, frozenset[int]] = {}
         for node in reversed(graph.order):

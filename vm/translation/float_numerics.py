@@ -10,37 +10,10 @@ Which function an operation stands for is a fact of IREE's ``runtime/src/iree/vm
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from .numerics import bitcast_f64_i64, round_f32
-
-__all__ = [
-    "atan",
-    "atan2",
-    "ceil",
-    "cos",
-    "div",
-    "erf",
-    "exp",
-    "exp2",
-    "expm1",
-    "floor",
-    "fma_f32",
-    "fma_f64",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "power",
-    "rem",
-    "round_away",
-    "round_even",
-    "rsqrt_f32",
-    "rsqrt_f64",
-    "sin",
-    "sqrt",
-    "tanh",
-]
 
 _INF: Final = math.inf
 _NAN: Final = math.nan
@@ -51,9 +24,6 @@ atan = math.atan
 atan2 = math.atan2
 erf = math.erf
 tanh = math.tanh
-
-
-# ------------------------------------------------------------------------------------------------- fused, quotients
 
 
 def fma_f64(a: float, b: float, c: float) -> float:
@@ -111,9 +81,8 @@ def rem(a: float, b: float) -> float:
         return _NAN
 
 
-# ------------------------------------------------------------------------------------------- rounding to integers
-# A float of magnitude 2⁵² or more is an integer already; the test also lets NaN and ±inf through as they are. Results
-# of f32 operands are f32 values.
+# Rounding to integers. A float of magnitude 2⁵² or more is an integer already; the test also lets NaN and ±inf through
+# as they are. Results of f32 operands are f32 values.
 
 
 def floor(x: float) -> float:
@@ -144,9 +113,6 @@ def round_even(x: float) -> float:
     if -_TWO52 < x < _TWO52:
         return math.copysign(float(round(x)), x)
     return x
-
-
-# -------------------------------------------------------------------------------------------------- powers, roots
 
 
 def sqrt(x: float) -> float:
@@ -180,62 +146,38 @@ def power(base: float, exponent: float) -> float:
         return -_INF if base < 0.0 and _is_odd(exponent) else _INF
 
 
-def exp(x: float) -> float:
-    """e to the power of x; overflow gives inf."""
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return _INF
+def _or_infinity(function: Callable[[float], float]) -> Callable[[float], float]:
+    """An exponential whose overflow gives inf."""
+
+    def guarded(x: float) -> float:
+        try:
+            return function(x)
+        except OverflowError:
+            return _INF
+
+    return guarded
 
 
-def exp2(x: float) -> float:
-    """2 to the power of x; overflow gives inf."""
-    try:
-        return math.exp2(x)
-    except OverflowError:
-        return _INF
+exp = _or_infinity(math.exp)
+exp2 = _or_infinity(math.exp2)
+expm1 = _or_infinity(math.expm1)
 
 
-def expm1(x: float) -> float:
-    """e to the power of x, minus one; overflow gives inf."""
-    try:
-        return math.expm1(x)
-    except OverflowError:
-        return _INF
+def _above(pole: float, function: Callable[[float], float]) -> Callable[[float], float]:
+    """A logarithm that is -inf at its pole and NaN below."""
+
+    def guarded(x: float) -> float:
+        if x > pole:
+            return function(x)
+        return -_INF if x == pole else _NAN
+
+    return guarded
 
 
-# ----------------------------------------------------------------------------------------------------- logarithms
-
-
-def log(x: float) -> float:
-    """Natural logarithm; -inf for zeros, NaN below."""
-    if x > 0.0:
-        return math.log(x)
-    return -_INF if x == 0.0 else _NAN
-
-
-def log2(x: float) -> float:
-    """Base-2 logarithm; -inf for zeros, NaN below."""
-    if x > 0.0:
-        return math.log2(x)
-    return -_INF if x == 0.0 else _NAN
-
-
-def log10(x: float) -> float:
-    """Base-10 logarithm; -inf for zeros, NaN below."""
-    if x > 0.0:
-        return math.log10(x)
-    return -_INF if x == 0.0 else _NAN
-
-
-def log1p(x: float) -> float:
-    """Natural logarithm of 1 + x; -inf for -1, NaN below."""
-    if x > -1.0:
-        return math.log1p(x)
-    return -_INF if x == -1.0 else _NAN
-
-
-# --------------------------------------------------------------------------------------------------- trigonometry
+log = _above(0.0, math.log)
+log2 = _above(0.0, math.log2)
+log10 = _above(0.0, math.log10)
+log1p = _above(-1.0, math.log1p)
 
 
 def sin(x: float) -> float:

@@ -16,24 +16,6 @@ from typing import Final
 
 from ...status import InvalidArgumentError
 
-__all__ = [
-    "bitcast_f32_i32",
-    "bitcast_f64_i64",
-    "bitcast_i32_f32",
-    "bitcast_i64_f64",
-    "div_s",
-    "div_u",
-    "integer_to_f32",
-    "rem_s",
-    "rem_u",
-    "round_f32",
-    "round_to_i32",
-    "round_to_i64",
-    "round_to_ui64",
-    "wrap32",
-    "wrap64",
-]
-
 _MASK32: Final = 0xFFFF_FFFF
 _MASK64: Final = 0xFFFF_FFFF_FFFF_FFFF
 _SIGN32: Final = 0x8000_0000
@@ -50,9 +32,6 @@ _pack_f64 = struct.Struct("d").pack
 _unpack_f64 = struct.Struct("d").unpack
 _pack_i64 = struct.Struct("q").pack
 _unpack_i64 = struct.Struct("q").unpack
-
-
-# ---------------------------------------------------------------------------------------------------- integers
 
 
 def wrap32(x: int) -> int:
@@ -73,13 +52,10 @@ def _divided_by_zero(operation: str, a: int, bits: int, sign: str) -> InvalidArg
 
 
 def div_s(a: int, b: int, bits: int) -> int:
-    """Signed division towards zero; the lowest integer divided by -1 wraps to itself.
+    """Signed division towards zero; the lowest integer divided by -1 wraps to itself. Division by zero raises.
 
-    That quotient is undefined in C: x86-64 traps on it, other processors wrap. A trap would end the process, and
-    wrapping is what the VM's other integer operations do.
-
-    Raises:
-        InvalidArgumentError: ``b`` is zero. (IREE's runtime dies of SIGFPE.)
+    That quotient is undefined in C: x86-64 traps on it, other processors wrap. A trap would end the process (IREE's
+    runtime dies of SIGFPE), and wrapping is what the VM's other integer operations do.
     """
     if b == 0:
         raise _divided_by_zero("div", a, bits, "s")
@@ -90,11 +66,7 @@ def div_s(a: int, b: int, bits: int) -> int:
 
 
 def div_u(a: int, b: int, bits: int) -> int:
-    """Unsigned division of the words' bits.
-
-    Raises:
-        InvalidArgumentError: ``b`` is zero.
-    """
+    """Unsigned division of the words' bits. Division by zero raises."""
     if b == 0:
         raise _divided_by_zero("div", a, bits, "u")
     mask = (1 << bits) - 1
@@ -103,11 +75,7 @@ def div_u(a: int, b: int, bits: int) -> int:
 
 
 def rem_s(a: int, b: int, bits: int) -> int:
-    """Signed remainder with the sign of ``a``; that of the lowest integer and -1 is 0, see :func:`div_s`.
-
-    Raises:
-        InvalidArgumentError: ``b`` is zero.
-    """
+    """Signed remainder with the sign of ``a``; that of the lowest integer and -1 is 0. Division by zero raises."""
     if b == 0:
         raise _divided_by_zero("rem", a, bits, "s")
     remainder = abs(a) % abs(b)
@@ -115,19 +83,12 @@ def rem_s(a: int, b: int, bits: int) -> int:
 
 
 def rem_u(a: int, b: int, bits: int) -> int:
-    """Unsigned remainder of the words' bits.
-
-    Raises:
-        InvalidArgumentError: ``b`` is zero.
-    """
+    """Unsigned remainder of the words' bits. Division by zero raises."""
     if b == 0:
         raise _divided_by_zero("rem", a, bits, "u")
     mask = (1 << bits) - 1
     remainder = (a & mask) % (b & mask)
     return remainder - mask - 1 if remainder >> (bits - 1) else remainder
-
-
-# --------------------------------------------------------------------------------------------- float to integer
 
 
 def round_to_i64(x: float) -> int:
@@ -140,9 +101,7 @@ def round_to_i64(x: float) -> int:
         rest = x - n
         if rest >= 0.5:
             return n + 1
-        if rest <= -0.5:
-            return n - 1
-        return n
+        return n - 1 if rest <= -0.5 else n
     if -_TWO63 <= x < _TWO63:
         return int(x)
     return -_SIGN64
@@ -158,9 +117,6 @@ def round_to_ui64(x: float) -> int:
     if _TWO63 <= x < _TWO64:
         return int(x) - (1 << 64)
     return round_to_i64(x)
-
-
-# ----------------------------------------------------------------------------------------------- rounding to f32
 
 
 def round_f32(x: float) -> float:
@@ -185,9 +141,6 @@ def integer_to_f32(x: int) -> float:
     if -(1 << 53) <= x <= (1 << 53):
         return round_f32(x)
     return round_f32((x >> 11) | ((x & 0x7FF) != 0)) * 2048.0
-
-
-# ------------------------------------------------------------------------------------------------------ bitcasts
 
 
 def bitcast_i32_f32(x: int) -> float:

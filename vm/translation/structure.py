@@ -22,10 +22,7 @@ _MAX_CHAIN: Final = 12  # nested blocks of a dispatch loop
 class StructureWriter(NodeWriter):
     """Writes the control flow of one variant.
 
-    Args:
-        flow: of the function.
-        entry: where the variant starts.
-        refuted: guesses not to make, as pairs of header and name; ``None`` makes no guess at all.
+    ``refuted`` are guesses not to make, as pairs of header and name; with ``None`` it makes no guess at all.
     """
 
     def __init__(
@@ -50,11 +47,7 @@ class StructureWriter(NodeWriter):
     def _tree(self, node: int, follow: Group, loop: LoopNode, *, outside: tuple[Group, LoopNode] | None = None) -> None:
         """Writes a node and the nodes that it dominates; falling off its end goes to the labels of ``follow``.
 
-        Args:
-            node: the node; with ``outside``, a header at the start of its own loop.
-            follow: labels.
-            loop: the loop around.
-            outside: labels and loop around the loop whose ``while`` was just written.
+        ``outside`` is the same around the loop whose ``while`` was just written, and whose header the node is.
         """
         placement = self._placement
         assert placement is not None
@@ -155,10 +148,8 @@ class StructureWriter(NodeWriter):
                 inline.add(node)
         self._inline = inline
         self.line("b = 0")
-        self.line("while True:")
-        self.indent += 1
-        self._search([node for node in sorted(graph.order) if node not in inline])
-        self.indent -= 1
+        with self.suite("while True:"):
+            self._search([node for node in sorted(graph.order) if node not in inline])
 
     def _search(self, nodes: Sequence[int]) -> None:
         if len(nodes) > 1:

@@ -45,7 +45,7 @@ def _value(rng: random.Random, bounds: Range) -> int:
 )
 def test_results_are_within_their_bounds(mnemonic: str) -> None:
     rng = random.Random(mnemonic)
-    names = {name: getattr(numerics, name) for name in numerics.__all__}
+    names = dict(vars(numerics))
     template = EXPRESSIONS[mnemonic].text
     for _ in range(300):
         bounds = [_bounds(rng, kind) for kind in _kinds(mnemonic)]
