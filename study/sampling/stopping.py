@@ -37,6 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...status import InvalidArgumentError
 from ..statistics.bootstrap import BLOCKS, blocks_differ, bootstrap
+from ..statistics.samples import Samples, block_medians
 
 if TYPE_CHECKING:
     from ..definition.settings import Sampling
@@ -164,13 +165,12 @@ class StopRule:
         if labels is None:
             return error, True
         # The error between blocks does not depend on the samples in them: no correction for thinning.
-        of_each = np.unique(labels)
-        medians = np.array([np.median(thinned[labels == block]) for block in of_each])
+        medians = block_medians(Samples(thinned, labels))
         between = bootstrap(medians, resamples=_RESAMPLES, seed=seed).relative_error
         wanted = BLOCKS if blocks_differ(thinned, labels, level=_DRIFT_LEVEL) else _MIN_BLOCKS
         # Long blocks limit how many there can be.
         wanted = min(wanted, self._sampling.max_samples // self._sampling.block)
-        return float(np.fmax(error, between)), of_each.size >= wanted
+        return float(np.fmax(error, between)), medians.size >= wanted
 
     def _settled(self, values: NDArray[np.float64]) -> bool:
         """Whether the second half of the samples leaves the entropy of their histogram unchanged."""

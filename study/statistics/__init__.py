@@ -2,5 +2,5 @@
 
 Imports: ``status`` only.
 
-Read: summary, bootstrap, outliers, tick, comparison, fit.
+Read: summary, bootstrap, outliers, samples, comparison, fit.
 """

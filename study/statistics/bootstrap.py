@@ -16,8 +16,9 @@ the machine (clock, temperature, neighbours), so they tell less than as many ind
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,13 +42,8 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bootstrap:
-    """A statistic and its variation.
-
-    Attributes:
-        estimate: the statistic of the samples.
-        distribution: the statistic of each resample; all NaN for one sample.
-        standard_error: the distribution's standard deviation (of Student's t: its scale); NaN for one sample.
-        resampled: what was resampled: ``"samples"``, ``"blocks"``, or ``"few blocks"`` (Student's t).
+    """A statistic, its value for each resample (all NaN for one sample), and its standard error: the distribution's
+    standard deviation, of Student's t the scale. ``resampled``: what was, see the module.
     """
 
     estimate: float
@@ -77,7 +73,7 @@ def bootstrap(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Bootstrap:
-    """Bootstrap the median or the mean.
+    """Bootstrap the median or the mean; the module says what is resampled.
 
     Args:
         values: one-dimensional, at least one, all finite.
@@ -85,9 +81,6 @@ def bootstrap(
         blocks: the block of each sample, any integers; ``None`` for independent samples.
         resamples: how many; 1000 give the standard error a noise of about 2 %.
         seed: of the resampling, which determines the result.
-
-    Returns:
-        The statistic with its distribution; see ``Bootstrap``, and the module for what is resampled.
 
     Raises:
         InvalidArgumentError: no values, values that are not finite, or not as many blocks as values.
@@ -102,6 +95,12 @@ def bootstrap(
     rng = np.random.default_rng(seed)
     batch = max(1, _MAX_ELEMENTS // numbers.size)
     count = 1 if labels is None else int(labels.max()) + 1
+
+    def resample(data: NDArray[Any], statistic: Callable[..., Any], what: Literal["samples", "blocks"]) -> Bootstrap:
+        options = {"vectorized": True, "n_resamples": resamples, "batch": batch, "method": "percentile", "rng": rng}
+        result = stats.bootstrap((data,), statistic, **options)
+        return Bootstrap(estimate, result.bootstrap_distribution, float(result.standard_error), what)
+
     if labels is not None and count >= 2 * BLOCKS:
         table = _table(numbers, labels)
         # Blocks of unequal length are padded with NaN; functions that skip NaN are several times slower.
@@ -111,16 +110,7 @@ def bootstrap(
         def of_blocks(drawn: NDArray[np.int64], axis: int = -1) -> NDArray[np.float64]:
             return np.asarray(reduce(table[drawn].reshape(*drawn.shape[:-1], -1), axis=-1))
 
-        result = stats.bootstrap(
-            (np.arange(count),),
-            of_blocks,
-            vectorized=True,
-            n_resamples=resamples,
-            batch=batch,
-            method="percentile",
-            rng=rng,
-        )
-        return Bootstrap(estimate, result.bootstrap_distribution, float(result.standard_error), "blocks")
+        return resample(np.arange(count), of_blocks, "blocks")
     # Logarithms need positive values.
     if labels is not None and numbers.min() > 0 and (count >= BLOCKS or _differ(numbers, labels, DRIFT_LEVEL)):
         of_each = np.log([compute(numbers[labels == block]) for block in range(count)])
@@ -128,24 +118,14 @@ def bootstrap(
         # Two blocks give a Cauchy distribution, whose tails overflow.
         moved = np.clip(error * stats.t.rvs(of_each.size - 1, size=resamples, random_state=rng), -100, 100)
         return Bootstrap(estimate, estimate * np.exp(moved), estimate * error, "few blocks")
-    result = stats.bootstrap(
-        (numbers,), compute, vectorized=True, n_resamples=resamples, batch=batch, method="percentile", rng=rng
-    )
-    return Bootstrap(estimate, result.bootstrap_distribution, float(result.standard_error), "samples")
+    return resample(numbers, compute, "samples")
 
 
 def blocks_differ(values: ArrayLike, blocks: ArrayLike, *, level: float = DRIFT_LEVEL) -> bool:
-    """Whether samples differ between blocks by more than within: the machine drifted.
+    """Whether samples differ between blocks by more than within: the machine drifted. ``level`` is the rate of false
+    positives; errors are those of ``bootstrap``.
 
     The test is that of Kruskal and Wallis, on ranks, so that outliers do not matter.
-
-    Args:
-        values: one-dimensional, at least one, all finite.
-        blocks: the block of each, any integers.
-        level: rate of false positives.
-
-    Raises:
-        InvalidArgumentError: no values, values that are not finite, or not as many blocks as values.
     """
     numbers, labels = _checked(values, blocks)
     return labels is not None and _differ(numbers, labels, level)

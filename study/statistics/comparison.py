@@ -38,11 +38,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...status import InvalidArgumentError
 from .bootstrap import BLOCKS, Interval, bootstrap
-from .tick import tick_of
+from .samples import Samples, block_medians, samples_of, tick_of
 
 _RESAMPLES = 1000
 # With more than this share of the samples in one tick, the others hardly tell where in the tick they are: interpolated
@@ -122,9 +122,9 @@ def compare(
         raise InvalidArgumentError(
             f"resolution is above 0 and threshold at least 0, such as 0.025 and 0.01; got {resolution!r}, {threshold!r}"
         )
-    first, labels_a = _known(a, blocks_a, "first")
-    second, labels_b = _known(b, blocks_b, "second")
-    effect, p_value = _mann_whitney(first, second, labels_a, labels_b)
+    runs = samples_of(a, blocks_a, "the first run"), samples_of(b, blocks_b, "the second run")
+    first, second = (run.numbers for run in runs)
+    effect, p_value = _mann_whitney(*runs)
     median_a, median_b = float(np.median(first)), float(np.median(second))
     ratio = median_b / median_a if median_a > 0 else math.nan
     unknown = Interval(math.nan, math.nan)
@@ -142,53 +142,31 @@ def compare(
         return say(Verdict.SAME, "all samples of both runs are 0")
     if not median_a > 0 or not median_b > 0:
         return say(Verdict.UNCLEAR, f"medians of {median_a:g} and {median_b:g} have no ratio that means anything")
-    ratio, interval, blur = _ratio(first, second, labels_a, labels_b, confidence, seed)
-    differs = p_value <= 1 - confidence
-    return say(*_judge(ratio, interval, blur, differs, confidence, resolution, threshold), interval)
-
-
-def _judge(
-    ratio: float,
-    interval: Interval,
-    blur: float,
-    differs: bool,
-    confidence: float,
-    resolution: float,
-    threshold: float,
-) -> tuple[Verdict, str]:
-    """The rule of the module."""
-    half = (interval.high - interval.low) / 2
+    ratio, interval, blur = _ratio(*runs, confidence, seed)
     found = (
         f"median {_percent(ratio)} ({_percent(interval.low)} to {_percent(interval.high)} at {100 * confidence:.4g} %)"
     )
     excluded = not interval.low <= 1 <= interval.high
-    if excluded and differs and abs(ratio - 1) >= threshold:
-        return Verdict.SLOWER if ratio > 1 else Verdict.FASTER, found
-    if max(half, abs(ratio - 1)) <= resolution:
-        return Verdict.SAME, found
+    if excluded and p_value <= 1 - confidence and abs(ratio - 1) >= threshold:
+        return say(Verdict.SLOWER if ratio > 1 else Verdict.FASTER, found, interval)
+    if max((interval.high - interval.low) / 2, abs(ratio - 1)) <= resolution:
+        return say(Verdict.SAME, found, interval)
     advice = "batch more dispatches, the clock's tick is too coarse" if blur > resolution / 2 else "take more samples"
     why = f"{found}; neither certain nor known to ±{100 * resolution:.4g} %: {advice}"
-    return Verdict.UNCLEAR, why
+    return say(Verdict.UNCLEAR, why, interval)
 
 
-def _ratio(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    labels_a: NDArray[np.generic] | None,
-    labels_b: NDArray[np.generic] | None,
-    confidence: float,
-    seed: int,
-) -> tuple[float, Interval, float]:
+def _ratio(first: Samples, second: Samples, confidence: float, seed: int) -> tuple[float, Interval, float]:
     """The ratio of medians, its interval, and the fraction by which the clock's tick widens it."""
-    tick_a, tick_b = tick_of(first), tick_of(second)
+    tick_a, tick_b = tick_of(first.numbers), tick_of(second.numbers)
     if not tick_a and not tick_b:
-        tick_a = tick_b = abs(float(first[0] - second[0]))  # at least a tick apart
+        tick_a = tick_b = abs(float(first.numbers[0] - second.numbers[0]))  # at least a tick apart
     tick_a, tick_b = tick_a or tick_b, tick_b or tick_a
     rng = np.random.default_rng(seed)
     bounds, medians = [], []
     blur = 0.0
     tiny = np.finfo(np.float64).tiny
-    for numbers, labels, tick in ((first, labels_a, tick_a), (second, labels_b, tick_b)):
+    for (numbers, labels), tick in ((first, tick_a), (second, tick_b)):
         within = np.unique(numbers, return_counts=True)[1].max() > _WITHIN_TICK * numbers.size
         half = tick / 2 if within else 0.0
         moved = numbers if within else np.maximum(numbers + tick * (rng.random(numbers.size) - 0.5), tiny)
@@ -205,47 +183,17 @@ def _ratio(
     return medians[1] / medians[0], Interval(float(low), float(high)), blur
 
 
-def _mann_whitney(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    labels_a: NDArray[np.generic] | None,
-    labels_b: NDArray[np.generic] | None,
-) -> tuple[float, float]:
+def _mann_whitney(first: Samples, second: Samples) -> tuple[float, float]:
     """Cliff's delta of the samples, and the p-value."""
     from scipy import stats
 
     # P(second > first) + P(second = first) / 2, from -1 to 1.
-    test = stats.mannwhitneyu(second, first)
-    effect = 2 * float(test.statistic) / (first.size * second.size) - 1
-    if (
-        labels_a is not None
-        and labels_b is not None
-        and min(np.unique(labels_a).size, np.unique(labels_b).size) >= BLOCKS
-    ):
-        test = stats.mannwhitneyu(_block_medians(second, labels_b), _block_medians(first, labels_a))
+    test = stats.mannwhitneyu(second.numbers, first.numbers)
+    effect = 2 * float(test.statistic) / (first.numbers.size * second.numbers.size) - 1
+    blocks = [block_medians(second), block_medians(first)]
+    if min(each.size for each in blocks) >= BLOCKS:
+        test = stats.mannwhitneyu(*blocks)
     return effect, float(test.pvalue)
-
-
-def _block_medians(numbers: NDArray[np.float64], labels: NDArray[np.generic]) -> NDArray[np.float64]:
-    return np.array([np.median(numbers[labels == block]) for block in np.unique(labels)])
-
-
-def _known(
-    values: ArrayLike, blocks: ArrayLike | None, which: str
-) -> tuple[NDArray[np.float64], NDArray[np.generic] | None]:
-    """The samples that are numbers, and their blocks."""
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.ndim != 1 or np.isinf(numbers).any():
-        raise InvalidArgumentError(f"the {which} run is one dimension of finite samples, got shape {numbers.shape}")
-    labels = None if blocks is None else np.asarray(blocks)
-    if labels is not None and labels.shape != numbers.shape:
-        raise InvalidArgumentError(
-            f"blocks name the block of each of the {which} run's {numbers.size} samples, got shape {labels.shape}"
-        )
-    known = ~np.isnan(numbers)
-    if not known.any():
-        raise InvalidArgumentError(f"the {which} run has {numbers.size} samples, none of which is a number")
-    return numbers[known], None if labels is None else labels[known]
 
 
 def _percent(ratio: float) -> str:

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...status import InvalidArgumentError
 from .bootstrap import Interval, bootstrap
-from .tick import tick_of
+from .samples import samples_of, tick_of
 
 _RESAMPLES = 1000
 _MIN_ERROR = 1e-3
@@ -127,17 +127,11 @@ def _points(
     medians, errors, resampled = [], [], []
     order = np.argsort(where)
     for index in order:
-        values = np.asarray(samples[index], dtype=np.float64)
-        labels = None if blocks is None else blocks[index]
-        known = ~np.isnan(values)
-        if values.ndim != 1 or known.sum() < 2:
+        values, labels = samples_of(samples[index], None if blocks is None else blocks[index], f"x = {where[index]:g}")
+        if values.size < 2:
             raise InvalidArgumentError(
-                "a fit takes one dimension of at least two samples at each x; at x = "
-                f"{where[index]:g} are {int(known.sum())} that are numbers, of shape {values.shape}"
+                f"a fit takes at least two samples at each x; at x = {where[index]:g} is one that is a number"
             )
-        if labels is not None:
-            labels = np.asarray(labels)[known] if np.shape(labels) == values.shape else labels
-        values = values[known]
         drawn = bootstrap(values, blocks=labels, resamples=_RESAMPLES, seed=seed + int(index))
         tick = tick_of(values)
         # The error within a tick is uniformly distributed.

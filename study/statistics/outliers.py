@@ -9,27 +9,16 @@ samples in the adjacent ticks would be severe outliers. So the range is at least
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...status import InvalidArgumentError
-from .tick import tick_of
+from .samples import tick_of
 
 _MILD = 1.5
 _SEVERE = 3.0
-
-
-class OutlierClass(enum.IntEnum):
-    """The side of the fences that a sample is on."""
-
-    LOW_SEVERE = -2
-    LOW_MILD = -1
-    NORMAL = 0
-    HIGH_MILD = 1
-    HIGH_SEVERE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +47,7 @@ class Outliers:
     """The classes of samples.
 
     Attributes:
-        classes: int8, an ``OutlierClass`` for each sample, in the samples' order; ``NORMAL`` for NaN, which is not
-            counted.
+        classes: int8 for each sample: -2 (low severe), -1 (low mild), 0 (normal; also NaN, which is not counted), 1, 2.
         fences: low severe, low mild, high mild, high severe, in the samples' unit.
         counts: of the classes.
     """
@@ -70,17 +58,7 @@ class Outliers:
 
 
 def classify(values: ArrayLike) -> Outliers:
-    """Classify samples by Tukey's fences.
-
-    Args:
-        values: one-dimensional, of any unit; NaNs are not counted.
-
-    Returns:
-        Classes, fences and counts; see ``Outliers``.
-
-    Raises:
-        InvalidArgumentError: no sample is a number, or ``values`` is not one-dimensional.
-    """
+    """Classifies samples of one dimension by Tukey's fences; InvalidArgumentError if none is a number."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1:
         raise InvalidArgumentError(f"samples to classify have one dimension, got shape {numbers.shape}")
@@ -95,12 +73,5 @@ def classify(values: ArrayLike) -> Outliers:
     above = (numbers > high_mild).astype(np.int8) + (numbers > high_severe)
     below = (numbers < low_mild).astype(np.int8) + (numbers < low_severe)
     classes = (above - below).astype(np.int8)
-    count = {one: int(np.count_nonzero(classes == one)) for one in OutlierClass}
-    counts = OutlierCounts(
-        low_severe=count[OutlierClass.LOW_SEVERE],
-        low_mild=count[OutlierClass.LOW_MILD],
-        normal=count[OutlierClass.NORMAL] - (numbers.size - known.size),
-        high_mild=count[OutlierClass.HIGH_MILD],
-        high_severe=count[OutlierClass.HIGH_SEVERE],
-    )
+    counts = OutlierCounts(*np.bincount(classes[~np.isnan(numbers)] + 2, minlength=5).tolist())
     return Outliers(classes, (float(low_severe), float(low_mild), float(high_mild), float(high_severe)), counts)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from ...status import InvalidArgumentError
 from .bootstrap import Interval, bootstrap
 from .outliers import OutlierCounts, classify
+from .samples import samples_of
 
 QUANTILES: Final[Mapping[str, float]] = {"p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 """The upper quantiles, by name."""
@@ -74,34 +75,21 @@ def summarize(
         blocks: the block of each sample, whose correlation widens intervals; ``None`` for independent samples.
         seed: of the bootstrap.
 
-    Returns:
-        The figures; see ``Summary``.
-
     Raises:
         InvalidArgumentError: no sample is a number, one is infinite, ``values`` or ``blocks`` has the wrong shape, or
             ``confidence`` is not between 0 and 1.
     """
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.ndim != 1:
-        raise InvalidArgumentError(f"samples to summarize have one dimension, got shape {numbers.shape}")
     if not 0 < confidence < 1:
         raise InvalidArgumentError(f"confidence is between 0 and 1, such as 0.95; got {confidence!r}")
-    known = ~np.isnan(numbers)
-    count = int(known.sum())
-    if not count:
-        what = f"all {numbers.size} are NaN" if numbers.size else "there are none"
-        raise InvalidArgumentError(f"at least one sample that is a number is needed to summarize; {what}")
-    labels = None if blocks is None else np.asarray(blocks)
-    if labels is not None and labels.shape != numbers.shape:
-        raise InvalidArgumentError(f"blocks name the block of each of {numbers.size} samples, got shape {labels.shape}")
-    numbers, labels = numbers[known], None if labels is None else labels[known]
+    numbers, labels = samples_of(values, blocks, "what is summarized")
+    count = numbers.size
     of_median = bootstrap(numbers, "median", blocks=labels, seed=seed)
     of_mean = bootstrap(numbers, "mean", blocks=labels, seed=seed)
     q1, q3 = (float(one) for one in np.quantile(numbers, [0.25, 0.75]))
     enough = {name: level for name, level in QUANTILES.items() if round(count * (1 - level), 6) >= _BEYOND}
     return Summary(
         count=count,
-        missing=known.size - count,
+        missing=np.size(values) - count,
         median=of_median.estimate,
         q1=q1,
         q3=q3,

@@ -252,7 +252,7 @@ def test_missing_samples_are_left_out_and_seeds_repeat() -> None:
         ([1.0], [1.0], {"confidence": 1.0}, "confidence is between 0 and 1"),
         ([1.0], [1.0], {"resolution": 0.0}, "resolution is above 0"),
         ([1.0], [1.0], {"threshold": -0.1}, "threshold at least 0"),
-        ([1.0], [1.0], {"blocks_b": [1, 2]}, "second run's 1 samples"),
+        ([1.0], [1.0], {"blocks_b": [1, 2]}, "block of each of 1 samples"),
     ],
 )
 def test_what_cannot_be_compared_is_an_error(a: object, b: object, options: dict[str, object], message: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pumice.status import InvalidArgumentError
-from pumice.study.statistics.outliers import OutlierClass, classify
+from pumice.study.statistics.outliers import classify
 
 
 def test_planted_outliers_of_every_class_are_found() -> None:
@@ -20,13 +20,7 @@ def test_planted_outliers_of_every_class_are_found() -> None:
     assert found.fences == pytest.approx(
         (q1 - 3 * (q3 - q1), q1 - 1.5 * (q3 - q1), q3 + 1.5 * (q3 - q1), q3 + 3 * (q3 - q1))
     )
-    assert [OutlierClass(one).name for one in found.classes[-5:]] == [
-        "LOW_MILD",  # the planted ones move the quartiles a little
-        "NORMAL",
-        "NORMAL",
-        "NORMAL",
-        "HIGH_MILD",
-    ]
+    assert found.classes[-5:].tolist() == [-1, 0, 0, 0, 1]  # the planted ones move the quartiles a little
     severe = classify(np.concatenate([body, [-1e4, 1e4, 1e5]]))
     assert (severe.counts.low_severe, severe.counts.high_severe, severe.counts.outliers) == (1, 2, 3)
     assert (np.abs(severe.classes) == 2).tolist() == [False] * 101 + [True] * 3

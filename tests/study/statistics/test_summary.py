@@ -13,8 +13,8 @@ from support.soak import rounds
 
 from pumice.status import InvalidArgumentError
 from pumice.study.statistics.bootstrap import BLOCKS, blocks_differ, bootstrap
+from pumice.study.statistics.samples import tick_of
 from pumice.study.statistics.summary import QUANTILES, summarize
-from pumice.study.statistics.tick import tick_of
 
 
 def _samples(count: int, seed: int = 0) -> NDArray[np.float64]:
@@ -168,8 +168,8 @@ def test_the_same_seed_gives_the_same_summary() -> None:
 @pytest.mark.parametrize(
     ("values", "options", "message"),
     [
-        ([], {}, "there are none"),
-        ([np.nan], {}, "all 1 are NaN"),
+        ([], {}, "0 samples, none of which is a number"),
+        ([np.nan], {}, "1 samples, none"),
         ([1.0, np.inf], {}, "finite"),
         ([[1.0], [2.0]], {}, "one dimension"),
         ([1.0, 2.0], {"confidence": 95.0}, "between 0 and 1"),
