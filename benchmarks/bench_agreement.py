@@ -41,9 +41,8 @@ from pumice.study.definition.target_settings import KINDS
 from pumice.study.results.sink import SinkLog
 from pumice.study.sampling.point_run import PointRun
 from pumice.study.statistics.bootstrap import Interval, bootstrap
-from pumice.study.workloads.device_pool import DevicePool
 from pumice.study.workloads.kernel import KernelWorkload
-from pumice.study.workloads.workload import WorkloadContext
+from pumice.study.workloads.workload import DevicePool, WorkloadContext
 
 Times = npt.NDArray[np.float64]
 Side = Callable[[], Times]

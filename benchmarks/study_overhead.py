@@ -40,9 +40,8 @@ from pumice.study.sampling.environment import environment_facts
 from pumice.study.sampling.point_run import PointRun
 from pumice.study.sampling.stopping import StopRule
 from pumice.study.statistics.bootstrap import bootstrap
-from pumice.study.workloads.device_pool import DevicePool
 from pumice.study.workloads.kernel import KernelWorkload
-from pumice.study.workloads.workload import WorkloadContext
+from pumice.study.workloads.workload import DevicePool, WorkloadContext
 
 _CONFIDENCE: Final = 0.95
 _PARTS: Final = {

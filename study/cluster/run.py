@@ -28,10 +28,9 @@ from ..definition.point import Point
 from ..definition.study import Study
 from ..definition.study_file import study_as_dict
 from ..results.point_status import PointStatus
-from ..results.results import Results
 from ..results.store import Store
 from ..sampling.environment import environment_facts
-from ..sampling.runner import default_devices, pending_points, prior_samples
+from ..sampling.runner import default_devices, measured_peaks, open_store, pending_points, prior_samples
 from ..sampling.sampler import Progress, SampleRun
 from .chunks import ChunkQueue
 from .client import ClusterClient, connected
@@ -104,12 +103,8 @@ def run_on_cluster(
         if everywhere:
             points = expand(study, distinct_devices(workers.usable))
         having = match_devices(dict.fromkeys(point.device for point in points), workers.usable)
-        path, described = Path(folder), study_as_dict(study)
-        if Store.exists(path):
-            store = Store.open(path, described, points)
-        else:
-            store = Store.create(path, described, points, text=study.text)
-        with store:
+        path = Path(folder)
+        with open_store(path, study, points) as store:
             priors = prior_samples(path)
             waiting = pending_points(points, store.statuses())
             store.begin_run({**environment_facts(), "cluster": _cluster_facts(client, workers.usable)})
@@ -118,15 +113,15 @@ def run_on_cluster(
                 files = StudyFiles(study.folder)
                 waiting, failed = _with_files(study, waiting, having, files, store, progress)
                 chunks = ChunkQueue(study.sampling.seed)
-                measured_peaks = _devices_with_peaks(path)
+                with_peaks = measured_peaks(path)
                 for uri in dict.fromkeys(point.device for point in waiting):
                     slots = {place_of(alone, at, workers.usable[at], profile) for at, profile in having[uri].items()}
                     mine = [point for point in waiting if point.device == uri]
                     chunks.add_points(uri, mine, priors, slots=len(slots), most=study.sampling.interleave)
-                    if study.peaks and uri not in measured_peaks:
+                    if study.peaks and uri not in with_peaks:
                         chunks.add_peaks(uri)
                 _note_sharing(workers.usable, having, alone, store)
-                work = Work(described, files.contents, validation, token)
+                work = Work(study_as_dict(study), files.contents, validation, token)
                 total = (
                     failed
                     + ChunkScheduler(
@@ -161,11 +156,6 @@ def _with_files(
             if progress is not None:
                 progress.finished(point, PointStatus.FAILED, str(error))
     return taken, failed
-
-
-def _devices_with_peaks(folder: Path) -> set[str]:
-    with Results.open(folder) as results:
-        return {one.device for one in results.peaks}
 
 
 def _cluster_facts(client: ClusterClient, workers: Mapping[str, WorkerFacts]) -> dict[str, object]:

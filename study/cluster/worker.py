@@ -26,8 +26,8 @@ from ..sampling.environment import environment_facts
 from ..sampling.point_run import Prior
 from ..sampling.runner import record_device, sample_points
 from ..sampling.sampler import SampleRun
-from ..workloads.device_pool import DevicePool
 from ..workloads.peaks import measure_peaks
+from ..workloads.workload import DevicePool
 from .study_files import unpack_files
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")

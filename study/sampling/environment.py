@@ -130,17 +130,7 @@ def _read(path: Path) -> str | None:
 
 
 def device_facts(profile: DeviceProfile, plan: DevicePlan) -> dict[str, object]:
-    """A device, its driver and the options chosen for it.
-
-    Args:
-        profile: of the physical device.
-        plan: of the device that was opened.
-
-    Returns:
-        JSON values: its identity, its driver, ``timestamps`` (``period_ns`` a tick, ``valid_bits`` on the compute
-        queue, ``calibrated`` the extension that relates clocks or ``None``, ``host_clock``, ``domains``), ``limits``,
-        ``subgroup``, ``memory_heaps``, and ``plan`` (queues, staging, push descriptors, …, and ``why``).
-    """
+    """A device, its driver and the options chosen for it, as JSON values."""
     record = profile.to_json()
     limits = record["limits"]
     assert isinstance(limits, dict)
@@ -152,12 +142,7 @@ def device_facts(profile: DeviceProfile, plan: DevicePlan) -> dict[str, object]:
         "device_id": profile.device_id,
         "device_uuid": profile.device_uuid,
         "driver": {
-            "id": profile.driver_id,
-            "id_name": profile.driver_id_name,
-            "name": profile.driver_name,
-            "info": profile.driver_info,
-            "version": profile.driver_version,
-            "uuid": profile.driver_uuid,
+            name: getattr(profile, f"driver_{name}") for name in ("id", "id_name", "name", "info", "version", "uuid")
         },
         "timestamps": {
             "period_ns": profile.limits.timestamp_period,

@@ -9,6 +9,7 @@ import math
 import time
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -40,29 +41,14 @@ _HAD_WITH: Final = {
 }
 
 
+@dataclass
 class Prior:
-    """The samples of a point from earlier runs.
+    """The samples of a point from earlier runs: headline, block and disturbance of each, and the first unused block."""
 
-    Attributes:
-        values: the headline of each sample.
-        blocks: the block of each.
-        disturbed: whether each was disturbed.
-        next_block: the first unused block number.
-    """
-
-    __slots__ = ("blocks", "disturbed", "next_block", "values")
-
-    def __init__(
-        self,
-        values: Sequence[float] = (),
-        blocks: Sequence[int] = (),
-        disturbed: Sequence[bool] = (),
-        next_block: int = 0,
-    ) -> None:
-        self.values = list(values)
-        self.blocks = list(blocks)
-        self.disturbed = list(disturbed)
-        self.next_block = next_block
+    values: Sequence[float] = ()
+    blocks: Sequence[int] = ()
+    disturbed: Sequence[int] = ()
+    next_block: int = 0
 
 
 class PointRun:
@@ -103,11 +89,7 @@ class PointRun:
         self._timestamps = True
 
     def start(self) -> None:
-        """Opens the workload, makes the first call, and warms up.
-
-        Raises:
-            PumiceError: the point's settings are not possible on the device, or its work fails.
-        """
+        """Opens the workload, makes the first call, and warms up."""
         sampling = self._sampling
         workload = self._workload = open_workload(self._kind, self.point, self._context, sampling)
         before = self._reading()
@@ -142,18 +124,13 @@ class PointRun:
             )
             raise UnimplementedError(
                 f"{measure} needs device timestamps, and {why}; without them there is an upper bound, device (the "
-                "submit "
-                'call returned to the host awake): set measure = "device" or "total"'
+                'submit call returned to the host awake): set measure = "device" or "total"'
             )
         how = _HAD_WITH.get(measure, "") if self._kind == "kernel" else ""
         raise InvalidArgumentError(f"this {self._kind} target has no {measure!r}{how}; it has {', '.join(known)}")
 
     def take_block(self, *, throttled: bool) -> Decision:
-        """Takes a block of samples, adds them to the sink, and decides whether the point is done.
-
-        Args:
-            throttled: whether the device is, by the reference kernel.
-        """
+        """Takes a block of samples, adds them to the sink, and decides whether the point is done."""
         workload, sampling = self._workload, self._sampling
         assert workload is not None
         raws: list[RawSample] = []
@@ -185,7 +162,7 @@ class PointRun:
     @property
     def prior(self) -> Prior:
         """The samples so far, for another run of the point."""
-        return Prior(self._values, self._blocks, [bool(one) for one in self._disturbed], self._block)
+        return Prior(self._values, self._blocks, self._disturbed, self._block)
 
     @property
     def progress(self) -> float:
@@ -194,11 +171,9 @@ class PointRun:
         return min(1.0, max(self.count / sampling.max_samples, self._elapsed / max(sampling.time_limit, 1e-9)))
 
     def _flags(self, sample: Sample, throttled: bool) -> SampleFlag:
-        flag = SampleFlag(0)
+        flag = SampleFlag.THROTTLED if throttled else SampleFlag(0)
         if sample.preemptions > 0:
             flag |= SampleFlag.PREEMPTED
-        if throttled:
-            flag |= SampleFlag.THROTTLED
         if sample.deviation > _UNSURE * sample.total or sample.wake < -max(sample.deviation, 0.0) - 1000:
             flag |= SampleFlag.CLOCK_UNSURE
         return flag
@@ -221,19 +196,17 @@ class PointRun:
 
     def _resolve(self, raws: Sequence[RawSample], before: ClockCalibration | None) -> list[Sample]:
         after = self._reading() if before is not None else None
-        relation = (
-            ClockRelation(self.point.device, (before, after)) if before is not None and after is not None else None
+        if before is None or after is None:
+            return resolve(raws, None)
+        self._sink.add_clock(
+            self.point.device,
+            host_ns=after.host_ns,
+            device_ticks=after.device_ticks,
+            deviation_ns=float(after.max_deviation_ns),
+            ns_per_tick=after.ns_per_tick,
+            calibrated=after.calibrated,
         )
-        if after is not None:
-            self._sink.add_clock(
-                self.point.device,
-                host_ns=after.host_ns,
-                device_ticks=after.device_ticks,
-                deviation_ns=float(after.max_deviation_ns),
-                ns_per_tick=after.ns_per_tick,
-                calibrated=after.calibrated,
-            )
-        return resolve(raws, relation)
+        return resolve(raws, ClockRelation(self.point.device, (before, after)))
 
     def close(self) -> None:
         """Releases everything; idempotent."""

@@ -21,9 +21,8 @@ from ..results.point_status import PointStatus
 from ..results.results import Results
 from ..results.sink import Sink
 from ..results.store import Store
-from ..workloads.device_pool import DevicePool
 from ..workloads.peaks import measure_peaks
-from ..workloads.workload import WorkloadContext
+from ..workloads.workload import DevicePool, WorkloadContext
 from .environment import device_facts, environment_facts
 from .point_run import Prior
 from .sampler import Progress, Sampler, SampleRun
@@ -58,12 +57,7 @@ def run_study(
     """
     points = expand(study, devices or study.devices or default_devices())
     path = Path(folder)
-    described = study_as_dict(study)
-    if Store.exists(path):
-        store = Store.open(path, described, points)
-    else:
-        store = Store.create(path, described, points, text=study.text)
-    with store, DevicePool(validation=validation) as pool:
+    with open_store(path, study, points) as store, DevicePool(validation=validation) as pool:
         priors = prior_samples(path)
         waiting = pending_points(points, store.statuses())
         store.begin_run(environment_facts())
@@ -72,7 +66,7 @@ def run_study(
             total = SampleRun()
             for uri in dict.fromkeys(point.device for point in waiting):
                 record_device(uri, pool, store)
-                if study.peaks and not _has_peaks(path, uri):
+                if study.peaks and uri not in measured_peaks(path):
                     found = measure_peaks(pool.open(uri))
                     store.add_peaks(uri, found.peaks, found.details)
                 mine = [point for point in waiting if point.device == uri]
@@ -81,6 +75,14 @@ def run_study(
         finally:
             store.end_run(outcome)
     return total
+
+
+def open_store(folder: Path, study: Study, points: Sequence[Point]) -> Store:
+    """The store of a study's results: that of an earlier run, or a new one."""
+    described = study_as_dict(study)
+    if Store.exists(folder):
+        return Store.open(folder, described, points)
+    return Store.create(folder, described, points, text=study.text)
 
 
 def default_devices() -> tuple[str, ...]:
@@ -131,14 +133,14 @@ def prior_samples(folder: Path) -> dict[int, Prior]:
         for one in results.points:
             if one.status.is_final or one.status is PointStatus.PENDING:
                 continue
-            following = int(np.max(one.blocks_of("sample"), initial=-1)) + 1
-            for phase in ("first", "warmup"):
-                following = max(following, int(np.max(one.blocks_of(phase), initial=-1)) + 1)
+            phases = ("sample", "first", "warmup")
+            following = 1 + max(int(np.max(one.blocks_of(phase), initial=-1)) for phase in phases)
             disturbed = (one.flags & int(DISTURBED)) != 0
             priors[one.point.index] = Prior(one.values().tolist(), one.blocks.tolist(), disturbed.tolist(), following)
     return priors
 
 
-def _has_peaks(folder: Path, uri: str) -> bool:
+def measured_peaks(folder: Path) -> set[str]:
+    """The devices whose peaks are in a folder."""
     with Results.open(folder) as results:
-        return any(one.device == uri for one in results.peaks)
+        return {one.device for one in results.peaks}

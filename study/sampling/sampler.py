@@ -22,9 +22,8 @@ from ..definition.point import Point
 from ..definition.settings import Sampling
 from ..results.point_status import PointStatus
 from ..results.sink import Sink
-from ..workloads.device_pool import DevicePool
 from ..workloads.reference_kernel import ReferenceKernel
-from ..workloads.workload import WorkloadContext
+from ..workloads.workload import DevicePool, WorkloadContext
 from .device_clocks import clock_reader
 from .point_run import PointRun, Prior
 from .stopping import Decision
@@ -52,8 +51,7 @@ class SampleRun:
     Attributes:
         done, noisy, failed, skipped: indices of points; failed and skipped (impossible on the device) with the error.
         samples, preempted, throttled: samples of this run, and how many of them were disturbed.
-        sampling_ns: host time of samples.
-        elapsed_ns: host time of the run.
+        sampling_ns, elapsed_ns: host time of samples and of the run.
     """
 
     done: list[int] = field(default_factory=list)
@@ -84,14 +82,6 @@ class Sampler:
     """Samples points of one device; see the module.
 
     Thread rule: one thread at a time.
-
-    Args:
-        kinds: kind of each target, by its name.
-        sampling: how.
-        pool: opens devices.
-        context: creates the context of a point's workload.
-        sink: receives the samples.
-        progress: told about the points, or ``None``.
     """
 
     def __init__(

@@ -27,7 +27,6 @@ from __future__ import annotations
 import enum
 import importlib
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -87,17 +86,12 @@ class Decision:
 
 
 class StopRule:
-    """Decides when one point has enough samples; see the module. One thread at a time.
-
-    Args:
-        sampling: bounds, criterion and limits.
-    """
+    """Decides when one point has enough samples; see the module. One thread at a time."""
 
     def __init__(self, sampling: Sampling) -> None:
         # Loading takes a second, which must not be between samples.
         importlib.import_module("scipy.stats")
         self._sampling = sampling
-        self._began = time.monotonic()
         self._next = sampling.min_samples
         self._error = math.nan
 
@@ -106,30 +100,22 @@ class StopRule:
         values: Sequence[float] | NDArray[np.float64],
         *,
         blocks: ArrayLike | None = None,
-        elapsed: float | None = None,
+        elapsed: float,
     ) -> Decision:
-        """Decide.
+        """Decides after more samples.
 
         Args:
             values: the headline of all samples so far, in their order. NaNs count for ``max_samples`` and are excluded
                 otherwise.
             blocks: the block of each sample; ``None`` for independent samples.
-            elapsed: seconds of sampling this point; ``None`` for the time since the rule was created, which is wrong if
-                other points are sampled meanwhile.
-
-        Returns:
-            Whether to continue, and the error.
-
-        Raises:
-            InvalidArgumentError: a value is infinite, or not as many blocks as values.
+            elapsed: seconds of sampling this point.
         """
         sampling = self._sampling
         count = len(values)
-        spent = time.monotonic() - self._began if elapsed is None else elapsed
         limit: StopReason | None = None
         if count >= sampling.max_samples:
             limit = StopReason.MAX_SAMPLES
-        elif spent >= sampling.time_limit:
+        elif elapsed >= sampling.time_limit:
             limit = StopReason.TIME_LIMIT
         if limit is None and count < self._next:
             return Decision(None, self._error)

@@ -21,10 +21,8 @@ class RawSample(NamedTuple):
         begin: the host begins.
         created, updated, recorded: ends of creating pipelines, of writing memory or descriptors, of recording.
         called, returned: before the first submit call, after the last.
-        awake: the host knows that the device is done.
-        done: the results are read back.
-        device_begin, device_end: ticks.
-        dispatches, preemptions, stage, barrier: as in ``Sample``.
+        awake, done: the host knows that the device is done; the results are read back.
+        device_begin, device_end, dispatches, preemptions, stage, barrier: as in ``Sample``.
     """
 
     begin: int

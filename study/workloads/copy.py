@@ -74,7 +74,7 @@ class CopyWorkload(Workload):
 
     def sample(self) -> RawSample:
         """One copy, or a batch of them."""
-        before = self._context.count_preemptions()
+        before = self._context.preemptions()
         if self._commands is None:
             raw = self._host_copy()
         else:

@@ -21,11 +21,17 @@ from ...runtime.arrays.array import DeviceArray
 from ...runtime.kernels.kernel import Kernel, PreparedDispatch
 from ...status import InvalidArgumentError, UnavailableError
 from ..definition.inputs import make_arrays
-from .cache_sweep import CacheSweep
 from .clock import RawSample
 from .host_wait import ThreadWait
-from .kernel_settings import kernel_code, plan_options, push_values, specialization_values, view_as_declared
-from .planted_sleep import PlantedSleep
+from .kernel_settings import (
+    PlantedSleep,
+    kernel_code,
+    plan_options,
+    push_values,
+    specialization_values,
+    view_as_declared,
+)
+from .timed_commands import CacheSweep
 from .workload import Workload, WorkloadContext
 
 _ADDRESS: Final = struct.Struct("<Q")
@@ -198,7 +204,7 @@ class KernelWorkload(Workload):
 
     def first(self) -> RawSample:
         """Creates the pipeline, records, and runs once."""
-        before = self._context.count_preemptions()
+        before = self._context.preemptions()
         begin = self._clock()
         self._make()
         created = self._clock()
@@ -212,7 +218,7 @@ class KernelWorkload(Workload):
         settings, clock = self._settings, self._clock
         if self._sweep is not None:
             self._sweep.run()
-        before = self._context.count_preemptions()
+        before = self._context.preemptions()
         begin = clock()
         updated = recorded = -1
         if settings["update"]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -12,19 +14,22 @@ from ...hal_vulkan import PlanOptions
 from ...runtime.arrays.array import DeviceArray
 from ...runtime.kernels.shader_source import load_shader
 from ...runtime.values.parse import parse_value
+from ...status import InvalidArgumentError
 from .workload import WorkloadContext
 
 _BUILTIN: Final = "builtin:"
 _MAX_QUEUES: Final = 64
+# The segments that the host can sleep in, and the setting that gives samples the segment.
+_NEEDED: Final[Mapping[str, tuple[str, object] | None]] = {
+    "update": ("update", True),
+    "record": ("record", "each"),
+    "wake": None,
+    "read": ("read", True),
+}
 
 
 def kernel_code(settings: Mapping[str, Any], context: WorkloadContext, minor: int) -> tuple[bytes, str]:
-    """SPIR-V and a name for the ``source`` of a target.
-
-    Raises:
-        NotFoundError: no such file or built-in kernel.
-        InvalidArgumentError: neither GLSL nor SPIR-V, or GLSL that does not compile.
-    """
+    """SPIR-V and a name for the ``source`` of a target."""
     source = str(settings["source"])
     if source.startswith(_BUILTIN):
         name = source.removeprefix(_BUILTIN)
@@ -60,3 +65,37 @@ def view_as_declared(array: DeviceArray, declared: np.dtype[np.generic] | None) 
     if declared is not None and {dtype.kind, declared.kind} == {"i", "u"} and dtype.itemsize == declared.itemsize:
         return array.view(declared)
     return array
+
+
+class PlantedSleep:
+    """The settings ``host_sleep`` and ``host_sleep_in``: a sleep planted into a segment, for tests of the measurement.
+
+    It must show there and nowhere else. InvalidArgumentError: the host cannot sleep there, or samples have no segment.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._seconds = float(settings["host_sleep"])
+        self._segment: str = settings["host_sleep_in"]
+        if not self._seconds:
+            self._segment = ""
+            return
+        if self._segment not in _NEEDED:
+            raise InvalidArgumentError(
+                f"the host can sleep in {', '.join(_NEEDED)}; in {self._segment!r} it would change what is measured",
+                location="host_sleep_in",
+            )
+        needed = _NEEDED[self._segment]
+        if needed is not None and settings[needed[0]] != needed[1]:
+            raise InvalidArgumentError(
+                f"samples have no segment {self._segment!r} to sleep in; set {needed[0]} = {json.dumps(needed[1])}",
+                location="host_sleep_in",
+            )
+
+    def is_in(self, segment: str) -> bool:
+        """Whether the sleep is in that segment."""
+        return segment == self._segment
+
+    def at_end_of(self, segment: str) -> None:
+        """Sleeps if that is the segment; at its end, so that the sleep adds to it."""
+        if segment == self._segment:
+            time.sleep(self._seconds)

@@ -51,7 +51,7 @@ class ModuleWorkload(Workload):
 
     def first(self) -> RawSample:
         """Loads the module, which creates its pipelines and runs its initializers, and calls the function once."""
-        before = self._context.count_preemptions()
+        before = self._context.preemptions()
         begin = self._clock()
         self._load()
         return self._run(begin, before, created=self._clock())
@@ -71,7 +71,7 @@ class ModuleWorkload(Workload):
 
     def sample(self) -> RawSample:
         """``in_flight`` calls."""
-        return self._run(-1, self._context.count_preemptions())
+        return self._run(-1, self._context.preemptions())
 
     def _run(self, begin: int, before: int, *, created: int = -1) -> RawSample:
         function, arguments, clock = self._function, self._arguments, self._clock

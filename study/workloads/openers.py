@@ -13,17 +13,7 @@ from .workload import Workload, WorkloadContext
 
 
 def open_workload(kind: str, point: Point, context: WorkloadContext, sampling: Sampling) -> Workload:
-    """Creates the workload of a point.
-
-    Args:
-        kind: of the point's target.
-        point: with its settings evaluated.
-        context: devices, folder, seed.
-        sampling: for the cache settings that the point leaves open.
-
-    Raises:
-        PumiceError: the settings are not possible on this device.
-    """
+    """Creates the workload of a point; ``sampling`` has the cache settings that the point leaves open."""
     settings: Mapping[str, Any] = point.settings
     match kind:
         case "kernel":

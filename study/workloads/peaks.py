@@ -17,8 +17,7 @@ from ... import shaders
 from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
 from ...status import ResourceExhaustedError
-from .cache_sweep import sweep_bytes
-from .timed_commands import TimedCommands
+from .timed_commands import TimedCommands, sweep_bytes
 
 _RUNS: Final = 9
 _MIN_RUNS: Final = 3

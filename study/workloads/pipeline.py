@@ -38,7 +38,7 @@ class PipelineWorkload(Workload):
 
     def _measure(self, device: Device) -> RawSample:
         clock, hal = self._clock, device.hal
-        before = self._context.count_preemptions()
+        before = self._context.preemptions()
         values = specialization_values(self._settings["specialization"])
         begin = clock()
         with closing(hal.create_executable(self._code, validate=False)) as executable:

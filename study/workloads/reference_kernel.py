@@ -27,13 +27,8 @@ _MAX_ITERATIONS: Final = 1 << 16
 
 
 class ReferenceKernel:
-    """A kernel of multiply-adds that takes about 100 microseconds, and how its time changes.
-
-    Thread rule: one thread at a time.
-
-    Args:
-        device: where it runs.
-        limit: relative change that counts as throttling.
+    """A kernel of multiply-adds that takes about 100 microseconds, and how its time changes; ``limit`` is the relative
+    change that counts as throttling. One thread at a time.
     """
 
     def __init__(self, device: Device, limit: float) -> None:
@@ -58,11 +53,7 @@ class ReferenceKernel:
         return min(self._commands.run() for _ in range(_RUNS))
 
     def read(self) -> tuple[int, float, bool]:
-        """Takes a reading.
-
-        Returns:
-            the host's time, the nanoseconds that the kernel took, and whether the device is throttled.
-        """
+        """A reading: the host's time, how many nanoseconds the kernel took, and whether the device is throttled."""
         started = time.monotonic_ns()
         taken = self._fastest()
         self._last.append(taken)

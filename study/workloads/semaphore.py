@@ -93,7 +93,7 @@ class SemaphoreWorkload(Workload):
         self._acquire(count, limit)
         # They have said so, but are not asleep yet.
         time.sleep(0.0005)
-        before = self._context.count_preemptions()
+        before = self._context.preemptions()
         called = clock()
         self._semaphore.signal(self._value)
         self._acquire(count, limit)

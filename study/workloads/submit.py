@@ -46,7 +46,7 @@ class SubmitWorkload(Workload):
         waits = [(semaphore, 1) for semaphore in self._waits]
         signals = [[(s, self._number + i + 1) for s in self._signals] for i in range(self._depth)]
         self._number += self._depth
-        before = self._context.count_preemptions()
+        before = self._context.preemptions()
         called = clock()
         for points in signals:
             queue.submit(commands, waits=waits, signals=points)

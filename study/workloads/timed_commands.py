@@ -1,27 +1,26 @@
-"""A command buffer that runs repeatedly and is timed: on the device, or on the host if it has no timestamps."""
+"""Command buffers that run repeatedly and are timed, on the device, or on the host if it has no timestamps; and the
+sweep of caches between samples: a kernel that reads and rewrites more memory than they hold.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import TracebackType
+from pathlib import Path
+from typing import Final
 
-from ...hal_vulkan import CommandBuffer
+from ... import shaders
+from ...closing import Closing
+from ...hal_vulkan import CommandBuffer, DeviceType
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.device import Device
-from ...runtime.kernels.kernel import PreparedDispatch
+from ...runtime.kernels.kernel import Kernel, PreparedDispatch
+
+_MIN_BYTES: Final = 64 << 20
 
 
-class TimedCommands:
-    """Commands, recorded once.
-
-    Thread rule: one thread at a time.
-
-    Args:
-        device: where they run.
-        name: of the command buffer.
-        record: records them.
-    """
+class TimedCommands(Closing):
+    """Commands that ``record`` records once. One thread at a time."""
 
     def __init__(self, device: Device, name: str, record: Callable[[CommandBuffer], object]) -> None:
         hal = device.hal
@@ -50,10 +49,44 @@ class TimedCommands:
         """Releases the command buffer; idempotent."""
         self._commands.close()
 
-    def __enter__(self) -> TimedCommands:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
+def sweep_bytes(device: Device) -> int:
+    """The default size of a sweep: at least 64 MiB, on a CPU four times its largest cache, and no more than one
+    binding holds.
+    """
+    most = device.profile.limits.max_storage_buffer_range // 256 * 256
+    on_host = device.profile.device_type is DeviceType.CPU
+    return min(max(_MIN_BYTES, 4 * _host_cache() if on_host else 0), most)
+
+
+def _host_cache() -> int:
+    """Bytes of the host's largest cache; 0 if the system does not tell (Linux does, in sysfs)."""
+    largest = 0
+    for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        try:
+            text = file.read_text().strip()
+            largest = max(largest, int(text.rstrip("KM")) << {"K": 10, "M": 20}.get(text[-1:], 0))
+        except (OSError, ValueError):
+            continue
+    return largest
+
+
+class CacheSweep:
+    """Sweeps the caches of a device on request, by ``nbytes``; ``None`` for ``sweep_bytes``."""
+
+    def __init__(self, device: Device, nbytes: int | None = None) -> None:
+        self._array = device.zeros(-(-(nbytes or sweep_bytes(device)) // 16) * 4, "uint32")
+        self._kernel = Kernel(device, shaders.spirv("timing/sweep"), name="sweep")
+        count = min(65535, device.hal.groups_max[0], -(-self._array.nbytes // (16 * 64)))
+        dispatch = self._kernel.prepare(self._array, groups=count)
+        self._commands = TimedCommands.dispatch(device, "sweep", dispatch)
+
+    def run(self) -> None:
+        """Sweeps, and waits for the end."""
+        self._commands.run()
+
+    def close(self) -> None:
+        """Releases the memory; idempotent."""
+        self._commands.close()
+        self._kernel.close()
+        self._array.close()

@@ -1,4 +1,4 @@
-"""Workloads: what runs for one sample of a point, and the context that they run in.
+"""Workloads, what runs for one sample of a point; the context that they run in; and the devices of a run.
 
 Calling sequence: ``openers.open_workload`` → ``first`` once → ``sample`` any number of times → ``close``. Host times of
 a sample are of ``WorkloadContext.clock``, and all that it submitted is done when it returns.
@@ -14,23 +14,64 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...hal_vulkan import PlanOptions
+from ...closing import Closing
+from ...hal_vulkan import Device as HalDevice
+from ...hal_vulkan import PlanOptions, shared_driver
 from ...runtime.device import Device
 from .clock import RawSample
-from .device_pool import DevicePool
 
 
-def preemption_counter() -> Callable[[], int] | None:
-    """Reads how often the calling thread was preempted so far; ``None`` if the platform does not tell.
+class DevicePool(Closing):
+    """The devices of a run, each opened once for each combination of options, and closed together.
+
+    Pipelines are not cached on disk, so that the first call of a kernel shows its whole cost.
+
+    Thread rule: one thread at a time.
+
+    Args:
+        validation: enable the validation layers; ``None`` asks ``PUMICE_VALIDATION``.
+    """
+
+    def __init__(self, *, validation: bool | None = None) -> None:
+        self._validation = validation
+        self._devices: dict[tuple[str, PlanOptions], Device] = {}
+
+    def open(self, uri: str, options: PlanOptions | None = None) -> Device:
+        """The device of a URI and options; the one opened before if it is usable."""
+        wanted = options or PlanOptions()
+        key = (uri, wanted)
+        found = self._devices.get(key)
+        if found is not None and (found.is_closed or found.hal.lost is not None):
+            found.close()
+            found = None
+        if found is None:
+            found = self._devices[key] = self.open_new(uri, wanted)
+        return found
+
+    def open_new(self, uri: str, options: PlanOptions | None = None, *, persistent_cache: bool = False) -> Device:
+        """A separate device, which the caller closes."""
+        driver = shared_driver(validation=self._validation)
+        index = driver.select(uri or None)
+        return Device(HalDevice(driver, index, options=options or PlanOptions(), persistent_cache=persistent_cache))
+
+    def close(self) -> None:
+        """Closes all; idempotent."""
+        for device in self._devices.values():
+            device.close()
+        self._devices.clear()
+
+
+def preemption_counter() -> Callable[[], int]:
+    """Reads how often the calling thread was preempted so far, or -1 if the platform does not tell.
 
     Source: getrusage(2), ``RUSAGE_THREAD`` and ``ru_nivcsw``, on Linux.
     """
     try:
         import resource
     except ImportError:  # Windows
-        return None
+        return lambda: -1
     who = getattr(resource, "RUSAGE_THREAD", None)
-    return None if who is None else lambda: resource.getrusage(who).ru_nivcsw
+    return (lambda: -1) if who is None else lambda: resource.getrusage(who).ru_nivcsw
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +93,16 @@ class WorkloadContext:
     folder: Path = field(default_factory=Path)
     seed: int = 0
     timeout: float = 60.0
-    preemptions: Callable[[], int] | None = field(default_factory=preemption_counter)
+    preemptions: Callable[[], int] = field(default_factory=preemption_counter)
     clock: Callable[[], int] = time.monotonic_ns
 
-    def count_preemptions(self) -> int:
-        """The count so far, or -1."""
-        return -1 if self.preemptions is None else self.preemptions()
-
     def preemptions_since(self, before: int) -> int:
-        """Preemptions since ``count_preemptions`` returned ``before``, or -1."""
-        return -1 if before < 0 else self.count_preemptions() - before
+        """Preemptions since ``preemptions`` returned ``before``, or -1."""
+        return -1 if before < 0 else self.preemptions() - before
 
 
 class Workload(abc.ABC):
-    """What runs for one sample.
-
-    Attributes:
-        device: where it runs.
-    """
+    """What runs for one sample on its ``device``."""
 
     def __init__(self, context: WorkloadContext, options: PlanOptions | None = None) -> None:
         self._context = context

@@ -30,7 +30,7 @@ from pumice.study.sampling.runner import sample_points
 from pumice.study.statistics.bootstrap import bootstrap
 from pumice.study.statistics.comparison import Comparison, compare
 from pumice.study.statistics.fit import fit_line
-from pumice.study.workloads.device_pool import DevicePool
+from pumice.study.workloads.workload import DevicePool
 
 pytestmark = [pytest.mark.vulkan, pytest.mark.timing]
 

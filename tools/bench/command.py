@@ -186,9 +186,8 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
 
 def _profile(described: Study, point: Point, validation: bool | None) -> None:
     """Prints a profile of a program's calls."""
-    from ...study.workloads.device_pool import DevicePool
     from ...study.workloads.module import ModuleWorkload
-    from ...study.workloads.workload import WorkloadContext
+    from ...study.workloads.workload import DevicePool, WorkloadContext
 
     with DevicePool(validation=validation) as pool:
         context = WorkloadContext(pool, point.device, described.folder, described.sampling.seed)

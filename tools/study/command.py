@@ -266,8 +266,8 @@ def peaks(devices: tuple[str, ...], as_json: bool) -> None:
 
     A study with `peaks = true` measures them too, and shows its GB/s and GFLOP/s as shares of them.
     """
-    from ...study.workloads.device_pool import DevicePool
     from ...study.workloads.peaks import measure_peaks
+    from ...study.workloads.workload import DevicePool
     from .tables import print_peaks
 
     found = {}

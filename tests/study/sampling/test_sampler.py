@@ -30,9 +30,8 @@ from pumice.study.sampling.point_run import Prior
 from pumice.study.sampling.runner import run_study
 from pumice.study.sampling.sampler import Sampler, SampleRun
 from pumice.study.workloads.clock import RawSample
-from pumice.study.workloads.device_pool import DevicePool
 from pumice.study.workloads.reference_kernel import ReferenceKernel
-from pumice.study.workloads.workload import WorkloadContext
+from pumice.study.workloads.workload import DevicePool, WorkloadContext
 
 pytestmark = pytest.mark.vulkan
 
@@ -64,10 +63,10 @@ class PlantedWorkload:
         return self.sample()
 
     def sample(self) -> RawSample:
-        before = self._context.count_preemptions()
+        before = self._context.preemptions()
         begin = self._clock
         self._clock += round(self._take(self._point, next(self._number)))
-        after = self._context.count_preemptions()
+        after = self._context.preemptions()
         return RawSample(
             begin, called=begin, returned=begin, awake=self._clock, preemptions=-1 if before < 0 else after - before
         )
@@ -134,7 +133,7 @@ def sample(
     sampling: Sampling = QUIET,
     take: Take = steady,
     sink: Recorder | None = None,
-    preemptions: Callable[[], int] | None = None,
+    preemptions: Callable[[], int] = lambda: -1,
     priors: Mapping[int, Prior] | None = None,
     measure: str = "total",
 ) -> tuple[Recorder, SampleRun]:
@@ -240,7 +239,7 @@ def test_preempted_samples_are_counted_and_marked(pool: DevicePool, monkeypatch:
 
 
 def test_a_platform_that_tells_of_no_preemption(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder, result = sample(pool, monkeypatch, 1, preemptions=None)
+    recorder, result = sample(pool, monkeypatch, 1, preemptions=lambda: -1)
     assert result.preempted == 0 and {one.preemptions for one in recorder.samples[0]} == {-1}
 
 

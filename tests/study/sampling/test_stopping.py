@@ -97,8 +97,8 @@ def test_the_time_limit_holds_whatever_the_count() -> None:
 
 
 def test_the_rule_has_a_clock_of_its_own() -> None:
-    assert StopRule(Sampling(time_limit=0.0)).update([1.0]).reason is StopReason.TIME_LIMIT
-    assert not StopRule(Sampling(time_limit=1000.0)).update([1.0]).done
+    assert StopRule(Sampling(time_limit=0.0)).update([1.0], elapsed=0.0).reason is StopReason.TIME_LIMIT
+    assert not StopRule(Sampling(time_limit=1000.0)).update([1.0], elapsed=1.0).done
 
 
 def test_an_error_that_is_reached_at_the_limit_is_reached() -> None:

@@ -31,10 +31,9 @@ from pumice.study.definition.sample import SEGMENTS, Sample
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.target_settings import KINDS
 from pumice.study.workloads.clock import RawSample, resolve
-from pumice.study.workloads.device_pool import DevicePool
 from pumice.study.workloads.kernel import KernelWorkload
 from pumice.study.workloads.openers import open_workload
-from pumice.study.workloads.workload import Workload, WorkloadContext
+from pumice.study.workloads.workload import DevicePool, Workload, WorkloadContext
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.writer import write_module
 

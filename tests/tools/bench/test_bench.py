@@ -22,8 +22,8 @@ from pumice.spirv.glsl import find_compiler
 from pumice.status import UnavailableError
 from pumice.study.results.results import Results
 from pumice.study.sampling import runner
-from pumice.study.workloads.device_pool import DevicePool
 from pumice.study.workloads.peaks import Peaks
+from pumice.study.workloads.workload import DevicePool
 from pumice.tools.cli import main
 from pumice.tools.run.kernel_arguments import push_bytes
 
