@@ -14,7 +14,7 @@ from .status import InvalidArgumentError, PumiceError
 
 _log = logging.getLogger("pumice.notification")
 
-Callback: TypeAlias = Callable[[PumiceError | None], None]
+Callback: TypeAlias = Callable[[PumiceError | None], object]
 """Gets ``None`` when what was waited for is ready, and the failure otherwise."""
 
 
@@ -46,7 +46,7 @@ class Notification:
     __slots__ = ("_callback",)
 
     def __init__(self, callback: Callback) -> None:
-        self._callback: Callable[..., None] | None = callback
+        self._callback: Callable[..., object] | None = callback
 
     @property
     def is_done(self) -> bool:

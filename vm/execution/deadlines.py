@@ -16,9 +16,10 @@ from typing import Final, TypeVar
 from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError, ResourceExhaustedError
 from ..translation import float_numerics, numerics
 from ..types import buffer, elements, siphash
-from ..wait.blocking import LONGEST_WAIT, perform_wait
 from ..wait.frame import WaitFrame
+from ..wait.latch import LONGEST_WAIT
 from ..wait.source import WaitSource
+from ..wait.waits import perform_wait
 from .frame import Frame, NativeFrame
 from .stack import Stack, is_translated
 from .watchdog import Guard, Interrupted, Watchdog

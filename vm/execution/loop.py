@@ -19,10 +19,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias
 
+from ...closing import Closing
 from ...status import AbortedError, PumiceError
-from ..wait.armed import ArmedWait, arm_frame
 from ..wait.deferred import DeferredWait, can_defer, look_at
 from ..wait.frame import WaitFrame
+from ..wait.waits import ArmedWait, arm_frame
 from .deadlines import wait_for
 from .stack import Stack
 
@@ -43,7 +44,7 @@ class Abortable(Protocol):
         ...
 
 
-class Loop(ABC):
+class Loop(Closing, ABC):
     """Where asynchronous invocations run. Thread rule: every method from any thread."""
 
     def __init__(self) -> None:
@@ -58,33 +59,32 @@ class Loop(ABC):
     def _post(self, callback: Callable[[], None]) -> None:
         """Has the loop call ``callback`` soon, after those posted before; or raises if it cannot."""
 
-    def _stop(self) -> None:  # noqa: B027  # many a loop has nothing to stop
+    def _stop(self) -> None:  # many a loop has nothing to stop
         """The loop has ended; nothing is posted after this."""
 
     def runs_here(self) -> bool:
         """Whether this is the loop's own thread; blocking on the loop there deadlocks."""
         return False
 
+    def _defer(self, wait: DeferredWait) -> bool:
+        """Keeps a wait for a device, to look at when nothing else is due; ``False`` if this loop does not."""
+        return False
+
     # -- scheduling ----------------------------------------------------------------------------------
 
     def call(self, callback: LoopCallback) -> None:
         """Has a callback called soon, perhaps before this returns; with AbortedError if the loop ends before."""
-        ended = self._ended
-        if ended is None:
+        if self._ended is None:
             try:
                 self._post(lambda: self._run(callback))
                 return
             except Exception as error:
                 self.fail(error)
-                ended = self._ended
-        self._run_with(callback, ended)
+        self._run(callback)
 
-    def _run(self, callback: LoopCallback) -> None:
-        self._run_with(callback, self._ended)
-
-    def _run_with(self, callback: LoopCallback, error: Exception | None) -> None:
+    def _run(self, callback: LoopCallback, error: Exception | None = None) -> None:
         try:
-            callback(error)
+            callback(self._ended or error)
         except BaseException as raised:
             if self._ended is not None:
                 _log.exception("a callback of a loop that had ended raised")
@@ -93,23 +93,18 @@ class Loop(ABC):
             if not isinstance(raised, Exception):  # Ctrl-C goes to the code that runs the loop
                 raise
 
-    def _run_deferred(self, callback: LoopCallback, error: Exception | None) -> None:
-        self._run_with(callback, self._ended or error)
-
     def wait(
         self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
     ) -> ArmedWait | DeferredWait | None:
-        """Performs a wait; calls back when it is over, with the outcome on the frame.
-
-        Args:
-            stack: with the frame on top.
-            frame: of a suspended invocation.
-            deadline: ``time.monotonic()`` seconds at which the callback is called anyway; ``None`` is never.
-            callback: as for ``call``.
+        """Performs the wait on top of a stack; calls back when it is over, with the outcome on the frame.
 
         Returns:
             the wait, which can be cancelled; ``None`` if it is over.
         """
+        if can_defer(frame) and self.runs_here():
+            wait = DeferredWait(frame, deadline, lambda error: self._run(callback, error), self.call)
+            if self._defer(wait):
+                return wait
         return arm_frame(frame, deadline, lambda _: self.call(callback))
 
     # -- the end -------------------------------------------------------------------------------------
@@ -167,12 +162,6 @@ class Loop(ABC):
         with self._lock:
             self._active.discard(one)
 
-    def __enter__(self) -> Loop:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         state = "open" if self._ended is None else "failed" if self._failure is not None else "closed"
         return f"<{type(self).__name__}, {state}, {len(self._active)} invocation(s)>"
@@ -210,11 +199,7 @@ class InlineLoop(Loop):
 
 
 class ThreadLoop(Loop):
-    """Runs callbacks on a thread of its own, which is started by the first one and ends with ``close``.
-
-    Args:
-        name: of the thread.
-    """
+    """Runs callbacks on a thread of its own, which is started by the first one and ends with ``close``."""
 
     def __init__(self, name: str = "pumice-loop") -> None:
         super().__init__()
@@ -243,15 +228,9 @@ class ThreadLoop(Loop):
         """Whether this is its thread."""
         return self._thread is threading.current_thread()
 
-    def wait(
-        self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
-    ) -> ArmedWait | DeferredWait | None:
-        """Performs a wait; one for a device is deferred until the thread has nothing else to do."""
-        if not can_defer(frame) or not self.runs_here():
-            return super().wait(stack, frame, deadline, callback)
-        wait = DeferredWait(frame, deadline, lambda error: self._run_deferred(callback, error), self.call)
+    def _defer(self, wait: DeferredWait) -> bool:
         self._deferred.append(wait)
-        return wait
+        return True
 
     def _stop(self) -> None:
         # Queued callbacks are still called, and find that the loop has ended.
@@ -261,19 +240,10 @@ class ThreadLoop(Loop):
         """Ends the loop: invocations on it get AbortedError. Waits for the thread, unless called in it. Idempotent."""
         super().close()
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
         if thread is None:
-            self._drain()
-
-    def _drain(self) -> None:
-        while True:
-            try:
-                callback = self._queue.get_nowait()
-            except queue.Empty:
-                return
-            if callback is not None:
-                callback()
+            _drain(self._queue)
+        elif thread is not threading.current_thread():
+            thread.join()
 
     def __del__(self) -> None:
         self._queue.put(None)
@@ -296,10 +266,12 @@ def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None], deferred: de
         with contextlib.suppress(BaseException):
             callback()
         del callback
-    while True:
-        try:
+    _drain(callbacks)
+
+
+def _drain(callbacks: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    with contextlib.suppress(queue.Empty):
+        while True:
             callback = callbacks.get_nowait()
-        except queue.Empty:
-            return
-        if callback is not None:
-            callback()
+            if callback is not None:
+                callback()

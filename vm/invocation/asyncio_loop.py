@@ -11,11 +11,8 @@ from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
 from ...status import FailedPreconditionError, InvalidArgumentError
-from ..execution.loop import Loop, LoopCallback
-from ..execution.stack import Stack
-from ..wait.armed import ArmedWait
-from ..wait.deferred import DeferredWait, can_defer, look_at
-from ..wait.frame import WaitFrame
+from ..execution.loop import Loop
+from ..wait.deferred import DeferredWait, look_at
 
 if TYPE_CHECKING:  # programs without it start sooner
     import asyncio
@@ -62,17 +59,11 @@ class AsyncioLoop(Loop):
         else:
             self.loop.call_soon_threadsafe(self._call, callback)
 
-    def wait(
-        self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
-    ) -> ArmedWait | DeferredWait | None:
-        """Performs a wait; one for a device is deferred behind the callbacks that are due."""
-        if not can_defer(frame) or not self.runs_here():
-            return super().wait(stack, frame, deadline, callback)
-        wait = DeferredWait(frame, deadline, lambda error: self._run_deferred(callback, error), self.call)
+    def _defer(self, wait: DeferredWait) -> bool:
         self._deferred.append(wait)
         if len(self._deferred) == 1:
-            self.loop.call_soon(look_at, self._deferred)
-        return wait
+            self.loop.call_soon(look_at, self._deferred)  # behind the callbacks that are due
+        return True
 
     def runs_here(self) -> bool:
         """Whether this is the loop's thread, and it is running."""

@@ -17,10 +17,10 @@ from ..execution.deadlines import timeout_seconds
 from ..execution.loop import Loop
 from ..execution.policy import FIFO, InvocationPolicy, checked_policy
 from ..execution.watchdog import Interrupted
-from ..wait.armed import ArmedWait, arm
 from ..wait.deferred import DeferredWait
 from ..wait.futures import as_pumice_error
 from ..wait.source import WaitSource
+from ..wait.waits import ArmedWait, arm
 from .stages import Inputs, checked_call
 from .state import InvocationObserver, InvokeState, begin, interrupt_step, step, try_abort
 

@@ -39,8 +39,8 @@ from ..execution.deadlines import deadlines, timeout_seconds, wait_for
 from ..execution.policy import REFUSE, InvocationPolicy, checked_policy
 from ..execution.watchdog import Interrupted
 from ..types.list import VmList
-from ..wait.armed import ArmedWait, arm_frame
 from ..wait.frame import WaitFrame
+from ..wait.waits import ArmedWait, arm_frame
 from .marshalling import append_outputs, marshal_inputs, outputs_of
 from .state import DONE, IDLE, SUSPENDED, Exclusive, InvokeResult, InvokeState, begin, status_of, step
 

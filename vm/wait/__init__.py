@@ -2,5 +2,5 @@
 
 Imports: the ground files at the root.
 
-Read: `source`, `frame`, `latch`, `sources`, `futures`, `armed`, `blocking`, `deferred`, `reactor`.
+Read: `source`, `frame`, `latch`, `sources`, `futures`, `waits`, `deferred`, `reactor`.
 """

@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 from ...notification import Notification
 from ...status import PumiceError
-from .armed import ArmedWait, arm_frame
 from .frame import WaitFrame
+from .waits import ArmedWait, arm_frame
 
 
 def can_defer(frame: WaitFrame) -> bool:
@@ -28,11 +28,8 @@ def can_defer(frame: WaitFrame) -> bool:
 class DeferredWait(Notification):
     """A wait that is not armed yet. It ends in its callback, once, or is cancelled.
 
-    Args:
-        frame: of a suspended invocation.
-        deadline: ``time.monotonic()`` seconds; ``None`` is never.
-        callback: gets ``None`` with the outcome on the frame, or what kept the wait from being performed.
-        schedule: has a callback called by the loop.
+    The callback gets ``None`` with the outcome on the frame, or what kept the wait from being performed. ``schedule``
+    has a callback called by the loop.
     """
 
     __slots__ = ("_armed", "_deadline", "_frame", "_schedule")
@@ -51,12 +48,9 @@ class DeferredWait(Notification):
         self._armed: ArmedWait | None = None
 
     def look(self, *, query: bool = True) -> bool:
-        """Asks the source, and arms it if it is not ready; whether it was.
+        """Asks the source, and arms it if it is not ready or was not to be asked; whether it was ready.
 
         The callback comes in this call where the source is ready or cannot be asked, else through the loop.
-
-        Args:
-            query: whether to ask; it is armed at once otherwise.
         """
         frame = self._frame
         ready = False

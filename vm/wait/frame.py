@@ -1,8 +1,7 @@
 """What suspends an invocation: ``Wait``, which a native function returns instead of its results, and its frame.
 
 Calling sequence: a native function returns ``Wait(sources, resume=…)``; the interpreter pushes a ``WaitFrame`` on top
-    of
-the native function's frame and returns to its driver; the driver waits for the sources and stores the outcome on the
+of the native function's frame and returns to its driver; the driver waits for the sources and stores the outcome on the
 frame; on resumption ``resume`` is called with it and returns the function's results.
 
 Thread rule: that of the invocation: any thread, one at a time.
@@ -10,6 +9,7 @@ Thread rule: that of the invocation: any thread, one at a time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,15 +53,16 @@ class Wait:
                 raise InvalidArgumentError(
                     f"a Wait takes a sequence of wait sources, got {type(sources).__name__}"
                 ) from None
-        if deadline is not None and type(deadline) is not float:
+        if deadline is not None:
+            given: object = deadline
             try:
                 deadline = float(deadline)
             except (TypeError, ValueError, OverflowError):
+                deadline = math.nan
+            if deadline != deadline:
                 raise InvalidArgumentError(
-                    f"a Wait's deadline is a time.monotonic() time in seconds or None, got {deadline!r}"
-                ) from None
-        if deadline is not None and deadline != deadline:
-            raise InvalidArgumentError("a Wait's deadline is a time.monotonic() time in seconds or None, got NaN")
+                    f"a Wait's deadline is a time.monotonic() time in seconds or None, got {given!r}"
+                )
         if not callable(resume):
             raise InvalidArgumentError(
                 f"a Wait's resume is called with the outcome and returns the results; got {type(resume).__name__}"
@@ -94,6 +95,11 @@ class WaitFrame:
         self.resume = wait.resume
         self.done = False
         self.error: PumiceError | None = None
+
+    def until(self, deadline: float | None) -> float | None:
+        """The earlier of its own deadline and another."""
+        own = self.deadline
+        return own if deadline is None else deadline if own is None else min(own, deadline)
 
     def complete(self, error: PumiceError | None = None) -> None:
         """Stores the outcome."""

@@ -26,18 +26,19 @@ if TYPE_CHECKING:  # programs without them start sooner
     import concurrent.futures
 
 
-class FutureSource(Latch):
-    """Ready when a ``concurrent.futures.Future`` is done; failed if that is.
-
-    ``await`` on it in a native function returns the future's result.
-    """
+class _FutureLatch(Latch):
+    """Ready when a future is done; failed if that is. ``await`` on it returns the future's result."""
 
     __slots__ = ("_attached", "future")
+    _name = "the future"
 
-    def __init__(self, future: concurrent.futures.Future[Any]) -> None:
+    def __init__(self, future: Any) -> None:
         super().__init__()
         self.future = future
         self._attached = False
+
+    def _attach(self) -> None:
+        self.future.add_done_callback(self._done)
 
     def _poll(self) -> None:
         if self.future.done():
@@ -46,22 +47,15 @@ class FutureSource(Latch):
     def _armed(self) -> None:
         if not self._attached:
             self._attached = True
-            self.future.add_done_callback(self._done)
+            self._attach()
 
-    def _done(self, future: concurrent.futures.Future[Any]) -> None:
+    def _done(self, future: concurrent.futures.Future[Any] | asyncio.Future[Any]) -> None:
+        what = f"{self._name} that was waited for"
         if future.cancelled():
-            self.settle(CancelledError("the future that was waited for was cancelled"))
+            self.settle(CancelledError(f"{what} was cancelled"))
         else:
             error = future.exception()
-            self.settle(None if error is None else as_pumice_error(error, "the future that was waited for"))
-
-    def result(self) -> Any:
-        """The future's result; does not block.
-
-        Raises:
-            BaseException: what the future failed with.
-        """
-        return self.future.result(0)
+            self.settle(None if error is None else as_pumice_error(error, what))
 
     def __await__(self) -> Generator[Any, Any, Any]:
         try:
@@ -69,10 +63,26 @@ class FutureSource(Latch):
         except PumiceError:
             if not self.future.done():
                 raise
+        return self.future.result()
+
+
+class FutureSource(_FutureLatch):
+    """Ready when a ``concurrent.futures.Future`` is done; failed if that is.
+
+    ``await`` on it in a native function returns the future's result.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, future: concurrent.futures.Future[Any]) -> None:
+        super().__init__(future)
+
+    def result(self) -> Any:
+        """The future's result, or what it failed with; does not block."""
         return self.future.result(0)
 
 
-class AsyncioSource(Latch):
+class AsyncioSource(_FutureLatch):
     """Ready when an asyncio future or task is done; failed if that is.
 
     Args:
@@ -81,57 +91,25 @@ class AsyncioSource(Latch):
     A blocking wait in the thread of its loop is refused: it would deadlock.
     """
 
-    __slots__ = ("_attached", "_future")
+    __slots__ = ()
+    _name = "the asyncio future"
 
     def __init__(self, future: asyncio.Future[Any]) -> None:
-        super().__init__()
-        self._future = future
-        self._attached = False
+        super().__init__(future)
 
-    def _poll(self) -> None:
-        if self._future.done():
-            self._done(self._future)
-
-    def _armed(self) -> None:
-        if self._attached:
-            return
-        self._attached = True
+    def _attach(self) -> None:
         try:
-            self._future.get_loop().call_soon_threadsafe(self._attach)
+            self.future.get_loop().call_soon_threadsafe(super()._attach)
         except RuntimeError:
             self.settle(AbortedError("the loop of the asyncio future that was waited for is closed"))
 
-    def _attach(self) -> None:
-        self._future.add_done_callback(self._done)
-
-    def _done(self, future: asyncio.Future[Any]) -> None:
-        if future.cancelled():
-            self.settle(CancelledError("the asyncio future that was waited for was cancelled"))
-        else:
-            error = future.exception()
-            self.settle(None if error is None else as_pumice_error(error, "the asyncio future that was waited for"))
-
     def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until done.
-
-        Raises:
-            FailedPreconditionError: in the thread of the future's loop.
-            DeadlineExceededError: the deadline passed first.
-            PumiceError: its failure.
-        """
-        if not self.query() and _running_loop() is self._future.get_loop():
+        """Blocks until done; raises as every wait source, and FailedPreconditionError in the thread of its loop."""
+        if not self.query() and sys.modules["asyncio"]._get_running_loop() is self.future.get_loop():
             raise FailedPreconditionError(
                 "a blocking wait for an asyncio future in the thread of its loop deadlocks; use await, or call_async"
             )
         super().wait_until(deadline)
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        try:
-            yield from await_source(self)
-        except PumiceError:
-            if not self._future.done():
-                raise
-        return self._future.result()
 
 
 class WhenReadySource(Latch):
@@ -157,13 +135,13 @@ class WhenReadySource(Latch):
             self.settle(as_pumice_error(error, f"{type(self.source).__name__}.when_ready"))
 
     def _ready(self, error: object = None, /) -> None:
+        name = type(self.source).__name__
         if error is not None and not isinstance(error, BaseException):
-            name = type(self.source).__name__
             error = InvalidArgumentError(
                 f"{name} called back with {type(error).__name__}; it calls with nothing when ready and with an "
                 "exception when failed"
             )
-        self.settle(None if error is None else as_pumice_error(error, type(self.source).__name__))
+        self.settle(None if error is None else as_pumice_error(error, name))
 
 
 def as_wait_source(source: Any) -> WaitSource:
@@ -198,8 +176,3 @@ def as_pumice_error(error: BaseException, what: str) -> PumiceError:
         known = UnknownError(f"{what} failed with {type(error).__name__}: {error}")
     known.__cause__ = error
     return known
-
-
-def _running_loop() -> object:
-    asyncio = sys.modules["asyncio"]
-    return asyncio._get_running_loop()

@@ -19,6 +19,14 @@ from ...status import DeadlineExceededError, PumiceError
 # signal handler may settle a latch while its thread holds it.
 _lock: Final = threading.RLock()
 
+LONGEST_WAIT: Final = min(threading.TIMEOUT_MAX, 1e9)
+"""Seconds, some thirty years. Longer waits have no limit, as platforms' timers end somewhere."""
+
+
+def seconds_until(deadline: float | None) -> float | None:
+    """The time left until ``time.monotonic()`` is at ``deadline``, as threads wait it."""
+    return None if deadline is None else min(max(0.0, deadline - time.monotonic()), LONGEST_WAIT)
+
 
 class _LatchNotification(Notification):
     """One callback armed on a latch."""
@@ -31,7 +39,8 @@ class _LatchNotification(Notification):
 
     def _cancelled(self) -> None:
         with _lock:
-            self._latch._drop(self)
+            if self._latch._notifications:
+                self._latch._notifications.pop(self, None)
         self._latch._disarmed()
 
 
@@ -40,15 +49,17 @@ class Latch:
 
     Subclasses whose readiness comes from elsewhere override ``_armed``, which is called for each callback that is
     armed, and ``_poll``, which looks.
+
+    Attributes:
+        is_settled: whether it is ready or failed.
     """
 
-    __slots__ = ("__weakref__", "_error", "_notifications", "_settled")
+    __slots__ = ("__weakref__", "_error", "_notifications", "is_settled")
 
     def __init__(self) -> None:
-        self._settled = False
+        self.is_settled = False
         self._error: PumiceError | None = None
-        # None, one, or several by identity: most have one at most.
-        self._notifications: _LatchNotification | dict[_LatchNotification, None] | None = None
+        self._notifications: dict[_LatchNotification, None] | None = None  # in order
 
     # -- for subclasses ------------------------------------------------------------------------------
 
@@ -66,65 +77,38 @@ class Latch:
     def settle(self, error: PumiceError | None = None) -> bool:
         """Makes it ready, or failed; ``False`` and no change if it is settled already."""
         with _lock:
-            if self._settled:
+            if self.is_settled:
                 return False
             self._error = error
-            self._settled = True
+            self.is_settled = True
             notifications, self._notifications = self._notifications, None
         if notifications is not None:
-            for one in (notifications,) if isinstance(notifications, _LatchNotification) else tuple(notifications):
+            for one in tuple(notifications):
                 one.call(error)
         return True
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether it is ready or failed."""
-        return self._settled
-
-    @property
-    def failure(self) -> PumiceError | None:
-        """What it failed with, or ``None``."""
-        return self._error
 
     @property
     def has_listeners(self) -> bool:
         """Whether a callback is armed."""
         return bool(self._notifications)
 
-    def _drop(self, notification: _LatchNotification) -> None:
-        if self._notifications is notification:
-            self._notifications = None
-        elif isinstance(self._notifications, dict):
-            self._notifications.pop(notification, None)
-
     # -- the wait source -----------------------------------------------------------------------------
 
     def query(self) -> bool:
         """Whether it is ready now. Raises its failure."""
-        if not self._settled:
+        if not self.is_settled:
             self._poll()
         if self._error is not None:
             raise self._error.again()
-        return self._settled
+        return self.is_settled
 
     def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until ready.
-
-        Args:
-            deadline: ``time.monotonic()`` seconds; ``None`` is never.
-
-        Raises:
-            DeadlineExceededError: the deadline passed first.
-            PumiceError: its failure.
-        """
+        """Blocks until ready; raises its failure, or DeadlineExceededError at ``deadline`` (``time.monotonic()``)."""
         if not self.query():
             done = threading.Event()
             notification = self.notify(lambda _: done.set())
             try:
-                timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
-                if timeout is not None and timeout > threading.TIMEOUT_MAX:
-                    timeout = None
-                if not done.wait(timeout) and not self.query():
+                if not done.wait(seconds_until(deadline)) and not self.query():
                     raise DeadlineExceededError(f"{self!r} was not ready in time; it can be waited for again")
             finally:
                 notification.cancel()
@@ -135,15 +119,11 @@ class Latch:
         """Calls back once, when it is ready or failed, perhaps before this returns. Blocks nothing."""
         notification = _LatchNotification(self, callback)
         with _lock:
-            settled = self._settled
+            settled = self.is_settled
             if not settled:
-                held = self._notifications
-                if held is None:
-                    self._notifications = notification
-                elif isinstance(held, dict):
-                    held[notification] = None
-                else:
-                    self._notifications = {held: None, notification: None}
+                if self._notifications is None:
+                    self._notifications = {}
+                self._notifications[notification] = None
         if not settled:
             self._armed()
         else:
@@ -154,5 +134,5 @@ class Latch:
         return await_source(self)
 
     def __repr__(self) -> str:
-        state = "pending" if not self._settled else "ready" if self._error is None else f"failed: {self._error}"
+        state = "pending" if not self.is_settled else "ready" if self._error is None else f"failed: {self._error}"
         return f"<{type(self).__name__}, {state}>"

@@ -81,11 +81,6 @@ class Reactor:
                     reactor = cls._shared = cls()
         return reactor
 
-    @classmethod
-    def thread_count(cls) -> int:
-        """0 or 1: threads that wait for descriptors and timers."""
-        return 0 if cls._shared is None or cls._shared._pid != os.getpid() else 1
-
     # -- arming --------------------------------------------------------------------------------------
 
     def call_at(self, when: float, callback: Callback) -> Notification:
@@ -152,18 +147,14 @@ class Reactor:
         events = 0
         for watch in held or ():
             events |= watch.events
-        registered = self._selector.get_map()
-        if not events:
-            self._watches.pop(descriptor, None)
-            if descriptor in registered:
-                with contextlib.suppress(OSError, ValueError, KeyError):
-                    self._selector.unregister(descriptor)
-        else:
-            # Always anew: the file may have been closed and its number given to another one.
-            if descriptor in registered:
-                with contextlib.suppress(OSError, ValueError, KeyError):
-                    self._selector.unregister(descriptor)
+        # Always anew: the file may have been closed and its number given to another one.
+        if descriptor in self._selector.get_map():
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                self._selector.unregister(descriptor)
+        if events:
             self._selector.register(descriptor, events)
+        else:
+            self._watches.pop(descriptor, None)
 
     def _wake(self) -> None:
         with contextlib.suppress(BlockingIOError):  # it has been woken already

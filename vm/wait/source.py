@@ -37,8 +37,7 @@ class WhenReady(Protocol):
     """The smallest wait source: ``as_wait_source`` makes a whole one of it.
 
     ``when_ready`` is called once, from any thread, and calls back once, from any thread, perhaps before it returns:
-        with
-    nothing when ready, with an exception when failed.
+    with nothing when ready, with an exception when failed.
     """
 
     def when_ready(self, callback: Callable[..., None], /) -> object:

@@ -14,10 +14,9 @@ from typing import Any
 from ...awaiting import await_source
 from ...notification import Callback, Notification
 from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError
-from .armed import ArmedWait, arm
-from .blocking import wait_several
 from .futures import as_pumice_error, as_wait_source
 from .latch import Latch
+from .waits import ArmedWait, arm, wait_several
 
 
 class Event(Latch):
@@ -140,10 +139,7 @@ class FileReady(Latch):
         from .reactor import Reactor  # here: most programs wait for no descriptors
 
         if self._watch is None or self._watch.is_done:
-            self._watch = Reactor.shared().watch(self.descriptor, self._events, self._ready)
-
-    def _ready(self, error: PumiceError | None) -> None:
-        self.settle(error)
+            self._watch = Reactor.shared().watch(self.descriptor, self._events, self.settle)
 
     def _disarmed(self) -> None:
         watch = self._watch

@@ -24,8 +24,8 @@ from pumice.vm.execution.context import Context
 from pumice.vm.execution.deadlines import deadlines, timeout_seconds
 from pumice.vm.execution.watchdog import Interrupted, Watchdog
 from pumice.vm.native.module import NativeModule
-from pumice.vm.wait.blocking import LONGEST_WAIT
 from pumice.vm.wait.frame import Wait
+from pumice.vm.wait.latch import LONGEST_WAIT
 
 PROGRAM = """
 vm.module @program

@@ -197,7 +197,7 @@ def test_delays_come_in_the_order_of_their_times() -> None:
 def test_ten_thousand_timers_are_one_thread_and_are_let_go() -> None:
     reactor = Reactor.shared()
     watches = [reactor.call_at(time.monotonic() + 3600 + index, lambda _: None) for index in range(10_000)]
-    assert sum(one.name == "pumice-reactor" for one in threading.enumerate()) == 1 == Reactor.thread_count()
+    assert sum(one.name == "pumice-reactor" for one in threading.enumerate()) == 1
     assert all(watch.cancel() for watch in watches)
     assert len(reactor._timers) < 200, "cancelled timers are swept"
 

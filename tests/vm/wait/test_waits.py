@@ -25,9 +25,9 @@ from pumice.vm.execution.context import Context
 from pumice.vm.execution.frame import Frame, NativeFrame
 from pumice.vm.native.checked import checked_native
 from pumice.vm.native.module import NativeModule
-from pumice.vm.wait.blocking import perform_wait
 from pumice.vm.wait.frame import Wait, WaitFrame
 from pumice.vm.wait.source import WaitSource
+from pumice.vm.wait.waits import perform_wait
 
 PROGRAM = """
 vm.module @program
@@ -200,7 +200,7 @@ def test_results_after_a_wait_are_checked(name: str) -> None:
         (lambda: Wait(5, resume=outcome), "a sequence of wait sources, got int"),  # type: ignore[arg-type]
         (lambda: Wait(resume=None), "got NoneType"),  # type: ignore[arg-type]
         (lambda: Wait(deadline="soon", resume=outcome), "got 'soon'"),  # type: ignore[arg-type]
-        (lambda: Wait(deadline=float("nan"), resume=outcome), "got NaN"),
+        (lambda: Wait(deadline=float("nan"), resume=outcome), "got nan"),
         (lambda: Wait([object()], resume=outcome), "source 0 of a Wait is object"),  # type: ignore[list-item]
         (lambda: Wait([Signal(), None], resume=outcome), "source 1 of a Wait is NoneType"),  # type: ignore[list-item]
     ],
