@@ -63,7 +63,7 @@ ROOMS: Mapping[str, set[str]] = {
     "runtime.profiling": {"modules.hal"},
     "runtime.values": set(),
     "runtime.modules.hal": {"values"},
-    "runtime.modules.check": {"device", "modules.hal", "values"},
+    "runtime.modules.check": {"modules.hal", "values"},
     "runtime.modules.parameters": {"modules.hal", "parameters"},
     "runtime.sessions": {"arrays", "device", "modules.hal", "modules.parameters", "parameters", "profiling"},
     "hal_vulkan.vulkan": set(),

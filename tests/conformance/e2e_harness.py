@@ -18,6 +18,7 @@ from e2e_tree import E2ESource, expected_failure
 from iree_releases import CompileError, Compiler
 
 from pumice.hal_vulkan import BufferView, Device, ElementType
+from pumice.runtime.device import open_device
 from pumice.runtime.modules.check.checks import run_checks
 from pumice.runtime.modules.check.report import CheckResult, Outcome
 from pumice.status import FailedPreconditionError
@@ -50,7 +51,7 @@ def compile_sources(sources: Iterable[E2ESource], compiler: Compiler, *, workers
         yield from pool.map(compiled, (source for source in sources if source.reason_not_compiled is None))
 
 
-def run_source(compiled: CompiledSource, device: Device | str | None = None) -> list[CheckResult]:
+def run_source(compiled: CompiledSource, uri: str | None = None) -> list[CheckResult]:
     """Runs every check function of a compiled source; an error that keeps them from running is a result as well."""
     if compiled.error is not None:
         return [CheckResult("(compile)", Outcome.ERROR, error=compiled.error, error_type="CompileError")]
@@ -60,7 +61,8 @@ def run_source(compiled: CompiledSource, device: Device | str | None = None) -> 
             tested = BytecodeModule.open(compiled.paths[0])
             stack.callback(tested.close)
             modules = [matmul_test(), conv2d_test(), tested]
-        report = run_checks(compiled.paths[-1], device=device, modules=modules)
+        device = stack.enter_context(open_device(uri))
+        report = run_checks(compiled.paths[-1], device=device.hal, modules=modules)
     return [result for file in report.files for result in file.results]
 
 

@@ -56,6 +56,7 @@ def run_checks(
       ================== 2 passed, 2 expectations in 0.05 s ==================
     """
     from ...runtime.modules.check import checks
+    from ...runtime.modules.check.report import Outcome
     from ...runtime.modules.parameters.module import io_parameters_module
     from ..output_files import store
     from ..reports import open_asked
@@ -68,8 +69,8 @@ def run_checks(
     with open_asked(device, validation) as opened:
         note(f"running on {printable(opened.name)}")
         report = checks.run_checks(
-            files,
-            device=opened,
+            *files,
+            device=opened.hal,
             filters=filters,
             timeout=checks.DEFAULT_TIMEOUT if timeout is None else timeout,
             modules=[io_parameters_module(scopes)] if scopes else [],
@@ -80,9 +81,9 @@ def run_checks(
     if junit_xml is not None:
         text = report.to_junit_xml().encode("utf-8", "backslashreplace")
         store(junit_xml, lambda file: file.write(text), where="--junit-xml")
-    if report.failed or report.errors:
+    if report.count(Outcome.FAILED) or report.count(Outcome.ERROR):
         click.get_current_context().exit(1)
-    if not report.passed:
+    if not report.count(Outcome.PASSED):
         why = "no function matches --filter" if report.deselected else "there is no exported function without arguments"
         raise usage_error(f"nothing was run: {why}")
 

@@ -12,16 +12,14 @@ import fnmatch
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Final, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from .... import hal_vulkan as hal
-from ....status import InvalidArgumentError, PumiceError
+from ....hal_vulkan import Device
+from ....status import PumiceError
 from ....vm.execution.bytecode_module import BytecodeModule
 from ....vm.execution.context import Context
 from ....vm.execution.linker import Module
-from ...device import Device, open_device
 from ..hal.module import hal_module
 from .log import CheckRecorder
 from .module import check_module
@@ -30,60 +28,30 @@ from .report import CheckReport, CheckResult, FileReport, Outcome
 DEFAULT_TIMEOUT: Final = 60.0
 """Seconds that a function may take."""
 
-StrPath: TypeAlias = str | os.PathLike[str]
-
 
 def run_checks(
-    paths: StrPath | Iterable[StrPath],
-    *,
-    device: Device | hal.Device | str | None = None,
+    *paths: str | os.PathLike[str],
+    device: Device,
     filters: Sequence[str] = (),
-    timeout: float | None = DEFAULT_TIMEOUT,
+    timeout: float = DEFAULT_TIMEOUT,
     modules: Sequence[Module] = (),
-    recorder: CheckRecorder | None = None,
-    on_result: Callable[[str, CheckResult], None] | None = None,
+    on_result: Callable[[str, CheckResult], None] = lambda path, result: None,
 ) -> CheckReport:
-    """Runs every check function of some module files.
+    """Runs every check function of module files. Whatever is wrong with files and functions is in the report.
 
     Args:
-        paths: one file or several, ``.vmfb``.
-        device: an open device, which stays open; or a URI as ``open_device`` takes it, to be opened and closed here.
+        paths: of ``.vmfb`` files.
+        device: runs them, and stays open.
         filters: glob patterns for names of functions, with or without the module's before it; a function runs if one
             matches, all run where none is given.
-        timeout: seconds for each function, waits included, and as many for the initializers before it; ``None`` for
-            ever.
+        timeout: seconds for each function, waits included, and as many for the initializers before it.
         modules: what the files import besides ``hal`` and ``check``, in linking order.
-        recorder: says how much of failures is kept; ``None`` takes the defaults.
         on_result: called with a file's path and a result as soon as that is known.
-
-    Raises:
-        InvalidArgumentError: no paths, or a timeout that is not a positive number.
-        NotFoundError, UnavailableError: the device.
-
-    Whatever is wrong with files and functions is in the report.
     """
-    names = [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else [os.fspath(path) for path in paths]
-    if not names:
-        raise InvalidArgumentError("expected a module file (.vmfb) or several, got none")
-    if timeout is not None and not 0 < timeout < float("inf"):
-        raise InvalidArgumentError(f"expected a timeout of more than 0 seconds, or None, got {timeout!r}")
     start = time.perf_counter()
-    with _opened(device) as opened:
-        runner = _Runner(opened, filters, timeout, modules, recorder or CheckRecorder(), on_result)
-        files = tuple(runner.run_file(name) for name in names)
-        device_name = opened.profile.name
-    return CheckReport(files, device_name, time.perf_counter() - start, runner.deselected)
-
-
-@contextmanager
-def _opened(device: Device | hal.Device | str | None) -> Iterator[hal.Device]:
-    if isinstance(device, hal.Device):
-        yield device
-    elif isinstance(device, Device):
-        yield device.hal
-    else:
-        with open_device(device) as opened:
-            yield opened.hal
+    runner = _Runner(device, filters, timeout, modules, on_result)
+    files = tuple(runner.run_file(os.fspath(path)) for path in paths)
+    return CheckReport(files, device.profile.name, time.perf_counter() - start, runner.deselected)
 
 
 class _Runner:
@@ -91,19 +59,17 @@ class _Runner:
 
     def __init__(
         self,
-        device: hal.Device,
+        device: Device,
         filters: Sequence[str],
-        timeout: float | None,
+        timeout: float,
         modules: Sequence[Module],
-        recorder: CheckRecorder,
-        on_result: Callable[[str, CheckResult], None] | None,
+        on_result: Callable[[str, CheckResult], None],
     ) -> None:
-        self.device = device
         self.filters = filters
         self.timeout = timeout
-        self.recorder = recorder
+        self.recorder = CheckRecorder()
         self.on_result = on_result
-        self.modules = (hal_module([device]), check_module(recorder), *modules)
+        self.modules = (hal_module([device]), check_module(self.recorder), *modules)
         self.deselected = 0
         # The context of the function before: pipelines live as long as one context has them, and take long to make.
         self._previous: Context | None = None
@@ -118,36 +84,31 @@ class _Runner:
             result = CheckResult(
                 "(load)", Outcome.ERROR, duration, error=_describe(error), error_type=type(error).__name__
             )
-            self._report(path, result)
+            self.on_result(path, result)
             return FileReport(path, "", (result,), duration)
         results = []
         try:
             for name in self._selected(program):
                 result = self._run_function(program, name)
                 results.append(result)
-                self._report(path, result)
+                self.on_result(path, result)
         finally:
             self._keep(None)
             program.close()
         return FileReport(path, program.name, tuple(results), time.perf_counter() - start)
-
-    def _report(self, path: str, result: CheckResult) -> None:
-        if self.on_result is not None:
-            self.on_result(path, result)
 
     def _selected(self, program: BytecodeModule) -> list[str]:
         """The functions to run: neither the compiler's own nor filtered out."""
         names = [name for name in program.exports if not name.startswith("__") and "$" not in name]
         if not self.filters:
             return names
-        selected = [
+        matching = {
             name
+            for pattern in self.filters
             for name in names
-            if any(
-                fnmatch.fnmatchcase(name, one) or fnmatch.fnmatchcase(f"{program.name}.{name}", one)
-                for one in self.filters
-            )
-        ]
+            if fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(f"{program.name}.{name}", pattern)
+        }
+        selected = [name for name in names if name in matching]
         self.deselected += len(names) - len(selected)
         return selected
 
@@ -159,7 +120,13 @@ class _Runner:
         start = time.perf_counter()
         error = error_type = None
         try:
-            context = self._context(program)
+            context = Context(self.modules)
+            try:
+                context.add(program, timeout=self.timeout)
+            except BaseException:
+                context.close()
+                raise
+            self._keep(context)
             context.invoke(context.lookup(f"{program.name}.{name}"), (), timeout=self.timeout)
         except Exception as raised:
             error, error_type = _describe(raised), type(raised).__name__
@@ -172,18 +139,8 @@ class _Runner:
             name, outcome, duration, log.expectation_count, log.failure_count, log.failures, error, error_type
         )
 
-    def _context(self, program: BytecodeModule) -> Context:
-        """A context with the program linked and initialized, which stays open until the next one."""
-        context = Context(self.modules)
-        try:
-            context.add(program, timeout=self.timeout)
-        except BaseException:
-            context.close()
-            raise
-        self._keep(context)
-        return context
-
     def _keep(self, context: Context | None) -> None:
+        """Keeps a context open until the next one."""
         if self._previous is not None:
             self._previous.close()
         self._previous = context

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ....status import InvalidArgumentError
-
 
 @dataclass(frozen=True, slots=True)
 class ElementDifference:
@@ -96,26 +94,17 @@ class CheckLog:
 class CheckRecorder:
     """Records expectations. Thread rule: that of its context.
 
-    Args:
+    Attributes:
         max_failures: failures to keep; all are counted.
         max_differences: elements of each to show.
         max_elements: elements of a tensor to print before ``...``.
-
-    Raises:
-        InvalidArgumentError: a negative number.
     """
 
-    def __init__(self, *, max_failures: int = 100, max_differences: int = 10, max_elements: int = 64) -> None:
-        for name, count in (
-            ("max_failures", max_failures),
-            ("max_differences", max_differences),
-            ("max_elements", max_elements),
-        ):
-            if count < 0:
-                raise InvalidArgumentError(f"expected {name} of 0 or more, got {count}")
-        self.max_failures = max_failures
-        self.max_differences = max_differences
-        self.max_elements = max_elements
+    max_failures = 100
+    max_differences = 10
+    max_elements = 64
+
+    def __init__(self) -> None:
         self._failures: list[CheckFailure] = []
         self._failure_count = 0
         self._expectation_count = 0

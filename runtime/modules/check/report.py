@@ -94,14 +94,6 @@ class FileReport:
     results: tuple[CheckResult, ...]
     duration: float
 
-    def full_name(self, result: CheckResult) -> str:
-        """``path::function``."""
-        return f"{self.path}::{result.name}"
-
-    def count(self, outcome: Outcome) -> int:
-        """Number of functions with this outcome."""
-        return sum(result.outcome is outcome for result in self.results)
-
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
@@ -119,81 +111,48 @@ class CheckReport:
     duration: float
     deselected: int = 0
 
+    @property
+    def results(self) -> list[CheckResult]:
+        """Those of all files."""
+        return [result for file in self.files for result in file.results]
+
     def count(self, outcome: Outcome) -> int:
         """Number of functions with this outcome."""
-        return sum(file.count(outcome) for file in self.files)
-
-    @property
-    def passed(self) -> int:
-        """Functions that returned without failed expectations."""
-        return self.count(Outcome.PASSED)
-
-    @property
-    def failed(self) -> int:
-        """Functions that returned with failed expectations."""
-        return self.count(Outcome.FAILED)
-
-    @property
-    def errors(self) -> int:
-        """Functions that did not return, and files that could not be loaded."""
-        return self.count(Outcome.ERROR)
-
-    @property
-    def skipped(self) -> int:
-        """Functions that take arguments."""
-        return self.count(Outcome.SKIPPED)
-
-    @property
-    def total(self) -> int:
-        """All functions."""
-        return sum(len(file.results) for file in self.files)
-
-    @property
-    def expectation_count(self) -> int:
-        """Expectations that were evaluated."""
-        return sum(result.expectation_count for file in self.files for result in file.results)
-
-    @property
-    def ok(self) -> bool:
-        """Whether at least one function ran, and all that ran passed."""
-        return not self.failed and not self.errors and self.passed > 0
+        return sum(result.outcome is outcome for result in self.results)
 
     # -- text ----------------------------------------------------------------------------------------
 
     def format(self) -> str:
         """All failures and one line of counts, in pytest's style."""
         lines: list[str] = []
+        summary: list[str] = []
         for outcome, title in ((Outcome.ERROR, "ERRORS"), (Outcome.FAILED, "FAILURES")):
-            found = [(file, result) for file in self.files for result in file.results if result.outcome is outcome]
-            if found:
+            if self.count(outcome):
                 lines.append(_rule(title, "="))
-            for file, result in found:
-                lines += [_rule(file.full_name(result), "_"), result.details()]
-        bad = [
-            (file, result)
-            for file in self.files
-            for result in file.results
-            if result.outcome in (Outcome.FAILED, Outcome.ERROR)
-        ]
-        if bad:
-            lines.append(_rule("short summary", "="))
-            lines += [
-                f"{result.outcome.value.upper()} {file.full_name(result)} - {result.summary}" for file, result in bad
-            ]
-        lines.append(_rule(self.summary_line(), "="))
+            for file in self.files:
+                for result in file.results:
+                    if result.outcome is outcome:
+                        name = f"{file.path}::{result.name}"
+                        lines += [_rule(name, "_"), result.details()]
+                        summary.append(f"{outcome.value.upper()} {name} - {result.summary}")
+        if summary:
+            lines += [_rule("short summary", "="), *summary]
+        lines.append(_rule(self._counts(), "="))
         return "\n".join(lines)
 
-    def summary_line(self) -> str:
+    def _counts(self) -> str:
         """Non-zero counts, and the time."""
+        errors = self.count(Outcome.ERROR)
         counts = [
-            (self.failed, "failed"),
-            (self.passed, "passed"),
-            (self.skipped, "skipped"),
+            (self.count(Outcome.FAILED), "failed"),
+            (self.count(Outcome.PASSED), "passed"),
+            (self.count(Outcome.SKIPPED), "skipped"),
             (self.deselected, "deselected"),
-            (self.errors, "error" if self.errors == 1 else "errors"),
+            (errors, "error" if errors == 1 else "errors"),
         ]
         text = ", ".join(f"{count} {name}" for count, name in counts if count) or "no check functions"
-        return f"{text}, {self.expectation_count} expectations in {self.duration:.2f} s"
+        expectations = sum(result.expectation_count for result in self.results)
+        return f"{text}, {expectations} expectations in {self.duration:.2f} s"
 
     # -- JUnit XML -----------------------------------------------------------------------------------
 
@@ -203,7 +162,7 @@ class CheckReport:
         Characters that XML cannot hold are written as escapes such as ``\\x00``.
         """
         root = ET.Element("testsuites", name="pumice checks")
-        _set_counts(root, (result for file in self.files for result in file.results), self.duration)
+        _set_counts(root, self.results, self.duration)
         for file in self.files:
             suite = ET.SubElement(root, "testsuite", name=_xml(file.path))
             _set_counts(suite, file.results, file.duration)
@@ -225,14 +184,14 @@ def _add_case(suite: ET.Element, file: FileReport, result: CheckResult) -> None:
         assertions=str(result.expectation_count),
         time=f"{result.duration:.3f}",
     )
+    summary, details = _xml(result.summary), _xml(result.details())
     if result.outcome is Outcome.SKIPPED:
-        ET.SubElement(case, "skipped", message=_xml(result.summary))
+        ET.SubElement(case, "skipped", message=summary)
     elif result.outcome is Outcome.FAILED:
         kind = result.failures[0].expectation if result.failures else "expectation"
-        ET.SubElement(case, "failure", message=_xml(result.summary), type=kind).text = _xml(result.details())
+        ET.SubElement(case, "failure", message=summary, type=kind).text = details
     elif result.outcome is Outcome.ERROR:
-        kind = result.error_type or "error"
-        ET.SubElement(case, "error", message=_xml(result.summary), type=kind).text = _xml(result.details())
+        ET.SubElement(case, "error", message=summary, type=result.error_type or "error").text = details
 
 
 def _set_counts(element: ET.Element, results: Iterable[CheckResult], duration: float) -> None:

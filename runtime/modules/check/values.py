@@ -27,14 +27,7 @@ _CHUNK: Final = 1 << 20
 
 
 class HostView:
-    """A buffer view and its bytes.
-
-    Attributes:
-        view: the buffer view.
-        data: its bytes when it was read.
-        count: number of elements.
-        is_dense: whether elements are packed in row-major order; otherwise only bytes are known.
-    """
+    """A buffer view and its bytes when it was read; only bytes are known unless elements are dense, in row-major order."""
 
     def __init__(self, view: BufferView, data: bytes) -> None:
         self.view = view
@@ -110,12 +103,8 @@ class HostView:
 
 @dataclass(slots=True)
 class Differing:
-    """Elements that are not as expected.
-
-    Attributes:
-        count: their number.
-        first: the first of them, by position in row-major order.
-        largest: the one with the largest finite difference, if differences were computed.
+    """How many elements are not as expected; the first of them by position in row-major order; and the one with the
+    largest finite difference, if differences were computed.
     """
 
     count: int = 0
