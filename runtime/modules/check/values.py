@@ -27,7 +27,7 @@ _CHUNK: Final = 1 << 20
 
 
 class HostView:
-    """A buffer view and its bytes when it was read; only bytes are known unless elements are dense, in row-major order."""
+    """A buffer view and its bytes when it was read. Unless elements are dense only bytes are known."""
 
     def __init__(self, view: BufferView, data: bytes) -> None:
         self.view = view

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from ....hal_vulkan import Buffer, BufferUsage, Device
 from ....status import InvalidArgumentError, OutOfRangeError, PumiceError, shown
@@ -29,9 +29,9 @@ from ...parameters.entry import ParameterEntry, decode_name
 from ...parameters.index import ParameterIndex, ParameterScopes, find_scope
 from ..hal.buffer import HalBuffer, check_buffer
 from ..hal.device_context import DeviceContext, TransferContexts
-from ..hal.fence import AnyFence, fail, failure_of, optional_fence
+from ..hal.fence import OptionalFence, fail, failure_of, optional_fence
 from ..hal.file import read_back
-from ..hal.reference import require
+from ..hal.reference import check_range, require
 from .upload import ParameterUpload, repeat_pattern
 
 _KEY: Final = struct.Struct("<II")
@@ -48,18 +48,13 @@ class _Span:
     buffer_offset: int
     length: int
 
-    @property
-    def pattern(self) -> bytes | None:
-        """A splat's pattern, rotated to the span's start."""
-        splat = self.entry.splat
-        return None if splat is None else repeat_pattern(splat, self.parameter_offset, len(splat))
-
     def upload(self, upload: ParameterUpload, target: Buffer) -> None:
         """Copies the bytes into ``target``."""
         if not self.length:
             return
-        pattern = self.pattern
-        if pattern is not None:
+        splat = self.entry.splat
+        if splat is not None:
+            pattern = repeat_pattern(splat, self.parameter_offset, len(splat))
             upload.fill(target, self.buffer_offset, self.length, pattern)
         else:
             upload.write(target, self.buffer_offset, self.of(self.entry.view()))
@@ -68,28 +63,9 @@ class _Span:
         """The span's part of the entry's bytes."""
         return data[self.parameter_offset : self.parameter_offset + self.length]
 
-    def check_within(self, buffer: Buffer) -> None:
-        """Raises OutOfRangeError unless the span lies within the buffer."""
-        if self.buffer_offset + self.length > buffer.size:
-            raise OutOfRangeError(
-                f"parameter {shown(self.entry.name)}: bytes [{self.buffer_offset}, {self.buffer_offset + self.length}) "
-                f"do not lie within the buffer of {buffer.size} bytes"
-            )
-
-
-_Move: TypeAlias = "Callable[[DeviceContext, AnyFence | None, AnyFence | None, Buffer, list[_Span]], None]"
-
 
 def io_parameters_module(scopes: ParameterScopes) -> NativeModule:
-    """The module that gives programs the parameters of these scopes.
-
-    Args:
-        scopes: indices by scope; ``""`` is for references without a scope. Programs write (``scatter``) only to entries
-            of files and arrays opened with ``writable=True``.
-
-    Raises:
-        InvalidArgumentError: a value is not a ParameterIndex.
-    """
+    """The module that gives programs the parameters of these scopes. InvalidArgumentError for what is no index."""
     for scope, index in scopes.items():
         if not isinstance(index, ParameterIndex):
             raise InvalidArgumentError(
@@ -110,22 +86,18 @@ class _Parameters:
     def load(
         self,
         device: object,
-        queue_affinity: int,
+        affinity: int,
         wait: object,
         target: object,
         scope: object,
         target_affinity: int,
         memory_type: int,
         usage: int,
-        key_table: object,
-        key_data: object,
-        spans: object,
+        *keys: object,
     ) -> VmList:
         """A new buffer for each key, filled when ``target`` is reached."""
-        wait_fence, signal_fence = optional_fence(wait), optional_fence(target)
-        with _failing(signal_fence):
-            context = self._contexts[require(device, Device, "device")]
-            wanted = self._resolve(scope, key_table, key_data, spans)
+        with self._call(device, wait, target) as (context, wait_fence, signal_fence):
+            wanted = self._resolve(scope, keys)
             for span in wanted:
                 if span.buffer_offset:
                     raise InvalidArgumentError(
@@ -146,58 +118,47 @@ class _Parameters:
 
     @export("gather", "0rIrrrrrrr_v")
     def gather(
-        self,
-        device: object,
-        queue_affinity: int,
-        wait: object,
-        target: object,
-        scope: object,
-        target_buffer: object,
-        key_table: object,
-        key_data: object,
-        spans: object,
+        self, device: object, affinity: int, wait: object, target: object, scope: object, buffer: object, *keys: object
     ) -> None:
         """Parameters into ranges of one buffer."""
-        self._move("gather", _gather, device, wait, target, target_buffer, scope, key_table, key_data, spans)
+        with self._call(device, wait, target) as (context, wait_fence, signal_fence):
+            found = check_buffer(buffer, "io_parameters.gather")
+            spans = self._resolve(scope, keys, found)
+            failure = failure_of(wait_fence)
+            if failure is not None:
+                fail(signal_fence, failure)
+                return
+            with ParameterUpload(context, wait_fence) as upload:
+                for span in spans:
+                    span.upload(upload, found)
+                upload.finish(wait_fence, signal_fence)
 
     @export("scatter", "0rIrrrrrrr_v")
     def scatter(
-        self,
-        device: object,
-        queue_affinity: int,
-        wait: object,
-        target: object,
-        source_buffer: object,
-        scope: object,
-        key_table: object,
-        key_data: object,
-        spans: object,
+        self, device: object, affinity: int, wait: object, target: object, buffer: object, scope: object, *keys: object
     ) -> None:
         """Ranges of one buffer into parameters, which must be writable."""
-        self._move("scatter", _scatter, device, wait, target, source_buffer, scope, key_table, key_data, spans)
+        with self._call(device, wait, target) as (context, wait_fence, signal_fence):
+            found = check_buffer(buffer, "io_parameters.scatter")
+            # All are checked before the first is written.
+            spans = self._resolve(scope, keys, found)
+            moves = [(span.buffer_offset, span.of(span.entry.writable_view())) for span in spans]
+            read_back(context, wait_fence, signal_fence, found, moves)
 
-    def _move(
-        self,
-        name: str,
-        move: _Move,
-        device: object,
-        wait: object,
-        target: object,
-        buffer: object,
-        scope: object,
-        *keys: object,
-    ) -> None:
+    @contextmanager
+    def _call(
+        self, device: object, wait: object, target: object
+    ) -> Iterator[tuple[DeviceContext, OptionalFence, OptionalFence]]:
+        """A call's device context and fences; what it raises fails the signal fence."""
         wait_fence, signal_fence = optional_fence(wait), optional_fence(target)
-        with _failing(signal_fence):
-            context = self._contexts[require(device, Device, "device")]
-            found = check_buffer(buffer, f"io_parameters.{name}")
-            spans = self._resolve(scope, *keys)
-            for span in spans:
-                span.check_within(found)
-            move(context, wait_fence, signal_fence, found, spans)
+        try:
+            yield self._contexts[require(device, Device, "device")], wait_fence, signal_fence
+        except PumiceError as error:
+            fail(signal_fence, error)
+            raise
 
-    def _resolve(self, scope: object, *keys: object) -> list[_Span]:
-        """The spans of a call, each checked against its entry."""
+    def _resolve(self, scope: object, keys: Sequence[object], buffer: Buffer | None = None) -> list[_Span]:
+        """The spans of a call, each checked against its entry and the buffer."""
         name = "" if scope is None else decode_name(require_buffer(scope).as_memoryview())
         index = find_scope(self._scopes, name)
         table, text, ranges = (require_buffer(value).as_memoryview() for value in keys)
@@ -227,36 +188,7 @@ class _Parameters:
                     f"[{parameter_offset}, {parameter_offset + size}), it has {entry.length}; "
                     "is it of the shape and type that the program was compiled for?"
                 )
+            if buffer is not None:
+                check_range(buffer_offset, size, buffer.size, f"parameter {shown(entry.name)}")
             resolved.append(_Span(entry, parameter_offset, buffer_offset, size))
         return resolved
-
-
-@contextmanager
-def _failing(target: AnyFence | None) -> Iterator[None]:
-    """Fails the signal fence with what the call raises."""
-    try:
-        yield
-    except PumiceError as error:
-        fail(target, error)
-        raise
-
-
-def _gather(
-    context: DeviceContext, wait: AnyFence | None, target: AnyFence | None, buffer: Buffer, spans: list[_Span]
-) -> None:
-    failure = failure_of(wait)
-    if failure is not None:
-        fail(target, failure)
-        return
-    with ParameterUpload(context, wait) as upload:
-        for span in spans:
-            span.upload(upload, buffer)
-        upload.finish(wait, target)
-
-
-def _scatter(
-    context: DeviceContext, wait: AnyFence | None, target: AnyFence | None, buffer: Buffer, spans: list[_Span]
-) -> None:
-    # All are checked before the first is written.
-    moves = [(span.buffer_offset, span.of(span.entry.writable_view())) for span in spans]
-    read_back(context, wait, target, buffer, moves)

@@ -9,13 +9,12 @@ from the mapping if it can import it; else pieces go through staging memory, a f
 from __future__ import annotations
 
 from collections import deque
-from types import TracebackType
 from typing import Final, Self
 
 from ....hal_vulkan import Buffer, MemoryTypeFlags, TimelineSemaphore
 from ..hal.command_buffer import HalCommandBuffer
 from ..hal.device_context import DeviceContext
-from ..hal.fence import AnyFence, alias, points_of
+from ..hal.fence import OptionalFence, alias, points_of
 
 _STAGING: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE
 _PIECE_BYTES: Final = 16 << 20
@@ -23,18 +22,12 @@ _MAX_PIECES: Final = 4
 # Smaller copies cost less than pinning pages and making the native objects of an import.
 _IMPORT_BYTES: Final = 1 << 20
 _MAX_TILE_BYTES: Final = 1 << 20
-_FILL_LENGTHS: Final = (1, 2, 4)
 
 
 class ParameterUpload:
-    """The copies and fills of one call of the module.
+    """The copies and fills of one call of the module."""
 
-    Args:
-        context: of the device.
-        wait: what the copies wait for; ``None`` for new buffers.
-    """
-
-    def __init__(self, context: DeviceContext, wait: AnyFence | None) -> None:
+    def __init__(self, context: DeviceContext, wait: OptionalFence) -> None:
         self._context = context
         pending = wait is not None and not wait.query()
         self._wait = wait if pending else None
@@ -67,7 +60,7 @@ class ParameterUpload:
         """Repeats ``pattern``, of 1, 2, 4, 8 or 16 bytes, over bytes ``[offset, offset + length)`` of ``target``."""
         while len(pattern) > 1 and pattern == pattern[: len(pattern) // 2] * 2:
             pattern = pattern[: len(pattern) // 2]
-        if len(pattern) in _FILL_LENGTHS and not length % len(pattern):
+        if len(pattern) in (1, 2, 4) and not length % len(pattern):
             self._record().fill(target, pattern, offset, length)
             return
         # Queues fill with up to 4 bytes; a longer pattern is copied from a tile of it.
@@ -75,7 +68,7 @@ class ParameterUpload:
         for start in range(0, length, tile.size):
             self._record().copy(tile, target, min(tile.size, length - start), target_offset=offset + start)
 
-    def finish(self, wait: AnyFence | None, target: AnyFence | None) -> None:
+    def finish(self, wait: OptionalFence, target: OptionalFence) -> None:
         """Submits the rest; ``target`` is signalled when all is done and ``wait`` is reached."""
         if self._commands is None and not self._submitted:
             alias(wait, target)
@@ -85,9 +78,7 @@ class ParameterUpload:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._commands is not None:  # an error came before they were submitted
             self._commands.close()
             self._commands = None
@@ -115,7 +106,7 @@ class ParameterUpload:
             semaphore.wait(value)
             self._context.device.retire()
 
-    def _submit(self, wait: AnyFence | None, target: AnyFence | None) -> None:
+    def _submit(self, wait: OptionalFence, target: OptionalFence) -> None:
         commands, self._commands = self._commands, None
         if commands is not None:
             commands.end()
