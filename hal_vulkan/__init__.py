@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from ..formats.element_type import ElementType, EncodingType
 from ..lazy import lazy_exports
-from ..spirv import (
+from ..spirv.reflect import reflect
+from ..spirv.reflection_types import (
     Binding,
     BlockMember,
     ElementLayout,
     EntryPoint,
     PushConstantBlock,
     ShaderModuleReflection,
-    reflect,
 )
 from .commands import (
     BindingSlot,
@@ -39,7 +39,7 @@ from .sync import Fence, TimelineSemaphore, Timepoint, wait_all, wait_any
 from .vulkan import live_objects
 
 if TYPE_CHECKING:
-    from ..spirv import compile_glsl
+    from ..spirv.glsl import compile_glsl
 
 __all__ = [
     "Binding",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import ml_dtypes
 import numpy as np
@@ -22,29 +21,23 @@ _ENCODED_FLOATS: Final[dict[str, np.dtype]] = {
 }
 
 
-def _to_json(value: object) -> JsonValue:
-    """A dataclass, tuple or plain value as JSON values; infinities and NaN become their names."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, enum.IntEnum):
-        return int(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Plain:
+    def to_json(self) -> dict[str, JsonValue]:
+        """The fields by name, everything nested; infinities and NaN are their names."""
+        return {field.name: _to_json(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+
+def _to_json(value: Any) -> JsonValue:
+    if isinstance(value, _Plain):
+        return value.to_json()
     if isinstance(value, tuple):
         return [_to_json(item) for item in value]
-    if dataclasses.is_dataclass(value):
-        return {field.name: _to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    raise InvalidArgumentError(f"a {type(value).__name__} has no JSON form; reflection holds plain values only")
-
-
-def _json_object(value: object) -> dict[str, JsonValue]:
-    result = _to_json(value)
-    assert isinstance(result, dict)
-    return result
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ScalarType:
+class ScalarType(_Plain):
     """A scalar of a shader.
 
     Attributes:
@@ -68,13 +61,9 @@ class ScalarType:
             return None
         return np.dtype(f"{self.kind}{self.bits}")
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """The fields by name."""
-        return _json_object(self)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class BlockMember:
+class BlockMember(_Plain):
     """One member of a block, or of a structure within one.
 
     Attributes:
@@ -107,13 +96,9 @@ class BlockMember:
     array_shape: tuple[int, ...] = ()
     array_strides: tuple[int, ...] = ()
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """The fields by name, nested members as a list."""
-        return _json_object(self)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ElementLayout:
+class ElementLayout(_Plain):
     """The elements of a block: those of its last member, where an array may be.
 
     Attributes:
@@ -144,11 +129,11 @@ class ElementLayout:
     def to_json(self) -> dict[str, JsonValue]:
         """The fields by name, and ``dtype`` as its name or ``None``."""
         dtype = self.dtype
-        return {**_json_object(self), "dtype": None if dtype is None else dtype.name}
+        return {**_Plain.to_json(self), "dtype": None if dtype is None else dtype.name}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(_Plain):
     """One descriptor binding that an entry point statically uses.
 
     Several variables on one binding (aliases of different element types) make one ``Binding``: access is what
@@ -182,13 +167,9 @@ class Binding:
     fixed_size: int
     members: tuple[BlockMember, ...]
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """The fields by name, the element and members nested."""
-        return {**_json_object(self), "element": None if self.element is None else self.element.to_json()}
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class PushConstantBlock:
+class PushConstantBlock(_Plain):
     """The push constants of an entry point.
 
     Attributes:
@@ -199,13 +180,9 @@ class PushConstantBlock:
     size: int
     members: tuple[BlockMember, ...]
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """The fields by name."""
-        return _json_object(self)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class SpecializationConstant:
+class SpecializationConstant(_Plain):
     """A constant that pipeline creation can set.
 
     Attributes:
@@ -220,13 +197,9 @@ class SpecializationConstant:
     scalar: ScalarType
     default: int | float | bool
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """The fields by name."""
-        return _json_object(self)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class EntryPoint:
+class EntryPoint(_Plain):
     """One entry point and what its call graph statically uses.
 
     Attributes:
@@ -250,13 +223,9 @@ class EntryPoint:
     push_constants: PushConstantBlock | None
     workgroup_memory_bytes: int | None
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """The fields by name, everything nested."""
-        return {**_json_object(self), "bindings": [binding.to_json() for binding in self.bindings]}
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ShaderModuleReflection:
+class ShaderModuleReflection(_Plain):
     """What a SPIR-V module declares.
 
     Attributes:
@@ -304,7 +273,3 @@ class ShaderModuleReflection:
                 + ", ".join(repr(entry.name) for entry in compute)
             )
         return compute[0]
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The fields by name, everything nested."""
-        return {**_json_object(self), "entry_points": [entry.to_json() for entry in self.entry_points]}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice import shaders, spirv
+from pumice import shaders
 from pumice.formats.vke1 import (
     STAGE_COMPUTE,
     DescriptorBindingDef,
@@ -26,6 +26,7 @@ from pumice.formats.vke1 import (
 from pumice.formats.vke1_writer import build_executable
 from pumice.hal_vulkan.device import Device
 from pumice.spirv import validation as spirv_validation
+from pumice.spirv.reflect import reflect
 from pumice.status import InvalidArgumentError, PumiceError, UnavailableError, UnimplementedError
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.module_def import ExportDef, ModuleDef
@@ -208,9 +209,9 @@ def test_a_decoration_with_two_values_is_refused() -> None:
     def again(words: list[int], at: int) -> None:
         words[at + 4 : at + 4] = words[at : at + 4]
 
-    assert spirv.reflect(_changed(again)) == spirv.reflect(shaders.spirv("mul"))
+    assert reflect(_changed(again)) == reflect(shaders.spirv("mul"))
     with pytest.raises(InvalidArgumentError, match="BuiltIn"):
-        spirv.reflect(_changed(twice))
+        reflect(_changed(twice))
 
 
 def test_an_input_that_is_no_built_in_is_refused() -> None:
@@ -218,13 +219,13 @@ def test_an_input_that_is_no_built_in_is_refused() -> None:
         del words[at : at + 4]
 
     with pytest.raises(InvalidArgumentError, match="not a built-in"):
-        spirv.reflect(_changed(removed))
+        reflect(_changed(removed))
 
 
 def test_a_set_number_past_every_device_is_refused() -> None:
     from pumice.hal_vulkan.commands.pipeline_interface import PipelineInterface
 
-    entry = spirv.reflect(shaders.spirv("mul")).entry_points[0]
+    entry = reflect(shaders.spirv("mul")).entry_points[0]
     forged = replace(entry, bindings=(replace(entry.bindings[0], set=0xFFFFFFFF),))
     with pytest.raises(InvalidArgumentError, match="set 4294967295"):
         PipelineInterface.from_reflection(forged)
