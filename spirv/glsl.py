@@ -18,6 +18,7 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,6 @@ from ..files import cache_directory, replacing
 from ..install_hints import install_hint
 from ..status import InvalidArgumentError, UnavailableError, shown
 from . import tools as spirv_tools
-from .glsl_errors import compile_error
 from .glsl_includes import BYTE_ORDER_MARK, absolute, included_files, read_source
 
 _STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
@@ -41,6 +41,11 @@ _ENTRY_MAGIC: Final = b"pumice glsl 1\n"
 _NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SHOWN_ERRORS: Final = 10
+# The file part is lazy and ends at the first `:<digits>:`, so a drive letter stays part of it.
+_GLSLANG_ERROR: Final = re.compile(r"^ERROR: (.+?):(\d+): (.*)$")
+_GLSLC_ERROR: Final = re.compile(r"^(.+?):(\d+): error: (.*)$")
+_QUOTED: Final = re.compile(r"^'([^']+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,19 +140,25 @@ def compile_glsl(
         files = included_files(source, folders, text=text)
         name = str(root) if debug else ""
         options = [compiler.version, optimizer, stage, target_env, str(debug), name, *macros, *map(str, folders)]
-        return text, files, _hash(options, text, files)
+        return text, files, hashlib.sha256(repr((_ENTRY_MAGIC, options, text, files)).encode()).hexdigest()
 
     text, files, key = read_and_hash()
-    entry = _cache_entry(key)
+    directory = cache_directory()
+    entry = directory / "glsl" / key[:2] / f"{key}.spv" if directory else None
     if entry is not None and (cached := _load(entry)) is not None:
         return cached
     # A file with a byte order mark is compiled as a copy without it, in another folder than its neighbours.
     copied = root is None or text.startswith(BYTE_ORDER_MARK)
     near = [root.parent] if root and copied else []
-    arguments = _arguments(compiler, stage, target_env, debug, macros, [*near, *folders])
+    if compiler.is_glslc:
+        arguments = [f"-fshader-stage={stage}", f"--target-env={target_env}", "-O0"]
+    else:
+        arguments = ["-V", "-S", stage, "--target-env", target_env]
+    arguments += ["-g"] if debug else []
+    arguments += [*(f"-D{macro}" for macro in macros), *(f"-I{folder}" for folder in (*near, *folders))]
     code = _run(compiler, arguments, text.removeprefix(BYTE_ORDER_MARK), files, source, None if copied else root)
     if optimize:
-        code = spirv_tools.optimize(code, ["-O", f"--target-env={target_env}"])
+        code = spirv_tools.optimize(code, target_env)
     # The compiler read the files after the hash was taken.
     if entry is not None and read_and_hash()[2] == key:
         _store(entry, code)
@@ -170,16 +181,6 @@ def _macros(defines: Mapping[str, str | int]) -> list[str]:
     return macros
 
 
-def _arguments(
-    compiler: GlslCompiler, stage: str, target_env: str, debug: bool, macros: Sequence[str], folders: Sequence[Path]
-) -> list[str]:
-    if compiler.is_glslc:
-        fixed = [f"-fshader-stage={stage}", f"--target-env={target_env}", "-O0"]
-    else:
-        fixed = ["-V", "-S", stage, "--target-env", target_env]
-    return [*fixed, *(["-g"] if debug else []), *(f"-D{m}" for m in macros), *(f"-I{folder}" for folder in folders)]
-
-
 def _run(
     compiler: GlslCompiler,
     arguments: Sequence[str],
@@ -200,26 +201,58 @@ def _run(
         code = output.read_bytes() if output.is_file() else b""
         if result.returncode == 0 and code[:4] in (_SPIRV_MAGIC, _SPIRV_MAGIC[::-1]):
             return code
-        said = "\n".join(stream.decode("utf-8", "replace") for stream in (result.stdout, result.stderr))
-        shown = {input_name: str(source) if isinstance(source, Path) else "<source>"}
-        lines = {input_name: text, **{str(path): content for path, content in files.items()}}
-        raise compile_error(
-            compiler.version, compiler.is_glslc, said, shown, lines, folder, spirv_tools.tool_message(result)
-        )
+        names = {input_name: str(source) if isinstance(source, Path) else "<source>"}
+        texts = {input_name: text, **{str(path): content for path, content in files.items()}}
+        raise _compile_error(compiler, result, folder, names, texts)
 
 
-def _hash(options: Sequence[str], text: bytes, files: Mapping[Path, bytes]) -> str:
-    digest = hashlib.sha256(_ENTRY_MAGIC)
-    fields = [*(option.encode("utf-8", "surrogateescape") for option in options), text]
-    fields += [field for path, content in files.items() for field in (os.fsencode(path), content)]
-    for field in fields:
-        digest.update(len(field).to_bytes(8, "little") + field)
-    return digest.hexdigest()
+def _compile_error(
+    compiler: GlslCompiler,
+    result: subprocess.CompletedProcess[bytes],
+    folder: Path,
+    names: Mapping[str, str],
+    texts: Mapping[str, bytes],
+) -> InvalidArgumentError:
+    """One error with file, line and the source line of each mistake.
+
+    ``names`` and ``texts`` are what to call files and what is in them, by the compiler's names; the source is first.
+    """
+    said = "\n".join(stream.decode("utf-8", "replace") for stream in (result.stdout, result.stderr))
+    pattern = _GLSLC_ERROR if compiler.is_glslc else _GLSLANG_ERROR
+    entries = []
+    for match in filter(None, map(pattern.match, said.splitlines())):
+        file, line, message = match[1], int(match[2]), match[3].strip()
+        if message.endswith("compilation terminated"):
+            continue
+        text = texts.get(file, texts.get(str(absolute(folder / file)), b""))
+        entries.append((f"{names.get(file, file)}:{line}", message, _excerpt(text, line, message)))
+    hint = f"\n(compiled with {compiler.version})"
+    source = next(iter(texts.values()))
+    if b"\n" not in source and source.endswith((b".comp", b".glsl")):
+        hint += "\nthe source looks like a file name: pass a file as a pathlib.Path"
+    for marked in (name for name, text in texts.items() if text.startswith(BYTE_ORDER_MARK)):
+        hint += f"\n{marked} starts with a byte order mark, which the compiler refuses: save it as UTF-8 without one"
+    if not entries:
+        return InvalidArgumentError(f"GLSL does not compile: {spirv_tools.tool_message(result)}{hint}")
+    parts = [entries[0][1] + entries[0][2]]
+    parts += [f"{where}: {message}{excerpt}" for where, message, excerpt in entries[1:_SHOWN_ERRORS]]
+    if len(entries) > _SHOWN_ERRORS:
+        parts.append(f"... and {len(entries) - _SHOWN_ERRORS} more errors")
+    return InvalidArgumentError("\n".join(parts) + hint, location=entries[0][0])
 
 
-def _cache_entry(key: str) -> Path | None:
-    directory = cache_directory()
-    return directory / "glsl" / key[:2] / f"{key}.spv" if directory else None
+def _excerpt(text: bytes, line: int, message: str) -> str:
+    lines = text.decode("utf-8", "replace").splitlines()
+    if not 0 < line <= len(lines):
+        return ""
+    content = lines[line - 1].expandtabs(4)[:200]
+    excerpt = f"\n{line:6} | {content}"
+    # The compilers give no column; the quoted token says where to look.
+    if token := _QUOTED.match(message):
+        found = re.search(rf"(?<!\w){re.escape(token[1])}(?!\w)", content)
+        if found:
+            excerpt += f"\n       | {' ' * found.start()}{'^' * len(found[0])}"
+    return excerpt
 
 
 def _load(entry: Path) -> bytes | None:

@@ -29,11 +29,7 @@ _warned = False
 
 
 def ensure_valid(code: bytes, target_env: str) -> None:
-    """Returns if ``spirv-val`` passes the module.
-
-    Args:
-        code: the module.
-        target_env: e.g. ``"vulkan1.3"``.
+    """Returns if ``spirv-val`` passes the module for a target such as ``vulkan1.3``.
 
     Raises:
         InvalidArgumentError: the module breaks a rule; the message is the tool's.

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.shader_tools import assemble
 
 from pumice.spirv.reflect import reflect
 from pumice.spirv.reflection_types import Binding, BlockMember, ScalarType, ShaderModuleReflection
@@ -256,10 +257,6 @@ def _glsl(source: str, target: str, folder: Path, *options: str) -> bytes:
         _run(_tool("glslangValidator"), "-V", "--target-env", target, *options, "-o", str(out), str(path))
         _built[key] = out.read_bytes()
     return _built[key]
-
-
-def _assemble(text: str, version: str = "spv1.3") -> bytes:
-    return _run(_tool("spirv-as"), "--target-env", version, "-o", "-", "-", data=text.encode())
 
 
 @pytest.fixture(params=sorted(SHADERS))
@@ -647,7 +644,7 @@ MAIN = 'OpEntryPoint GLCompute %main "main"\nOpExecutionMode %main LocalSize 1 1
 
 
 def _hand(body: str, entries: str = MAIN, b_binding: int = 1, decorations: str = "") -> ShaderModuleReflection:
-    code = _assemble(HEAD.format(entries=entries, b_binding=b_binding, decorations=decorations) + body)
+    code = assemble(HEAD.format(entries=entries, b_binding=b_binding, decorations=decorations) + body, "spv1.3")
     if shutil.which("spirv-val"):
         _run("spirv-val", "--target-env", "vulkan1.1", "-", data=code)
     return reflect(code)
@@ -796,7 +793,7 @@ def test_each_entry_point_has_its_own_bindings() -> None:
 
 
 def test_local_size_id() -> None:
-    code = _assemble(
+    code = assemble(
         """
         OpCapability Shader
         OpMemoryModel Logical GLSL450
@@ -822,7 +819,7 @@ def test_local_size_id() -> None:
 
 
 def test_no_compute_entry_point() -> None:
-    code = _assemble("OpCapability Shader\nOpCapability Linkage\nOpMemoryModel Logical GLSL450")
+    code = assemble("OpCapability Shader\nOpCapability Linkage\nOpMemoryModel Logical GLSL450", "spv1.3")
     with pytest.raises(NotFoundError, match="it has: none"):
         reflect(code).entry_point()
 

@@ -7,7 +7,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.shader_tools import needs_tools
+from support.shader_tools import assemble, needs_tools
 
 from pumice import shaders
 from pumice.spirv import tools as spirv_tools
@@ -53,7 +53,7 @@ SLIPS = """
 @needs_tools
 @pytest.mark.parametrize("extension", ["", 'OpExtension "SPV_KHR_no_integer_wrap_decoration"'])
 def test_slips_are_left_out(extension: str) -> None:
-    code = spirv_tools.assemble(SLIPS.format(extension=extension), target_env="vulkan1.0")
+    code = assemble(SLIPS.format(extension=extension), target_env="vulkan1.0")
     with pytest.raises(PumiceError):
         spirv_tools.validate(code, target_env="vulkan1.0")
     repaired = repair(code)
@@ -69,12 +69,12 @@ def test_slips_are_left_out(extension: str) -> None:
 @pytest.mark.parametrize("environment", ["vulkan1.0", "vulkan1.3"])
 def test_an_extension_by_its_old_name(environment: str) -> None:
     old = 'OpExtension "SPV_EXT_physical_storage_buffer"'
-    code = spirv_tools.assemble(SLIPS.format(extension=old), target_env=environment)
+    code = assemble(SLIPS.format(extension=old), target_env=environment)
     repaired = spirv_tools.disassemble(repair(code))
     assert "SPV_EXT_physical_storage_buffer" not in repaired
     assert repaired.count('OpExtension "SPV_KHR_physical_storage_buffer"') == 1
     assert repair(repair(code)) == repair(code)
-    many = spirv_tools.assemble(SLIPS.format(extension="\n".join([old] * 3000)), target_env=environment)
+    many = assemble(SLIPS.format(extension="\n".join([old] * 3000)), target_env=environment)
     assert spirv_tools.disassemble(repair(many)).count("SPV_KHR_physical_storage_buffer") == 3000
 
 

@@ -1,6 +1,8 @@
-"""Marks for tests that need a GLSL compiler or SPIRV-Tools."""
+"""Marks for tests that need a GLSL compiler or SPIRV-Tools, and the assembler."""
 
 from __future__ import annotations
+
+import subprocess
 
 import pytest
 
@@ -8,7 +10,7 @@ from pumice.spirv import glsl
 from pumice.spirv import tools as spirv_tools
 from pumice.status import UnavailableError
 
-__all__ = ["needs_compiler", "needs_tools"]
+__all__ = ["assemble", "needs_compiler", "needs_tools"]
 
 
 def _installed(*tools: str) -> bool:
@@ -21,6 +23,14 @@ def _installed(*tools: str) -> bool:
     except UnavailableError:
         return False
     return True
+
+
+def assemble(text: str, target_env: str = "vulkan1.2") -> bytes:
+    """The module of an assembly text, not validated; skips the test where spirv-as is not installed."""
+    if not _installed("spirv-as"):
+        pytest.skip("spirv-as is not installed")
+    command = [spirv_tools.find_tool("spirv-as"), "--target-env", target_env, "-o", "-", "-"]
+    return subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout
 
 
 needs_compiler = pytest.mark.skipif(not _installed("glsl"), reason="no GLSL compiler is installed")

@@ -6,10 +6,12 @@ import math
 import struct
 import threading
 from collections.abc import Iterator
+from subprocess import CalledProcessError
 
 import numpy as np
 import pytest
 from support.host_buffers import HOST, buffer_of
+from support.shader_tools import assemble
 
 from pumice import shaders
 from pumice.hal_vulkan.commands.pipeline import ComputePipeline
@@ -18,7 +20,6 @@ from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.memory.buffer import Buffer
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
-from pumice.spirv import tools as spirv_tools
 from pumice.spirv.glsl import compile_glsl, find_compiler
 from pumice.status import (
     ClosedError,
@@ -91,8 +92,8 @@ def test_a_missing_capability_is_named(device: Device) -> None:
         if feature in device.plan.features:
             continue
         try:
-            code = spirv_tools.assemble(text.format(capability=capability, extension=extension))
-        except (InvalidArgumentError, UnavailableError):
+            code = assemble(text.format(capability=capability, extension=extension))
+        except CalledProcessError:  # an assembler that does not know it
             continue
         executable = device.create_executable(code, validate=False)
         with pytest.raises(UnimplementedError, match=f"cannot run this shader: .*{capability}") as caught:
