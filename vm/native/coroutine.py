@@ -26,28 +26,15 @@ def driven(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., A
     """A function that runs a coroutine function's coroutines; their results are not checked."""
 
     def call(*arguments: Any) -> Any:
-        return advance(function(*arguments), _as_it_is)
+        return advance(function(*arguments), lambda result: result)
 
     return call
 
 
-def _as_it_is(result: Any) -> Any:
-    return result
-
-
 def advance(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], error: PumiceError | None = None) -> Any:
-    """Runs a coroutine to its next ``await`` or its end.
+    """Runs a coroutine to its next ``await``, for a Wait, or to its end, for what ``finish`` makes of its result.
 
-    Args:
-        coroutine: suspended, or not begun.
-        finish: called with its result.
-        error: raised in it where it waits.
-
-    Returns:
-        a Wait, or what ``finish`` returns.
-
-    Raises:
-        BaseException: raised by the coroutine.
+    An ``error`` is raised in it where it waits.
     """
     driving.depth += 1
     try:
@@ -61,14 +48,12 @@ def advance(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], e
     return finish(result)
 
 
-def _wait(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], source: Any) -> Any:
+def _wait(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], source: Any) -> Wait:
+    def resume(error: PumiceError | None) -> object:
+        return advance(coroutine, finish, error)
+
     if isinstance(source, Wait):  # of an awaitable that yields its own
-        return Wait(
-            source.sources,
-            any=source.any,
-            deadline=source.deadline,
-            resume=lambda error: advance(coroutine, finish, error),
-        )
+        return Wait(source.sources, any=source.any, deadline=source.deadline, resume=resume)
     if source is None or getattr(source, "_asyncio_future_blocking", None) is not None:
         # asyncio.sleep(0) or a bare asyncio future: neither can be awaited outside of asyncio's tasks.
         coroutine.close()
@@ -76,4 +61,4 @@ def _wait(coroutine: Coroutine[Any, Any, Any], finish: Callable[[Any], Any], sou
             "a native coroutine awaited something of asyncio's; await pumice.AsyncioSource(task), or another wait "
             "source"
         )
-    return Wait((source,), resume=lambda error: advance(coroutine, finish, error))
+    return Wait((source,), resume=resume)

@@ -22,10 +22,7 @@ and classes, with one instance as the state of each context::
     module = NativeModule("counter", state=Counter)
 
 Arguments come positionally by the calling convention: ``i`` and ``I`` as signed ints, ``f`` and ``F`` as floats, ``r``
-as an object or ``None``; a repeated tuple such as ``CiD`` is one tuple of scalars, ``CirD`` one tuple of tuples. A
-function returns ``None`` for no results, the value for one, a tuple for several; or a ``Wait``, which suspends the
-invocation until its sources are ready. A function that never does may be declared with ``suspends=False``, which makes
-its calls cheaper.
+as an object or ``None``; a repeated tuple such as ``CiD`` is one tuple of scalars, ``CirD`` one tuple of tuples.
 
 One name may be exported with several calling conventions: an import gets the one it declares.
 
@@ -36,14 +33,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 from ...status import AlreadyExistsError, InvalidArgumentError
 from ..bytecode.calling_convention import CallingConvention
 
 _MARK: Final = "__pumice_exports__"
 _F = TypeVar("_F", bound=Callable[..., Any])
-_Mark: TypeAlias = tuple[str, CallingConvention, bool | None]
 
 
 def export(name: str, *conventions: str, suspends: bool | None = None) -> Callable[[_F], _F]:
@@ -57,57 +54,41 @@ def export(name: str, *conventions: str, suspends: bool | None = None) -> Callab
     Raises:
         InvalidArgumentError: no calling convention, or one that is malformed.
     """
-    _check_name(name, "an export")
     if not conventions:
         raise InvalidArgumentError(f"export {name!r} needs a calling convention, such as '0ii_i'")
-    parsed = [_parse(text, name) for text in conventions]
+    marks = [(name, _parse(name, text), suspends) for text in conventions]
 
     def mark(function: _F) -> _F:
-        marks: list[_Mark] = getattr(function, _MARK, [])
-        setattr(function, _MARK, [*((name, convention, suspends) for convention in parsed), *marks])
+        setattr(function, _MARK, [*marks, *getattr(function, _MARK, [])])
         return function
 
     return mark
 
 
+@dataclass(frozen=True, slots=True)
 class NativeExport:
     """One exported function.
 
     Attributes:
         name: without the module's.
         convention: parsed calling convention.
-        attribute: the method's name on the state, or ``None`` for a plain function.
-        function: the plain function, or ``None`` for a method.
+        target: the function, or the name of a method of the state.
         suspends: whether it may return a ``Wait``.
         trusted: whether its results are taken unchecked.
     """
 
-    __slots__ = ("attribute", "convention", "function", "name", "suspends", "trusted")
-
-    def __init__(
-        self,
-        name: str,
-        convention: CallingConvention,
-        *,
-        attribute: str | None = None,
-        function: Callable[..., Any] | None = None,
-        suspends: bool = True,
-        trusted: bool = False,
-    ) -> None:
-        self.name = name
-        self.convention = convention
-        self.attribute = attribute
-        self.function = function
-        self.suspends = suspends
-        self.trusted = trusted
+    name: str
+    convention: CallingConvention
+    target: str | Callable[..., Any]
+    suspends: bool
+    trusted: bool
 
     def bind(self, state: object) -> Callable[..., Any]:
         """The function to call in a context with this state."""
-        if self.attribute is not None:
-            bound: Callable[..., Any] = getattr(state, self.attribute)
-            return bound
-        assert self.function is not None
-        return self.function
+        if not isinstance(self.target, str):
+            return self.target
+        bound: Callable[..., Any] = getattr(state, self.target)
+        return bound
 
 
 class NativeModule:
@@ -143,17 +124,16 @@ class NativeModule:
         trusted: bool = False,
         suspends: bool = True,
     ) -> None:
-        _check_name(name, "a module")
+        if not isinstance(name, str) or not name:
+            raise InvalidArgumentError(f"a module needs a name, a str, got {name!r}")
         self.name = name
         self.version = version
         self._state = state
         self._trusted = trusted
         self._suspends = suspends
         self._exports: dict[str, list[NativeExport]] = {}
-        if isinstance(state, type):
-            self._collect(state)
-        elif state is not None:
-            owner: object = getattr(state, "func", None)  # functools.partial of a class
+        if state is not None:
+            owner = state if isinstance(state, type) else getattr(state, "func", None)  # functools.partial of a class
             if not isinstance(owner, type):
                 raise InvalidArgumentError(
                     f"module {name!r}: state must be a class, or functools.partial of one, got {type(state).__name__}"
@@ -163,38 +143,20 @@ class NativeModule:
     def _collect(self, owner: type) -> None:
         for attribute in dir(owner):
             # A subclass that overrides an exported method need not mark it again.
-            for base in owner.__mro__:
-                marks: list[_Mark] | None = getattr(base.__dict__.get(attribute), _MARK, None)
-                if marks is not None:
-                    break
-            else:
-                continue
-            for name, convention, suspends in marks:
+            marked = [getattr(base.__dict__.get(attribute), _MARK, None) for base in owner.__mro__]
+            for name, convention, suspends in next(filter(None, marked), ()):
                 if not self._trusted:
                     _check_parameters(getattr(owner, attribute), name, convention, bound=True)
-                self._add(name, convention, suspends, attribute=attribute)
+                self._add(name, convention, suspends, attribute)
 
     def _add(
-        self,
-        name: str,
-        convention: CallingConvention,
-        suspends: bool | None,
-        *,
-        attribute: str | None = None,
-        function: Callable[..., Any] | None = None,
+        self, name: str, convention: CallingConvention, suspends: bool | None, target: str | Callable[..., Any]
     ) -> None:
-        entry = NativeExport(
-            name,
-            convention,
-            attribute=attribute,
-            function=function,
-            suspends=self._suspends if suspends is None else suspends,
-            trusted=self._trusted,
-        )
-        overloads = self._exports.setdefault(entry.name, [])
-        if any(entry.convention == other.convention for other in overloads):
-            raise AlreadyExistsError(f"module {self.name!r} already exports {entry.name} with {entry.convention.text}")
-        overloads.append(entry)
+        overloads = self._exports.setdefault(name, [])
+        if any(convention == other.convention for other in overloads):
+            raise AlreadyExistsError(f"module {self.name!r} already exports {name} with {convention.text}")
+        may_suspend = self._suspends if suspends is None else suspends
+        overloads.append(NativeExport(name, convention, target, may_suspend, self._trusted))
 
     def function(self, name: str, convention: str, *, suspends: bool | None = None) -> Callable[[_F], _F]:
         """Exports the decorated function as ``name``.
@@ -209,15 +171,14 @@ class NativeModule:
                 arguments.
             AlreadyExistsError: the name has this convention already.
         """
-        _check_name(name, "an export")
-        parsed = _parse(convention, name)
+        parsed = _parse(name, convention)
 
         def add(function: _F) -> _F:
             if not callable(function):
                 raise InvalidArgumentError(f"export {name!r} is a function, got {type(function).__name__}")
             if not self._trusted:
                 _check_parameters(function, name, parsed, bound=False)
-            self._add(name, parsed, suspends, function=function)
+            self._add(name, parsed, suspends, function)
             return function
 
         return add
@@ -239,12 +200,9 @@ class NativeModule:
         return f"<NativeModule {self.name} {self.version}, {len(self._exports)} exports>"
 
 
-def _check_name(name: object, what: str) -> None:
+def _parse(name: object, convention: object) -> CallingConvention:
     if not isinstance(name, str) or not name:
-        raise InvalidArgumentError(f"{what} needs a name, a str, got {name!r}")
-
-
-def _parse(convention: object, name: str) -> CallingConvention:
+        raise InvalidArgumentError(f"an export needs a name, a str, got {name!r}")
     if not isinstance(convention, str):
         raise InvalidArgumentError(
             f"export {name!r}: a calling convention is a str such as '0ii_i', got {convention!r}"

@@ -74,8 +74,7 @@ class VmBuffer(BufferElements):
         except MemoryError:
             raise ResourceExhaustedError(f"no memory for a buffer of {length} bytes; free others or split it") from None
         start = -int(array.ctypes.data) % alignment if padding else 0
-        view = array.data[start : start + length] if length else memoryview(bytearray())
-        return cls(view, alignment=max(alignment, _NATURAL_ALIGNMENT))
+        return cls(array.data[start : start + length], alignment=max(alignment, _NATURAL_ALIGNMENT))
 
     @classmethod
     def wrap(cls, data: bytes | bytearray | memoryview, *, writable: bool | None = None) -> VmBuffer:
@@ -157,11 +156,7 @@ class VmBuffer(BufferElements):
 
 
 def require_buffer(value: object) -> VmBuffer:
-    """``value``, if it is a buffer.
-
-    Raises:
-        InvalidArgumentError: it is null or an object of another type.
-    """
+    """``value``, if it is a buffer; raises InvalidArgumentError for null and other objects."""
     if isinstance(value, VmBuffer):
         return value
     got = "null" if value is None else f"an object of type {type(value).__qualname__}"

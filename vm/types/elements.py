@@ -31,11 +31,6 @@ class BufferElements:
 
     Indices and counts are elements of the access's type from the start of the bytes. Elements are little-endian and
     need no alignment in memory; bytes past the last whole element cannot be reached by that element's type.
-
-    Attributes:
-        length: bytes.
-        alignment: bytes to which the first byte is aligned, as far as was asked for.
-        writable: whether stores, fills and copies into it are allowed.
     """
 
     __slots__ = ("_f32", "_f64", "_i8", "_i16", "_i32", "_i64", "_u8", "_u16", "alignment", "length", "writable")
@@ -66,10 +61,7 @@ class BufferElements:
         if view is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         code, size = view
-        whole = self.length - self.length % size
-        # memoryview refuses to cast an empty view.
-        typed: memoryview[int] | memoryview[float]
-        typed = self._u8[:whole].cast(code) if whole else memoryview(bytes(size)).cast(code)[:0]
+        typed: memoryview[int] | memoryview[float] = self._u8[: self.length - self.length % size].cast(code)
         setattr(self, name, typed)
         return typed
 
@@ -84,7 +76,7 @@ class BufferElements:
 
     def _check_writable(self) -> None:
         if not self.writable:
-            raise _read_only()
+            raise PermissionDeniedError("expected a writable buffer, got a read-only one (a constant); clone it first")
 
     # ------------------------------------------------------------------------------------------------------- loads
 
@@ -170,8 +162,7 @@ class BufferElements:
     # ------------------------------------------------------------------------------------------------------ stores
 
     def _store_failure(self, index: int, size: int) -> Exception:
-        if not self.writable:
-            return _read_only()
+        self._check_writable()
         if index < 0 or index >= self.length // size:
             return self._outside(index, size)
         return InvalidArgumentError(f"expected a value in canonical form for an element of {size} bytes")
@@ -279,7 +270,3 @@ class BufferElements:
             target[:] = pattern * length
         else:
             np.frombuffer(target, dtype=f"V{size}")[:] = np.void(pattern)
-
-
-def _read_only() -> PermissionDeniedError:
-    return PermissionDeniedError("expected a writable buffer, got a read-only one (a constant); clone it first")

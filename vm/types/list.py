@@ -30,11 +30,9 @@ asks for, with a status instead of exhausting the machine.
 """
 
 _BITS: Final = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
-_FLOATS: Final = frozenset(("f32", "f64"))
+_FLOATS: Final = ("f32", "f64")
+# What the slots of a variant list hold besides numbers.
 _REF: Final = "ref"
-
-# `_values` holds None (null, or an empty variant slot), numbers, and references. In variant lists `_kinds` runs beside
-# it and says what each number is.
 _EMPTY: Final = ""
 
 
@@ -68,11 +66,7 @@ class VmList:
     __slots__ = ("_classes", "_kinds", "_values", "element_kind")
 
     def __init__(self, element_kind: str, initial_capacity: int = 0) -> None:
-        """An empty list.
-
-        Args:
-            element_kind: see the class.
-            initial_capacity: only checked against the limit, since Python lists grow by themselves.
+        """An empty list. The capacity is only checked against the limit: Python lists grow by themselves.
 
         Raises:
             InvalidArgumentError: an unknown element kind.
@@ -92,19 +86,16 @@ class VmList:
                 f"expected a list element kind i8, i16, i32, i64, f32, f64, ref:<type> or any, got {element_kind!r}"
             )
         self.element_kind = element_kind
-        self._values: list[object] = []
-        self._kinds: list[str] = []
+        self._values: list[object] = []  # numbers and references; None is null, or an empty variant slot
+        self._kinds: list[str] = []  # in variant lists: what each slot holds
         self.reserve(initial_capacity)
 
     @classmethod
     def for_type(cls, type_text: str, initial_capacity: int = 0) -> VmList:
-        """An empty list for an element type in the spelling of a module's type table.
+        """An empty list for an element type in the spelling of a module's type table; errors as the constructor's.
 
         ``"i32"`` and the like give lists of numbers, ``"!vm.opaque"`` and ``"?"`` variant lists, ``"!hal.buffer"``
         lists of that reference type, and every ``"!vm.list<…>"`` lists of lists of whatever kind.
-
-        Raises:
-            InvalidArgumentError, NotFoundError, ResourceExhaustedError: as for the constructor.
         """
         bare = type_text.removeprefix("!")
         if bare in (ANY_REF, "?"):
@@ -149,11 +140,7 @@ class VmList:
         return tuple(self._values)
 
     def kind_of(self, index: int) -> str:
-        """The kind of the slot at ``index``: ``"i32"`` and the like, ``"ref"``, or ``""`` for an empty variant slot.
-
-        Raises:
-            OutOfRangeError: no such slot.
-        """
+        """The kind of the slot at ``index``: ``"i32"`` and the like, ``"ref"``, or ``""`` for an empty variant slot."""
         self._check_index(index)
         if self.element_kind == "any":
             return self._kinds[index]
@@ -161,34 +148,19 @@ class VmList:
 
     # -------------------------------------------------------------------------------------------------------- size
 
-    @staticmethod
-    def _checked(count: int) -> int:
-        count &= 0xFFFF_FFFF
+    def reserve(self, minimum_capacity: int) -> None:
+        """Raises ResourceExhaustedError if the list may not grow to so many elements (an i32 word read as unsigned)."""
+        count = minimum_capacity & 0xFFFF_FFFF
         if count > MAX_LIST_SIZE:
             raise ResourceExhaustedError(
                 f"a list of {count} elements is past the limit of {MAX_LIST_SIZE}; use a buffer, or raise "
                 "pumice.vm.types.list.MAX_LIST_SIZE"
             )
-        return count
-
-    def reserve(self, minimum_capacity: int) -> None:
-        """Checks that the list may grow to so many elements (an i32 word read as unsigned).
-
-        Raises:
-            ResourceExhaustedError: more than :data:`MAX_LIST_SIZE`.
-        """
-        self._checked(minimum_capacity)
 
     def resize(self, size: int) -> None:
-        """Drops elements from the end, or appends zeros, nulls or empty variant slots.
-
-        Args:
-            size: elements, an i32 word read as unsigned.
-
-        Raises:
-            ResourceExhaustedError: more than :data:`MAX_LIST_SIZE`.
-        """
-        size = self._checked(size)
+        """Drops elements from the end, or appends zeros, nulls or empty variant slots; errors as :meth:`reserve`'s."""
+        self.reserve(size)
+        size &= 0xFFFF_FFFF
         kind = self.element_kind
         more = size - len(self._values)
         if more <= 0:
@@ -287,7 +259,6 @@ class VmList:
         """The reference at ``index``, or ``None`` where the slot is null, empty, or holds another type.
 
         Args:
-            index: the element.
             classes: Python classes of the type asked for (:func:`.ref_types.ref_type_class`); ``None`` takes any. An
                 empty tuple (a number's type) matches nothing; so does ``!vm.opaque`` in IREE's runtime.
             move: leave null in the slot, even where the type did not match.

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
-
-_MASK64: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 def siphash_2_4(data: memoryview) -> int:
@@ -20,7 +16,7 @@ def siphash_2_4(data: memoryview) -> int:
     v1 = k1 ^ int.from_bytes(b"dorandom", "big")
     v2 = k0 ^ int.from_bytes(b"lygenera", "big")
     v3 = k1 ^ int.from_bytes(b"tedbytes", "big")
-    mask = _MASK64
+    mask = 0xFFFF_FFFF_FFFF_FFFF
     length = len(data)
     whole = length - length % 8
     words = np.frombuffer(data[:whole], dtype="<u8") if whole else np.empty(0, dtype="<u8")

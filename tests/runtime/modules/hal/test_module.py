@@ -71,9 +71,9 @@ def test_each_overload_takes_what_its_convention_gives() -> None:
 
     for name, overloads in NativeModule("hal", state=HalState).exports.items():
         for one in overloads:
-            assert one.attribute is not None
+            assert isinstance(one.target, str)
             count = len(one.convention.arguments)
-            inspect.signature(getattr(HalState, one.attribute)).bind(None, *([None] * count))
+            inspect.signature(getattr(HalState, one.target)).bind(None, *([None] * count))
             assert one.convention.text in str([e[1] for e in EXPORTS if e[0] == name])
 
 
