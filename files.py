@@ -100,6 +100,21 @@ def writing_errors(path: Path) -> Iterator[None]:
         raise InvalidArgumentError(f"{shown!r} cannot be written: {error}") from error
 
 
+@contextlib.contextmanager
+def reading_errors(path: Path) -> Iterator[None]:
+    """Within it, errors of reading a file become NotFoundError, PermissionDeniedError or UnavailableError."""
+    shown = shorten(str(path))
+    try:
+        yield
+    except FileNotFoundError:
+        raise NotFoundError(f"no such file: {shown}") from None
+    except PermissionError as error:
+        raise PermissionDeniedError(f"{shown} cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or shorten(str(error))
+        raise UnavailableError(f"{shown} cannot be read: {why}") from None
+
+
 def _mode(path: Path) -> int | None:
     try:
         return path.stat().st_mode

@@ -6,7 +6,8 @@ import enum
 from pathlib import Path
 from typing import Final
 
-from ..status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError, shorten
+from ..files import reading_errors
+from ..status import InvalidArgumentError, shorten
 
 _SPIRV: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")  # in either byte order
 _ZIP: Final = b"PK\x03\x04"
@@ -43,14 +44,5 @@ def file_kind(path: Path) -> FileKind:
 
 def read_file(path: Path, size: int = -1) -> bytes:
     """The file's bytes, the first ``size`` of them if that is not negative."""
-    try:
-        with path.open("rb") as file:
-            return file.read(size)
-    except FileNotFoundError:
-        raise NotFoundError(f"no such file: {shorten(str(path))}") from None
-    except PermissionError as error:
-        raise PermissionDeniedError(f"{shorten(str(path))} cannot be read: {error.strerror}") from None
-    except (OSError, ValueError) as error:
-        raise UnavailableError(
-            f"{shorten(str(path))} cannot be read: {getattr(error, 'strerror', None) or shorten(str(error))}"
-        ) from None
+    with reading_errors(path), path.open("rb") as file:
+        return file.read(size)

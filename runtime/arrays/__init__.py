@@ -1,7 +1,7 @@
 """Arrays on a device, with NumPy's shape and dtype, and how NumPy arrays get there and back.
 
-Imports: hal_vulkan, status.
-Read: spec, array_device, index, shared_buffer, array, staging, transfer.
+Imports: hal_vulkan and the ground.
+Read: spec, array_device, array, staging, transfer.
 """
 
 from .array import DeviceArray

@@ -17,17 +17,16 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ...closing import Closing
 from ...hal_vulkan import Buffer, BufferView, ElementType
 from ...status import ClosedError, InvalidArgumentError
-from .array_device import ArrayDevice, check_timeout
-from .index import Index, contiguous_part
-from .shared_buffer import SharedBuffer
-from .spec import check_dtype, check_out, check_shape
+from .array_device import ArrayDevice, SharedBuffer, check_timeout
+from .spec import Index, check_dtype, check_out, check_shape, contiguous_part
 
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
 
 
-class DeviceArray:
+class DeviceArray(Closing):
     """A C-contiguous array in device memory. Made by ``Device.asarray``, ``Device.empty`` and kernels.
 
     Attributes:
@@ -143,11 +142,7 @@ class DeviceArray:
     # -- programs ------------------------------------------------------------------------------------
 
     def buffer_view(self, element_type: ElementType) -> BufferView:
-        """The view that a program gets for this array, once work that writes it is done. For the runtime.
-
-        Args:
-            element_type: one whose dtype is the array's.
-        """
+        """The view that a program gets for this array, once work that writes it is done. For the runtime."""
         root = self if self._base is None else self._base
         ready = root._ready
         if ready:
@@ -337,7 +332,7 @@ class DeviceArray:
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError("the truth value of an array of several elements, or of none, is ambiguous; use x.numpy()")
-        return bool(self.numpy().item())
+        return bool(self.item())
 
     def __float__(self) -> float:
         return float(self.numpy().item())
@@ -366,12 +361,6 @@ class DeviceArray:
         if getattr(self, "_base", self) is None and self._shared is None and not self.buffer.is_closed:
             self.device.hal.dropped.append(self.buffer)
 
-    def __enter__(self) -> DeviceArray:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         head = f"DeviceArray(shape={self.shape}, dtype={self.dtype}, device={self.device.name!r}"
         if self.is_closed:
@@ -382,11 +371,7 @@ class DeviceArray:
 
 
 def new_array(device: ArrayDevice, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> DeviceArray:
-    """An array of undefined contents; shape and dtype are checked by the caller.
-
-    Raises:
-        ResourceExhaustedError: no memory; the message has sizes and heaps.
-    """
+    """An array of undefined contents; shape and dtype are checked by the caller."""
     nbytes = dtype.itemsize
     for length in shape:
         nbytes *= length

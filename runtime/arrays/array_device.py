@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 
 from ... import hal_vulkan as hal
+from ...closing import Closing
 from ...hal_vulkan import Buffer, CommandBuffer, DeviceProfile, MemoryTypeFlags
 from ...status import InvalidArgumentError
 from .spec import raw_bytes
@@ -33,14 +34,11 @@ READBACK: Final = UPLOAD | MemoryTypeFlags.HOST_CACHED
 """Staging memory that the host reads."""
 
 
-class ArrayDevice:
+class ArrayDevice(Closing):
     """The base of ``pumice.Device``, which adds what makes arrays and kernels.
 
     Attributes:
-        hal: the HAL device underneath, for command buffers, semaphores and memory statistics.
-        profile: what the device is and can do.
-        name: the driver's name for it.
-        uri: opens the same device again.
+        hal, profile, name, uri: see ``pumice.Device``.
         staging: whether arrays are in memory that the host does not see, and copies go through staging memory.
         mark_lock: held while arrays note payloads.
     """
@@ -127,11 +125,7 @@ class ArrayDevice:
             raise
 
     def upload(self, data: np.ndarray, target: Buffer) -> int:
-        """Copies a C-contiguous array to a buffer. For the runtime.
-
-        Returns:
-            the payload of the copy; 0 where the host wrote the buffer itself.
-        """
+        """Copies a C-contiguous array to a buffer; returns the payload, 0 where the host wrote it. For the runtime."""
         if not data.nbytes:
             return 0
         raw = raw_bytes(data)
@@ -168,15 +162,40 @@ class ArrayDevice:
                 cache.trim()
         self.hal.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         state = ", closed" if self.is_closed else ""
         return f"<pumice.Device {self.name!r} ({self.profile.device_type.name.lower()}{state})>"
+
+
+class SharedBuffer(Buffer):
+    """An array's buffer as programs get it, which may keep it longer than the array lives.
+
+    The memory is freed with the last reference to this, not with the array.
+    """
+
+    __slots__ = ("_origin",)
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__(
+            buffer.device,
+            buffer._allocation,
+            buffer.offset,
+            buffer.size,
+            buffer.memory_type,
+            buffer.usage,
+            buffer.access,
+        )
+        self._origin = buffer
+
+    def close(self) -> None:
+        """Closes the array's buffer with it; idempotent."""
+        self._closed = True
+        self._origin.close()
+
+    def __del__(self) -> None:
+        # The garbage collector may run under any lock, so the buffer is closed later, in the device's next call.
+        if not self._closed and not self._origin.is_closed:
+            self.device.dropped.append(self)
 
 
 def check_timeout(timeout: object) -> None:

@@ -1,16 +1,19 @@
-"""Shape and dtype of arrays: the specification of an array that a kernel makes, and the checks of what users give."""
+"""Shapes, dtypes and indices of arrays, and the checks of what users give."""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Sequence
-from typing import Final, SupportsIndex
+from types import EllipsisType
+from typing import Final, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ...status import InvalidArgumentError, UnimplementedError
+
+Index: TypeAlias = "int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]"
 
 _MAX_AXES: Final = 32  # of NumPy before 2.0
 
@@ -94,3 +97,48 @@ def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[np.generic], 
     if not out.flags.c_contiguous or not out.flags.writeable:
         state = "read-only" if not out.flags.writeable else "not contiguous"
         raise InvalidArgumentError(f"{what} must be {expected}; it is {state}")
+
+
+def contiguous_part(index: Index, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    """The first element and the shape of ``array[index]``, which has to be contiguous."""
+    parts = index if isinstance(index, tuple) else (index,)
+    dots = [i for i, part in enumerate(parts) if part is Ellipsis]
+    if len(dots) == 1:
+        missing = len(shape) - len(parts) + 1
+        parts = (*parts[: dots[0]], *[slice(None)] * missing, *parts[dots[0] + 1 :])
+    if len(parts) > len(shape):
+        raise InvalidArgumentError(f"{len(parts)} indices for an array of {len(shape)} axes")
+    start, kept, extended = 0, [], False
+    for axis, length in enumerate(shape):
+        stride = math.prod(shape[axis + 1 :])
+        part = parts[axis] if axis < len(parts) else slice(None)
+        if isinstance(part, slice):
+            first, stop, step = part.indices(length)
+            count = len(range(first, stop, step))
+            # Contiguous means: after the first axis that keeps several entries, every axis is whole.
+            if (step != 1 and count > 1) or (extended and count != length):
+                raise InvalidArgumentError(f"[{index}] of shape {shape} is not contiguous; use x.numpy()[…]")
+            extended = extended or count != 1
+            kept.append(count)
+            start += first * stride
+        else:
+            at = _checked_index(part, axis, length)
+            if extended and length != 1:
+                raise InvalidArgumentError(f"[{index}] of shape {shape} is not contiguous; use x.numpy()[…]")
+            start += at * stride
+    return start, tuple(kept)
+
+
+def _checked_index(part: object, axis: int, length: int) -> int:
+    try:
+        if isinstance(part, bool):
+            raise TypeError  # an int to Python, a mask to NumPy
+        at = operator.index(part)  # type: ignore[arg-type]  # other types raise TypeError
+    except TypeError:
+        raise InvalidArgumentError(
+            f"an index is an int, a slice or an ellipsis, got {part!r}; x.numpy()[…] takes the others"
+        ) from None
+    at += length if at < 0 else 0
+    if not 0 <= at < length:
+        raise IndexError(f"index {part} is outside axis {axis} of length {length}")
+    return at

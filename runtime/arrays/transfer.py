@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from ...closing import Closing
 from ...hal_vulkan import Buffer, CommandBuffer
 from .array import DeviceArray, new_array
 from .array_device import ArrayDevice
@@ -24,7 +25,7 @@ from .staging import Place, Staging, StagingPool
 _IMPORT_BYTES: Final = 256 << 10
 
 
-class Transfer:
+class Transfer(Closing):
     """The moves of one kernel call.
 
     Attributes:
@@ -33,14 +34,7 @@ class Transfer:
     """
 
     def __init__(self, device: ArrayDevice, pool: StagingPool, alignment: int, *, to_host: bool) -> None:
-        """Begins a call.
-
-        Args:
-            device: the kernel's.
-            pool: of the kernel.
-            alignment: the pipeline binds buffers at multiples of so many bytes.
-            to_host: whether the results are NumPy arrays.
-        """
+        """Begins a call: the pipeline binds at multiples of ``alignment``; ``to_host``: the results are NumPy's."""
         self._device = device
         self._pool = pool
         self._alignment = alignment
@@ -58,13 +52,7 @@ class Transfer:
         self._imported = False
 
     def bring(self, value: np.ndarray | DeviceArray | ArraySpec, *, written: bool, into: np.ndarray | None) -> None:
-        """Adds the next argument.
-
-        Args:
-            value: the argument; a NumPy array is C-contiguous.
-            written: whether the kernel writes it.
-            into: the NumPy array that takes the result; ``None`` makes one.
-        """
+        """Adds the next argument, C-contiguous; ``into`` is the NumPy array that takes its result, if there is one."""
         array: DeviceArray | None = None
         result: np.ndarray | DeviceArray | None = None
         if isinstance(value, DeviceArray):
@@ -167,9 +155,3 @@ class Transfer:
         for temporary in self._temporaries:
             temporary.close()
         self._temporaries.clear()
-
-    def __enter__(self) -> Transfer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

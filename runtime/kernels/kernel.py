@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ...closing import Closing
 from ...hal_vulkan import (
     Buffer,
     CommandBuffer,
@@ -27,12 +28,23 @@ from ...hal_vulkan.commands.recording_cache import RecordingCache
 from ...status import ClosedError, InvalidArgumentError
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
-from ..arrays.spec import ArraySpec
 from ..arrays.staging import StagingPool
 from ..arrays.transfer import Transfer
-from .arguments import Out, ResultArray, declared, place_outs, prepare_arguments, targets_of
-from .groups import Counts, Groups, given_counts, inferred_counts
-from .parameter import KernelArgument, Parameter
+from .arguments import (
+    Counts,
+    Groups,
+    KernelArgument,
+    Out,
+    Parameter,
+    Prepared,
+    ResultArray,
+    declared,
+    given_counts,
+    inferred_counts,
+    place_outs,
+    prepare_arguments,
+    targets_of,
+)
 from .push import Push, PushConstants, PushValue
 from .shader_source import specialization_by_id
 
@@ -42,14 +54,7 @@ _MAX_RECORDINGS: Final = 64
 
 
 class PreparedDispatch(NamedTuple):
-    """One dispatch of a kernel: the arguments of ``CommandBuffer.dispatch``.
-
-    Attributes:
-        pipeline: the kernel's.
-        buffers: one a binding.
-        groups: workgroup counts, inferred ones too.
-        push: the push constants' bytes.
-    """
+    """One dispatch of a kernel: the arguments of ``CommandBuffer.dispatch``, inferred workgroup counts too."""
 
     pipeline: ComputePipeline
     buffers: tuple[Buffer, ...]
@@ -57,7 +62,7 @@ class PreparedDispatch(NamedTuple):
     push: bytes
 
 
-class Kernel:
+class Kernel(Closing):
     """A compute shader, callable with arrays in binding order.
 
     Attributes:
@@ -203,10 +208,7 @@ class Kernel:
         if pipeline.is_closed:
             raise ClosedError(f"kernel {self.name} was closed")
         counts = self._checked_counts(arrays, groups)
-        if len(push) != pipeline.interface.push_constant_bytes:
-            raise InvalidArgumentError(
-                f"{self.name} takes {pipeline.interface.push_constant_bytes} bytes of push constants, got {len(push)}"
-            )
+        self._check_push(push)
         # The key has the memory block's serial, which is unique: commands for freed memory are never found again.
         buffers = [array.buffer for array in arrays]
         sets: SetPins = ()
@@ -248,6 +250,11 @@ class Kernel:
         counts = self._group_counts(arrays, groups)
         check_groups(self.pipeline, counts)
         return counts
+
+    def _check_push(self, push: bytes) -> None:
+        size = self.pipeline.interface.push_constant_bytes
+        if len(push) != size:
+            raise InvalidArgumentError(f"{self.name} takes {size} bytes of push constants, got {len(push)}")
 
     def _group_counts(self, arrays: Sequence[DeviceArray], groups: Counts | None) -> Counts:
         if groups is not None:
@@ -298,7 +305,7 @@ class Kernel:
                     timings.extend(commands.timings())
         return self._shape_results(transfer.results)
 
-    def _mark(self, arrays: Sequence[np.ndarray | DeviceArray | ArraySpec], payload: int) -> None:
+    def _mark(self, arrays: Sequence[Prepared], payload: int) -> None:
         for index, array in enumerate(arrays):
             if isinstance(array, DeviceArray):
                 array.mark(payload, written=index in self._written)
@@ -329,11 +336,7 @@ class Kernel:
                 parameter.check(array.dtype, array.shape, array.nbytes, self.name)
         counts = self._checked_counts(arrays, None if groups is None else given_counts(groups, self.name))
         data = self._push.pack(push, push_fields)
-        if len(data) != self.pipeline.interface.push_constant_bytes:
-            raise InvalidArgumentError(
-                f"{self.name} takes {self.pipeline.interface.push_constant_bytes} bytes of push constants, "
-                f"got {len(data)}"
-            )
+        self._check_push(data)
         return PreparedDispatch(self.pipeline, tuple([array.buffer for array in arrays]), counts, data)
 
     def time(
@@ -378,12 +381,6 @@ class Kernel:
         # next call.
         if hasattr(self, "_recordings") and not self.pipeline.is_closed:
             self.device.hal.dropped.append(self)
-
-    def __enter__(self) -> Kernel:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}: {declared(self._parameters)}; local size {self.pipeline.local_size}>"

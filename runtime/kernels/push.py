@@ -30,15 +30,8 @@ class PushConstants:
         self._kept: dict[object, bytes] = {}
 
     def pack(self, push: Push, fields: Mapping[str, PushValue]) -> bytes:
-        """The bytes of the block.
-
-        Args:
-            push: all of it: bytes, a value for each member in order, or values by member name.
-            fields: more values by member name.
-
-        Raises:
-            InvalidArgumentError: a value missing or of the wrong size, type or number; the message names the member.
-            NotFoundError: no member of that name; the message lists those that exist.
+        """The bytes of the block, from bytes, a value for each member in order, or values by member name (``fields``
+        too).
         """
         if self._block is None and push is None and not fields:
             return b""

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from ...files import reading_errors
 from ...hal_vulkan import ShaderModuleReflection, SpecializationValue
-from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
+from ...status import InvalidArgumentError, NotFoundError
 
 _GLSL_SUFFIXES: Final = (".comp", ".glsl")
 _SPIRV_MAGIC: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
@@ -20,12 +21,7 @@ def load_shader(
     include_dirs: Sequence[str | Path],
     minor: int = 2,
 ) -> tuple[bytes, str]:
-    """SPIR-V and a name for a kernel's source; see ``Device.load_kernel``.
-
-    Raises:
-        NotFoundError: no such file.
-        InvalidArgumentError: neither GLSL nor SPIR-V, or GLSL that does not compile.
-    """
+    """SPIR-V and a name for a kernel's source; see ``Device.load_kernel``."""
     target = f"vulkan1.{min(minor, 3)}"
     defines = _checked_defines(defines)
 
@@ -57,14 +53,8 @@ def load_shader(
         if not found:
             raise NotFoundError(f"no such file: {path}")
         return compiled(path), path.stem
-    try:
+    with reading_errors(path):
         data = path.read_bytes()
-    except FileNotFoundError:
-        raise NotFoundError(f"no such file: {path}") from None
-    except PermissionError as error:
-        raise PermissionDeniedError(f"{path} cannot be read: {error.strerror}") from None
-    except OSError as error:
-        raise UnavailableError(f"{path} cannot be read: {error.strerror or error}") from None
     if path.suffix != ".spv" and data[:4] not in _SPIRV_MAGIC:
         raise InvalidArgumentError(f"{path} is no kernel: expected SPIR-V (.spv) or GLSL ({', '.join(_GLSL_SUFFIXES)})")
     return data, path.stem

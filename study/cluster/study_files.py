@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
+from ...files import reading_errors
 from ...runtime.kernels.shader_source import load_shader
-from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError
+from ...status import InvalidArgumentError
 from ..definition.point import Point
 
 _BUILTIN: Final = "builtin:"
@@ -61,7 +62,9 @@ class StudyFiles:
         shipped = self._names.get(name)
         if shipped is None:
             shipped = self._place(name)
-            self.contents[shipped] = _bytes_of(self._folder / name)
+            file = self._folder / name
+            with reading_errors(file):
+                self.contents[shipped] = file.read_bytes()
             self._names[name] = shipped
         return shipped
 
@@ -140,14 +143,3 @@ def _map_text(text: object, change: Callable[[str], str]) -> object:
         )
     head, at, name = text.partition("@")
     return f"{head}@{change(name)}" if at else text
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise NotFoundError(f"no such file: {path}") from None
-    except PermissionError as error:
-        raise PermissionDeniedError(f"{path} cannot be read: {error.strerror}") from None
-    except OSError as error:
-        raise UnavailableError(f"{path} cannot be read: {error.strerror or error}") from None
