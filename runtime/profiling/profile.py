@@ -55,7 +55,7 @@ class Profile(ProfileFigures):
             self._detach(0.0)
             raise
 
-    # -- while it runs (CallObserver) --------------------------------------------------------------------
+    # -- while it runs: called by the session ------------------------------------------------------------
 
     @property
     def phase(self) -> int:

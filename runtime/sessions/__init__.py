@@ -2,8 +2,8 @@
 
 Imports: the VM, ``hal_vulkan``, ``runtime/``'s arrays, device, parameters, profiling and native modules.
 
-Read: instance, session_devices, session_options, argument, scalar_binding, binding, signature, call_observer,
-call_target, session_function, call_stream, module_source, session.
+Read: instance, session_devices, session_options, signature, scalar_binding, binding, session_function, call_stream,
+session_modules, session.
 """
 
 from .instance import Instance

@@ -19,8 +19,8 @@ from ...vm.bytecode.declaration import ValueKind
 from ...vm.types.ref_types import ref_type_class
 from ..arrays.array import DeviceArray
 from ..device import Device
-from .argument import Argument, Result, element_type_of
 from .scalar_binding import scalar_binder, scalar_unbinder
+from .signature import Argument, Result, element_type_of
 
 _SCALARS: Final = (np.generic, list, tuple, int, float, complex)
 _DENSE: Final = EncodingType.DENSE_ROW_MAJOR
@@ -31,15 +31,9 @@ _BUFFER: Final = "!hal.buffer"
 def argument_binder(
     argument: Argument, function: str, first: Callable[[], Device], devices: Container[Device] | None = None
 ) -> Callable[[Any], Any]:
-    """A converter of a caller's value to the VM's.
+    """A converter of a caller's value to the VM's; it raises InvalidArgumentError for what is not declared.
 
-    Args:
-        argument: to convert for.
-        function: full name of its function, for messages.
-        first: returns the device for host values; called when the first comes.
-        devices: where arrays may be; ``None`` is not checked.
-
-    The converter raises InvalidArgumentError for what the argument does not declare, ClosedError for a closed array.
+    ``first`` opens the device for host values when one comes. ``devices`` are those of arrays; ``None`` allows any.
     """
     if argument.letter == "r":
         return _reference(argument, function, first, devices)
@@ -274,13 +268,7 @@ def result_unbinder(
     wrap: Callable[[BufferView], object],
     wrap_known: Callable[[BufferView, np.dtype[np.generic]], object],
 ) -> Callable[[Any], Any]:
-    """A converter of the VM's value to the caller's.
-
-    Args:
-        result: to convert for.
-        wrap: makes the caller's value of a buffer view.
-        wrap_known: the same for a dense view whose elements have this dtype.
-    """
+    """A converter of the VM's value to the caller's. ``wrap`` makes that of a view, ``wrap_known`` of a dense one."""
     if result.letter == "r":
         declared = result.declared
         tensor = declared is not None and declared.kind is ValueKind.TENSOR

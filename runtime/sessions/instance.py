@@ -12,14 +12,14 @@ Thread rule: any thread.
 from __future__ import annotations
 
 import threading
-from types import TracebackType
 
+from ...closing import Closing
 from ...hal_vulkan import DeviceProfile, shared_driver
 from ...status import ClosedError
 from ..device import Device, list_devices, open_device
 
 
-class Instance:
+class Instance(Closing):
     """Opens each device once, for all sessions made with it.
 
     Args:
@@ -76,14 +76,6 @@ class Instance:
             self._closed = True
             while self._devices:
                 self._devices.popitem()[1].close()
-
-    def __enter__(self) -> Instance:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         names = ", ".join(device.name for device in self.devices) or "no devices yet"

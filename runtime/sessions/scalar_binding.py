@@ -17,20 +17,13 @@ import numpy as np
 from ...vm.bytecode.declaration import DeclaredValue
 from ...vm.translation.numerics import round_f32
 from ..arrays.array import DeviceArray
-from .argument import Argument, Result, element_type_of
+from .signature import Argument, Result, element_type_of
 
 _REGISTER_BITS: Final = {"i": 32, "I": 64}
 
 
 def scalar_binder(argument: Argument, function: str) -> Callable[[Any], Any]:
-    """A converter of a caller's number (Python's, NumPy's, or an array of rank 0) to the VM's.
-
-    Args:
-        argument: a scalar.
-        function: full name of its function, for messages.
-
-    The converter raises InvalidArgumentError for what is not a number of the declared kind, or outside its range.
-    """
+    """A converter of a caller's number (Python's, NumPy's, or an array of rank 0) to the VM's."""
     if argument.letter in "iI":
         element_type = element_type_of(argument.declared)
         if element_type is not None and element_type.is_float and element_type.dtype is not None:

@@ -11,14 +11,13 @@ other. The design, and where each part of IREE's session interface is found, is 
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ...closing import Closing
 from ...hal_vulkan import BufferView, Fence
 from ...hal_vulkan.memory.allocator import Allocator
 from ...status import ClosedError, FailedPreconditionError, IncompatibleError, InvalidArgumentError
@@ -29,23 +28,20 @@ from ...vm.execution.linker import Module as VmModule
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.invocation import Invocation
-from ...vm.native.module import NativeModule
 from ..arrays.array import DeviceArray
 from ..device import Device
 from ..modules.hal.fence import HalFence
-from ..modules.hal.module import hal_module
-from .call_target import CallTarget
 from .instance import Instance
-from .module_source import ModuleSource, open_module
-from .session_devices import SessionDevices
+from .session_devices import CallTarget, SessionDevices
 from .session_function import SessionFunction
+from .session_modules import ModuleSource, builtin_modules, open_module, wrong_device
 from .session_options import BUILTIN_MODULES, SessionOptions
 
 if TYPE_CHECKING:
     from ..profiling.profile import Profile
 
 
-class Session:
+class Session(Closing):
     """Modules loaded together on one or several devices, and calls of their functions.
 
     Calling sequence: ``Session(…)`` → ``load`` or ``append_module…``, imported modules first → ``call``, or ``lookup``
@@ -75,10 +71,9 @@ class Session:
         options: SessionOptions | None = None,
         instance: Instance | None = None,
     ) -> None:
-        if options is not None and not isinstance(options, SessionOptions):
-            raise InvalidArgumentError(f"options is a pumice.SessionOptions, got {type(options).__name__}")
-        if instance is not None and not isinstance(instance, Instance):
-            raise InvalidArgumentError(f"instance is a pumice.Instance, got {type(instance).__name__}")
+        for name, given, kind in (("options", options, SessionOptions), ("instance", instance, Instance)):
+            if given is not None and not isinstance(given, kind):
+                raise InvalidArgumentError(f"{name} is a pumice.{kind.__name__}, got {type(given).__name__}")
         if instance is not None and instance.is_closed:
             raise ClosedError("this instance was closed; make another one")
         self.options = options or SessionOptions()
@@ -153,23 +148,17 @@ class Session:
 
     def append_module_from_file(self, path: str | os.PathLike[str], *, timeout: float | None = None) -> BytecodeModule:
         """Maps a module file and adds it; see ``load``. The file may be renamed or deleted afterwards."""
-        return self._append_new(BytecodeModule.open(Path(path)), timeout)
+        return self.load(Path(path), timeout=timeout)
 
     def append_module_from_memory(
         self, data: bytes | bytearray | memoryview, name: str = "<memory>", *, timeout: float | None = None
     ) -> BytecodeModule:
-        """Adds a module from memory; see ``load``.
-
-        Args:
-            data: the module. It is not copied and must not change while the module is in use.
-            name: for messages.
-            timeout: seconds for the module's initializers; ``None`` is no limit.
-        """
+        """Adds a module from memory, which must not change while in use; see ``load``. ``name`` is for messages."""
         return self._append_new(BytecodeModule.from_bytes(data, name), timeout)
 
     def append_module_from_stdin(self, *, timeout: float | None = None) -> BytecodeModule:
         """Reads a module from standard input and adds it; see ``load``."""
-        return self._append_new(open_module("-"), timeout)
+        return self.load("-", timeout=timeout)
 
     def _append_new(self, module: BytecodeModule, timeout: float | None) -> BytecodeModule:
         try:
@@ -192,7 +181,8 @@ class Session:
         """
         self._check_open()
         if isinstance(module, BytecodeModule) and not self._context.is_frozen:
-            self._add_builtins(module)
+            for builtin in builtin_modules(module, self._context, self._devices, self.options):
+                self._context.add(builtin)
         observer = self._target.observer
         if observer is not None:
             observer.modules_changed()
@@ -201,33 +191,10 @@ class Session:
             if observer is not None:
                 observer.modules_changed()
         except IncompatibleError as error:
-            target = re.search(
-                r'HAL device `[^`]*` not found or unavailable: #hal\.device\.target<"(\w+)"', error.message
-            )
-            if target is None or target[1] == "vulkan":
+            hint = wrong_device(error, module.name)
+            if hint is None:
                 raise
-            raise IncompatibleError(
-                f"module {module.name!r} was compiled for devices of kind {target[1]!r}, which pumice does not have: "
-                "compile it with --iree-hal-target-device=vulkan"
-            ) from error
-
-    def _add_builtins(self, module: BytecodeModule) -> None:
-        wanted = {imported.name.partition(".")[0] for imported in module.definition.imports}
-        wanted |= {dependency.name for dependency in module.definition.dependencies}
-        known = {one.name for one in self._context.modules}
-        if module.name in known:
-            return  # which ``add`` refuses
-        for name in BUILTIN_MODULES:
-            if name in wanted and name not in known and name in self.options.builtin_modules:
-                self._context.add(self._builtin(name))
-
-    def _builtin(self, name: str) -> NativeModule:
-        if name == "hal":
-            return hal_module([one.hal for one in self._devices.open()])
-        # Imported only for programs with parameters.
-        from ..modules.parameters.module import io_parameters_module
-
-        return io_parameters_module(self.options.parameter_indices())
+            raise IncompatibleError(hint) from error
 
     @property
     def modules(self) -> tuple[VmModule, ...]:
@@ -247,14 +214,8 @@ class Session:
             names = [one.name for one in self._context.modules if one.name not in BUILTIN_MODULES]
         else:
             names = [module_name]
-        return tuple(
-            [
-                self.lookup(one.full_name)
-                for name in names
-                for one in self._context.functions(name)
-                if not one.convention.is_variadic
-            ]
-        )
+        functions = [one for name in names for one in self._context.functions(name)]
+        return tuple([self.lookup(one.full_name) for one in functions if not one.convention.is_variadic])
 
     def freeze(self) -> None:
         """Refuses further modules; idempotent."""
@@ -367,7 +328,7 @@ class Session:
     def _function(self, function: str | SessionFunction) -> SessionFunction:
         if not isinstance(function, SessionFunction):
             return self.lookup(function)
-        if not function.belongs_to(self._target):
+        if function._target is not self._target:
             raise InvalidArgumentError(f"{function.name} was looked up in another session; look it up in this one")
         return function
 
@@ -430,14 +391,6 @@ class Session:
             if self._context.is_closed:
                 self._functions.clear()
                 self._devices.close()
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         if self.is_closed:

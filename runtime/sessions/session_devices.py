@@ -1,18 +1,23 @@
-"""The devices of a session: opened when first needed, and the arrays of what programs return on them."""
+"""What the functions of a session share: the context, and the devices, which are opened when first needed."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...hal_vulkan import BufferView, EncodingType
 from ...hal_vulkan.instance.logical_device import LogicalDevice
 from ...status import ClosedError, InvalidArgumentError
+from ...vm.execution.context import Context
 from ..arrays.array import DeviceArray
 from ..device import Device
 from .instance import Instance
+
+if TYPE_CHECKING:
+    from ..profiling.profile import Profile
 
 
 class SessionDevices:
@@ -20,12 +25,8 @@ class SessionDevices:
 
     Thread rule: any thread; asynchronous calls open the devices from theirs.
 
-    Args:
-        wanted: a URI, an open device, or several of either; ``None`` is the best device.
-        instance: opens devices; ``None`` makes an instance, which ``close`` closes.
-
     Attributes:
-        instance: what the session shares with others.
+        instance: what the session shares with others; made here, and closed with this, where none is given.
         opened: the devices once they are open, else nothing.
         known: the same as a set that grows when they are opened.
     """
@@ -41,12 +42,7 @@ class SessionDevices:
         self._is_closed = False
 
     def open(self) -> tuple[Device, ...]:
-        """All of them, opened if they are not.
-
-        Raises:
-            ClosedError: the session or a device was closed.
-            NotFoundError, UnavailableError: see ``Instance.device``.
-        """
+        """All of them, opened if they are not."""
         if not self.opened:
             with self._lock:
                 if not self.opened:
@@ -94,6 +90,27 @@ class SessionDevices:
         self._is_closed = True
         if self._owns_instance:
             self.instance.close()
+
+
+class CallTarget:
+    """What the functions of a session share.
+
+    Attributes:
+        context: where calls run.
+        devices: where arguments go and results are.
+        observer: the profile that records calls, or ``None``.
+    """
+
+    __slots__ = ("context", "devices", "observer")
+
+    def __init__(self, context: Context, devices: SessionDevices) -> None:
+        self.context = context
+        self.devices = devices
+        self.observer: Profile | None = None
+
+    def unobserve(self) -> None:
+        """Removes the observer."""
+        self.observer = None
 
 
 def _checked(wanted: object) -> tuple[str | Device | None, ...]:

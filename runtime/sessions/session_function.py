@@ -6,7 +6,7 @@ import functools
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...hal_vulkan import Fence
 from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError
@@ -18,14 +18,12 @@ from ...vm.invocation.invocation import Invocation
 from ..modules.hal.fence import HalFence
 from ..profiling.call import CallRecord, now
 from .binding import argument_binder, result_unbinder
-from .call_observer import CallObserver
 from .call_stream import stream_calls
-from .call_target import CallTarget
-from .signature import Signature, make_signature
+from .session_devices import CallTarget
+from .signature import make_signature
 
-
-def _same(value: Any) -> Any:
-    return value
+if TYPE_CHECKING:
+    from ..profiling.profile import Profile
 
 
 class SessionFunction:
@@ -42,22 +40,13 @@ class SessionFunction:
         self._target = target
         self._function = function
         self.name = function.full_name
-        self.signature: Signature = make_signature(
-            self.name, function.convention, function.declaration, dict(function.attributes)
-        )
+        self.signature = make_signature(self.name, function.convention, function.declaration, function.attributes)
         devices = target.devices
-        self._binders = tuple(
-            argument_binder(one, self.name, devices.first, devices.known) for one in self.signature.arguments
-        )
-        self._unbinders = tuple(
-            result_unbinder(one, devices.wrap, devices.wrap_dense) for one in self.signature.results
-        )
+        arguments, results = self.signature.arguments, self.signature.results
+        self._binders = tuple(argument_binder(one, self.name, devices.first, devices.known) for one in arguments)
+        self._unbinders = tuple(result_unbinder(one, devices.wrap, devices.wrap_dense) for one in results)
         self._count = len(self._binders)
         self._single = self._unbinders[0] if len(self._unbinders) == 1 else None
-
-    def belongs_to(self, target: CallTarget) -> bool:
-        """Whether it is a function of this target's session."""
-        return self._target is target
 
     def __call__(
         self,
@@ -83,8 +72,7 @@ class SessionFunction:
             named: arguments by declared name.
 
         Returns:
-            ``None``, the result, or a tuple of several: DeviceArrays for tensors (a buffer view where NumPy has no
-                dtype
+            ``None``, the result, or a tuple of several: DeviceArrays for tensors (buffer views where NumPy has no dtype
             for the elements, or packs them differently), Python numbers for scalars (bools where declared ``i1``).
 
         Raises:
@@ -115,11 +103,7 @@ class SessionFunction:
         return self._results(result)
 
     def bind(self, *arguments: object) -> tuple[Any, ...]:
-        """Converts positional arguments to the VM's values, for ``call_bound``.
-
-        Raises:
-            InvalidArgumentError: as a call.
-        """
+        """Converts positional arguments to the VM's values, for ``call_bound``; errors as for a call."""
         return self._bind_all(arguments, {})
 
     def _bind_all(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[Any, ...]:
@@ -139,14 +123,7 @@ class SessionFunction:
 
         Args:
             values: one for each argument of ``signature``, without fences; only their number is checked.
-            timeout, wait, signal: as for a call.
-
-        Returns:
-            ``None``, a value, or a tuple of several.
-
-        Raises:
-            InvalidArgumentError: another number of values.
-            PumiceError: as a call.
+            timeout, wait, signal: as for a call, whose errors it has.
         """
         if not self.signature.is_async:
             self._check_fences(wait, signal)
@@ -164,9 +141,6 @@ class SessionFunction:
             values: one for each letter of ``signature.convention``: ints (signed), floats, buffer views and other
                 references, the two fences of asynchronous functions included.
             timeout: seconds; ``None`` is no limit.
-
-        Returns:
-            ``None``, a value, or a tuple of several.
 
         Raises:
             InvalidArgumentError: another number of values.
@@ -206,9 +180,6 @@ class SessionFunction:
             if not isinstance(fence, (Fence, HalFence)):
                 raise InvalidArgumentError(f"{self.name}: {name} is a fence or None, got {type(fence).__name__}")
 
-    def _new_fence(self) -> HalFence:
-        return HalFence(self._target.devices.first().hal)
-
     def _invoke_async(
         self,
         values: tuple[Any, ...],
@@ -220,7 +191,7 @@ class SessionFunction:
         """Invokes an asynchronous function with its two fences; waits for its work unless ``signal`` is given."""
         self._check_fences(wait, signal)
         deadline = None if timeout is None else time.monotonic() + timeout_seconds(timeout)
-        done = self._new_fence() if signal is None else signal
+        done = HalFence(self._target.devices.first().hal) if signal is None else signal
         try:
             result = self._target.context.invoke(self._function, (*values, wait, done), timeout=timeout)
         finally:
@@ -244,12 +215,12 @@ class SessionFunction:
 
     def _observed(
         self,
-        observer: CallObserver,
+        observer: Profile,
         bind: Callable[[], tuple[Any, ...]],
         timeout: float | None,
         wait: Fence | HalFence | None,
         signal: Fence | HalFence | None,
-        convert: Callable[[Any], Any] = _same,
+        convert: Callable[[Any], Any] | None = None,
     ) -> Any:
         """A call whose times are recorded, from the binding of arguments to the conversion of results."""
         if not self.signature.is_async:
@@ -259,7 +230,9 @@ class SessionFunction:
         try:
             values = bind()
             record.bind_end = now()
-            result = convert(self._invoke_async(values, timeout, wait, signal, record))
+            result = self._invoke_async(values, timeout, wait, signal, record)
+            if convert is not None:
+                result = convert(result)
         except BaseException as error:
             record.ended(error)
             raise
@@ -268,10 +241,10 @@ class SessionFunction:
 
     def _observed_sync(
         self,
-        observer: CallObserver,
+        observer: Profile,
         bind: Callable[[], tuple[Any, ...]],
         timeout: float | None,
-        convert: Callable[[Any], Any] = _same,
+        convert: Callable[[Any], Any] | None = None,
     ) -> Any:
         phase, bound, invoked, error_name = observer.phase, 0, 0, ""
         begin = now()
@@ -282,7 +255,7 @@ class SessionFunction:
                 result = self._target.context.invoke(self._function, values, timeout=timeout)
             finally:
                 invoked = now()
-            return convert(result)
+            return result if convert is None else convert(result)
         except BaseException as error:
             error_name = type(error).__name__
             raise
@@ -338,16 +311,18 @@ class SessionFunction:
                 if not self.signature.is_async:
                     return values
                 if is_waited_for:
-                    done = self._new_fence()
+                    done = HalFence(target.devices.first().hal)
                 return (*values, wait, done)
             finally:
                 if record is not None:
                     record.bind_end = now()
 
-        def converted(outputs: tuple[Any, ...]) -> Any:
+        def convert(outputs: tuple[Any, ...]) -> Any:
             if record is not None:
                 record.convert_begin = now()
-            return self._converted(outputs)
+            if not outputs:
+                return None
+            return self._results(outputs[0] if len(outputs) == 1 else outputs)
 
         return Invocation()._start(
             target.context,
@@ -357,14 +332,9 @@ class SessionFunction:
             loop,
             timeout,
             settle=(lambda _: done) if is_waited_for else None,
-            convert=self._converted if record is None else converted,
+            convert=convert,
             observer=record,
         )
-
-    def _converted(self, outputs: tuple[Any, ...]) -> Any:
-        if not outputs:
-            return None
-        return self._results(outputs[0] if len(outputs) == 1 else outputs)
 
     async def call_async(
         self,
@@ -379,13 +349,8 @@ class SessionFunction:
         """Calls the function from a coroutine. Nothing of it runs in the event loop, whose thread is never blocked.
 
         Cancelling the task (as ``asyncio.timeout`` does) cancels the call and releases what it holds. The arguments are
-        those of ``submit``.
-
-        Returns:
-            as a call.
-
-        Raises:
-            as a call; pumice's CancelledError only if the invocation was cancelled elsewhere.
+        those of ``submit``, results and errors those of a call; pumice's CancelledError means that the invocation was
+        cancelled elsewhere.
         """
         return await self.submit(
             *arguments, timeout=timeout, wait=wait, signal=signal, policy=policy, loop=loop, **named

@@ -22,12 +22,11 @@ from ...hal_vulkan.vulkan.validation import validation_requested
 from ...runtime.device import Device
 from ...runtime.profiling.profile import Profile
 from ...runtime.profiling.trace import check_perfetto
-from ...runtime.sessions.argument import Argument
 from ...runtime.sessions.binding import argument_binder
 from ...runtime.sessions.instance import Instance
 from ...runtime.sessions.session import Session
 from ...runtime.sessions.session_options import SessionOptions
-from ...runtime.sessions.signature import Signature, make_signature
+from ...runtime.sessions.signature import Argument, Signature, make_signature
 from ...status import InvalidArgumentError, UnavailableError, shown
 from ...terminal import printable
 from ...vm.bytecode.declaration import declaration_of
@@ -182,7 +181,7 @@ def _signature(module: BytecodeModule, name: str) -> Signature:
         f"{module.name}.{name}",
         module.verified.functions[ordinal].signature,
         declaration_of(written),
-        dict(written.attributes),
+        written.attributes,
     )
 
 

@@ -23,8 +23,7 @@ import numpy as np
 
 from ...formats.element_type import ElementType, format_shape_and_type
 from ...runtime.parameters.index import ParameterIndex
-from ...runtime.sessions.argument import Argument, Result
-from ...runtime.sessions.signature import Signature
+from ...runtime.sessions.signature import Argument, Result, Signature
 from ...runtime.values.files import ValueFiles
 from ...runtime.values.parse import parse_buffer_spec, parse_scalar, parse_value
 from ...status import InvalidArgumentError, shorten, shown
