@@ -269,8 +269,7 @@ class Device(LogicalDevice, Closing):
         self.allocator.when_unviewed(self._teardown)
 
     def _teardown(self) -> None:
-        self.command_context.builtins.close()
-        self.pipeline_context.close()
+        self.pipeline_context.cache.save()
         self.allocator.close()
         self.destroy_native()
         if pending_validation:

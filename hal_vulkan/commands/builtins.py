@@ -71,9 +71,3 @@ class Builtins:
             groups = FILL_UNALIGNED.groups(start - base, count, limit=limits.max_compute_work_group_count[0])
             yield self._pipeline(FILL_UNALIGNED), window, (groups, 1, 1), push
             start += count
-
-    def close(self) -> None:
-        """Closes the pipelines; called by ``Device.close``."""
-        for executable in self._executables.values():
-            executable.close()
-        self._executables.clear()

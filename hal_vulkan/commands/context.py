@@ -69,17 +69,15 @@ class CommandContext:
         except (KeyError, IndexError):
             pass
         device = self.device
-        pool = ffi.new("VkCommandPool *")
         info = new("VkCommandPoolCreateInfo", flags=0x3, queueFamilyIndex=family)  # TRANSIENT, RESET_COMMAND_BUFFER
-        device.check(device.fn.vkCreateCommandPool(device.handle, info, ffi.NULL, pool), "creating a command pool")
-        device.own("command pool", pool[0])
+        pool = device.create("command pool", info)
         handle = ffi.new("VkCommandBuffer *")
-        allocate = new("VkCommandBufferAllocateInfo", commandPool=pool[0], commandBufferCount=1)
+        allocate = new("VkCommandBufferAllocateInfo", commandPool=pool, commandBufferCount=1)
         result = device.fn.vkAllocateCommandBuffers(device.handle, allocate, handle)
         if result:
-            device.destroy("command pool", pool[0])
+            device.destroy("command pool", pool)
             device.check(result, "allocating a command buffer")
-        return NativeCommands(pool[0], handle[0], family)
+        return NativeCommands(pool, handle[0], family)
 
     def give_back(self, native: NativeCommands) -> None:
         """Resets native commands that no queue runs any more and keeps them for the next recording."""

@@ -16,7 +16,6 @@ from typing import Final, TypeAlias
 from ..instance.logical_device import LogicalDevice
 from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, CData, ffi, new
-from ..vulkan.live_objects import created, destroyed
 
 _COMPUTE_STAGE: Final = 0x20
 _PUSH_DESCRIPTOR_BIT: Final = 0x1
@@ -60,9 +59,7 @@ class DescriptorSetLayout:
         self._lock = threading.Lock()
         self._sets: dict[bytes, DescriptorSet] = {}
         self._free: list[DescriptorSet] = []
-        self._pools: list[CData] = []
         self._capacity = device.plan.descriptor_pool_size * 4
-        fn = device.fn
         native = [
             new(
                 "VkDescriptorSetLayoutBinding",
@@ -79,20 +76,11 @@ class DescriptorSetLayout:
             bindingCount=len(native),
             pBindings=native or None,
         )
-        handle = ffi.new("VkDescriptorSetLayout *")
-        device.check(
-            fn.vkCreateDescriptorSetLayout(device.handle, info, ffi.NULL, handle), "creating a descriptor set layout"
-        )
-        created("descriptor set layout")
-        self.handle: CData = handle[0]
-        self._template: CData = ffi.NULL
-        if bindings and not push:
-            self._template = self.make_template()
-            device.own("descriptor update template", self._template)
+        self.handle: CData = device.create("descriptor set layout", info)
+        self._template: CData = self.make_template() if bindings and not push else NULL
 
     def make_template(self, pipeline_layout: CData = NULL) -> CData:
         """A VkDescriptorUpdateTemplate for sets, or with a pipeline layout for push descriptors."""
-        device = self.device
         entries, index = [], 0
         for binding, kind, count in self.bindings:
             entries.append(
@@ -115,12 +103,7 @@ class DescriptorSetLayout:
             pipelineBindPoint=_BIND_POINT_COMPUTE,
             pipelineLayout=pipeline_layout,
         )
-        template = ffi.new("VkDescriptorUpdateTemplate *")
-        device.check(
-            device.fn.vkCreateDescriptorUpdateTemplate(device.handle, info, ffi.NULL, template),
-            "creating a descriptor update template",
-        )
-        return template[0]
+        return self.device.create("descriptor update template", info)
 
     def get(self, buffers: Sequence[Buffer], key: bytes | None = None) -> DescriptorSet:
         """The pinned set that binds these buffers, one a descriptor in binding order; unpin it when done.
@@ -180,16 +163,10 @@ class DescriptorSetLayout:
         # A pool for a layout without bindings needs a size entry to be valid, too.
         sizes = sizes or [new("VkDescriptorPoolSize", type=7, descriptorCount=1)]
         info = new("VkDescriptorPoolCreateInfo", maxSets=count, poolSizeCount=len(sizes), pPoolSizes=sizes)
-        pool = ffi.new("VkDescriptorPool *")
-        device.check(
-            device.fn.vkCreateDescriptorPool(device.handle, info, ffi.NULL, pool),
-            f"creating a pool of {count} descriptor sets",
-        )
-        created("descriptor pool")
-        self._pools.append(pool[0])
+        pool = device.create("descriptor pool", info, f"a pool of {count} descriptor sets")
         layouts = ffi.new("VkDescriptorSetLayout[]", [self.handle] * count)
         allocate = new(
-            "VkDescriptorSetAllocateInfo", descriptorPool=pool[0], descriptorSetCount=count, pSetLayouts=layouts
+            "VkDescriptorSetAllocateInfo", descriptorPool=pool, descriptorSetCount=count, pSetLayouts=layouts
         )
         handles = ffi.new("VkDescriptorSet[]", count)
         device.check(
@@ -207,22 +184,3 @@ class DescriptorSetLayout:
                     found.dropped = True
                 else:
                     self._free.append(found)
-
-    @property
-    def cached(self) -> int:
-        """Sets in the cache."""
-        return len(self._sets)
-
-    def close(self) -> None:
-        """Destroys the pools and the layout; called by ``Device.close``."""
-        device, fn = self.device, self.device.fn
-        for pool in self._pools:
-            fn.vkDestroyDescriptorPool(device.handle, pool, ffi.NULL)
-            destroyed("descriptor pool")
-        self._pools.clear()
-        self._sets.clear()
-        self._free.clear()
-        if self._template != ffi.NULL:
-            device.destroy("descriptor update template", self._template)
-        fn.vkDestroyDescriptorSetLayout(device.handle, self.handle, ffi.NULL)
-        destroyed("descriptor set layout")

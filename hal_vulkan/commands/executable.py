@@ -46,10 +46,7 @@ class ShaderModule:
         words = ffi.new("uint32_t[]", len(code) // 4)
         ffi.memmove(words, code, len(code))
         info = new("VkShaderModuleCreateInfo", codeSize=len(code), pCode=words)
-        handle = ffi.new("VkShaderModule *")
-        device.check(device.fn.vkCreateShaderModule(device.handle, info, ffi.NULL, handle), "creating a shader module")
-        device.own("shader module", handle[0])
-        self.handle: CData = handle[0]
+        self.handle: CData = device.create("shader module", info)
 
     def pack(self, values: Mapping[int, SpecializationValue] | None) -> PackedConstants:
         """Values of its specialization constants; see ``pack_constants``."""

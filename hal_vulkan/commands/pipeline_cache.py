@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from ...files import cache_directory, replacing
+from ...status import PumiceError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new
-from ..vulkan.live_objects import created, destroyed
-from ..vulkan.results import VK_SUCCESS
 
 _MAGIC: Final = b"pumicePC1\n"
 _DIGEST_BYTES: Final = 32
@@ -43,16 +42,14 @@ class PipelineCache:
         self._initial = hashlib.sha256(self._data()).digest()
 
     def _create(self, data: bytes) -> CData:
-        device = self._device
-        handle = ffi.new("VkPipelineCache *")
         info = new("VkPipelineCacheCreateInfo", initialDataSize=len(data), pInitialData=data or None)
-        result = device.fn.vkCreatePipelineCache(device.handle, info, ffi.NULL, handle)
-        if result != VK_SUCCESS and data:
+        try:
+            return self._device.create("pipeline cache", info)
+        except PumiceError:
+            if not data:
+                raise
             _log.warning("the driver refused the pipeline cache %s; it is rebuilt", self.path)
             return self._create(b"")
-        device.check(result, "creating a pipeline cache")
-        created("pipeline cache")
-        return handle[0]
 
     def _data(self) -> bytes:
         device = self._device
@@ -81,12 +78,6 @@ class PipelineCache:
             return False
         self._initial = digest
         return True
-
-    def close(self) -> None:
-        """Saves and destroys the cache; called by ``Device.close``."""
-        self.save()
-        self._device.fn.vkDestroyPipelineCache(self._device.handle, self.handle, ffi.NULL)
-        destroyed("pipeline cache")
 
 
 def _load(path: Path) -> bytes:

@@ -46,15 +46,12 @@ class PipelineContext:
         with self._lock:
             found = self._push_templates.get(key)
             if found is None:
-                found = set_layout.make_template(pipeline_layout=layout)
-                self._push_templates[key] = found
-                self.device.own("descriptor update template", found)
+                found = self._push_templates[key] = set_layout.make_template(pipeline_layout=layout)
             return found
 
     def pipeline_layout(self, set_layouts: tuple[DescriptorSetLayout, ...], push_bytes: int) -> CData:
         """The VkPipelineLayout for these sets and push constants."""
         key = (tuple(handle_value(layout.handle) for layout in set_layouts), push_bytes)
-        device = self.device
         with self._lock:
             found = self._pipeline_layouts.get(key)
             if found is None:
@@ -67,23 +64,10 @@ class PipelineContext:
                     pushConstantRangeCount=1 if push_bytes else 0,
                     pPushConstantRanges=ranges if push_bytes else None,
                 )
-                layout = ffi.new("VkPipelineLayout *")
-                device.check(
-                    device.fn.vkCreatePipelineLayout(device.handle, info, ffi.NULL, layout),
-                    "creating a pipeline layout",
-                )
-                device.own("pipeline layout", layout[0])
-                found = self._pipeline_layouts[key] = layout[0]
+                found = self._pipeline_layouts[key] = self.device.create("pipeline layout", info)
             return found
 
     def drop_block(self, serial: int) -> None:
         """Forgets the sets that bind ranges of a memory block which is being freed."""
         for layout in list(self._set_layouts.values()):
             layout.drop_block(serial)
-
-    def close(self) -> None:
-        """Destroys the set layouts and the cache; the device destroys the rest. For ``Device.close``."""
-        for layout in self._set_layouts.values():
-            layout.close()
-        self._set_layouts.clear()
-        self.cache.close()

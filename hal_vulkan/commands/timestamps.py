@@ -79,11 +79,8 @@ class QueryPools:
         try:
             pool = self._free.pop()
         except IndexError:
-            made = ffi.new("VkQueryPool *")
             info = new("VkQueryPoolCreateInfo", queryType=_QUERY_TYPE_TIMESTAMP, queryCount=count)
-            device.check(device.fn.vkCreateQueryPool(device.handle, info, ffi.NULL, made), "creating a query pool")
-            device.own("query pool", made[0])
-            return made[0]
+            return device.create("query pool", info)
         if "hostQueryReset" in device.plan.features:
             device.fn.vkResetQueryPool(device.handle, pool, 0, count)  # results of its last use are not this one's
         return pool

@@ -10,13 +10,14 @@ Thread rule: every method may be called from any thread.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Protocol
 
 from ...status import ClosedError, DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
 from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new, string_array
@@ -32,16 +33,6 @@ from .driver import Driver, shared_driver
 from .physical_device import feature_structures
 from .plan import DevicePlan, PlanOptions, plan_device
 from .profile import DeviceProfile
-
-_DESTROY: Final = {
-    "semaphore": "vkDestroySemaphore",
-    "shader module": "vkDestroyShaderModule",
-    "pipeline": "vkDestroyPipeline",
-    "pipeline layout": "vkDestroyPipelineLayout",
-    "query pool": "vkDestroyQueryPool",
-    "command pool": "vkDestroyCommandPool",
-    "descriptor update template": "vkDestroyDescriptorUpdateTemplate",
-}
 
 
 class Closable(Protocol):
@@ -233,6 +224,15 @@ class LogicalDevice:
 
     # -- native objects ------------------------------------------------------------------------------
 
+    def create(self, kind: str, info: CData, what: str = "") -> CData:
+        """A native object (``"semaphore"``, ``"command pool"``, …), which ``destroy`` or the device's end destroys."""
+        pointer, create, _ = _native_names(kind)
+        handle = ffi.new(pointer)
+        result = getattr(self.fn, create)(self.handle, info, ffi.NULL, handle)
+        self.check(result, f"creating {what or f'a {kind}'}")
+        self.own(kind, handle[0])
+        return handle[0]
+
     def own(self, kind: str, handle: CData) -> None:
         """Counts a native object and has ``close`` destroy it."""
         created(kind)
@@ -241,7 +241,7 @@ class LogicalDevice:
     def destroy(self, kind: str, handle: CData) -> None:
         """Destroys a native object made by this device, unless ``close`` has done so."""
         if self._owned.pop((kind, handle_value(handle)), None) is not None:
-            getattr(self.fn, _DESTROY[kind])(self.handle, handle, ffi.NULL)
+            getattr(self.fn, _native_names(kind)[2])(self.handle, handle, ffi.NULL)
             destroyed(kind)
 
     def set_name(self, object_type: str, handle: CData, name: str) -> None:
@@ -349,6 +349,13 @@ class LogicalDevice:
     def __repr__(self) -> str:
         state = "closed " if self._closed else "lost " if self.lost is not None else ""
         return f"<{state}Device {self.index}: {self.profile.name} ({self.profile.device_type.name.lower()})>"
+
+
+@functools.cache
+def _native_names(kind: str) -> tuple[str, str, str]:
+    """The type of a pointer to native objects of a kind, and the functions that create and destroy one."""
+    name = kind.title().replace(" ", "")
+    return f"Vk{name} *", f"vkCreate{name}", f"vkDestroy{name}"
 
 
 def _with_environment(options: PlanOptions) -> PlanOptions:

@@ -166,10 +166,6 @@ class RetiringQueue:
         self._deferred.clear()
         self.completed = self._submitted
 
-    def close(self) -> None:
-        """Destroys the timeline; called by ``Device.close`` when the queue is idle."""
-        self.device.destroy("semaphore", self.timeline)
-
 
 def _run_due(actions: deque[tuple[int, Callable[[], None]]], completed: int) -> None:
     """Runs the actions that waited for a submission.

@@ -29,16 +29,11 @@ class WaitInfo:
 
 def create_timeline(device: LogicalDevice, name: str | None, initial_value: int = 0) -> CData:
     """A VkSemaphore of timeline type; ``device.destroy("semaphore", …)`` destroys it."""
-    handle = ffi.new("VkSemaphore *")
     kind = new("VkSemaphoreTypeCreateInfo", semaphoreType=1, initialValue=initial_value)  # TIMELINE
-    info = chain(new("VkSemaphoreCreateInfo"), kind)
-    device.check(
-        device.fn.vkCreateSemaphore(device.handle, info, ffi.NULL, handle), f"creating {name or 'a semaphore'}"
-    )
-    device.own("semaphore", handle[0])
+    handle = device.create("semaphore", chain(new("VkSemaphoreCreateInfo"), kind), name or "")
     if name:
-        device.set_name("VK_OBJECT_TYPE_SEMAPHORE", handle[0], name)
-    return handle[0]
+        device.set_name("VK_OBJECT_TYPE_SEMAPHORE", handle, name)
+    return handle
 
 
 def wait_timeline(device: LogicalDevice, handle: CData, value: int, timeout: float | None, what: str) -> None:

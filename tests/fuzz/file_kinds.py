@@ -413,7 +413,7 @@ class PipelineCacheCases:
         self.path.parent.mkdir(parents=True)
         # As `PipelineCache.save` writes it; a driver without a cache of its own never has anything to save.
         data = cache._data()
-        cache.close()
+        self.device.destroy("pipeline cache", cache.handle)
         self.base = plain_base("cache", b"pumicePC1\n" + hashlib.sha256(data).digest() + data)
 
     def input(self, seed: int, index: int) -> bytes:

@@ -451,7 +451,7 @@ def repeat(device: Device) -> None:
     device.retire()
     layout, before = pipeline.set_layouts[0], live_objects()
     sets = 0 if pipeline.push_template is not None else 1
-    assert layout.cached == sets
+    assert len(layout._sets) == sets
     spied: list[str] = []
     real = device.fn.vkUpdateDescriptorSetWithTemplate
     device.fn.vkUpdateDescriptorSetWithTemplate = lambda *a: (spied.append("write"), real(*a))[1]
@@ -459,7 +459,7 @@ def repeat(device: Device) -> None:
         run(device, pipeline, buffers)
     device.retire()
     device.fn.vkUpdateDescriptorSetWithTemplate = real
-    assert spied == [] and layout.cached == sets and live_objects() == before
+    assert spied == [] and len(layout._sets) == sets and live_objects() == before
 
 
 def test_thousands_of_bindings_are_evicted(few_sets: Device) -> None:
@@ -478,7 +478,7 @@ def test_thousands_of_bindings_are_evicted(few_sets: Device) -> None:
             assert np.frombuffer(c.read(), np.float32)[0] == (index % 50) * (index // 50)
     device.wait_idle(10)
     device.retire()
-    assert layout.cached <= 32 + 3000 // 4
+    assert len(layout._sets) <= 32 + 3000 // 4
     pools = live_objects()["descriptor pool"]
     for index in range(600):
         pipeline.bind([values[index % 50], values[index % 7], values[index % 11]]).close()
@@ -512,12 +512,12 @@ def test_a_freed_block_takes_its_sets_along(few_sets: Device) -> None:
         big = device.create_buffer(32 << 10, memory_type=HOST)
         pipeline.bind([keep, keep, big]).close()
         big.close()
-        assert layout.cached == 0
+        assert len(layout._sets) == 0
     assert live_objects()["descriptor pool"] == 1
     big = device.create_buffer(32 << 10, memory_type=HOST)
     bound = pipeline.bind([keep, keep, big])
     big.close()
-    assert layout.cached == 0
+    assert len(layout._sets) == 0
     with device.create_command_buffer() as commands:
         commands.begin()
         with pytest.raises(ClosedError):
