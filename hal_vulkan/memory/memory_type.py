@@ -10,11 +10,10 @@ import enum
 from collections.abc import Sequence
 from typing import Final
 
-from ...status import InvalidArgumentError, ResourceExhaustedError
+from ...status import InvalidArgumentError
 from ..instance.profile import HeapFlag, MemoryHeap, MemoryProperty, MemoryType
 
-SMALL_BAR_BYTES: Final = 256 << 20
-"""The host-visible part of video memory on a GPU without resizable BAR (256 MiB by PCI convention)."""
+_SMALL_BAR_BYTES: Final = 256 << 20  # host-visible video memory of a GPU without resizable BAR, by PCI convention
 
 
 class MemoryTypeFlags(enum.IntFlag):
@@ -91,12 +90,7 @@ _KNOWN_PROPERTIES: Final = 0x1FF
 
 
 def rank_memory_types(
-    profile_memory_types: Sequence[MemoryType],
-    heaps: Sequence[MemoryHeap],
-    type_bits: int,
-    flags: MemoryTypeFlags,
-    *,
-    size: int = 0,
+    types: Sequence[MemoryType], heaps: Sequence[MemoryHeap], type_bits: int, flags: MemoryTypeFlags
 ) -> tuple[int, ...]:
     """Indices of the Vulkan memory types that can hold a buffer, best first.
 
@@ -113,42 +107,25 @@ def rank_memory_types(
     4. the fewest properties that were not requested;
     5. the larger heap, then the driver's order (its own preference; specification section "Device Memory").
 
-    On unified memory every type is device-local, so visibility decides.
-
-    Args:
-        profile_memory_types: ``DeviceProfile.memory_types``.
-        heaps: ``DeviceProfile.memory_heaps``.
-        type_bits: ``VkMemoryRequirements::memoryTypeBits``; no other index is ever returned.
-        flags: what the buffer requires and prefers.
-        size: bytes to allocate; types on a smaller heap are skipped.
+    On unified memory every type is device-local, so visibility decides. ``type_bits`` is
+    ``VkMemoryRequirements::memoryTypeBits``.
 
     Raises:
-        InvalidArgumentError: a flag is unknown, ``type_bits`` selects no type, no selected type has what is required,
-            or a type is on a heap that does not exist.
-        ResourceExhaustedError: types fit, but none on a heap of ``size`` bytes.
+        InvalidArgumentError: a flag is unknown, or no type that ``type_bits`` selects has what is required.
     """
     asked = int(flags)
     if asked < 0 or asked & ~_KNOWN_FLAGS:
         raise InvalidArgumentError(f"memory type flags: expected bits within 0x{_KNOWN_FLAGS:x}, got {asked:#x}")
-    if type_bits < 0 or size < 0:
-        raise InvalidArgumentError(f"expected type_bits and size of at least 0, got {type_bits} and {size}")
-
-    for index, memory_type in enumerate(profile_memory_types):
-        if not 0 <= memory_type.heap_index < len(heaps):
-            raise InvalidArgumentError(
-                f"memory type {index}: expected a heap index below {len(heaps)}, got {memory_type.heap_index}"
-            )
-
     cached = bool(asked & MemoryTypeFlags.HOST_CACHED)
     coherent = bool(asked & MemoryTypeFlags.HOST_COHERENT)
     visible = bool(asked & MemoryTypeFlags.HOST_VISIBLE) or coherent or cached
     for_device = bool(asked & _DEVICE_LOCAL_BIT) or not visible
     prefers_cached = cached or bool(asked & _HOST_LOCAL_BIT)
     required = (MemoryProperty.HOST_VISIBLE if visible else 0) | (MemoryProperty.HOST_COHERENT if coherent else 0)
-    windows = _small_bar_heaps(profile_memory_types, heaps)
+    windows = _small_bar_heaps(types, heaps)
 
     def cost(index: int) -> tuple[int, int, int, int, int, int]:
-        memory_type = profile_memory_types[index]
+        memory_type = types[index]
         props = memory_type.property_flags
         device_local = bool(props & MemoryProperty.DEVICE_LOCAL)
         in_window = memory_type.heap_index in windows and not (for_device and visible)
@@ -164,35 +141,27 @@ def rank_memory_types(
             index,
         )
 
-    selected = [i for i in range(len(profile_memory_types)) if type_bits >> i & 1]
-    fitting = []
-    too_small = False
-    for index in selected:
-        memory_type = profile_memory_types[index]
-        if memory_type.property_flags & _REFUSED or memory_type.property_flags & required != required:
-            continue
-        if heaps[memory_type.heap_index].size < size:
-            too_small = True
-            continue
-        fitting.append(index)
-    if fitting:
-        return tuple(sorted(fitting, key=cost))
-
-    reasons = "; ".join(
-        f"type {i} ({describe_memory_type(t, heaps)}) {_refusal(t, heaps, type_bits >> i & 1, required, size)}"
-        for i, t in enumerate(profile_memory_types)
-    )
-    wanted = f"{MemoryTypeFlags(asked).name} of {size} bytes within memory type bits {type_bits:#x}"
-    if too_small:
-        raise ResourceExhaustedError(f"no heap is large enough for {wanted}: {reasons}; allocate less")
-    raise InvalidArgumentError(f"no memory type satisfies {wanted}: {reasons or 'the device has none'}; ask for less")
+    refusals = [_refusal(kind, type_bits >> index & 1, required) for index, kind in enumerate(types)]
+    fitting = [index for index, refusal in enumerate(refusals) if not refusal]
+    if not fitting:
+        reasons = "; ".join(
+            f"type {index} ({_describe(kind, heaps)}) {refusals[index]}" for index, kind in enumerate(types)
+        )
+        raise InvalidArgumentError(
+            f"no memory type satisfies {MemoryTypeFlags(asked).name} within memory type bits {type_bits:#x}: "
+            f"{reasons or 'the device has none'}; ask for less"
+        )
+    return tuple(sorted(fitting, key=cost))
 
 
-def describe_memory_type(memory_type: MemoryType, heaps: Sequence[MemoryHeap]) -> str:
+def _describe(memory_type: MemoryType, heaps: Sequence[MemoryHeap]) -> str:
     """One memory type in words: ``"DEVICE_LOCAL|HOST_VISIBLE, heap 0 of 7.7 GiB"``."""
-    known = MemoryProperty(memory_type.property_flags & _KNOWN_PROPERTIES)
-    names = "|".join(bit.name or "" for bit in known) or "no properties"
+    names = _names(memory_type.property_flags & _KNOWN_PROPERTIES) or "no properties"
     return f"{names}, heap {memory_type.heap_index} of {heaps[memory_type.heap_index].size / (1 << 30):.1f} GiB"
+
+
+def _names(properties: int) -> str:
+    return "|".join(bit.name or "" for bit in MemoryProperty(properties))
 
 
 def _small_bar_heaps(types: Sequence[MemoryType], heaps: Sequence[MemoryHeap]) -> frozenset[int]:
@@ -202,17 +171,18 @@ def _small_bar_heaps(types: Sequence[MemoryType], heaps: Sequence[MemoryHeap]) -
     return frozenset(
         i
         for i in local
-        if heaps[i].size <= SMALL_BAR_BYTES
+        if heaps[i].size <= _SMALL_BAR_BYTES
         and heaps[i].size < largest
         and all(t.property_flags & MemoryProperty.HOST_VISIBLE for t in types if t.heap_index == i)
     )
 
 
-def _refusal(memory_type: MemoryType, heaps: Sequence[MemoryHeap], selected: int, required: int, size: int) -> str:
+def _refusal(memory_type: MemoryType, selected: int, required: int) -> str:
+    """Why a buffer cannot live in memory of this type; empty if it can."""
     if not selected:
         return "is not among the type bits"
     if refused := memory_type.property_flags & _REFUSED:
-        return "is for special use (" + "|".join(bit.name or "" for bit in MemoryProperty(refused)) + ")"
+        return f"is for special use ({_names(refused)})"
     if missing := required & ~memory_type.property_flags:
-        return "lacks " + "|".join(bit.name or "" for bit in MemoryProperty(missing))
-    return f"is on a heap of {heaps[memory_type.heap_index].size} bytes, {size} are needed"
+        return f"lacks {_names(missing)}"
+    return ""

@@ -14,10 +14,9 @@ from pumice.hal_vulkan.memory.memory_type import (
     BufferUsage,
     MemoryAccess,
     MemoryTypeFlags,
-    describe_memory_type,
     rank_memory_types,
 )
-from pumice.status import InvalidArgumentError, PumiceError, ResourceExhaustedError
+from pumice.status import InvalidArgumentError, PumiceError
 
 PROFILES = recorded_profiles()
 EVERY = (1 << 32) - 1
@@ -41,8 +40,8 @@ REQUESTS = (
 )
 
 
-def rank(profile: DeviceProfile, flags: MemoryTypeFlags, bits: int = EVERY, size: int = 0) -> tuple[int, ...]:
-    return rank_memory_types(profile.memory_types, profile.memory_heaps, bits, flags, size=size)
+def rank(profile: DeviceProfile, flags: MemoryTypeFlags, bits: int = EVERY) -> tuple[int, ...]:
+    return rank_memory_types(profile.memory_types, profile.memory_heaps, bits, flags)
 
 
 def properties(profile: DeviceProfile, index: int) -> MemoryProperty:
@@ -130,18 +129,6 @@ def test_resizable_bar_is_a_heap_like_another() -> None:
     assert properties(profile, second) & MemoryProperty.DEVICE_LOCAL, "all of video memory is mappable here"
 
 
-def test_size_passes_over_small_heaps() -> None:
-    profile = PROFILES["nvidia_gtx_1660_windows"]
-    window_bytes = min(heap.size for heap in profile.memory_heaps)
-    wanted = MemoryTypeFlags.DEVICE_LOCAL | UPLOAD
-    first = rank(profile, wanted, size=window_bytes + 1)[0]
-    assert not properties(profile, first) & MemoryProperty.DEVICE_LOCAL
-    with pytest.raises(ResourceExhaustedError, match=r"heap of \d+ bytes") as caught:
-        rank(profile, wanted, size=1 << 60)
-    for index in range(len(profile.memory_types)):
-        assert f"type {index} " in str(caught.value)
-
-
 def test_special_memory_alone_is_refused_with_reasons() -> None:
     profile = PROFILES["amd_rx_5500_xt_radv"]
     bits = sum(1 << i for i, t in enumerate(profile.memory_types) if t.property_flags & SPECIAL)
@@ -157,22 +144,16 @@ def test_missing_property_is_named() -> None:
         rank(profile, UPLOAD, 0)
 
 
-@pytest.mark.parametrize(("bits", "flags", "size"), [(-1, 0x30, 0), (1, 0x80, 0), (1, -2, 0), (1, 0x30, -1)])
-def test_nonsense_is_refused(bits: int, flags: int, size: int) -> None:
-    profile = PROFILES["lavapipe_mesa_22_3_6"]
-    with pytest.raises(InvalidArgumentError):
-        rank_memory_types(profile.memory_types, profile.memory_heaps, bits, flags, size=size)  # type: ignore[arg-type]
+@pytest.mark.parametrize("flags", [0x80, -2])
+def test_unknown_flags_are_refused(flags: int) -> None:
+    with pytest.raises(InvalidArgumentError, match="bits within 0x7f"):
+        rank(PROFILES["lavapipe_mesa_22_3_6"], flags)  # type: ignore[arg-type]
 
 
-def test_a_heap_that_is_not_there_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="heap index below 1, got 3"):
-        rank_memory_types((MemoryType(7, 3),), (MemoryHeap(1, 1),), 1, UPLOAD)
-
-
-def test_description_names_properties_and_heap() -> None:
-    profile = PROFILES["lavapipe_mesa_22_3_6"]
-    text = describe_memory_type(profile.memory_types[0], profile.memory_heaps)
-    assert text == "DEVICE_LOCAL|HOST_VISIBLE|HOST_COHERENT|HOST_CACHED, heap 0 of 2.0 GiB"
+def test_a_refusal_names_properties_and_heaps() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        rank(PROFILES["lavapipe_mesa_22_3_6"], UPLOAD, 0)
+    assert "type 0 (DEVICE_LOCAL|HOST_VISIBLE|HOST_COHERENT|HOST_CACHED, heap 0 of 2.0 GiB)" in str(caught.value)
 
 
 @given(data=st.data())
@@ -191,21 +172,15 @@ def test_only_fitting_types_are_ever_picked(data: st.DataObject) -> None:
     )
     bits = data.draw(st.integers(0, EVERY))
     flags = MemoryTypeFlags(data.draw(st.integers(0, 0x7F)))
-    size = data.draw(st.integers(0, 1 << 36))
     asks = flags & (READBACK)
     need = (MemoryProperty.HOST_VISIBLE if asks else 0) | (int(flags) & MemoryProperty.HOST_COHERENT)
 
     def fits(index: int) -> bool:
         props = types[index].property_flags
-        return bool(
-            bits >> index & 1
-            and not props & SPECIAL
-            and props & need == need
-            and heaps[types[index].heap_index].size >= size
-        )
+        return bool(bits >> index & 1 and not props & SPECIAL and props & need == need)
 
     try:
-        ranked = rank_memory_types(types, heaps, bits, flags, size=size)
+        ranked = rank_memory_types(types, heaps, bits, flags)
     except PumiceError:
         ranked = ()
     assert sorted(ranked) == [i for i in range(len(types)) if fits(i)]
