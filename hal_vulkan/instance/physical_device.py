@@ -9,39 +9,32 @@ from ..vulkan.functions import UINT64_MAX, CData, InstanceFunctions, chain, enum
 from ..vulkan.results import listed
 from .profile import DeviceLimits, DeviceProfile, DeviceType, MemoryHeap, MemoryType, QueueFamily, SubgroupProperties
 
-# Structure → (Vulkan minor version that has it, extension that has it on older versions).
-# A minor version of 99 is "never in core".
+_NEVER: Final = 99  # a minor version: never in core
+# Structure → the Vulkan minor version that has it, and an extension that has it on older versions.
 _FEATURE_STRUCTURES: Final[dict[str, tuple[int, str]]] = {
     "VkPhysicalDeviceVulkan11Features": (2, ""),
     "VkPhysicalDeviceVulkan12Features": (2, ""),
     "VkPhysicalDeviceVulkan13Features": (3, ""),
-    "VkPhysicalDeviceSubgroupSizeControlFeaturesEXT": (99, "VK_EXT_subgroup_size_control"),
-    "VkPhysicalDeviceSynchronization2FeaturesKHR": (99, "VK_KHR_synchronization2"),
-    "VkPhysicalDeviceMaintenance4FeaturesKHR": (99, "VK_KHR_maintenance4"),
-    "VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR": (99, "VK_KHR_shader_integer_dot_product"),
-    "VkPhysicalDeviceShaderTerminateInvocationFeaturesKHR": (99, "VK_KHR_shader_terminate_invocation"),
-    "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT": (99, "VK_EXT_shader_atomic_float"),
-    "VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT": (99, "VK_EXT_shader_atomic_float2"),
-    "VkPhysicalDeviceCooperativeMatrixFeaturesKHR": (99, "VK_KHR_cooperative_matrix"),
-    "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR": (99, "VK_KHR_workgroup_memory_explicit_layout"),
+    "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT": (_NEVER, "VK_EXT_shader_atomic_float"),
+    "VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT": (_NEVER, "VK_EXT_shader_atomic_float2"),
+    "VkPhysicalDeviceCooperativeMatrixFeaturesKHR": (_NEVER, "VK_KHR_cooperative_matrix"),
+    "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR": (_NEVER, "VK_KHR_workgroup_memory_explicit_layout"),
     "VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR": (
-        99,
+        _NEVER,
         "VK_KHR_shader_subgroup_uniform_control_flow",
     ),
-    "VkPhysicalDeviceShaderClockFeaturesKHR": (99, "VK_KHR_shader_clock"),
-    "VkPhysicalDeviceFaultFeaturesEXT": (99, "VK_EXT_device_fault"),
-    "VkPhysicalDeviceRobustness2FeaturesEXT": (99, "VK_EXT_robustness2"),
+    "VkPhysicalDeviceShaderClockFeaturesKHR": (_NEVER, "VK_KHR_shader_clock"),
+    "VkPhysicalDeviceFaultFeaturesEXT": (_NEVER, "VK_EXT_device_fault"),
+    "VkPhysicalDeviceRobustness2FeaturesEXT": (_NEVER, "VK_EXT_robustness2"),
 }
 # In core as of 1.3: the extension's structure must not be chained beside VkPhysicalDeviceVulkan13Features.
-_IN_VULKAN_13: Final = frozenset(
-    {
-        "VkPhysicalDeviceSubgroupSizeControlFeaturesEXT",
-        "VkPhysicalDeviceSynchronization2FeaturesKHR",
-        "VkPhysicalDeviceMaintenance4FeaturesKHR",
-        "VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR",
-        "VkPhysicalDeviceShaderTerminateInvocationFeaturesKHR",
-    }
-)
+_BEFORE_VULKAN_13: Final = {
+    "VkPhysicalDeviceSubgroupSizeControlFeaturesEXT": "VK_EXT_subgroup_size_control",
+    "VkPhysicalDeviceSynchronization2FeaturesKHR": "VK_KHR_synchronization2",
+    "VkPhysicalDeviceMaintenance4FeaturesKHR": "VK_KHR_maintenance4",
+    "VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR": "VK_KHR_shader_integer_dot_product",
+    "VkPhysicalDeviceShaderTerminateInvocationFeaturesKHR": "VK_KHR_shader_terminate_invocation",
+}
 
 _SUBGROUP_OPERATIONS: Final = (
     "basic",
@@ -59,11 +52,10 @@ _TIME_DOMAINS: Final = {0: "device", 1: "clock_monotonic", 2: "clock_monotonic_r
 
 
 def _structures_for(minor: int, extensions: frozenset[str]) -> list[str]:
-    chosen = []
-    for name, (core_minor, extension) in _FEATURE_STRUCTURES.items():
-        if minor >= core_minor or (extension in extensions and not (minor >= 3 and name in _IN_VULKAN_13)):
-            chosen.append(name)
-    return chosen
+    core = [
+        name for name, (since, extension) in _FEATURE_STRUCTURES.items() if minor >= since or extension in extensions
+    ]
+    return core + [name for name, extension in _BEFORE_VULKAN_13.items() if minor < 3 and extension in extensions]
 
 
 def _flags_of(struct_name: str) -> list[str]:
@@ -99,31 +91,28 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
     core = head.properties
     api_version = (core.apiVersion >> 22 & 0x7F, core.apiVersion >> 12 & 0x3FF, core.apiVersion & 0xFFF)
     minor = api_version[1]
+    # A structure that the driver does not know is not chained and stays zero.
+    driver, timeline = new("VkPhysicalDeviceDriverProperties"), new("VkPhysicalDeviceTimelineSemaphoreProperties")
+    maintenance4 = new("VkPhysicalDeviceMaintenance4Properties")
+    sizes = new("VkPhysicalDeviceSubgroupSizeControlProperties")
+    push = new("VkPhysicalDevicePushDescriptorPropertiesKHR")
+    host = new("VkPhysicalDeviceExternalMemoryHostPropertiesEXT")
     identity = new("VkPhysicalDeviceIDProperties")
     subgroup = new("VkPhysicalDeviceSubgroupProperties")
     maintenance3 = new("VkPhysicalDeviceMaintenance3Properties")
-    driver = new("VkPhysicalDeviceDriverProperties") if minor >= 2 else None
-    timeline = new("VkPhysicalDeviceTimelineSemaphoreProperties") if minor >= 2 else None
-    maintenance4 = (
-        new("VkPhysicalDeviceMaintenance4Properties") if _has(minor, 3, extensions, "VK_KHR_maintenance4") else None
-    )
-    sizes = (
-        new("VkPhysicalDeviceSubgroupSizeControlProperties")
-        if _has(minor, 3, extensions, "VK_EXT_subgroup_size_control")
-        else None
-    )
-    push = new("VkPhysicalDevicePushDescriptorPropertiesKHR") if "VK_KHR_push_descriptor" in extensions else None
-    host = (
-        new("VkPhysicalDeviceExternalMemoryHostPropertiesEXT") if "VK_EXT_external_memory_host" in extensions else None
-    )
-    functions.vkGetPhysicalDeviceProperties2(
-        physical,
-        chain(head, identity, subgroup, maintenance3, driver, timeline, maintenance4, sizes, push, host),
-    )
-    limits = core.limits
-    features = _features(functions, physical, minor, extensions)
+    known = [identity, subgroup, maintenance3]
+    known += [driver, timeline] if minor >= 2 else []
+    for structure, core_minor, extension in (
+        (maintenance4, 3, "VK_KHR_maintenance4"),
+        (sizes, 3, "VK_EXT_subgroup_size_control"),
+        (push, _NEVER, "VK_KHR_push_descriptor"),
+        (host, _NEVER, "VK_EXT_external_memory_host"),
+    ):
+        if minor >= core_minor or extension in extensions:
+            known.append(structure)
+    functions.vkGetPhysicalDeviceProperties2(physical, chain(head, *known))
     memory_types, memory_heaps = _memory(functions, physical)
-    driver_id = driver.driverID if driver is not None else 0
+    largest_allocation = maintenance3.maxMemoryAllocationSize
     return DeviceProfile(
         name=text(core.deviceName),
         device_type=DeviceType(core.deviceType),
@@ -131,30 +120,26 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
         device_id=core.deviceID,
         device_uuid=_uuid(identity.deviceUUID),
         driver_uuid=_uuid(identity.driverUUID),
-        driver_id=driver_id,
-        driver_id_name=_driver_id_name(driver_id),
-        driver_name=text(driver.driverName) if driver is not None else "",
-        driver_info=text(driver.driverInfo) if driver is not None else "",
+        driver_id=driver.driverID,
+        driver_id_name=_driver_id_name(driver.driverID),
+        driver_name=text(driver.driverName),
+        driver_info=text(driver.driverInfo),
         driver_version=core.driverVersion,
         api_version=api_version,
         limits=DeviceLimits(
-            **_core_limits(limits),
-            max_memory_allocation_size=maintenance3.maxMemoryAllocationSize,
-            max_buffer_size=(
-                maintenance4.maxBufferSize if maintenance4 is not None else maintenance3.maxMemoryAllocationSize
-            ),
-            max_push_descriptors=push.maxPushDescriptors if push is not None else 0,
-            min_imported_host_pointer_alignment=host.minImportedHostPointerAlignment if host is not None else 0,
-            max_timeline_semaphore_value_difference=(
-                timeline.maxTimelineSemaphoreValueDifference if timeline is not None else UINT64_MAX
-            ),
+            **_core_limits(core.limits),
+            max_memory_allocation_size=largest_allocation,
+            max_buffer_size=maintenance4.maxBufferSize or largest_allocation,
+            max_push_descriptors=push.maxPushDescriptors,
+            min_imported_host_pointer_alignment=host.minImportedHostPointerAlignment,
+            max_timeline_semaphore_value_difference=timeline.maxTimelineSemaphoreValueDifference or UINT64_MAX,
         ),
         subgroup=SubgroupProperties(
             size=subgroup.subgroupSize,
-            min_size=sizes.minSubgroupSize if sizes is not None else subgroup.subgroupSize,
-            max_size=sizes.maxSubgroupSize if sizes is not None else subgroup.subgroupSize,
-            max_compute_workgroup_subgroups=sizes.maxComputeWorkgroupSubgroups if sizes is not None else 0,
-            required_size_for_compute=bool(sizes is not None and sizes.requiredSubgroupSizeStages & _COMPUTE_STAGE_BIT),
+            min_size=sizes.minSubgroupSize or subgroup.subgroupSize,
+            max_size=sizes.maxSubgroupSize or subgroup.subgroupSize,
+            max_compute_workgroup_subgroups=sizes.maxComputeWorkgroupSubgroups,
+            required_size_for_compute=bool(sizes.requiredSubgroupSizeStages & _COMPUTE_STAGE_BIT),
             supported_operations=frozenset(
                 name for bit, name in enumerate(_SUBGROUP_OPERATIONS) if subgroup.supportedOperations >> bit & 1
             ),
@@ -164,13 +149,9 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
         memory_heaps=memory_heaps,
         queue_families=_queue_families(functions, physical),
         extensions=extensions,
-        features=features,
+        features=_features(functions, physical, minor, extensions),
         time_domains=_time_domains(functions, physical, extensions),
     )
-
-
-def _has(minor: int, core_minor: int, extensions: frozenset[str], extension: str) -> bool:
-    return minor >= core_minor or extension in extensions
 
 
 def _core_limits(limits: CData) -> dict[str, Any]:
