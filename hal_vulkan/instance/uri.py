@@ -16,13 +16,12 @@ device.
 
 from __future__ import annotations
 
-import enum
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import unquote_to_bytes
 
 from ...status import InvalidArgumentError, NotFoundError, UnavailableError, shown
@@ -50,36 +49,19 @@ _PREFERENCE: Final = (
 )
 
 
-class DeviceUriKind(enum.Enum):
-    """Which form of the grammar a URI has."""
-
-    BEST = "best"
-    INDEX = "index"
-    UUID = "uuid"
-    NAME = "name"
-    LAVAPIPE = "lavapipe"
-
-
 @dataclass(frozen=True, slots=True)
 class DeviceUri:
-    """A parsed device URI: the text as written, its form, and the value of that form."""
+    """A parsed device URI.
 
-    text: str
-    kind: DeviceUriKind
-    index: int = -1
-    uuid: str = ""
-    """Lower case with dashes."""
-    name: str = ""
-    """Decoded, in its original case."""
-    variable: str = ""
-    """The environment variable that holds the text; empty if the program gave it."""
+    Attributes:
+        form: which form of the grammar it has.
+        value: the index, the UUID in lower case with dashes, or the decoded name.
+        shown: the text for messages, with the environment variable that holds it.
+    """
 
-    @property
-    def shown(self) -> str:
-        """The text for messages, with the environment variable that holds it."""
-        return (
-            f"{shown(self.text)} (from the environment variable {self.variable})" if self.variable else shown(self.text)
-        )
+    form: Literal["best", "index", "uuid", "name", "lavapipe"]
+    value: str
+    shown: str
 
 
 def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingProxyType({})) -> DeviceUri:
@@ -92,15 +74,14 @@ def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingPr
     Raises:
         InvalidArgumentError: the text does not follow the grammar, which the message gives.
     """
-    if text is not None:
-        return _parse(text, "device URI")
-    if from_environment := env.get(DEVICE_VARIABLE):
-        uri = _parse(from_environment, f"device URI in the environment variable {DEVICE_VARIABLE}")
-        return replace(uri, variable=DEVICE_VARIABLE)
-    return _parse("vulkan", "device URI")
+    what, source = "device URI", ""
+    if text is None:
+        text = env.get(DEVICE_VARIABLE) or "vulkan"
+        if env.get(DEVICE_VARIABLE):
+            what += f" in the environment variable {DEVICE_VARIABLE}"
+            source = f" (from the environment variable {DEVICE_VARIABLE})"
+    said = shown(text) + source
 
-
-def _parse(text: str, what: str) -> DeviceUri:
     def wrong(why: str) -> InvalidArgumentError:
         return InvalidArgumentError(f"{what} {shown(text)}: {why}; {_GRAMMAR}")
 
@@ -111,9 +92,9 @@ def _parse(text: str, what: str) -> DeviceUri:
     if not stripped:
         raise wrong("it is empty")
     if lowered == "vulkan":
-        return DeviceUri(text, DeviceUriKind.BEST)
+        return DeviceUri("best", "", said)
     if lowered == "lavapipe":
-        return DeviceUri(text, DeviceUriKind.LAVAPIPE)
+        return DeviceUri("lavapipe", "", said)
     if not lowered.startswith(_SCHEME):
         raise wrong("expected vulkan or lavapipe at its start")
 
@@ -123,9 +104,9 @@ def _parse(text: str, what: str) -> DeviceUri:
     if raw.isascii() and raw.isdigit():
         if len(raw) > _MAX_INDEX_DIGITS:
             raise wrong("the index is too large")
-        return DeviceUri(text, DeviceUriKind.INDEX, index=int(raw))
+        return DeviceUri("index", str(int(raw)), said)
     if match := _UUID.fullmatch(raw.lower()):
-        return DeviceUri(text, DeviceUriKind.UUID, uuid="-".join(match.groups()[1:]))
+        return DeviceUri("uuid", "-".join(match.groups()[1:]), said)
     if raw.lower().startswith("gpu-"):
         raise wrong("expected a UUID of 8-4-4-4-12 hexadecimal digits after GPU-")
     if reserved := set(raw) & set("/?#"):
@@ -140,17 +121,11 @@ def _parse(text: str, what: str) -> DeviceUri:
         raise wrong("the name is blank")
     if any(unicodedata.category(character).startswith("C") for character in name):
         raise wrong("the name has control characters")
-    return DeviceUri(text, DeviceUriKind.NAME, name=name)
+    return DeviceUri("name", name, said)
 
 
 def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
-    """The index of the device that a URI names.
-
-    ``plan_device`` checks whether pumice can run on an explicitly named device.
-
-    Args:
-        uri: what ``parse_device_uri`` gave.
-        profiles: every device, in the driver's order.
+    """The index of the device that a URI names; whether pumice can run on it, ``plan_device`` checks.
 
     Raises:
         NotFoundError: no such device; the message lists those that exist.
@@ -162,26 +137,25 @@ def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
             f"device {uri.shown}: no Vulkan driver was found; install the GPU vendor's driver, or Mesa's lavapipe "
             "(package mesa-vulkan-drivers on most systems) to run on the CPU"
         )
-    match uri.kind:
-        case DeviceUriKind.BEST:
+    match uri.form:
+        case "best":
             return _best(profiles)
-        case DeviceUriKind.INDEX:
-            found = [uri.index] if uri.index < len(profiles) else []
-        case DeviceUriKind.UUID:
+        case "index":
+            found = [int(uri.value)] if int(uri.value) < len(profiles) else []
+        case "uuid":
             # Two drivers for one GPU report the same device UUID; the first is the same device.
-            found = [i for i, p in enumerate(profiles) if p.device_uuid == uri.uuid][:1]
-        case DeviceUriKind.LAVAPIPE:
-            found = [i for i, p in enumerate(profiles) if p.driver_id == _MESA_LLVMPIPE][:1]
-        case DeviceUriKind.NAME:
+            found = [i for i, p in enumerate(profiles) if p.device_uuid == uri.value]
+        case "lavapipe":
+            found = [i for i, p in enumerate(profiles) if p.driver_id == _MESA_LLVMPIPE]
+        case "name":
             found = _by_name(uri, profiles)
     if found:
         return found[0]
     hint = ""
-    if uri.kind is DeviceUriKind.LAVAPIPE:
+    if uri.form == "lavapipe":
         hint = " Mesa's software driver is in the package mesa-vulkan-drivers on most systems."
-    if uri.kind is DeviceUriKind.INDEX:
-        digits = str(uri.index)
-        hint = f" If {digits} is part of a name, write vulkan://%{ord(digits[0]):x}{digits[1:]}."
+    if uri.form == "index":
+        hint = f" If {uri.value} is part of a name, write vulkan://%{ord(uri.value[0]):x}{uri.value[1:]}."
     raise NotFoundError(f"no device is {uri.shown}.{hint} There are:\n{list_devices(profiles)}")
 
 
@@ -212,7 +186,7 @@ def _best(profiles: Sequence[DeviceProfile]) -> int:
 
 def _by_name(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> list[int]:
     """The devices whose name contains the text; an exact match hides longer names ("RTX 3060 Ti")."""
-    wanted = uri.name.casefold()
+    wanted = uri.value.casefold()
     found = [i for i, p in enumerate(profiles) if wanted in p.name.casefold()]
     found = [i for i in found if profiles[i].name.casefold() == wanted] or found
     models = {(p.name, p.vendor_id, p.device_id, p.driver_id) for p in (profiles[i] for i in found)}
