@@ -12,20 +12,21 @@ command buffer is recorded by one thread at a time.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
+import weakref
 from collections.abc import Mapping
 from typing import Final, Literal
 
 from ..closing import Closing
-from ..status import CancelledError, PumiceError
+from ..status import CancelledError, FailedPreconditionError, PumiceError
 from .commands.command_buffer import CommandBuffer
 from .commands.context import CommandContext
 from .commands.executable import Executable
 from .commands.pipeline import ComputePipeline
 from .commands.pipeline_context import PipelineContext
 from .commands.specialization import SpecializationValue
-from .instance import fork
-from .instance.driver import Driver
+from .instance.driver import Driver, forget_drivers
 from .instance.logical_device import LogicalDevice
 from .instance.plan import PlanOptions
 from .memory.allocator import Allocator
@@ -37,6 +38,7 @@ from .sync.context import SemaphoreContext
 from .sync.semaphore import TimelineSemaphore
 from .sync.timeline import deadline_after, wait_timeline
 from .vulkan.functions import ffi
+from .vulkan.live_objects import forget_objects
 from .vulkan.results import pending_validation, raise_pending_validation
 
 _MAGIC_VKE1: Final = b"VKE1"
@@ -87,7 +89,7 @@ class Device(LogicalDevice, Closing):
             self.transfer_queue = next(
                 (q for q in self.queues if q.family == self.plan.transfer_family), self.queues[0]
             )
-            fork.watch(self)
+            _devices.add(self)
         except BaseException:
             self.destroy_native()
             raise
@@ -230,7 +232,7 @@ class Device(LogicalDevice, Closing):
         return self.allocator.trim()
 
     def abandon(self, error: PumiceError) -> None:
-        """In a forked child: refuses every use from now on, without a native call. For ``fork.py``."""
+        """In a forked child: refuses every use from now on, without a native call."""
         super().abandon(error)
         self.allocator.abandon()
         for queue in self.queues:
@@ -274,3 +276,28 @@ class Device(LogicalDevice, Closing):
         self.destroy_native()
         if pending_validation:
             raise_pending_validation()
+
+
+_devices: weakref.WeakSet[Device] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    """A child has the parent's handles but none of the driver's threads: a call blocks forever or corrupts the driver.
+
+    Every device of the parent therefore refuses work there, waits fail at once, closing makes no native call, and a new
+    driver and devices can be opened.
+    """
+    error = FailedPreconditionError(
+        "this device was opened before the process was forked, and Vulkan does not survive a fork. Open a device in "
+        "the child, or start processes with multiprocessing's 'spawn' method"
+    )
+    # The threads that held these locks do not exist here.
+    forget_objects()
+    forget_drivers()
+    for device in list(_devices):
+        device.abandon(error)
+    _devices.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

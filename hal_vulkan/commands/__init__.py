@@ -2,8 +2,8 @@
 
 Imports: `vulkan`, `instance`, `memory`, `sync`, `formats`, `spirv`, `shaders` and the ground files at the root.
 
-Read: `descriptors`, `pipeline_cache`, `pipeline_context`; `specialization`, `pipeline_interface`, `pipeline_limits`,
-`pipeline`, `executable`, `builtins`; `timestamps`, `recording`, `context`; `slots`, `recorder`, `dispatch_recorder`,
+Read: `descriptors`, `pipeline_cache`, `pipeline_context`; `specialization`, `pipeline_interface`,
+`pipeline`, `executable`, `builtins`; `timestamps`, `recording`, `context`; `recorder`, `dispatch_recorder`,
 `transfer_recorder`, `recording_cache`, `command_buffer`.
 """
 
@@ -13,8 +13,7 @@ from .command_buffer import CommandBuffer
 from .descriptors import SetPins
 from .executable import Executable
 from .pipeline import ComputePipeline, check_groups
-from .recorder import CommandBufferState
-from .slots import BindingSlot
+from .recorder import BindingSlot, CommandBufferState
 from .specialization import SpecializationValue
 from .timestamps import DispatchTiming
 

@@ -28,9 +28,8 @@ from ..vulkan.functions import NULL, ffi
 from .descriptors import SetPins
 from .dispatch_recorder import BIND_POINT_COMPUTE, COMPUTE_STAGE, Groups
 from .pipeline import ComputePipeline
-from .recorder import CommandBufferState
+from .recorder import CommandBufferState, resolve_slots
 from .recording import Recording
-from .slots import resolve_slots
 from .timestamps import DispatchTiming, TimestampRecorder
 from .transfer_recorder import TransferRecorder
 

@@ -11,8 +11,7 @@ from ..memory.buffer import Buffer
 from ..memory.memory_type import BufferUsage, MemoryTypeFlags
 from ..vulkan.functions import NULL, ffi
 from .pipeline import BoundSets, ComputePipeline, check_groups
-from .recorder import CommandBufferState, CommandRecorder
-from .slots import BindingSlot, refuse_slot
+from .recorder import BindingSlot, CommandBufferState, CommandRecorder, refuse_slot
 
 Groups = tuple[int, int, int]
 

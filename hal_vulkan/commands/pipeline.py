@@ -25,8 +25,7 @@ from ..vulkan.functions import CData, ffi, new
 from .descriptors import DescriptorSet, DescriptorSetLayout, SetPins
 from .pipeline_cache import PipelineCache
 from .pipeline_context import PipelineContext
-from .pipeline_interface import STORAGE_BUFFER, UNIFORM_BUFFER, PipelineInterface
-from .pipeline_limits import check_capabilities, check_limits
+from .pipeline_interface import STORAGE_BUFFER, UNIFORM_BUFFER, PipelineInterface, check_capabilities, check_limits
 from .specialization import PackedConstants, specialization_info
 
 _COMPUTE_STAGE: Final = 0x20

@@ -9,7 +9,7 @@ from ..memory.buffer import Buffer, as_bytes
 from ..memory.memory_type import BufferUsage, MemoryAccess
 from ..vulkan.functions import ffi
 from .dispatch_recorder import DispatchRecorder, check_range, check_usage
-from .slots import BindingSlot
+from .recorder import BindingSlot
 
 _MAX_UPDATE_BYTES: Final = 65536
 

@@ -165,7 +165,7 @@ def shared_driver(*, validation: bool | None = None) -> Driver:
         return driver
 
 
-def reset_after_fork() -> None:
+def forget_drivers() -> None:
     """Forgets the parent's drivers in a forked child."""
     global _shared_lock
     _shared_lock = threading.Lock()

@@ -340,7 +340,7 @@ class LogicalDevice:
     # -- end -----------------------------------------------------------------------------------------
 
     def abandon(self, error: PumiceError) -> None:
-        """In a forked child: refuses every use from now on, without a native call. For ``fork.py``."""
+        """See ``Device.abandon``."""
         self.abandoned = True
         self.lost = error
         self._lock = threading.RLock()

@@ -2,13 +2,12 @@
 
 Imports: `vulkan`, `instance` and the ground files at the root.
 
-Read: `timeline`, `notifications`, `notifier`, `context`, `semaphore`, `waits`, `fence`.
+Read: `timeline`, `notifier`, `context`, `semaphore`, `fence`.
 """
 
 from __future__ import annotations
 
-from .fence import Fence
+from .fence import Fence, wait_all, wait_any
 from .semaphore import TimelineSemaphore, Timepoint
-from .waits import wait_all, wait_any
 
 __all__ = ["Fence", "TimelineSemaphore", "Timepoint", "wait_all", "wait_any"]

@@ -14,24 +14,115 @@ With several queues a wake semaphore is in the set, and one thread does everythi
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import threading
 from collections import deque
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
 from ...notification import Callback, Notification
 from ...status import CancelledError, PumiceError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import UINT64_MAX, CData, ffi, new
 from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT, error_from_result
-from .notifications import Due, Notified, SemaphoreNotification
 from .timeline import create_timeline
 
+Due: TypeAlias = tuple[Notification, PumiceError | None]
+"""A notification, and what its callback gets."""
+
 _WAIT_ANY: Final = 1
+_MIN_SWEEP: Final = 64
+_order = itertools.count()
 
 # What the thread is doing.
 _RUNNING: Final = 0  # looks for something to do, and again before it sleeps
 _SLEEPING: Final = 1  # until its event is set
 _WAITING: Final = 2  # in a native wait
+
+
+class Notified(Protocol):
+    """What the notifier knows of a semaphore.
+
+    Attributes:
+        notifications: the callbacks armed on it.
+        reached: a payload that it is known to have reached.
+        failure: what failed the semaphore, or ``None``.
+    """
+
+    notifications: NotificationHeap
+    reached: int
+    failure: PumiceError | None
+
+    def read_payload(self) -> int:
+        """The payload now, as the driver says."""
+        ...
+
+
+class SemaphoreNotification(Notification):
+    """One callback armed on a semaphore.
+
+    Attributes:
+        despite_failure: whether it waits for the native payload of a failed semaphore.
+    """
+
+    __slots__ = ("_notifier", "_semaphore", "despite_failure")
+
+    def __init__(self, notifier: Notifier, semaphore: Notified, callback: Callback, despite_failure: bool) -> None:
+        super().__init__(callback)
+        self._notifier = notifier
+        self._semaphore: Notified | None = semaphore
+        self.despite_failure = despite_failure
+
+    def call(self, error: Exception | None = None) -> None:
+        """Calls back, unless it was called or cancelled before."""
+        self._semaphore = None  # whoever keeps the notification does not keep the semaphore
+        super().call(error)
+
+    def _cancelled(self) -> None:
+        semaphore, self._semaphore = self._semaphore, None
+        if semaphore is not None:
+            self._notifier.cancelled(semaphore)
+
+
+class NotificationHeap(list[tuple[int, int, SemaphoreNotification]]):
+    """Callbacks by payload, then in the order of arming. A list, so that asking whether there are any costs nothing."""
+
+    __slots__ = ("_sweep_at",)
+
+    def __init__(self) -> None:
+        self._sweep_at = _MIN_SWEEP
+
+    def push(self, value: int, notification: SemaphoreNotification) -> None:
+        """Adds one. Now and then it drops cancelled ones, so that a payload that never comes does not collect them."""
+        if len(self) >= self._sweep_at:
+            self._keep([entry for entry in self if not entry[2].is_done])
+            self._sweep_at = max(_MIN_SWEEP, 2 * len(self))
+        heapq.heappush(self, (value, next(_order), notification))
+
+    def move_due(self, ready: deque[Due], reached: int, failure: PumiceError | None) -> None:
+        """Moves those that are due to ``ready``. May be repeated after an interrupt."""
+        if failure is None:
+            while self and self[0][0] <= reached:
+                ready.append((self[0][2], None))
+                heapq.heappop(self)
+            return
+        kept = []
+        for entry in self:
+            value, _, notification = entry
+            if notification.despite_failure and reached < value:
+                kept.append(entry)
+            else:
+                ready.append((notification, None if notification.despite_failure else failure))
+        self._keep(kept)
+
+    def pop_done(self) -> None:
+        """Removes those at the front that were called or cancelled."""
+        while self and self[0][2].is_done:
+            heapq.heappop(self)
+
+    def _keep(self, entries: list[tuple[int, int, SemaphoreNotification]]) -> None:
+        self[:] = entries
+        heapq.heapify(self)
 
 
 class Notifier:
@@ -56,17 +147,6 @@ class Notifier:
         self._wake: CData | None = None  # of devices with several queues
         self._armed: set[Notified] = set()
         self._unswept: deque[Notified] = deque()
-
-    @property
-    def thread_count(self) -> int:
-        """Threads that this device has for all notifications: 0 or 1."""
-        return 1 if self._thread is not None and self._thread.is_alive() else 0
-
-    @property
-    def armed(self) -> int:
-        """Notifications not called yet; cancelled ones may be among them until they are swept."""
-        with self._lock:
-            return sum(len(semaphore.notifications) for semaphore in self._armed)
 
     def arm(
         self, semaphore: Notified, value: int, callback: Callback, *, despite_failure: bool = False

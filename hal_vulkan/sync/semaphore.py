@@ -31,7 +31,7 @@ from ..instance.logical_device import DeviceQueue
 from ..vulkan.functions import CData, ffi, new
 from ..vulkan.results import VK_TIMEOUT
 from .context import SemaphoreContext
-from .notifications import NotificationHeap
+from .notifier import NotificationHeap
 from .timeline import SLICE_NS, WaitInfo, create_timeline, timeout_nanoseconds
 
 MAX_PAYLOAD: Final = (1 << 64) - 2

@@ -33,7 +33,7 @@ def live_objects() -> dict[str, int]:
     return {kind: count for kind, count in sorted(counts.items()) if count}
 
 
-def reset_after_fork() -> None:
+def forget_objects() -> None:
     """Forgets the parent's objects in a forked child."""
     global _lock
     _lock = threading.RLock()

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 import pytest
 from support.host_buffers import HOST
-from support.waiting import until
+from support.waiting import armed, until
 
 from pumice import shaders
-from pumice.hal_vulkan.commands.slots import BindingSlot
+from pumice.hal_vulkan.commands.recorder import BindingSlot
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
-from pumice.hal_vulkan.sync.waits import wait_any
+from pumice.hal_vulkan.sync.fence import wait_any
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import DeviceLostError, PumiceError, ResourceExhaustedError, StatusCode
 
@@ -192,7 +192,7 @@ def test_every_waiter_is_told_however_the_loss_is_found(victim: Device, way: str
     gate, out = device.create_semaphore(), device.create_semaphore()
     device.compute_queue.barrier(waits=((gate, 1),), signals=((out, 1),))
     out.notify(1, told.append)
-    until(lambda: len(device.semaphore_context.waiting) == 3 and device.notifier.armed == 13)
+    until(lambda: len(device.semaphore_context.waiting) == 3 and armed(device.notifier) == 13)
     start = time.monotonic()
     with failing(device, name, once=True) as calls:
         with pytest.raises(DeviceLostError):

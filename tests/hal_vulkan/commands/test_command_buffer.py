@@ -18,8 +18,7 @@ from support.host_buffers import HOST, host_buffer
 from pumice import shaders
 from pumice.hal_vulkan.commands.command_buffer import CommandBuffer
 from pumice.hal_vulkan.commands.pipeline import ComputePipeline
-from pumice.hal_vulkan.commands.recorder import CommandBufferState
-from pumice.hal_vulkan.commands.slots import BindingSlot
+from pumice.hal_vulkan.commands.recorder import BindingSlot, CommandBufferState
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions

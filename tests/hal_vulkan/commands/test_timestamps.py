@@ -13,7 +13,7 @@ from support.host_buffers import HOST
 
 from pumice import shaders
 from pumice.hal_vulkan.commands.pipeline import ComputePipeline
-from pumice.hal_vulkan.commands.slots import BindingSlot
+from pumice.hal_vulkan.commands.recorder import BindingSlot
 from pumice.hal_vulkan.commands.timestamps import elapsed_ticks, signed_ticks
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.memory.buffer import Buffer

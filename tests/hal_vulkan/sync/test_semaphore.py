@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 
 import pytest
-from support.waiting import until
+from support.waiting import armed, until
 
 from pumice.hal_vulkan.device import Device
+from pumice.hal_vulkan.sync.fence import wait_all, wait_any
 from pumice.hal_vulkan.sync.semaphore import MAX_PAYLOAD, Timepoint
-from pumice.hal_vulkan.sync.waits import wait_all, wait_any
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     CancelledError,
@@ -239,7 +239,7 @@ def test_waiters_in_other_threads_see_a_failure_promptly(device: Device) -> None
     blocked = [Blocked(lambda s=s, v=v: s.wait(v)) for s, v in zip(semaphores[:8], [1, 1 << 40] * 4, strict=True)]
     blocked += [Blocked(lambda s=s: wait_any([(s, 5), (s, 9)])) for s in semaphores[8:12]]
     blocked += [Blocked(lambda s=s: wait_all([(s, 5), (s, 9)], 60)) for s in semaphores[12:]]
-    until(lambda: len(device.semaphore_context.waiting) == 12 and device.notifier.armed == 8)
+    until(lambda: len(device.semaphore_context.waiting) == 12 and armed(device.notifier) == 8)
     start = time.monotonic()
     for semaphore in semaphores:
         semaphore.fail(DataLossError(semaphore.name))
@@ -352,7 +352,7 @@ def test_cancelled_notifications_do_not_pile_up(device: Device) -> None:
 def test_wait_any_raises_a_failure(device: Device) -> None:
     first, second = device.create_semaphore(), device.create_semaphore()
     blocked = Blocked(lambda: wait_any([(first, 1), (second, 1)]))
-    until(lambda: device.notifier.armed == 2)
+    until(lambda: armed(device.notifier) == 2)
     second.fail(DataLossError("second"))
     blocked.join()
     assert isinstance(blocked.error, DataLossError)
