@@ -106,9 +106,9 @@ def _field(field: Field) -> str:
     elif field.kind is FieldKind.RESULTS:
         kind = "any\\*"
     elif field.kind in (FieldKind.I32, FieldKind.I64, FieldKind.F32, FieldKind.F64):
-        kind = f"immediate {field.kind.value}"
+        kind = f"immediate {field.kind.name.lower()}"
     else:
-        kind = field.kind.value
+        kind = field.kind.name.lower().replace("_", " ")
     text = field.name if field.name == kind else f"{field.name}: {kind}"
     return f"→ {text}" if field.access is Access.WRITE else text
 

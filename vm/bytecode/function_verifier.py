@@ -326,7 +326,7 @@ def _check_call_variadic(function: FunctionVerifier, instruction: Instruction) -
                 _refuse(f"expected operands for {size} times {element}, got {len(operands)} in all")
             letters.extend(element.elements * size)
         else:
-            # Compilers write SEGMENT_NOT_REPEATED, assemblers 1; nothing reads it.
+            # Compilers write 0xFFFF, assemblers 1; nothing reads it.
             letters.append(element)
     function.passed("operands", letters, operands)
     function.passed("results", convention.results, cast("tuple[int, ...]", instruction.values[-1]))

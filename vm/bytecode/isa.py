@@ -3,8 +3,7 @@
 The objects here are made from the data in :mod:`.isa_tables`, which names the sources of the facts::
 
     isa = Isa.for_version(definition.bytecode_version)
-    isa.operations["add.i32"].fields        # for an assembler
-    isa.by_code(None, 0x22)                 # for a decoder
+    isa.operations["add.i32"].fields
 
 Register operands are 16 bits. Bit 15 (``REF_BIT``) tells the bank: without it the low 15 bits are the ordinal of a
 32-bit slot, with it the low 14 bits are the ordinal of a reference register and bit 14 (``MOVE_BIT``) says that the
@@ -35,29 +34,27 @@ MAX_REF_REGISTERS: Final = 0x3FFF
 IMPORT_BIT: Final = 0x8000_0000
 # Operations that call a function; their first field is its ordinal.
 CALLS: Final = frozenset({"call", "call.variadic", "call.yieldable", "call.variadic.yieldable"})
-# Segment size of an argument that is no repeated tuple.
-SEGMENT_NOT_REPEATED: Final = 0xFFFF
 
 
 class FieldKind(enum.Enum):
-    """The content of a field, which determines its size and decoding."""
+    """The content of a field, which determines its size and decoding; the value is its word in the tables' forms."""
 
-    REGISTER = "register"  # u16
-    I32 = "i32"  # immediates: 4, 8, 4, 8 bytes
-    I64 = "i64"
-    F32 = "f32"
-    F64 = "f64"
+    REGISTER = "register"  # u16; in forms its bank
+    I32 = "imm.i32"  # immediates: 4, 8, 4, 8 bytes
+    I64 = "imm.i64"
+    F32 = "imm.f32"
+    F64 = "imm.f64"
     GLOBAL = "global"  # u32 each, as are the next four
     FUNCTION = "function"
     RODATA = "rodata"
     TYPE = "type"
-    BRANCH_TARGET = "branch target"
+    BRANCH_TARGET = "target"
     STRING = "string"  # u16 length, bytes
-    OPERANDS = "operands"  # pc padded to 2; u16 count, count u16; the same for the next two
+    OPERANDS = "list"  # pc padded to 2; u16 count, count u16; the same for the next two
     RESULTS = "results"
-    SEGMENT_SIZES = "segment sizes"
-    BRANCH_OPERANDS = "branch operands"  # pc padded to 2; u16 count, count pairs of u16
-    BRANCH_TABLE = "branch table"  # u16 count; count times a branch target and branch operands
+    SEGMENT_SIZES = "segments"
+    BRANCH_OPERANDS = "remap"  # pc padded to 2; u16 count, count pairs of u16
+    BRANCH_TABLE = "cases"  # u16 count; count times a branch target and branch operands
 
 
 class Access(enum.Enum):
@@ -81,50 +78,28 @@ class Move(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of an instruction.
+    """One field of an instruction."""
 
-    Attributes:
-        name: as in the reference page.
-        kind: its content.
-        bank: ``i32``, ``i64``, ``f32``, ``f64`` or ``ref`` of a register, or of every register of ``OPERANDS``;
-            ``None`` where each register has its own bank, and for other fields.
-        access: of registers, otherwise ``None``. ``BRANCH_OPERANDS`` and ``BRANCH_TABLE`` do both: ``None``.
-        move: the meaning of the MOVE bit here.
-    """
-
-    name: str
+    name: str  # as in the reference page
     kind: FieldKind
+    # ``i32``, ``i64``, ``f32``, ``f64`` or ``ref`` of a register, or of every register of ``OPERANDS``; ``None`` where
+    # each register has its own bank, and for other fields.
     bank: str | None = None
-    access: Access | None = None
+    access: Access | None = None  # of registers; branch operands and tables do both: ``None``
     move: Move = Move.NONE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """One operation of one version's instruction set. There is one object for each: compare by identity.
+    """One operation of one version's instruction set. There is one object for each: compare by identity."""
 
-    Attributes:
-        mnemonic: ``"add.i32"``; ``"block"`` is the marker that every block starts with.
-        opcode: the byte, after the prefix where there is one.
-        prefix: ``0xE0`` (f32), ``0xE1`` (f64), or ``None``.
-        feature: the feature that a function with it has to require, or 0.
-        fields: in the order of their bytes.
-        semantics: names its effect. Equal names in two versions mean the same effect, except for ``Field.move``.
-        form: name of its list of fields in :data:`.isa_tables.FORMS`.
-        is_terminator: whether it ends a block.
-    """
-
-    mnemonic: str
-    opcode: int
-    prefix: int | None
-    feature: int
-    fields: tuple[Field, ...]
-    semantics: str
-    form: str
-    is_terminator: bool
-
-    def __str__(self) -> str:
-        return self.mnemonic
+    mnemonic: str  # "block" is the marker that every block starts with
+    opcode: int  # the byte, after the prefix where there is one
+    prefix: int | None  # 0xE0 (f32), 0xE1 (f64)
+    feature: int  # the feature that a function with it has to require, or 0
+    fields: tuple[Field, ...]  # in the order of their bytes
+    form: str  # name of its list of fields in ``isa_tables.FORMS``
+    is_terminator: bool  # whether it ends a block
 
 
 def version_text(version: int) -> str:
@@ -140,32 +115,23 @@ class Isa:
         operations: by mnemonic.
     """
 
-    __slots__ = ("_by_code", "operations", "version")
+    __slots__ = ("operations", "version")
 
     def __init__(self, version: tuple[int, int]) -> None:
         self.version: Final = version
         operations: dict[str, Operation] = {}
         for prefix, feature, rows in (
             (None, 0, isa_tables.CORE),
-            (isa_tables.PREFIX_EXT_F32, Feature.EXT_F32, isa_tables.EXT_F32),
-            (isa_tables.PREFIX_EXT_F64, Feature.EXT_F64, isa_tables.EXT_F64),
+            (isa_tables.PREFIX_EXT_F32, int(Feature.EXT_F32), isa_tables.EXT_F32),
+            (isa_tables.PREFIX_EXT_F64, int(Feature.EXT_F64), isa_tables.EXT_F64),
         ):
-            for row in rows:
-                opcode, mnemonic, form = row[:3]
-                if isa_tables.FIRST_VERSION.get(mnemonic, 0) > version[0]:
-                    continue
-                operations[mnemonic] = Operation(
-                    mnemonic=mnemonic,
-                    opcode=opcode,
-                    prefix=prefix,
-                    feature=int(feature),
-                    fields=_fields(form, row[3:], version[0]),
-                    semantics=mnemonic,
-                    form=form,
-                    is_terminator=mnemonic in isa_tables.TERMINATORS,
-                )
+            for first, form, banks, mnemonics in rows:
+                fields = _fields(form, banks.split(), version[0])
+                for opcode, mnemonic in enumerate(mnemonics.split(), first):
+                    if isa_tables.FIRST_VERSION.get(mnemonic, 0) <= version[0]:
+                        ends = mnemonic in isa_tables.TERMINATORS
+                        operations[mnemonic] = Operation(mnemonic, opcode, prefix, feature, fields, form, ends)
         self.operations: Final[Mapping[str, Operation]] = MappingProxyType(operations)
-        self._by_code: Final = {(each.prefix, each.opcode): each for each in operations.values()}
 
     @staticmethod
     def for_version(version: int) -> Isa:
@@ -186,10 +152,6 @@ class Isa:
             )
         return _isa(known)
 
-    def by_code(self, prefix: int | None, opcode: int) -> Operation | None:
-        """The operation of a prefix byte (``None`` without) and an opcode byte, or ``None`` where there is none."""
-        return self._by_code.get((prefix, opcode))
-
     def __repr__(self) -> str:
         return f"Isa({self.version[0]}.{self.version[1]})"
 
@@ -199,44 +161,29 @@ def _isa(version: tuple[int, int]) -> Isa:
     return Isa(version)
 
 
-_SIMPLE_KINDS: Final = {
-    "global": FieldKind.GLOBAL,
-    "function": FieldKind.FUNCTION,
-    "rodata": FieldKind.RODATA,
-    "type": FieldKind.TYPE,
-    "string": FieldKind.STRING,
-    "target": FieldKind.BRANCH_TARGET,
-    "segments": FieldKind.SEGMENT_SIZES,
-}
-_IMMEDIATES: Final = {"i32": FieldKind.I32, "i64": FieldKind.I64, "f32": FieldKind.F32, "f64": FieldKind.F64}
+_WORDS: Final = {kind.value: kind for kind in FieldKind}
 
 
-def _fields(form: str, banks: tuple[str | int, ...], major: int) -> tuple[Field, ...]:
+def _fields(form: str, banks: list[str], major: int) -> tuple[Field, ...]:
     fields = []
     for word in isa_tables.FORMS[form].split():
         name, _, kind = word.partition(":")
         if banks:
-            kind = kind.replace("$1", str(banks[0])).replace("$2", str(banks[-1])).replace("$", str(banks[0]))
+            kind = kind.replace("$1", banks[0]).replace("$2", banks[-1]).replace("$", banks[0])
         fields.append(_field(name, kind, major))
     return tuple(fields)
 
 
 def _field(name: str, kind: str, major: int) -> Field:
-    if kind in _SIMPLE_KINDS:
-        return Field(name, _SIMPLE_KINDS[kind])
-    if kind.startswith("imm."):
-        return Field(name, _IMMEDIATES[kind[4:]])
-    if kind == "remap":
-        return Field(name, FieldKind.BRANCH_OPERANDS, move=Move.ALLOW)
-    if kind == "cases":
-        return Field(name, FieldKind.BRANCH_TABLE, move=Move.ALLOW)
-    if kind == "results":
-        return Field(name, FieldKind.RESULTS, access=Access.WRITE, move=Move.ALLOW)
+    found = _WORDS.get(kind)
+    if found is FieldKind.RESULTS:
+        return Field(name, found, access=Access.WRITE, move=Move.ALLOW)
+    if found is not None:
+        return Field(name, found, move=Move.ALLOW if kind in ("remap", "cases") else Move.NONE)
+    access = Access.WRITE if kind.startswith(">") else Access.READ
     if kind.startswith("list."):
         bank = None if kind == "list.any" else kind[5:]
-        move = Move.ALLOW if bank in (None, "ref") else Move.NONE
-        return Field(name, FieldKind.OPERANDS, bank, Access.READ, move)
-    access = Access.WRITE if kind.startswith(">") else Access.READ
+        return Field(name, FieldKind.OPERANDS, bank, access, Move.ALLOW if bank in (None, "ref") else Move.NONE)
     bank = kind.lstrip(">").rstrip("!")
     if bank != "ref":
         move = Move.NONE
