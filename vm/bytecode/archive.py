@@ -22,9 +22,9 @@ import os
 import stat
 import struct
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
+from ...closing import Closing
 from ...status import (
     ClosedError,
     InvalidArgumentError,
@@ -44,7 +44,7 @@ _ZIP_NAME_LENGTHS: Final = struct.Struct("<26xHH")
 _U32: Final = struct.Struct("<I")
 
 
-class ModuleArchive:
+class ModuleArchive(Closing):
     """One module file, mapped or in memory.
 
     Attributes:
@@ -129,8 +129,7 @@ class ModuleArchive:
         if offset < 0 or length < 0 or offset + length > room:
             raise OutOfRangeError(
                 f"{self.name}: expected constants within {max(room, 0)} bytes from byte {self.rodata_base}, got "
-                f"{length}"
-                f" bytes at {offset}; the file is cut short or damaged"
+                f"{length} bytes at {offset}; the file is cut short or damaged"
             )
         start = self.rodata_base + offset
         return data[start : start + length]
@@ -142,14 +141,6 @@ class ModuleArchive:
         self._flatbuffer = memoryview(b"")
         if mapping is not None:
             _close_map(mapping)
-
-    def __enter__(self) -> ModuleArchive:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<ModuleArchive {self.name}{' closed' if self.closed else f', {len(self.data)} bytes'}>"
@@ -177,11 +168,11 @@ def _map_file(path: Path) -> mmap.mmap:
         raise NotFoundError(f"{where}: expected a module file, there is none; check the path") from None
     except PermissionError as error:
         raise PermissionDeniedError(f"{where}: expected a readable file, got {error.strerror}") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidArgumentError):
-            raise
-        if isinstance(error, ValueError):  # a NUL in the path, or a file that shrank to nothing
-            raise InvalidArgumentError(f"{where!r}: expected a path to a module file: {error}") from None
+    except InvalidArgumentError:
+        raise
+    except ValueError as error:  # a NUL in the path, or a file that shrank to nothing
+        raise InvalidArgumentError(f"{where!r}: expected a path to a module file: {error}") from None
+    except OSError as error:
         if error.errno in (errno.ENOMEM, errno.EMFILE, errno.ENFILE):
             raise ResourceExhaustedError(f"{where}: cannot map the file: {error.strerror}; close others") from None
         raise UnavailableError(f"{where}: cannot map the file: {error.strerror}") from None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from ...status import IncompatibleError, InvalidArgumentError, shown
+from ...status import IncompatibleError, InvalidArgumentError, PumiceError, shown
 
 _SCALARS: Final = frozenset("iIfFr")
 # Operand lists count with 16 bits, so no callable function is longer; it also bounds the cost of a forged text.
@@ -74,6 +74,14 @@ class CallingConvention:
 
     def __str__(self) -> str:
         return self.text
+
+
+def parse_named(owner: str, text: str) -> CallingConvention:
+    """Parses a calling convention; errors name its owner."""
+    try:
+        return CallingConvention.parse(text)
+    except PumiceError as error:
+        raise type(error)(f"{owner}: {error.message}") from None
 
 
 def _parse(text: str) -> CallingConvention:

@@ -14,6 +14,8 @@ import struct
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from ...status import InvalidArgumentError
@@ -61,16 +63,12 @@ Location: TypeAlias = FileLineCol | CallSite | FusedLocation | NamedLocation | N
 """One location; ``None`` is an unknown one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FunctionSourceMap:
-    """The locations of one function's instructions.
+    """The locations of one function's instructions."""
 
-    Attributes:
-        local_name: the function's name inside its module, which may differ from the name it is exported by.
-        table: 8 bytes an entry: pc from the function's start and index into the locations, both little-endian int32.
-    """
-
-    local_name: str
+    local_name: str  # inside its module, which may differ from the name it is exported by
+    # 8 bytes an entry: pc from the function's start and index into the locations, both little-endian int32.
     table: memoryview | bytes
 
     def entries(self) -> tuple[tuple[int, int], ...]:
@@ -81,6 +79,15 @@ class FunctionSourceMap:
     def of(local_name: str, entries: Sequence[tuple[int, int]]) -> FunctionSourceMap:
         """A source map of (pc, location) pairs."""
         return FunctionSourceMap(local_name, b"".join(_PAIR.pack(*entry) for entry in entries))
+
+    def location_at(self, pc: int) -> int | None:
+        """The location of the last entry at or before ``pc``."""
+        index = bisect_right(self._by_pc, pc, key=itemgetter(0))
+        return self._by_pc[index - 1][1] if index else None
+
+    @cached_property
+    def _by_pc(self) -> list[tuple[int, int]]:
+        return sorted(self.entries(), key=itemgetter(0))
 
 
 _Content: TypeAlias = tuple[tuple[FunctionSourceMap, ...], tuple[Location, ...]]
@@ -98,15 +105,11 @@ class DebugDatabase:
         locations: that source maps and nested locations refer to by index.
     """
 
-    __slots__ = ("_content", "_index", "_read", "function_count")
-
     def __init__(
         self, functions: Sequence[FunctionSourceMap], function_count: int, locations: Sequence[Location]
     ) -> None:
         self.function_count: Final = function_count
-        self._read: Callable[[], _Content] | None = None
-        self._content: _Content | None = (tuple(functions), tuple(locations))
-        self._index: _Index | None = None
+        self._read: Callable[[], _Content] = lambda: (tuple(functions), tuple(locations))
 
     @staticmethod
     def deferred(function_count: int, read: Callable[[], _Content]) -> DebugDatabase:
@@ -115,26 +118,31 @@ class DebugDatabase:
         ``read`` may raise InvalidArgumentError, may be called from any thread, and more than once.
         """
         database = DebugDatabase((), function_count, ())
-        database._content, database._read = None, read
+        database._read = read
         return database
+
+    @cached_property
+    def _content(self) -> _Content:
+        return self._read()
 
     @property
     def functions(self) -> tuple[FunctionSourceMap, ...]:
-        """Source maps, in the file's order.
-
-        Raises:
-            InvalidArgumentError: the file is damaged there.
-        """
-        return self._decoded()[0]
+        """Source maps, in the file's order; InvalidArgumentError where the file is damaged there."""
+        return self._content[0]
 
     @property
     def locations(self) -> tuple[Location, ...]:
-        """The locations that source maps and nested locations refer to by index.
+        """What source maps and nested locations refer to by index; InvalidArgumentError where the file is damaged."""
+        return self._content[1]
 
-        Raises:
-            InvalidArgumentError: the file is damaged there.
-        """
-        return self._decoded()[1]
+    @cached_property
+    def _maps(self) -> dict[str | int, FunctionSourceMap]:
+        """Source maps by name and, where the file has one a function, by ordinal."""
+        maps: dict[str | int, FunctionSourceMap] = {one.local_name: one for one in reversed(self.functions)}
+        maps.pop("", None)
+        if len(self.functions) == self.function_count:
+            maps.update(enumerate(self.functions))
+        return maps
 
     def location_of(self, function: str | int, pc: int) -> str | None:
         """The source of the instruction at ``pc``: ``"model.mlir:12:7"``; ``None`` if it is not known.
@@ -147,11 +155,10 @@ class DebugDatabase:
             pc: bytes from the function's start.
         """
         try:
-            if self._index is None:
-                self._index = _Index(self.functions, self.function_count)
-            location = self._index.find(function, pc)
+            found = self._maps.get(function)
         except InvalidArgumentError:
             return None
+        location = None if found is None else found.location_at(pc)
         return None if location is None else self.describe(location)
 
     def describe(self, location: int) -> str | None:
@@ -164,51 +171,12 @@ class DebugDatabase:
         except InvalidArgumentError:
             return None
 
-    def _decoded(self) -> _Content:
-        if self._content is None:
-            assert self._read is not None
-            self._content = self._read()
-        return self._content
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DebugDatabase):
             return NotImplemented
-        return self.function_count == other.function_count and self._decoded() == other._decoded()
+        return self.function_count == other.function_count and self._content == other._content
 
     __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        known = "" if self._content is None else f" {len(self._content[0])} source map(s) for"
-        return f"<DebugDatabase of{known} {self.function_count} function(s)>"
-
-
-class _Index:
-    """Source maps by name and, where the file has one a function, by ordinal; tables are sorted when asked for."""
-
-    __slots__ = ("_by_name", "_by_ordinal", "_tables")
-
-    def __init__(self, functions: tuple[FunctionSourceMap, ...], function_count: int) -> None:
-        self._by_name: Final = {entry.local_name: entry for entry in reversed(functions) if entry.local_name}
-        self._by_ordinal: Final = functions if len(functions) == function_count else ()
-        self._tables: Final[dict[int, tuple[tuple[int, int], ...]]] = {}
-
-    def find(self, function: str | int, pc: int) -> int | None:
-        """The location of the last entry at or before ``pc``."""
-        if isinstance(function, str):
-            entry = self._by_name.get(function)
-        else:
-            entry = self._by_ordinal[function] if 0 <= function < len(self._by_ordinal) else None
-        if entry is None:
-            return None
-        table = self._tables.get(id(entry))
-        if table is None:
-            table = self._tables[id(entry)] = tuple(sorted(entry.entries(), key=_pc_of))
-        index = bisect_right(table, pc, key=_pc_of)
-        return table[index - 1][1] if index else None
-
-
-def _pc_of(entry: tuple[int, int]) -> int:
-    return entry[0]
 
 
 def _describe(locations: Sequence[Location], index: int, depth: int, budget: list[int]) -> str | None:

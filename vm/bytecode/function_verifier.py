@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Final, NoReturn, TypeAlias, cast
+from typing import Any, Final, NoReturn, TypeAlias, cast
 
 from .calling_convention import CallingConvention, Repeated
 from .decoder import BranchOperands, Instruction
@@ -46,25 +46,7 @@ class FunctionVerifier:
     """Verifies one function: :meth:`make_room`, :meth:`check_blocks`, then :meth:`check` for each instruction.
 
     Every method raises :class:`Refusal` where a rule is broken.
-
-    Attributes:
-        i32_count: number of 32-bit slots that the frame needs, known after the last instruction.
-        ref_count: number of reference registers that the frame needs, the same.
     """
-
-    __slots__ = (
-        "blocks",
-        "definition",
-        "descriptor",
-        "i32_count",
-        "i32_limit",
-        "imports",
-        "instructions",
-        "ref_count",
-        "ref_limit",
-        "signature",
-        "signatures",
-    )
 
     def __init__(
         self,
@@ -80,6 +62,7 @@ class FunctionVerifier:
         self.descriptor: FunctionDescriptor = definition.functions[ordinal]
         self.signature = signatures[ordinal]
         self.instructions = instructions
+        # Registers that the frame needs, known after the last instruction.
         # Runtimes round the counts of a file up to a power of two and check against that. Assemblers rely on it: they
         # do not count the second half of a pair that only calls name. So the counts here grow as far as that.
         self.i32_count = self.descriptor.i32_register_count
@@ -128,19 +111,21 @@ class FunctionVerifier:
         values = instruction.values
         narrow, wide, refs, unmoved, others = _plan(operation)
         for index in narrow:
+            register: Any = values[index]
             # A reference register has bit 15 and so is beyond every count.
-            if cast(int, values[index]) >= self.i32_count:
-                self.register("i32", cast(int, values[index]))
+            if register >= self.i32_count:
+                self.register("i32", register)
         for index in wide:
-            register = cast(int, values[index])
+            register = values[index]
             if register & 1 or register + 1 >= self.i32_count:
                 self.register("i64", register)
         for index in refs:
-            register = cast(int, values[index])
+            register = values[index]
             if not register & REF_BIT or register & REF_MASK >= self.ref_count:
                 self.register("ref", register)
         for index in unmoved:
-            if cast(int, values[index]) & MOVE_BIT:
+            register = values[index]
+            if register & MOVE_BIT:
                 _refuse(f"expected no MOVE bit on {operation.fields[index].name}, got it")
         for check in others:
             check(self, instruction)
@@ -184,9 +169,22 @@ class FunctionVerifier:
             self.register(None, source)
             self.register(None, destination)
 
+    def table(self, cases: Sequence[tuple[int, BranchOperands]]) -> None:
+        for target, operands in cases:
+            self.target(target)
+            self.remap(operands)
+
     def target(self, pc: int) -> None:
         if pc not in self.blocks:
             _refuse(f"expected a branch to a block marker of the function, got pc {pc} (0x{pc:X})")
+
+    def rodata(self, ordinal: int) -> None:
+        if ordinal >= len(self.definition.rodata):
+            _refuse(f"expected a rodata ordinal below {len(self.definition.rodata)}, got {ordinal}")
+
+    def type(self, ordinal: int) -> None:
+        if ordinal >= len(self.definition.types):
+            _refuse(f"expected a type ordinal below {len(self.definition.types)}, got {ordinal}")
 
     def callee(self, ordinal: int) -> CallingConvention:
         if ordinal & IMPORT_BIT:
@@ -210,7 +208,7 @@ def _register_text(register: int) -> str:
     return f"%i{register}"
 
 
-_Check: TypeAlias = Callable[[FunctionVerifier, Instruction], None]
+_Check: TypeAlias = Callable[[FunctionVerifier, Instruction], object]
 # Indices of values by their check: 32-bit registers, pairs, references, references without MOVE; then the rest.
 _Plan: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[_Check, ...]]
 
@@ -241,23 +239,22 @@ def _plan(operation: Operation) -> _Plan:
     return tuple(narrow), tuple(wide), tuple(refs), tuple(unmoved), tuple(others)
 
 
-def _field_check(index: int, check: Callable[[FunctionVerifier, object], None]) -> _Check:
+def _field_check(index: int, check: Callable[[FunctionVerifier, Any], object]) -> _Check:
     return lambda function, instruction: check(function, instruction.values[index])
 
 
-def _list_check(index: int, bank: str) -> _Check:
-    def check(function: FunctionVerifier, instruction: Instruction) -> None:
-        for register in cast("tuple[int, ...]", instruction.values[index]):
+def _list_check(index: int, bank: str | None) -> _Check:
+    def check(function: FunctionVerifier, registers: Sequence[int]) -> None:
+        for register in registers:
             function.register(bank, register)
 
-    return check
+    return _field_check(index, check)
 
 
 def _global_check(operation: Operation, index: int) -> _Check:
     size = _SIZES.get(next((str(each.bank) for each in operation.fields if each.kind is FieldKind.REGISTER), ""))
 
-    def check(function: FunctionVerifier, instruction: Instruction) -> None:
-        position = cast(int, instruction.values[index])
+    def check(function: FunctionVerifier, position: int) -> None:
         definition = function.definition
         if size is None:
             if position >= definition.global_refs:
@@ -267,56 +264,31 @@ def _global_check(operation: Operation, index: int) -> _Check:
                 f"expected a multiple of {size} within the {definition.global_bytes} bytes of globals, got {position}"
             )
 
-    return check
+    return _field_check(index, check)
 
 
-def _check_target(function: FunctionVerifier, value: object) -> None:
-    function.target(cast(int, value))
-
-
-def _check_remap(function: FunctionVerifier, value: object) -> None:
-    function.remap(cast(BranchOperands, value))
-
-
-def _check_table(function: FunctionVerifier, value: object) -> None:
-    for target, operands in cast("tuple[tuple[int, BranchOperands], ...]", value):
-        function.target(target)
-        function.remap(operands)
-
-
-def _check_rodata(function: FunctionVerifier, value: object) -> None:
-    count = len(function.definition.rodata)
-    if cast(int, value) >= count:
-        _refuse(f"expected a rodata ordinal below {count}, got {value}")
-
-
-def _check_type(function: FunctionVerifier, value: object) -> None:
-    count = len(function.definition.types)
-    if cast(int, value) >= count:
-        _refuse(f"expected a type ordinal below {count}, got {value}")
-
-
-_FIELD_CHECKS: Final[dict[FieldKind, Callable[[FunctionVerifier, object], None]]] = {
-    FieldKind.BRANCH_TARGET: _check_target,
-    FieldKind.BRANCH_OPERANDS: _check_remap,
-    FieldKind.BRANCH_TABLE: _check_table,
-    FieldKind.RODATA: _check_rodata,
-    FieldKind.TYPE: _check_type,
+_FIELD_CHECKS: Final[dict[FieldKind, Callable[[FunctionVerifier, Any], None]]] = {
+    FieldKind.BRANCH_TARGET: FunctionVerifier.target,
+    FieldKind.BRANCH_OPERANDS: FunctionVerifier.remap,
+    FieldKind.BRANCH_TABLE: FunctionVerifier.table,
+    FieldKind.RODATA: FunctionVerifier.rodata,
+    FieldKind.TYPE: FunctionVerifier.type,
 }
 
 
 def _check_call(function: FunctionVerifier, instruction: Instruction) -> None:
-    callee, operands, results = instruction.values[0], instruction.values[1], instruction.values[-1]
-    convention = function.callee(cast(int, callee))
+    values: Any = instruction.values
+    convention = function.callee(values[0])
     if convention.is_variadic:
         _refuse(f"expected a callee without repeated tuples, got {convention.text!r}")
-    function.passed("operands", cast("Sequence[str]", convention.arguments), cast("tuple[int, ...]", operands))
-    function.passed("results", convention.results, cast("tuple[int, ...]", results))
+    function.passed("operands", cast("Sequence[str]", convention.arguments), values[1])
+    function.passed("results", convention.results, values[-1])
 
 
 def _check_call_variadic(function: FunctionVerifier, instruction: Instruction) -> None:
-    sizes, operands = (cast("tuple[int, ...]", value) for value in instruction.values[1:3])
-    convention = function.imported(cast(int, instruction.values[0]))
+    values: Any = instruction.values
+    sizes, operands = values[1:3]
+    convention = function.imported(values[0])
     if len(sizes) != len(convention.arguments):
         _refuse(f"expected {len(convention.arguments)} segment sizes for {convention.text!r}, got {len(sizes)}")
     letters: list[str] = []
@@ -329,20 +301,11 @@ def _check_call_variadic(function: FunctionVerifier, instruction: Instruction) -
             # Compilers write 0xFFFF, assemblers 1; nothing reads it.
             letters.append(element)
     function.passed("operands", letters, operands)
-    function.passed("results", convention.results, cast("tuple[int, ...]", instruction.values[-1]))
+    function.passed("results", convention.results, values[-1])
 
 
-def _check_return(function: FunctionVerifier, instruction: Instruction) -> None:
-    function.passed("results", function.signature.results, cast("tuple[int, ...]", instruction.values[0]))
-
-
-def _check_import(function: FunctionVerifier, instruction: Instruction) -> None:
-    function.imported(cast(int, instruction.values[0]))
-
-
-def _check_any_registers(function: FunctionVerifier, instruction: Instruction) -> None:
-    for register in cast("tuple[int, ...]", instruction.values[-1]):
-        function.register(None, register)
+def _check_return(function: FunctionVerifier, registers: Sequence[int]) -> None:
+    function.passed("results", function.signature.results, registers)
 
 
 _FORM_CHECKS: Final[dict[str, _Check]] = {
@@ -350,7 +313,7 @@ _FORM_CHECKS: Final[dict[str, _Check]] = {
     "call_yieldable": _check_call,
     "call_variadic": _check_call_variadic,
     "call_variadic_yieldable": _check_call_variadic,
-    "return": _check_return,
-    "import_resolved": _check_import,
-    "trace": _check_any_registers,
+    "return": _field_check(0, _check_return),
+    "import_resolved": _field_check(0, FunctionVerifier.imported),
+    "trace": _list_check(1, None),
 }

@@ -12,6 +12,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ...status import IncompatibleError
 from .debug_database import DebugDatabase
 
 
@@ -22,6 +23,16 @@ class Feature(enum.IntFlag):
     EXT_F64 = 2
     YIELD = 4
     UNWIND = 8
+
+
+def check_features(owner: str, requirements: int) -> None:
+    """Raises IncompatibleError for bits that are no :class:`Feature`."""
+    unknown = requirements & ~int(Feature.EXT_F32 | Feature.EXT_F64 | Feature.YIELD | Feature.UNWIND)
+    if unknown:
+        raise IncompatibleError(
+            f"{owner}: expected features EXT_F32, EXT_F64, YIELD and UNWIND, got unknown {unknown:#x}; compile with a "
+            "release this version knows"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Final
 from ...formats.flatbuffer import FlatBuffer, Table
 from ...status import IncompatibleError, OutOfRangeError, PumiceError
 from .archive import FLATBUFFER_IDENTIFIER, ModuleArchive
-from .calling_convention import CallingConvention
+from .calling_convention import parse_named
 from .debug_database import (
     CallSite,
     DebugDatabase,
@@ -26,13 +26,19 @@ from .debug_database import (
     Location,
     NamedLocation,
 )
-from .module_def import DependencyDef, ExportDef, Feature, FunctionDescriptor, ImportDef, ModuleDef, Signature
+from .module_def import (
+    DependencyDef,
+    ExportDef,
+    FunctionDescriptor,
+    ImportDef,
+    ModuleDef,
+    Signature,
+    check_features,
+)
 
 _DESCRIPTOR: Final = struct.Struct("<iiIhhhh")
-_U32: Final = struct.Struct("<I")
 _OPTIONAL: Final = 2
 _REQUIRED: Final = 1
-_ALL_FEATURES: Final = int(Feature.EXT_F32 | Feature.EXT_F64 | Feature.YIELD | Feature.UNWIND)
 _BYTECODE_ALIGNMENT: Final = 8
 _MAX_I32_REGISTERS: Final = 0x7FFF
 _MAX_REF_REGISTERS: Final = 0x4000
@@ -79,11 +85,9 @@ class _Reader:
 
     def read(self) -> ModuleDef:
         root = self._buffer.root()
-        name = root.require_string(0, "name")
-        if not name:
-            raise root.error(0, "name", "expected a name, got an empty one")
+        name = _name(root, "name")
         requirements = root.u32(2, "requirements")
-        _check_features(requirements, "module")
+        check_features("module", requirements)
         bytecode = root.u8s(14, "bytecode_data")
         functions = self._functions(root, len(bytecode))
         signatures = tuple(self._signature(table) for table in root.tables(8, "function_signatures"))
@@ -130,22 +134,18 @@ class _Reader:
                 )
             if problem is not None:
                 raise root.error(12, f"function_descriptors[{index}]", problem)
-            if requirements & ~_ALL_FEATURES:
-                _check_features(requirements, f"function {index}")
+            check_features(f"function {index}", requirements)
             functions.append(FunctionDescriptor(offset, length, requirements, blocks, i32_count, ref_count))
         return tuple(functions)
 
     def _signature(self, table: Table) -> Signature:
         convention = table.string(0, "calling_convention") or ""
         attributes = _attributes(table, 1, "attrs")
-        if attributes:
-            _check_convention(convention, table)
-            return Signature(convention, attributes)
         known = self._signatures.get(convention)
         if known is None:
-            _check_convention(convention, table)
+            parse_named(table.path, convention)
             known = self._signatures[convention] = Signature(convention)
-        return known
+        return Signature(convention, attributes) if attributes else known
 
     def _import(self, table: Table) -> ImportDef:
         signature = table.table(1, "signature")
@@ -226,32 +226,16 @@ def _location(kind: int, table: Table | None) -> Location:
     return None
 
 
-def _check_features(requirements: int, what: str) -> None:
-    unknown = requirements & ~_ALL_FEATURES
-    if unknown:
-        raise IncompatibleError(
-            f"{what}: expected requirements within {_ALL_FEATURES:#x}, got {requirements:#x} with unknown "
-            f"{unknown:#x}; compile with a release this version knows"
-        )
-
-
-def _check_convention(text: str, table: Table) -> None:
-    try:
-        CallingConvention.parse(text)
-    except PumiceError as error:
-        raise type(error)(f"{table.path}: {error.message}") from None
-
-
 def _attributes(table: Table, slot: int, name: str) -> dict[str, str]:
     if not table.has(slot):
         return {}
     return {entry.string(0, "key") or "": entry.string(1, "value") or "" for entry in table.tables(slot, name)}
 
 
-def _name(table: Table, field: str, slot: int = 0) -> str:
-    name = table.require_string(slot, field)
+def _name(table: Table, field: str) -> str:
+    name = table.require_string(0, field)
     if not name:
-        raise table.error(slot, field, "expected a name, got an empty one")
+        raise table.error(0, field, "expected a name, got an empty one")
     return name
 
 

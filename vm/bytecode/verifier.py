@@ -21,49 +21,31 @@ room: operand counts are exact, global accesses aligned, and functions apart.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
-from ...status import IncompatibleError, InvalidArgumentError, PumiceError
-from .calling_convention import CallingConvention, Repeated
+from ...status import InvalidArgumentError
+from .calling_convention import CallingConvention, Repeated, parse_named
 from .decoder import Instruction, decode_function
 from .function_verifier import FunctionVerifier, Refusal
 from .isa import MAX_I32_REGISTERS, MAX_REF_REGISTERS, REF_BIT, Isa
-from .module_def import Feature, ModuleDef
+from .module_def import ModuleDef, check_features
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedFunction:
-    """A function whose bytecode was verified.
+    """A function whose bytecode was verified."""
 
-    Attributes:
-        ordinal: index into ``ModuleDef.functions``.
-        name: of its first export, or ``None`` for an internal function.
-        signature: its calling convention, which has no repeated tuples.
-        argument_registers: where its arguments are on entry, in order; with ``REF_BIT`` for references.
-        instructions: all of them, block markers included, by pc.
-        i32_count: number of 32-bit slots of its frame: as the file says, or as many as are used if that is more.
-        ref_count: number of reference registers of its frame; the same.
-    """
-
-    ordinal: int
-    name: str | None
-    signature: CallingConvention
-    argument_registers: tuple[int, ...]
-    instructions: tuple[Instruction, ...]
-    i32_count: int
-    ref_count: int
+    ordinal: int  # index into ``ModuleDef.functions``
+    name: str | None  # of its first export, or ``None`` for an internal function
+    signature: CallingConvention  # has no repeated tuples
+    argument_registers: tuple[int, ...]  # where its arguments are on entry, in order; with ``REF_BIT`` for references
+    instructions: tuple[Instruction, ...]  # block markers included, by pc
+    i32_count: int  # of its frame's 32-bit slots: as the file says, or as many as are used if that is more
+    ref_count: int  # of its frame's reference registers; the same
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedModule:
-    """A module whose functions are verified.
-
-    Attributes:
-        definition: what the file says.
-        isa: the instruction set of its bytecode version.
-        functions: one for each of ``definition.functions``.
-        imports: calling conventions of ``definition.imports``.
-    """
+    """A module whose functions are verified; ``imports`` are calling conventions."""
 
     definition: ModuleDef
     isa: Isa
@@ -79,7 +61,7 @@ def verify_module(definition: ModuleDef) -> VerifiedModule:
         IncompatibleError: unknown bytecode version or feature, or unknown version of a calling convention.
     """
     isa = Isa.for_version(definition.bytecode_version)
-    _check_features(f"module {definition.name}", definition.requirements)
+    check_features(f"module {definition.name}", definition.requirements)
     if len(definition.signatures) != len(definition.functions):
         raise InvalidArgumentError(
             f"module {definition.name}: expected a signature a function, got {len(definition.signatures)} signatures "
@@ -95,10 +77,10 @@ def verify_module(definition: ModuleDef) -> VerifiedModule:
     for export in definition.exports:
         names.setdefault(export.ordinal, export.name)
     imports = tuple(
-        _convention(f"import {each.name}", each.signature.calling_convention) for each in definition.imports
+        parse_named(f"import {each.name}", each.signature.calling_convention) for each in definition.imports
     )
     signatures = tuple(
-        _convention(_function_text(ordinal, names.get(ordinal)), each.calling_convention)
+        parse_named(_function_text(ordinal, names.get(ordinal)), each.calling_convention)
         for ordinal, each in enumerate(definition.signatures)
     )
     _check_ranges(definition)
@@ -112,13 +94,8 @@ def verify_module(definition: ModuleDef) -> VerifiedModule:
 def argument_registers(signature: CallingConvention) -> tuple[int, ...]:
     """The registers that hold the arguments of a bytecode function on entry.
 
-    Each bank is filled from 0; ``i64`` and ``f64`` take the next even slot and the one after it.
-
-    Returns:
-        one register an argument, with ``REF_BIT`` for references.
-
-    Raises:
-        InvalidArgumentError: an argument is a repeated tuple, which only native functions take.
+    Each bank is filled from 0; ``i64`` and ``f64`` take the next even slot and the one after it, references have
+    ``REF_BIT``. A repeated tuple, which only native functions take, raises InvalidArgumentError.
     """
     registers = []
     i32 = ref = 0
@@ -130,7 +107,7 @@ def argument_registers(signature: CallingConvention) -> tuple[int, ...]:
         if element == "r":
             registers.append(REF_BIT | ref)
             ref += 1
-        elif element in _WIDE:
+        elif element in "IF":
             i32 += i32 & 1
             registers.append(i32)
             i32 += 2
@@ -140,27 +117,8 @@ def argument_registers(signature: CallingConvention) -> tuple[int, ...]:
     return tuple(registers)
 
 
-_WIDE: Final = frozenset("IF")
-
-
 def _function_text(ordinal: int, name: str | None) -> str:
     return f"function {ordinal}" if name is None else f"function {ordinal} ({name})"
-
-
-def _convention(owner: str, text: str) -> CallingConvention:
-    try:
-        return CallingConvention.parse(text)
-    except PumiceError as error:
-        raise type(error)(f"{owner}: {error.message}") from None
-
-
-def _check_features(owner: str, requirements: int) -> None:
-    unknown = requirements & ~int(Feature.EXT_F32 | Feature.EXT_F64 | Feature.YIELD | Feature.UNWIND)
-    if unknown:
-        raise IncompatibleError(
-            f"{owner}: expected features EXT_F32, EXT_F64, YIELD and UNWIND, got unknown bits 0x{unknown:X}: "
-            "a newer version of pumice may know them"
-        )
 
 
 def _check_ranges(definition: ModuleDef) -> None:
@@ -200,7 +158,7 @@ def _verify_function(
     descriptor = definition.functions[ordinal]
     signature = signatures[ordinal]
     owner = _function_text(ordinal, name)
-    _check_features(owner, descriptor.requirements)
+    check_features(owner, descriptor.requirements)
     try:
         arguments = argument_registers(signature)
         instructions = decode_function(

@@ -1,17 +1,16 @@
 """Writes module files, flat or as a ZIP polyglot, as IREE's tools of release 3.13 read them.
 
 Names and tables come first, then constants and bytecode, then external constants, so that opening a file touches only
-its first pages. The layout is that of IREE's
-runtime/src/iree/schemas/bytecode_module_def.fbs.
+its first pages. The layout is that of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs.
 """
 
 from __future__ import annotations
 
+import io
 import struct
-import zlib
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import flatbuffers  # type: ignore[import-untyped]
 
@@ -28,27 +27,12 @@ _DATA_ALIGNMENT: Final = 16
 _REQUIRED: Final = 1
 _OPTIONAL: Final = 2
 _MAX_FLATBUFFER: Final = (1 << 31) - 1
-_MAX_ZIP: Final = (1 << 32) - 1
-_MODULE_NAME: Final = "module.fb"
-
-_Value = TypeVar("_Value")
-
-_ZIP_LOCAL: Final = struct.Struct("<IHHHHHIIIHH")
-_ZIP_CENTRAL: Final = struct.Struct("<IHHHHHHIIIHHHHHII")
-_ZIP_END: Final = struct.Struct("<IHHHHIIH")
-_ZIP_VERSION: Final = 20
-_ZIP_DATE: Final = 0x21  # 1980-01-01, the first date of ZIP: equal modules make equal files
+_ZIP_HEADER: Final = 34  # bytes of a local header and its extra field, without the name and padding
+_ZIP64_LIMIT: Final = 2_000_000_000  # larger parts have sizes of 64 bits, 20 bytes more in the header
 _ZIP_PADDING_ID: Final = 0xD935  # the extra field that zipalign pads with
 
-
-@dataclass(frozen=True, slots=True)
-class _External:
-    """Constants outside the FlatBuffer: where the ZIP header and the data start, in bytes after ``rodata_base``."""
-
-    name: str
-    header: int
-    offset: int
-    data: memoryview
+_Value = TypeVar("_Value")
+_Part: TypeAlias = tuple[str, int, memoryview]  # name, place and content of a ZIP part
 
 
 def write_module(module: ModuleDef, *, polyglot: bool = False, embedded_limit: int = EMBEDDED_RODATA_LIMIT) -> bytes:
@@ -60,9 +44,9 @@ def write_module(module: ModuleDef, *, polyglot: bool = False, embedded_limit: i
         embedded_limit: constants of fewer bytes go into the FlatBuffer, others behind it.
 
     Raises:
-        InvalidArgumentError: a number does not fit its field, a FlatBuffer would pass 2 GiB, or a polyglot file 4 GiB.
+        InvalidArgumentError: a number does not fit its field, or a FlatBuffer would pass 2 GiB.
     """
-    external = _place(module.rodata, embedded_limit, polyglot)
+    offsets = _place(module.rodata, embedded_limit, polyglot)
     embedded_size = len(module.bytecode) + sum(len(data) for data in module.rodata if len(data) < embedded_limit)
     if embedded_size > _MAX_FLATBUFFER:
         raise InvalidArgumentError(
@@ -70,20 +54,24 @@ def write_module(module: ModuleDef, *, polyglot: bool = False, embedded_limit: i
             "bytes; pass a smaller embedded_limit"
         )
     try:
-        flatbuffer = _Writer(module, external).write()
+        flatbuffer = _Writer(module, offsets).write()
     except (TypeError, AttributeError, OverflowError, UnicodeEncodeError, struct.error) as error:
         raise InvalidArgumentError(
             f"module {module.name!r}: expected values that the format can hold: {error}"
         ) from None
     except flatbuffers.builder.BuilderSizeError:
         raise InvalidArgumentError(f"module {module.name!r}: expected a FlatBuffer of less than 2 GiB") from None
-    return _join(module.name, flatbuffer, list(external.values()), polyglot)
+    start = SEGMENT_ALIGNMENT if polyglot else 0
+    base = _align(start + len(flatbuffer))
+    parts: list[_Part] = [("module.fb", start, flatbuffer)]
+    parts += [(_part_name(index), base + offset, module.rodata[index]) for index, offset in offsets.items()]
+    return _zipped(parts) if polyglot else _joined(parts)
 
 
 class _Writer:
-    def __init__(self, module: ModuleDef, external: Mapping[int, _External]) -> None:
+    def __init__(self, module: ModuleDef, offsets: Mapping[int, int]) -> None:
         self._module = module
-        self._external = external
+        self._external = offsets  # of external constants by index
         self._builder = flatbuffers.Builder(1 << 12)
 
     def write(self) -> memoryview:
@@ -203,13 +191,13 @@ class _Writer:
     def _rodata(self, item: tuple[int, memoryview]) -> int:
         index, data = item
         builder = self._builder
-        external = self._external.get(index)
-        embedded = self._bytes(data) if external is None else None
+        offset = self._external.get(index)
+        embedded = self._bytes(data) if offset is None else None
         builder.StartObject(5)
-        if external is None:
+        if offset is None:
             builder.PrependUOffsetTRelativeSlot(2, embedded, 0)
         else:
-            builder.PrependUint64Slot(3, external.offset, 0)
+            builder.PrependUint64Slot(3, offset, 0)
             builder.PrependUint64Slot(4, len(data), 0)
         return int(builder.EndObject())
 
@@ -259,67 +247,41 @@ def _align(size: int) -> int:
     return -(-size // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
 
 
-def _place(rodata: Sequence[memoryview], embedded_limit: int, polyglot: bool) -> dict[int, _External]:
-    # Offsets count from the segment boundary behind the FlatBuffer, so they are known before it is built.
-    external = {}
-    cursor = 0
+def _part_name(index: int) -> str:
+    return f"rodata_{index}.bin"
+
+
+def _place(rodata: Sequence[memoryview], embedded_limit: int, polyglot: bool) -> dict[int, int]:
+    """Offsets of external constants, from the boundary behind the FlatBuffer: they are known before it is built."""
+    offsets = {}
+    end = 0
     for index, data in enumerate(rodata):
-        if len(data) < embedded_limit:
-            continue
-        name = f"rodata_{index}.bin"
-        offset = _align(cursor + (_ZIP_LOCAL.size + len(name) + 4 if polyglot else 0))
-        external[index] = _External(name, cursor, offset, data)
-        cursor = offset + len(data)
-    return external
+        if len(data) >= embedded_limit:
+            offsets[index] = _align(end + (_header_size(_part_name(index), data) if polyglot else 0))
+            end = offsets[index] + len(data)
+    return offsets
 
 
-def _join(name: str, flatbuffer: memoryview, external: Sequence[_External], polyglot: bool) -> bytes:
-    start = SEGMENT_ALIGNMENT if polyglot else 0
-    base = _align(start + len(flatbuffer))
-    end = base + (external[-1].offset + len(external[-1].data) if external else 0)
-    if polyglot and end > _MAX_ZIP - (1 << 20):
-        raise InvalidArgumentError(
-            f"module {name!r}: expected a polyglot file under 4 GiB, got {end} bytes; write it flat"
-        )
-    parts: list[bytes | memoryview] = []
-    records = []
-    if polyglot:
-        crc = zlib.crc32(flatbuffer)
-        parts.append(_local_header(_MODULE_NAME, start, crc, len(flatbuffer)))
-        records.append(_central_record(_MODULE_NAME, 0, crc, len(flatbuffer)))
-    parts.append(flatbuffer)
-    position = start + len(flatbuffer)
-    for entry in external:
-        header = base + entry.header
-        offset = base + entry.offset
-        if polyglot:
-            crc = zlib.crc32(entry.data)
-            parts.append(bytes(header - position))
-            parts.append(_local_header(entry.name, offset - header, crc, len(entry.data)))
-            records.append(_central_record(entry.name, header, crc, len(entry.data)))
-        else:
-            parts.append(bytes(offset - position))
-        parts.append(entry.data)
-        position = offset + len(entry.data)
-    if polyglot:
-        directory = b"".join(records)
-        count = len(records)
-        if count > 0xFFFE:
-            raise InvalidArgumentError(f"module {name!r}: expected under 65,535 parts in a polyglot file, got {count}")
-        parts += [directory, _ZIP_END.pack(0x06054B50, 0, 0, count, count, len(directory), position, 0)]
-    return b"".join(parts)
+def _header_size(name: str, data: memoryview) -> int:
+    return _ZIP_HEADER + len(name) + (20 if len(data) > _ZIP64_LIMIT else 0)
 
 
-def _local_header(name: str, size: int, crc: int, length: int) -> bytes:
-    """A ZIP local file header padded to ``size`` bytes."""
-    encoded = name.encode("ascii")
-    padding = size - _ZIP_LOCAL.size - len(encoded)
-    fixed = (0x04034B50, _ZIP_VERSION, 0, 0, 0, _ZIP_DATE, crc, length, length, len(encoded), padding)
-    extra = struct.pack("<HH", _ZIP_PADDING_ID, padding - 4) + bytes(padding - 4)
-    return _ZIP_LOCAL.pack(*fixed) + encoded + extra
+def _joined(parts: Sequence[_Part]) -> bytes:
+    pieces: list[bytes | memoryview] = []
+    end = 0
+    for _, start, data in parts:
+        pieces += [bytes(start - end), data]
+        end = start + len(data)
+    return b"".join(pieces)
 
 
-def _central_record(name: str, header: int, crc: int, length: int) -> bytes:
-    encoded = name.encode("ascii")
-    fixed = (0x02014B50, _ZIP_VERSION, _ZIP_VERSION, 0, 0, 0, _ZIP_DATE, crc, length, length, len(encoded))
-    return _ZIP_CENTRAL.pack(*fixed, 0, 0, 0, 0, 0, header) + encoded
+def _zipped(parts: Sequence[_Part]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, start, data in parts:
+            entry = zipfile.ZipInfo(name)  # of 1980-01-01: equal modules make equal files
+            padding = start - file.tell() - _header_size(name, data)
+            entry.extra = struct.pack("<HH", _ZIP_PADDING_ID, padding) + bytes(padding)
+            with archive.open(entry, "w", force_zip64=len(data) > _ZIP64_LIMIT) as part:
+                part.write(data)
+    return file.getvalue()

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.status import InvalidArgumentError
+from pumice.vm.bytecode import writer
 from pumice.vm.bytecode.archive import ModuleArchive
 from pumice.vm.bytecode.debug_database import (
     CallSite,
@@ -89,8 +90,9 @@ def test_reading_gives_what_was_written(module: ModuleDef, polyglot: bool, limit
     assert write_module(read, polyglot=polyglot, embedded_limit=limit) == data
 
 
-@pytest.mark.parametrize("polyglot", [False, True])
-def test_where_constants_go(polyglot: bool) -> None:
+@pytest.mark.parametrize(("polyglot", "zip64_limit"), [(False, 1 << 30), (True, 1 << 30), (True, 4096)])
+def test_where_constants_go(polyglot: bool, zip64_limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "_ZIP64_LIMIT", zip64_limit)
     parts = [bytes([i + 1]) * size for i, size in enumerate((4095, 4096, 0, 10_000))]
     module = ModuleDef("m", rodata=tuple(map(memoryview, parts)))
     with ModuleArchive.from_bytes(write_module(module, polyglot=polyglot)) as archive:
