@@ -60,7 +60,15 @@ class ParameterEntry:
         Raises:
             InvalidArgumentError: a pattern of another length than 1, 2, 4, 8 or 16, or that does not divide ``length``.
         """
-        check_splat(name, pattern, length)
+        if len(pattern) not in _SPLAT_LENGTHS:
+            raise InvalidArgumentError(
+                f"parameter {shown(name)}: a splat's pattern has 1, 2, 4, 8 or 16 bytes, got {len(pattern)}"
+            )
+        if length < 0 or length % len(pattern):
+            raise InvalidArgumentError(
+                f"parameter {shown(name)}: a splat's length is a multiple of its {len(pattern)}-byte pattern, got "
+                f"{length}"
+            )
         return cls(name, length, splat=pattern, _metadata=metadata)
 
     @property
@@ -104,24 +112,8 @@ class ParameterEntry:
         return self._data
 
 
-def check_splat(name: str, pattern: bytes, length: int) -> None:
-    """Raises InvalidArgumentError unless ``pattern`` can be repeated over ``length`` bytes."""
-    if len(pattern) not in _SPLAT_LENGTHS:
-        raise InvalidArgumentError(
-            f"parameter {shown(name)}: a splat's pattern has 1, 2, 4, 8 or 16 bytes, got {len(pattern)}"
-        )
-    if length < 0 or length % len(pattern):
-        raise InvalidArgumentError(
-            f"parameter {shown(name)}: a splat's length is a multiple of its {len(pattern)}-byte pattern, got {length}"
-        )
-
-
 def checked_slice(data: memoryview, offset: int, length: int, what: str) -> memoryview:
-    """Bytes ``[offset, offset + length)`` of ``data``, in place.
-
-    Raises:
-        DataLossError: they go past the end, as those of a truncated file do.
-    """
+    """Bytes ``[offset, offset + length)`` of ``data``, in place; DataLossError if they go past the end."""
     if offset < 0 or length < 0 or offset + length > len(data):
         raise DataLossError(
             f"{what}: expected bytes [{offset}, {offset + length}) within {len(data)}; the file is truncated or "

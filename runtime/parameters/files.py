@@ -22,23 +22,10 @@ from .safetensors import is_safetensors, read_safetensors
 
 
 def read_parameter_file(path: str | os.PathLike[str], *, writable: bool = False) -> list[ParameterEntry]:
-    """The parameters of a file, in the order of the file.
+    """The parameters of a file, in the order of the file; see ``ParameterIndex.from_file``.
 
     The file is mapped: only the header is read until the bytes are used. The mapping lives as long as an entry or a
-        view
-    of one. Do not truncate a mapped file: the operating system ends programs that access missing pages.
-
-    Args:
-        path: of an ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file. The parameter of a ``.npy`` file
-            has the file's name without suffix.
-        writable: map the file so that writes to entries are writes to it. Entries that are copies are still read-only:
-            those of ``.npy`` arrays in Fortran order or big-endian.
-
-    Raises:
-        NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be opened.
-        InvalidArgumentError: another format, or a file that breaks its rules.
-        DataLossError: the file is truncated.
-        IncompatibleError, UnimplementedError: a version or a type that is not known.
+    view of one. Do not truncate a mapped file: the operating system ends programs that access missing pages.
     """
     source = os.fspath(path)
     if "\0" in source:
@@ -48,7 +35,9 @@ def read_parameter_file(path: str | os.PathLike[str], *, writable: bool = False)
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise InvalidArgumentError(f"expected a regular file, which can be mapped, at {shown(source)}")
-            return _read(file, _map(file, status.st_size, writable=writable), Path(source))
+            access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+            mapped = mmap.mmap(file.fileno(), 0, access=access) if status.st_size else b""
+            return _read(file, memoryview(mapped), Path(source))
     except FileNotFoundError:
         raise NotFoundError(f"expected a parameter file at {shown(source)}, there is none") from None
     except PermissionError as error:
@@ -57,12 +46,6 @@ def read_parameter_file(path: str | os.PathLike[str], *, writable: bool = False)
         raise InvalidArgumentError(f"expected a parameter file at {shown(source)}, it is a directory") from None
     except OSError as error:
         raise UnavailableError(f"expected to read {shown(source)}: {error.strerror or error}") from None
-
-
-def _map(file: BinaryIO, size: int, *, writable: bool) -> memoryview:
-    if not size:
-        return memoryview(b"")
-    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ))
 
 
 def _read(file: BinaryIO, data: memoryview, path: Path) -> list[ParameterEntry]:

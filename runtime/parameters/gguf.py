@@ -24,9 +24,6 @@ _VERSIONS: Final = (2, 3)
 _ALIGNMENT_KEY: Final = "general.alignment"
 _DEFAULT_ALIGNMENT: Final = 32
 
-_U32: Final = struct.Struct("<I")
-_U64: Final = struct.Struct("<Q")
-
 _UINT32, _STRING, _ARRAY = 4, 8, 9
 _VALUE_SIZES: Final = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
@@ -96,18 +93,13 @@ class _Cursor:
         return taken
 
     def u32(self, what: str) -> int:
-        value: int = _U32.unpack(self.take(_U32.size, what))[0]
-        return value
+        return int.from_bytes(self.take(4, what), "little")
 
     def u64(self, what: str) -> int:
-        value: int = _U64.unpack(self.take(_U64.size, what))[0]
-        return value
+        return int.from_bytes(self.take(8, what), "little")
 
     def string(self, what: str) -> str:
         return decode_name(self.take(self.u64(f"{what} length"), what))
-
-    def skip_string(self) -> None:
-        self.take(self.u64("string length"), "string")
 
 
 def read_gguf(data: memoryview) -> list[ParameterEntry]:
@@ -115,15 +107,6 @@ def read_gguf(data: memoryview) -> list[ParameterEntry]:
 
     Shapes have the outermost dimension first, the reverse of the file's. Quantised tensors have no dtype; their bytes
     are blocks.
-
-    Args:
-        data: the whole file; entries are writable where it is.
-
-    Raises:
-        InvalidArgumentError: the file breaks the format's rules.
-        DataLossError: the file ends before its header or its data does.
-        IncompatibleError: another version, or a big-endian file.
-        UnimplementedError: a tensor type that this version does not know.
     """
     cursor = _Cursor(data)
     magic = bytes(cursor.take(len(GGUF_MAGIC), "magic"))
@@ -171,7 +154,7 @@ def _skip_value(cursor: _Cursor, kind: int, key: str) -> None:
             cursor.take(count * _VALUE_SIZES[kind], f"value of {shown(key)}")
         elif kind == _STRING:
             for _ in range(count):
-                cursor.skip_string()
+                cursor.take(cursor.u64("string length"), "string")
         elif kind == _ARRAY:
             if count:
                 pending.append((_ARRAY, count - 1))
@@ -186,7 +169,7 @@ def _read_tensor(cursor: _Cursor, ordinal: int) -> tuple[str, tuple[int, ...], i
     """Name, dimensions as in the file, type code and offset."""
     name = cursor.string(f"name of tensor {ordinal}")
     rank = cursor.u32(f"rank of tensor {shown(name)}")
-    dimensions = cursor.take(rank * _U64.size, f"shape of tensor {shown(name)}")
+    dimensions = cursor.take(rank * 8, f"shape of tensor {shown(name)}")
     code = cursor.u32(f"type of tensor {shown(name)}")
     offset = cursor.u64(f"offset of tensor {shown(name)}")
     return name, struct.unpack(f"<{rank}Q", dimensions), code, offset

@@ -44,9 +44,12 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
     def from_file(cls, *paths: str | os.PathLike[str], writable: bool = False) -> ParameterIndex:
         """The parameters of files, mapped: ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz``.
 
+        Do not truncate a mapped file. The parameter of a ``.npy`` file has the file's name without suffix.
+
         Args:
             paths: one file, or those that a model is split over.
-            writable: map the files so that programs may write their parameters back.
+            writable: map the files so that programs may write their parameters back. Copies are still read-only: the
+                arrays of ``.npy`` files in Fortran order or big-endian.
 
         Raises:
             NotFoundError, PermissionDeniedError, UnavailableError: a file cannot be opened.
@@ -73,7 +76,12 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
         return cls(_entry_of(name, array, writable=writable) for name, array in arrays.items())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes an ``.irpa`` archive of all entries; see ``write_parameter_archive`` for errors."""
+        """Writes an ``.irpa`` archive of all entries. A file at ``path`` is replaced once the archive is complete.
+
+        Raises:
+            InvalidArgumentError: not the path of a file, or a name that has no UTF-8 form.
+            NotFoundError, PermissionDeniedError, ResourceExhaustedError, UnavailableError: the file cannot be written.
+        """
         from .irpa import write_parameter_archive
 
         write_parameter_archive(path, self._entries.values())

@@ -12,17 +12,11 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import BinaryIO, Final
 
 from ...files import write_whole
-from ...status import (
-    AlreadyExistsError,
-    IncompatibleError,
-    InvalidArgumentError,
-    UnimplementedError,
-    shown,
-)
+from ...status import AlreadyExistsError, IncompatibleError, InvalidArgumentError, UnimplementedError, shown
 from .entry import ParameterEntry, checked_slice, decode_name
 
 ARCHIVE_MAGIC: Final = b"IRPA"
@@ -40,21 +34,11 @@ _HEADER_SIZE: Final = _PREFIX.size + _SEGMENTS.size
 _SKIPPED, _SPLATTED, _STORED, _EXTERNAL = range(4)
 _ENTRY_ALIGNMENT: Final = 16
 _FILE_ALIGNMENT: Final = 4096
-_MAX_ALIGNMENT: Final = 1 << 30
+_DATA_ALIGNMENT: Final = 64
 
 
 def read_parameter_archive(data: memoryview) -> list[ParameterEntry]:
-    """The entries of an archive's bytes, in place, in the order of the file.
-
-    Args:
-        data: the whole file; entries are writable where it is.
-
-    Raises:
-        InvalidArgumentError: not an archive, or a header or an entry that breaks the format's rules.
-        DataLossError: a range goes past its segment or the file's end.
-        IncompatibleError: a version after 0.0.
-        UnimplementedError: an entry in another file, or of a type that this version does not know.
-    """
+    """The entries of an archive's bytes, in place, in the order of the file; writable where the bytes are."""
     entries: list[ParameterEntry] = []
     budget = _Budget(len(data))
     base: int | None = 0
@@ -151,33 +135,17 @@ def _read_entry(
     raise UnimplementedError(f"{where}: entry type {kind} is not known; upgrade pumice")
 
 
-def write_parameter_archive(
-    path: str | os.PathLike[str], entries: Iterable[ParameterEntry], *, alignment: int = 64
-) -> None:
-    """Writes an archive of one header. A file at ``path`` is replaced once the archive is complete.
-
-    Args:
-        path: of the file.
-        entries: with distinct names; data is streamed from where it is.
-        alignment: of each entry's data in the file, in bytes: a power of two.
-
-    Raises:
-        InvalidArgumentError: an alignment that is not a power of two, or not the path of a file.
-        AlreadyExistsError: two entries have one name.
-        NotFoundError, PermissionDeniedError, ResourceExhaustedError, UnavailableError: the file cannot be written.
-    """
-    if not 0 < alignment <= _MAX_ALIGNMENT or alignment & (alignment - 1):
-        raise InvalidArgumentError(f"expected an alignment that is a power of two up to 1 GiB, got {alignment}")
-    listed = list(entries)
+def write_parameter_archive(path: str | os.PathLike[str], entries: Collection[ParameterEntry]) -> None:
+    """Writes an archive of one header; see ``ParameterIndex.save``."""
     # The entries may be in a mapping of the file that is replaced, so it must not be truncated.
-    write_whole(path, lambda file: _write(file, listed, alignment))
+    write_whole(path, lambda file: _write(file, entries))
 
 
-def _write(file: BinaryIO, entries: list[ParameterEntry], alignment: int) -> None:
-    table, names, offsets, storage_size = _lay_out(entries, alignment)
+def _write(file: BinaryIO, entries: Collection[ParameterEntry]) -> None:
+    table, names, offsets, storage_size = _lay_out(entries)
     table_start = _align(_HEADER_SIZE, _ENTRY_ALIGNMENT)
     names_start = table_start + len(table)
-    storage_start = _align(names_start + len(names), alignment)
+    storage_start = _align(names_start + len(names), _DATA_ALIGNMENT)
     file.write(_PREFIX.pack(ARCHIVE_MAGIC, 0, 0, _HEADER_SIZE, 0, 0))
     file.write(
         _SEGMENTS.pack(len(entries), table_start, len(table), names_start, len(names), storage_start, storage_size)
@@ -192,7 +160,7 @@ def _write(file: BinaryIO, entries: list[ParameterEntry], alignment: int) -> Non
     file.truncate(_align(storage_start + storage_size, _FILE_ALIGNMENT))
 
 
-def _lay_out(entries: list[ParameterEntry], alignment: int) -> tuple[bytes, bytes, list[int], int]:
+def _lay_out(entries: Collection[ParameterEntry]) -> tuple[bytes, bytes, list[int], int]:
     """The entry table, the names and metadata, the offset of each entry's data, and the bytes of all data."""
     table, names, offsets, storage_size = bytearray(), bytearray(), [], 0
     seen: set[str] = set()
@@ -200,13 +168,17 @@ def _lay_out(entries: list[ParameterEntry], alignment: int) -> tuple[bytes, byte
         if entry.name in seen:
             raise AlreadyExistsError(f"two parameters are named {shown(entry.name)}; an archive's names are distinct")
         seen.add(entry.name)
-        name, metadata = _encode_name(entry.name), entry.metadata
+        try:
+            name = entry.name.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise InvalidArgumentError(f"parameter name {shown(entry.name)} has no UTF-8 form; rename it") from None
+        metadata = entry.metadata
         table += bytes(_align(len(table), _ENTRY_ALIGNMENT) - len(table))
         if entry.splat is not None:
             kind, minimum_alignment, offset = _SPLATTED, 0, 0
             body = _SPLAT.pack(entry.length, entry.splat, len(entry.splat))
         else:
-            kind, minimum_alignment, offset = _STORED, alignment, _align(storage_size, alignment)
+            kind, minimum_alignment, offset = _STORED, _DATA_ALIGNMENT, _align(storage_size, _DATA_ALIGNMENT)
             body = _RANGE.pack(offset, entry.length)
             storage_size = offset + entry.length
         offsets.append(offset)
@@ -223,13 +195,6 @@ def _lay_out(entries: list[ParameterEntry], alignment: int) -> tuple[bytes, byte
         table += body
         names += name + metadata
     return bytes(table), bytes(names), offsets, storage_size
-
-
-def _encode_name(name: str) -> bytes:
-    try:
-        return name.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raise InvalidArgumentError(f"parameter name {shown(name)} has no UTF-8 form; rename it") from None
 
 
 def _align(value: int, alignment: int) -> int:

@@ -24,12 +24,7 @@ _MAX_HEADER: Final = 1 << 16
 
 
 def read_npy(data: memoryview, name: str) -> ParameterEntry:
-    """The array of a ``.npy`` file's bytes: in place if it is little-endian and in C order, else a copy.
-
-    Raises:
-        InvalidArgumentError: not a ``.npy`` file of format 1.0 or 2.0, or an array of Python objects.
-        DataLossError: the file ends before its data does.
-    """
+    """The array of a ``.npy`` file's bytes: in place if it is little-endian and in C order, else a copy."""
     where = f"NumPy array {shown(name)}"
     start = io.BytesIO(bytes(data[:_MAX_HEADER]))
     shape, fortran_order, dtype = read_npy_header(start, where)
@@ -45,17 +40,7 @@ def read_npy(data: memoryview, name: str) -> ParameterEntry:
 
 
 def read_npz(file: BinaryIO, data: memoryview) -> list[ParameterEntry]:
-    """The arrays of a ``.npz`` file, in place, each named as its member without ``.npy``.
-
-    Args:
-        file: the open file, for its directory.
-        data: the same file's bytes.
-
-    Raises:
-        InvalidArgumentError: not a zip file, or a member that is not a ``.npy`` file.
-        DataLossError: a member goes past the file's end.
-        UnimplementedError: a member is compressed or encrypted.
-    """
+    """The arrays of an open ``.npz`` file, in place in its bytes, each named as its member without ``.npy``."""
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()

@@ -7,9 +7,9 @@ does not say where in the file a tensor is.
 
 from __future__ import annotations
 
-import functools
 import json
 import struct
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NoReturn
 
@@ -24,36 +24,29 @@ _MAX_HEADER: Final = 100_000_000  # the format's limit
 _METADATA: Final = "__metadata__"
 
 
-@functools.cache
-def _types() -> Mapping[str, tuple[int, np.dtype[np.generic] | None]]:
-    """Bits an element and NumPy dtype of each type name; types that pack elements into bytes have no dtype."""
-    packed: dict[str, tuple[int, np.dtype[np.generic] | None]] = {
-        "F4": (4, None),
-        "F6_E2M3": (6, None),
-        "F6_E3M2": (6, None),
-    }
-    whole: dict[str, type] = {
-        "BOOL": np.bool_,
-        "U8": np.uint8,
-        "I8": np.int8,
-        "F8_E5M2": ml_dtypes.float8_e5m2,
-        "F8_E4M3": ml_dtypes.float8_e4m3fn,
-        "F8_E8M0": ml_dtypes.float8_e8m0fnu,
-        "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-        "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-        "I16": np.int16,
-        "U16": np.uint16,
-        "F16": np.float16,
-        "BF16": ml_dtypes.bfloat16,
-        "I32": np.int32,
-        "U32": np.uint32,
-        "F32": np.float32,
-        "C64": np.complex64,
-        "F64": np.float64,
-        "I64": np.int64,
-        "U64": np.uint64,
-    }
-    return packed | {name: (8 * np.dtype(kind).itemsize, np.dtype(kind)) for name, kind in whole.items()}
+# Bits an element; types that pack elements into bytes have no dtype.
+_PACKED: Final = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
+_DTYPES: Final[Mapping[str, type]] = {
+    "BOOL": np.bool_,
+    "U8": np.uint8,
+    "I8": np.int8,
+    "F8_E5M2": ml_dtypes.float8_e5m2,
+    "F8_E4M3": ml_dtypes.float8_e4m3fn,
+    "F8_E8M0": ml_dtypes.float8_e8m0fnu,
+    "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+    "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+    "I16": np.int16,
+    "U16": np.uint16,
+    "F16": np.float16,
+    "BF16": ml_dtypes.bfloat16,
+    "I32": np.int32,
+    "U32": np.uint32,
+    "F32": np.float32,
+    "C64": np.complex64,
+    "F64": np.float64,
+    "I64": np.int64,
+    "U64": np.uint64,
+}
 
 
 def is_safetensors(data: memoryview) -> bool:
@@ -62,16 +55,7 @@ def is_safetensors(data: memoryview) -> bool:
 
 
 def read_safetensors(data: memoryview) -> list[ParameterEntry]:
-    """The tensors of a file's bytes, in place, in the order of their bytes.
-
-    Args:
-        data: the whole file; entries are writable where it is.
-
-    Raises:
-        InvalidArgumentError: the header breaks the format's rules.
-        DataLossError: the file ends before its header or its data does.
-        UnimplementedError: an element type that this version does not know.
-    """
+    """The tensors of a file's bytes, in place, in the order of their bytes; writable where the bytes are."""
     length = _LENGTH.unpack(checked_slice(data, 0, _LENGTH.size, "safetensors header length"))[0]
     if length > _MAX_HEADER:
         raise InvalidArgumentError(
@@ -122,11 +106,8 @@ def _parse(text: bytes) -> dict[str, object]:
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise InvalidArgumentError(f"safetensors header: the key {shown(name)} is given twice")
-            seen.add(name)
+        name = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise InvalidArgumentError(f"safetensors header: the key {shown(name)} is given twice")
     return result
 
 
@@ -162,13 +143,15 @@ def _are_sizes(value: object) -> bool:
 def _read_tensor(name: str, tensor: object, stored: memoryview, where: str) -> ParameterEntry:
     assert isinstance(tensor, dict)
     type_name, shape = tensor["dtype"], tensor["shape"]
-    if not isinstance(type_name, str) or type_name not in _types():
+    if not isinstance(type_name, str) or not (type_name in _PACKED or type_name in _DTYPES):
         raise UnimplementedError(
-            f"{where}: dtype {shown(str(type_name))} is not known, only {', '.join(_types())}; convert the file"
+            f"{where}: dtype {shown(str(type_name))} is not known, only {', '.join([*_PACKED, *_DTYPES])}; convert the "
+            "file"
         )
     if not _are_sizes(shape):
         raise InvalidArgumentError(f"{where}: expected a shape of integers of 0 or more")
-    bits, dtype = _types()[type_name]
+    dtype = np.dtype(_DTYPES[type_name]) if type_name in _DTYPES else None
+    bits = _PACKED[type_name] if dtype is None else 8 * dtype.itemsize
     count = element_count(shape, 8 * len(stored))
     if count * bits != 8 * len(stored):
         raise InvalidArgumentError(
