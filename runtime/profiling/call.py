@@ -20,11 +20,10 @@ SynchronousCall: TypeAlias = tuple[Function, int, int, int, int, int, int, str]
 
 
 class CallRecord:
-    """One call of a session, in nanoseconds of the host's monotonic clock; 0 for what did not happen.
+    """One call of a session, which begins now; in nanoseconds of the host's clock, 0 for what did not happen.
 
     Attributes:
-        name: the function's full name.
-        is_native: whether it is a native function, which no program calls.
+        function: that is called.
         thread: the caller's.
         begin, end: of the call.
         bind_begin, bind_end: of the conversion of arguments; for a synchronous call the first is ``begin``.
@@ -35,42 +34,15 @@ class CallRecord:
         is_async: whether it runs in steps, between which it waits.
         phase: of the profile, when it began.
         is_detailed: whether native functions were timed during all of it.
+        on_end: takes begin, end and phase, and returns ``is_detailed``.
     """
-
-    __slots__ = (
-        "_on_end",
-        "_step",
-        "begin",
-        "bind_begin",
-        "bind_end",
-        "convert_begin",
-        "end",
-        "error",
-        "is_async",
-        "is_detailed",
-        "is_native",
-        "name",
-        "phase",
-        "settled",
-        "steps",
-        "thread",
-    )
 
     def __init__(
         self, function: Function, phase: int, *, is_async: bool, on_end: Callable[[int, int, int], bool] | None = None
     ) -> None:
-        """A call that begins now.
-
-        Args:
-            function: that is called.
-            phase: of the profile.
-            is_async: whether it runs in steps.
-            on_end: takes begin, end and phase, and returns whether native functions were timed during all of the call.
-        """
-        self.name = function.full_name
-        self.is_native = function.native is not None
+        self.function = function
         self.is_async = is_async
-        self._on_end = on_end
+        self.on_end = on_end
         self.thread = threading.get_ident()
         self.bind_end = self.settled = self.convert_begin = self.end = 0
         self.error = ""
@@ -92,21 +64,20 @@ class CallRecord:
             record.steps.append((thread, bound, invoked))
         return record
 
+    # -- InvocationObserver --------------------------------------------------------------------------
+
     def enter_step(self) -> None:
-        """See ``InvocationObserver``."""
         self._step = now()
 
     def leave_step(self) -> None:
-        """See ``InvocationObserver``."""
         self.steps.append((threading.get_ident(), self._step, now()))
 
     def ended(self, error: BaseException | None) -> None:
-        """See ``InvocationObserver``."""
         if error is not None:
             self.error = type(error).__name__
         self.end = now()
-        if self._on_end is not None:
-            self.is_detailed = self._on_end(self.begin, self.end, self.phase)
+        if self.on_end is not None:
+            self.is_detailed = self.on_end(self.begin, self.end, self.phase)
 
     def invoked(self) -> None:
         """The program of a synchronous call returned or failed."""

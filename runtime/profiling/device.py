@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -27,59 +27,39 @@ def dispatches_of(
     """
     ran = [one for one in submissions if one.ticks]
     ticks = np.frombuffer(b"".join(one.ticks for one in ran if one.ticks), np.uint64)
-    near = np.repeat(
-        np.array([one.submit_ns for one in ran], np.int64),
-        np.array([len(one.ticks or b"") // 8 for one in ran], np.int64),
-    )
+    counts = np.array([len(one.ticks or b"") // 8 for one in ran], np.int64)
+    near = np.repeat(np.array([one.submit_ns for one in ran], np.int64), counts)
     host = relation.host_ns(ticks, near)
     mask = np.uint64((1 << relation.readings[0].valid_bits) - 1)
     durations = ((ticks[1::2] - ticks[::2]) & mask).astype(np.float64) * relation.readings[0].ns_per_tick
-    times = zip(host[::2], host[1::2], durations, strict=True)
-
-    def entry(
-        number: int, one: TimedSubmission, name: str, kind: Literal["dispatch", "span"], **figures: Any
-    ) -> ProfiledDispatch:
-        begin = end = duration = None
-        if one.ticks:
-            first, last, duration = (float(value) for value in next(times))
-            begin, end = relation.base_ns + first, relation.base_ns + last
-        return ProfiledDispatch(
-            name=name,
-            kind=kind,
-            call=submitters.get(id(one)),
-            device=relation.device,
-            submission=number,
-            submit_ns=one.submit_ns,
-            begin_ns=begin,
-            end_ns=end,
-            duration_ns=duration,  # by the device's clock alone, whatever the relation of the clocks
-            stage=_STAGE,
-            is_untimed=one.untimed,
-            **figures,
-        )
-
+    times = zip(host[::2].tolist(), host[1::2].tolist(), durations.tolist(), strict=True)
     found: list[ProfiledDispatch] = []
     for number, one in enumerate(submissions):
         if one.failed:
             continue
-        if one.is_span or (one.ticks is None and not one.untimed):
+        is_span = one.is_span or (one.ticks is None and not one.untimed)
+        dispatches = [(one.name, None)] if is_span else one.dispatches if one.ticks or one.untimed else ()
+        barriers = (True,) if is_span else one.barriers
+        overlapping = _overlapping(barriers)
+        for index, (name, groups) in enumerate(dispatches):
+            begin, end, duration = next(times) if one.ticks else (None, None, None)
             found.append(
-                entry(number, one, one.name, "span", workgroups=None, barrier=True, overlapping=False, location=None)
-            )
-            continue
-        overlapping = _overlapping(one.barriers)
-        for index, (name, groups) in enumerate(one.dispatches if one.ticks or one.untimed else ()):
-            location = next((where[name] for where in one.locations if name in where), None)
-            found.append(
-                entry(
-                    number,
-                    one,
-                    name,
-                    "dispatch",
+                ProfiledDispatch(
+                    name=name,
+                    kind="span" if is_span else "dispatch",
+                    call=submitters.get(id(one)),
+                    device=relation.device,
+                    submission=number,
                     workgroups=groups,
-                    barrier=one.barriers[index],
+                    submit_ns=one.submit_ns,
+                    begin_ns=None if begin is None else relation.base_ns + begin,
+                    end_ns=None if end is None else relation.base_ns + end,
+                    duration_ns=duration,  # by the device's clock alone, whatever the relation of the clocks
+                    stage=_STAGE,
+                    barrier=barriers[index],
                     overlapping=overlapping[index],
-                    location=location,
+                    location=None if is_span else next((at[name] for at in one.locations if name in at), None),
+                    is_untimed=one.untimed,
                 )
             )
     return found

@@ -13,7 +13,7 @@ from .call import CallRecord, SynchronousCall
 from .clock import ClockRelation
 from .device import busy_ns, dispatches_of, exports_of
 from .entry import ProfiledCall, ProfiledDispatch, ProfiledExport, ProfiledNative, ProfiledWait
-from .sampling import NativeSampling
+from .native import NativeSampling
 from .shares import Attribution, attribute
 
 
@@ -123,7 +123,7 @@ class ProfileFigures:
             arguments = total
         return ProfiledCall(
             number=number,
-            name=record.name,
+            name=record.function.full_name,
             thread=record.thread,
             begin_ns=record.begin,
             end_ns=end,

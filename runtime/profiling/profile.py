@@ -85,13 +85,11 @@ class Profile(ProfileFigures):
             self._sampling.add_queue(found.timed)
 
     def new_call(self, function: Function, *, is_async: bool) -> CallRecord:
-        """Begins the record of a call."""
         record = CallRecord(function, self._sampling.phase, is_async=is_async, on_end=self._sampling.call_ended)
         self._records.append(record)
         return record
 
     def call_ended(self, call: SynchronousCall) -> None:
-        """Keeps a call that ended."""
         self._synchronous.append((call, self._sampling.call_ended(call[3], call[6], call[1])))
 
     # -- the end -----------------------------------------------------------------------------------------
@@ -155,7 +153,8 @@ class Profile(ProfileFigures):
         Raises:
             PumiceError: it cannot be written, as `write_whole` says.
         """
-        _write(path, self.to_json().encode())
+        data = self.to_json().encode()
+        write_whole(path, lambda file: file.write(data))
 
     def table(self) -> str:
         """The exports, the host's shares and the native functions as text."""
@@ -177,7 +176,8 @@ class Profile(ProfileFigures):
             UnavailableError: the ``perfetto`` package is not installed.
             PumiceError: it cannot be written, as `write_whole` says.
         """
-        _write(path, self.to_perfetto())
+        data = self.to_perfetto()
+        write_whole(path, lambda file: file.write(data))
 
     def __str__(self) -> str:
         return self.table() if self.end_ns else repr(self)
@@ -185,7 +185,3 @@ class Profile(ProfileFigures):
     def __repr__(self) -> str:
         state = f"{(self.end_ns - self.begin_ns) / 1e6:.3f} ms" if self.end_ns else "running"
         return f"<Profile, {state}, {len(self._records) + len(self._synchronous)} call(s)>"
-
-
-def _write(path: str | os.PathLike[str], data: bytes) -> None:
-    write_whole(path, lambda file: file.write(data))

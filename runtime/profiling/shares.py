@@ -5,7 +5,7 @@ While a profile runs only times are recorded; intervals are nested here, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -45,17 +45,15 @@ class Attribution:
     natives: list[tuple[str, int | None, int, int]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
 class _Open:
     """An open interval: a step of a call (``native`` is ``None``) or a call of a native function."""
 
-    __slots__ = ("begin", "call", "end", "inside", "native")
-
-    def __init__(self, begin: int, end: int, call: int | None, native: NativeTimes | None) -> None:
-        self.begin = begin
-        self.end = end
-        self.call = call
-        self.native = native
-        self.inside = 0  # nanoseconds of intervals within it
+    begin: int
+    end: int
+    call: int | None
+    native: NativeTimes | None
+    inside: int = 0  # nanoseconds of intervals within it
 
 
 def attribute(
@@ -67,11 +65,7 @@ def attribute(
 ) -> Attribution:
     """Sweeps over all intervals in order of time.
 
-    Args:
-        records: the calls.
-        natives: the native functions.
-        submissions: of all devices.
-        concurrent: whether invocations overlap in different threads. Otherwise one runs at a time, in whatever thread.
+    Where ``concurrent``, invocations overlap in different threads. Otherwise one runs at a time, in whatever thread.
     """
     found = Attribution([HostShares() for _ in records])
     lanes: dict[int, list[tuple[int, int, int, int, object]]] = {}
@@ -85,8 +79,11 @@ def attribute(
             found.shares[index].steps += end - begin
             put(thread, begin, _INTERVAL, end, index)
     for native in natives:
-        for thread, begin, end in _calls(native):
+        for thread, begin, end in native.calls:
             put(thread, begin, _INTERVAL, end, native)
+        pairs = list(native.pairs)
+        for begin, end in zip(pairs[::2], pairs[1::2], strict=False):
+            put(0, begin, _INTERVAL, end, native)
         for thread, begin, end in native.waits:
             put(thread, begin, _PROBE, end, native)
     for submission in submissions:
@@ -95,13 +92,6 @@ def attribute(
         lane.sort(key=lambda item: item[:4])
         _sweep(lane, records, found)
     return found
-
-
-def _calls(native: NativeTimes) -> Iterator[tuple[int, int, int]]:
-    yield from native.calls
-    pairs = list(native.pairs)
-    for begin, end in zip(pairs[::2], pairs[1::2], strict=False):
-        yield 0, begin, end
 
 
 def _sweep(
@@ -115,7 +105,7 @@ def _sweep(
         if one.native is None:
             assert one.call is not None
             shares = found.shares[one.call]
-            if records[one.call].is_native:
+            if records[one.call].function.native is not None:
                 shares.native += own
             else:
                 shares.vm += own

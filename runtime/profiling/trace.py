@@ -15,6 +15,7 @@ from .figures import ProfileFigures
 
 _MONOTONIC: Final = 3  # BUILTIN_CLOCK_MONOTONIC
 _SEQUENCE: Final = 1
+_FIELDS: Final[dict[type, str]] = {bool: "bool_value", int: "int_value", float: "double_value"}
 
 
 def check_perfetto() -> None:
@@ -72,18 +73,10 @@ class _Trace:
                 event.name = name
                 event.categories.append(category)
                 for key, value in (arguments or {}).items():
-                    self._annotate(event.debug_annotations.add(), key, value)
-
-    def _annotate(self, annotation: Any, key: str, value: object) -> None:
-        annotation.name = key
-        if isinstance(value, bool):
-            annotation.bool_value = value
-        elif isinstance(value, int):
-            annotation.int_value = value
-        elif isinstance(value, float):
-            annotation.double_value = value
-        else:
-            annotation.string_value = str(value)
+                    annotation = event.debug_annotations.add()
+                    annotation.name = key
+                    field = _FIELDS.get(type(value))
+                    setattr(annotation, field or "string_value", value if field else str(value))
 
 
 def perfetto_trace(profile: ProfileFigures) -> bytes:
