@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from .definition.study_file import load_study, parse_study
     from .report import write_report
     from .results.export import export_results
-    from .results.flags import SampleFlag
     from .results.point_result import PointResult
-    from .results.point_status import PointStatus
+    from .results.records import PointStatus, SampleFlag
     from .results.results import Results
     from .results.results_comparison import PointComparison, ResultsComparison, compare_results
     from .sampling.runner import run_study
@@ -95,9 +94,8 @@ __getattr__, __dir__ = lazy_exports(
         ".definition.study_file": ("load_study", "parse_study"),
         ".report": ("write_report",),
         ".results.export": ("export_results",),
-        ".results.flags": ("SampleFlag",),
         ".results.point_result": ("PointResult",),
-        ".results.point_status": ("PointStatus",),
+        ".results.records": ("PointStatus", "SampleFlag"),
         ".results.results": ("Results",),
         ".results.results_comparison": ("PointComparison", "ResultsComparison", "compare_results"),
         ".sampling.runner": ("run_study",),

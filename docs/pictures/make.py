@@ -28,7 +28,7 @@ from pumice.study.report.palette import MUTED, SERIES
 from pumice.study.report.scaling import headline_charts
 from pumice.study.report.sequence import sequence_charts
 from pumice.study.report.stacks import stack_charts
-from pumice.study.results.analysis import analyse
+from pumice.study.results.analysis import StudyAnalysis
 
 _HERE: Final = Path(__file__).parent
 _WIDTH: Final = 1000
@@ -153,11 +153,11 @@ def _timestamps_figure(results: Results) -> go.Figure:
 
 
 _PICTURES: Final[dict[str, tuple[Callable[[], Study], Callable[[Results], go.Figure]]]] = {
-    "segments": (_segments, lambda results: stack_charts(analyse(results))[0].figure),
-    "batch": (_batch, lambda results: headline_charts(analyse(results))[0].figure),
+    "segments": (_segments, lambda results: stack_charts(StudyAnalysis(results))[0].figure),
+    "batch": (_batch, lambda results: headline_charts(StudyAnalysis(results))[0].figure),
     "timestamps": (_timestamps, _timestamps_figure),
     "sequence": (_sequence, _sequence_figure),
-    "disturbance": (_disturbance, lambda results: sequence_charts(analyse(results))[0].figure),
+    "disturbance": (_disturbance, lambda results: sequence_charts(StudyAnalysis(results))[0].figure),
 }
 
 

@@ -27,7 +27,7 @@ from ..definition.expansion import expand
 from ..definition.point import Point
 from ..definition.study import Study
 from ..definition.study_file import study_as_dict
-from ..results.point_status import PointStatus
+from ..results.records import PointStatus
 from ..results.store import Store
 from ..sampling.environment import environment_facts
 from ..sampling.runner import default_devices, measured_peaks, open_store, pending_points, prior_samples

@@ -17,7 +17,7 @@ from typing import Final, Literal, NamedTuple
 from ...hal_vulkan.instance.profile import DeviceProfile
 from ...status import InternalError, UnavailableError
 from ..definition.point import Point
-from ..results.point_status import PointStatus
+from ..results.records import PointStatus
 from ..results.store import Store
 from ..sampling.sampler import Progress, SampleRun
 from .chunks import MAX_ATTEMPTS, ChunkQueue

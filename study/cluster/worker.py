@@ -20,7 +20,7 @@ from ...hal_vulkan.instance.profile import DeviceProfile
 from ...status import CancelledError, PumiceError
 from ..definition.point import Point
 from ..definition.study_file import study_from_dict
-from ..results.point_status import PointStatus
+from ..results.records import PointStatus
 from ..results.sink import SinkLog
 from ..sampling.environment import environment_facts
 from ..sampling.point_run import Prior

@@ -12,8 +12,7 @@ import numpy as np
 from ...hal_vulkan.submit.calibration import ClockCalibration
 from ...runtime.profiling.clock import ClockRelation
 from ..results.analysis import StudyAnalysis
-from ..results.flags import DISTURBED, SampleFlag
-from ..results.point_status import PointStatus
+from ..results.records import DISTURBED, PointStatus, SampleFlag
 from .units import bound_text, number_text, percent_text, plain_text
 
 _SAID: Final[Mapping[PointStatus, str]] = {

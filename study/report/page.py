@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from ...files import write_whole
-from ..results.analysis import StudyAnalysis, analyse
+from ..results.analysis import StudyAnalysis
 from ..results.results import Results
 from .chart import Chart
 from .comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text
@@ -97,7 +97,7 @@ def render_report(results: Results, *, compare_with: Results | None = None) -> s
     import jinja2
     from plotly.offline import get_plotlyjs
 
-    analysis = analyse(results)
+    analysis = StudyAnalysis(results)
     study = analysis.study
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..results.analysis import PointAnalysis, StudyAnalysis
-from ..results.flags import SampleFlag
-from ..results.records import ClockRecord, ReferenceRecord
+from ..results.records import ClockRecord, ReferenceRecord, SampleFlag
 from .chart import Chart, label, new_figure, point_label, style_log_axis
 from .palette import FLAGS, INK, MUTED
 from .units import time_unit

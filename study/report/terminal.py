@@ -12,9 +12,8 @@ from rich.text import Text
 
 from ...terminal import facts_grid, new_table, printable
 from ..definition.sample import SEGMENTS
-from ..results.analysis import STACK, PointAnalysis, StudyAnalysis, analyse
-from ..results.flags import SampleFlag
-from ..results.point_status import PointStatus
+from ..results.analysis import STACK, PointAnalysis, StudyAnalysis
+from ..results.records import PointStatus, SampleFlag
 from ..results.results import Results
 from ..statistics.comparison import Verdict
 from .chart import point_label
@@ -67,7 +66,7 @@ def terminal_report(results: Results, *, baselines: bool = False) -> list[Render
         results: of the study.
         baselines: include the points of the empty kernel in the tables.
     """
-    analysis = analyse(results)
+    analysis = StudyAnalysis(results)
     study = analysis.study
     parts: list[RenderableType] = [Text(printable(study.title or study.name), style="bold")]
     if study.question:
@@ -94,7 +93,7 @@ def terminal_summary(results: Results, *, subtract_baseline: bool = False) -> li
         results: of the study; more than a dozen points are tabulated, as in ``terminal_report``.
         subtract_baseline: add a row with the headline minus the median of the empty kernel.
     """
-    analysis = analyse(results)
+    analysis = StudyAnalysis(results)
     shown = [one for one in analysis.points if not one.point.is_baseline]
     parts: list[RenderableType] = [Text.assemble(("! ", "bold yellow"), printable(text)) for text in warnings(analysis)]
     if len(shown) > _MANY:

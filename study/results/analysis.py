@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ..definition.point import Point
-from ..definition.sample import SEGMENTS
+from ..definition.sample import MEASURES, SEGMENTS
 from ..definition.settings import Sampling
 from ..statistics.summary import Summary, summarize
-from .flags import DISTURBED, SampleFlag
 from .point_result import PointResult
-from .point_status import PointStatus
+from .records import DISTURBED, PointStatus, SampleFlag
 from .results import Results
 
 STACK: Final = (*SEGMENTS[:-1], "device", SEGMENTS[-1])
@@ -28,6 +27,8 @@ STACK: Final = (*SEGMENTS[:-1], "device", SEGMENTS[-1])
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Keep = SampleFlag | Literal["kept"] | None
+"""Which samples are in statistics: ``"kept"`` for those of ``PointResult.keep``, or as in ``PointResult.values``."""
 
 
 class PointAnalysis:
@@ -35,11 +36,13 @@ class PointAnalysis:
 
     Attributes:
         result: the measurements.
+        keep: which samples are in the statistics, as ``PointResult.values`` takes it.
         sampling: has the confidence and the seed of all intervals.
     """
 
-    def __init__(self, results: Results, result: PointResult, sampling: Sampling) -> None:
+    def __init__(self, results: Results, result: PointResult, sampling: Sampling, keep: Keep = "kept") -> None:
         self.result: Final = result
+        self.keep: Final = result.keep if isinstance(keep, str) else keep
         self.sampling: Final = sampling
         self._results = results
         self._summaries: dict[str, Summary | None] = {}
@@ -53,11 +56,6 @@ class PointAnalysis:
     def status(self) -> PointStatus:
         """Its latest status."""
         return self.result.status
-
-    @cached_property
-    def keep(self) -> SampleFlag | None:
-        """Which samples are in the statistics, as ``PointResult.values`` takes it."""
-        return self.result.keep
 
     @cached_property
     def total(self) -> int:
@@ -141,7 +139,7 @@ class PointAnalysis:
     def first(self) -> Mapping[str, float]:
         """The durations of the first call; medians if several processes made one."""
         found = {}
-        for name in ("total", "create", "update", "record", "submit", "queue", "execute", "wake", "read", "device"):
+        for name in MEASURES:
             values = self.result.values(name, "first")
             if np.isfinite(values).any():
                 found[name] = float(np.nanmedian(values))
@@ -170,18 +168,12 @@ class PointAnalysis:
 
 
 class StudyAnalysis:
-    """The points of a study, analysed on demand; created by ``analyse``.
+    """The points of a study, analysed on demand: ``points`` has an analysis of each, by index."""
 
-    Attributes:
-        results: of the study.
-        study: the study.
-        points: an analysis of each point, by index.
-    """
-
-    def __init__(self, results: Results) -> None:
+    def __init__(self, results: Results, keep: Keep = "kept") -> None:
         self.results: Final = results
         self.study: Final = results.as_study()
-        self.points: Final = tuple(PointAnalysis(results, one, self.study.sampling) for one in results.points)
+        self.points: Final = tuple(PointAnalysis(results, one, self.study.sampling, keep) for one in results.points)
 
     @property
     def measured(self) -> tuple[PointAnalysis, ...]:
@@ -192,12 +184,3 @@ class StudyAnalysis:
     def axes(self) -> tuple[str, ...]:
         """The names of all axes of points, without baselines, in order."""
         return tuple(dict.fromkeys(axis for one in self.points if not one.point.is_baseline for axis in one.point.axes))
-
-
-def analyse(results: Results) -> StudyAnalysis:
-    """The analysis of a study's results.
-
-    Raises:
-        IncompatibleError: the study is of a newer version of the format.
-    """
-    return StudyAnalysis(results)

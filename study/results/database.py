@@ -110,16 +110,14 @@ def _damaged(path: Path, doing: str, how: str) -> DataLossError:
 
 def connect_writer(path: Path, *, create: bool) -> sqlite3.Connection:
     """A connection for writing; reads and changes nothing. Call under ``database_errors``."""
-    mode = "rwc" if create else "rw"
-    connection = sqlite3.connect(
-        f"{path.resolve().as_uri()}?mode={mode}",
-        uri=True,
-        timeout=_BUSY_SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
-    )
+    connection = _connect(path, "mode=rwc" if create else "mode=rw")
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
+
+
+def _connect(path: Path, options: str) -> sqlite3.Connection:
+    uri = f"{path.resolve().as_uri()}?{options}"
+    return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
 
 def is_blank(connection: sqlite3.Connection) -> bool:
@@ -129,13 +127,8 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 
 def check_results(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises unless this version can read the results in the database.
-
-    Raises:
-        NotFoundError: the file is empty: the study was not begun, or the file was truncated.
-        InvalidArgumentError: a database of another program.
-        IncompatibleError: written by a newer version of pumice.
-        DataLossError: the file was truncated.
+    """Raises unless this version can read the results: NotFoundError for an empty file, InvalidArgumentError for
+    another program's, IncompatibleError for one of a newer version, DataLossError if it was truncated.
     """
     if is_blank(connection):
         raise NotFoundError(f"{path} is empty: no study was begun in it, or it was cut to nothing")
@@ -162,11 +155,7 @@ def check_results(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def check_whole(connection: sqlite3.Connection, path: Path) -> None:
-    """Reads every page, so that nothing is added to a damaged file.
-
-    Raises:
-        DataLossError: it is damaged.
-    """
+    """Reads every page, so that nothing is added to a damaged file; DataLossError if it is."""
     (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if answer != "ok":
         raise _damaged(path, "checking results", " ".join(str(answer).split()))
@@ -193,16 +182,12 @@ class Reader:
     A file whose writer was killed has a write-ahead log beside it, which SQLite reads through a shared-memory file that
     it creates in the same folder. If the folder is read-only, copies of the two files in a temporary folder are read.
 
-    Thread rule: one thread at a time. Close it.
-
-    Raises:
-        NotFoundError: no results in the folder.
-        InvalidArgumentError, IncompatibleError, DataLossError: see ``check_results``.
+    Raises NotFoundError without results, and as ``check_results``. Thread rule: one thread at a time. Close it.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._copy = contextlib.ExitStack()
         if not path.is_file():
             raise NotFoundError(
                 f"{path.parent} holds no results: there is no {path.name} in it; `pumice study run` makes one"
@@ -217,30 +202,23 @@ class Reader:
                 raise
         if not _has_log(self.path):
             return self._checked(self.path, "mode=ro&immutable=1")
-        self._copy = tempfile.TemporaryDirectory(prefix="pumice-results-")
-        try:
-            with contextlib.ExitStack() as stack:
-                stack.callback(self._remove_copy)
+        with contextlib.ExitStack() as stack:
+            copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pumice-results-")))
+            try:
                 for file in (self.path, _log_of(self.path)):
-                    shutil.copyfile(file, Path(self._copy.name, file.name))
-                connection = self._checked(Path(self._copy.name, self.path.name), "mode=rw")
-                stack.pop_all()
-        except OSError as error:
-            raise UnavailableError(
-                f"{self.path} is read-only and its writer was killed, so it has to be copied to be read, "
-                f"which failed: {error}"
-            ) from error
+                    shutil.copyfile(file, copy / file.name)
+            except OSError as error:
+                raise UnavailableError(
+                    f"{self.path} is read-only and its writer was killed, so it has to be copied to be read, "
+                    f"which failed: {error}"
+                ) from error
+            connection = self._checked(copy / self.path.name, "mode=rw")
+            self._copy = stack.pop_all()
         return connection
 
     def _checked(self, path: Path, options: str) -> sqlite3.Connection:
         with database_errors(self.path, "reading results"):
-            connection = sqlite3.connect(
-                f"{path.resolve().as_uri()}?{options}",
-                uri=True,
-                timeout=_BUSY_SECONDS,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            connection = _connect(path, options)
             try:
                 connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
                 check_results(connection, self.path)
@@ -249,12 +227,7 @@ class Reader:
                 raise
             return connection
 
-    def _remove_copy(self) -> None:
-        if self._copy is not None:
-            self._copy.cleanup()
-            self._copy = None
-
     def close(self) -> None:
         """Closes the connection; idempotent."""
         self.connection.close()
-        self._remove_copy()
+        self._copy.close()

@@ -12,8 +12,7 @@ from ...status import InvalidArgumentError
 from ..definition.point import Point
 from ..definition.sample import Sample
 from .database import values_as_written
-from .flags import DISTURBED, SampleFlag, kept
-from .point_status import PointStatus
+from .records import DISTURBED, PointStatus, SampleFlag, kept
 from .rows import DURATIONS, SAMPLE_COLUMNS, sample_from_row
 
 SAMPLE_FIELDS: Final = ("number", "run", "block", "phase", "flags", *SAMPLE_COLUMNS)
@@ -125,7 +124,7 @@ class PointResult:
 
     @property
     def keep(self) -> SampleFlag | None:
-        """Which samples statistics use, for ``keep`` of other methods: undisturbed ones or all, see ``flags.kept``."""
+        """Which samples statistics use, for ``keep`` of other methods: undisturbed ones or all, see ``kept``."""
         undisturbed = kept((self.flags & int(DISTURBED)) != 0)
         return None if bool(np.all(undisturbed)) else ~DISTURBED
 

@@ -1,9 +1,70 @@
-"""Records of results besides points and samples: runs, devices, clocks, reference samples, peaks, notes."""
+"""Records of results besides points and samples: runs, devices, clocks, reference samples, peaks, notes; the status of
+a point, and what disturbed a sample.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+
+class PointStatus(enum.StrEnum):
+    """The status of a point; results store every change, and the latest counts."""
+
+    PENDING = "pending"
+    """Not begun: no status is stored yet."""
+
+    SAMPLING = "sampling"
+    """Begun and not ended; after a kill it resumes from the stored samples."""
+
+    DONE = "done"
+    """Sampled until its stop rule was met."""
+
+    NOISY = "noisy"
+    """Ended with more noise than the study allows."""
+
+    FAILED = "failed"
+    """Ended by an error, which is the reason."""
+
+    SKIPPED = "skipped"
+    """Cannot be measured, for example because the device lacks a feature; the reason says why."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a resumed study does not measure the point again."""
+        return self in (PointStatus.DONE, PointStatus.NOISY, PointStatus.SKIPPED)
+
+
+class SampleFlag(enum.IntFlag):
+    """Disturbances of a sample. The numbers are stored in results and never change their meaning."""
+
+    PREEMPTED = 1
+    """The measuring thread was preempted during the sample."""
+
+    THROTTLED = 2
+    """The reference kernel ran at another speed: clocks, heat or another user of the device."""
+
+    CLOCK_UNSURE = 4
+    """Device times could not be related well to the host's clock: ``queue`` and ``wake`` are in doubt."""
+
+
+DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.THROTTLED
+"""Excludes a sample from the statistics, as long as enough others remain."""
+
+
+def kept(disturbed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which samples statistics use: the undisturbed ones if they are at least half of all, else all.
+
+    If most are disturbed, disturbance is the machine's normal state, and undisturbed samples are a biased selection.
+    """
+    if 2 * int(np.count_nonzero(~disturbed)) >= disturbed.size:
+        return ~disturbed
+    return np.ones(disturbed.size, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)

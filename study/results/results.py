@@ -8,28 +8,35 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from ...closing import Closing
 from ...status import ClosedError, NotFoundError
 from ..definition.expansion import derive
 from ..definition.figures import MEASURED
 from ..definition.study import Study
 from ..definition.study_file import study_from_dict
 from .database import Reader, database_errors, results_path, values_as_written
-from .flags import SampleFlag
 from .point_result import SAMPLE_FIELDS, PointResult
-from .point_status import PointStatus
-from .records import ClockRecord, DeviceRecord, NoteRecord, PeakRecord, ReferenceRecord, RunRecord
+from .records import (
+    ClockRecord,
+    DeviceRecord,
+    NoteRecord,
+    PeakRecord,
+    PointStatus,
+    ReferenceRecord,
+    RunRecord,
+    SampleFlag,
+)
 from .rows import POINT_COLUMNS, point_from_row, unsigned_ticks
 
 Row = Sequence[str | int | float | None]
 _Record = TypeVar("_Record", RunRecord, DeviceRecord, ClockRecord, ReferenceRecord, PeakRecord, NoteRecord)
 
 
-class Results:
+class Results(Closing):
     """The results in one folder.
 
     Points and their statuses are those at the time of ``open``; samples of a point are read on first use, all else on
@@ -106,10 +113,8 @@ class Results:
         raise NotFoundError(f"{self.path} has no point {key}; the first that it has is {self.points[0].point.key}")
 
     def as_study(self) -> Study:
-        """The study as an object; file names in it are relative to the working folder.
-
-        Raises:
-            IncompatibleError: it is of a newer version of the format.
+        """The study as an object; file names in it are relative to the working folder. IncompatibleError: of a newer
+        version.
         """
         return study_from_dict(self.study, text=self.text, source=str(self.path))
 
@@ -165,9 +170,7 @@ class Results:
         names = [field.name for field in dataclasses.fields(kind)]
         rows = self._rows(f"SELECT {', '.join(columns.get(name, name) for name in names)} FROM {tables}")
         with values_as_written(self.path):
-            return tuple(
-                kind(**{name: _stored(name, value) for name, value in zip(names, row, strict=True)}) for row in rows
-            )
+            return tuple(kind(*map(_stored, names, row)) for row in rows)
 
     def close(self) -> None:
         """Closes the file; idempotent. Returned arrays stay valid."""
@@ -175,14 +178,6 @@ class Results:
             if self._reader is not None:
                 self._reader.close()
                 self._reader = None
-
-    def __enter__(self) -> Results:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _rows(self, query: str, *values: int) -> list[tuple[str | int | float | None, ...]]:
         with self._lock:
@@ -199,6 +194,7 @@ def _mapping(text: str) -> dict[str, object]:
     return dict(json.loads(text))
 
 
+# Conversions of stored values, by column.
 _STORED: Final[Mapping[str, Callable[[Any], Any]]] = {
     "environment": _mapping,
     "facts": _mapping,
@@ -206,7 +202,6 @@ _STORED: Final[Mapping[str, Callable[[Any], Any]]] = {
     "calibrated": bool,
     "device_ticks": unsigned_ticks,
 }
-"""Conversions of stored values, by column."""
 
 
 def _stored(name: str, value: str | int | float | None) -> Any:

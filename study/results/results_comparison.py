@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -69,9 +70,7 @@ def compare_results(
         FailedPreconditionError: they have no point in common.
         InvalidArgumentError: a parameter out of range, or points that measure different things.
     """
-    by_device = len({point.point.device for point in (*a.points, *b.points)}) > 1 and (
-        len({point.point.device for point in a.points}) > 1 or len({point.point.device for point in b.points}) > 1
-    )
+    by_device = any(len({point.point.device for point in each.points}) > 1 for each in (a, b))
     first, second = _keyed(a, by_device), _keyed(b, by_device)
     common = [key for key in first if key in second]
     if not common:
@@ -80,6 +79,7 @@ def compare_results(
         raise FailedPreconditionError(
             f"the results have no point in common: the first has {shown}, …, the second {other}, …"
         )
+    limits = {"confidence": confidence, "resolution": resolution, "threshold": threshold}
     points = []
     for key in common:
         one, two = first[key], second[key]
@@ -88,7 +88,7 @@ def compare_results(
                 f"{one.point.label} measures {one.point.measure} in the first results and "
                 f"{two.point.measure} in the second"
             )
-        points.append(_compare(key, one, two, measure, confidence, resolution, threshold))
+        points.append(_compare(key, one, two, measure, limits))
     return ResultsComparison(
         points,
         [first[key].point.label for key in first if key not in second],
@@ -106,9 +106,7 @@ def _keyed(results: Results, by_device: bool) -> dict[str, PointResult]:
     return keyed
 
 
-def _compare(
-    key: str, a: PointResult, b: PointResult, measure: str, confidence: float, resolution: float, threshold: float
-) -> PointComparison:
+def _compare(key: str, a: PointResult, b: PointResult, measure: str, limits: Mapping[str, Any]) -> PointComparison:
     for name, one in (("first", a), ("second", b)):
         if not one.count:
             return PointComparison(key, a, b, None, f"no samples in the {name} results ({one.status}: {one.reason})")
@@ -117,16 +115,8 @@ def _compare(
     for name, values in (("first", first), ("second", second)):
         if np.all(np.isnan(values)):
             return PointComparison(key, a, b, None, f"no {measure} in the {name} results")
-    comparison = compare(
-        first,
-        second,
-        confidence=confidence,
-        resolution=resolution,
-        threshold=threshold,
-        blocks_a=a.blocks_of(keep=keep_a),
-        blocks_b=b.blocks_of(keep=keep_b),
-    )
-    return PointComparison(key, a, b, comparison)
+    blocks_a, blocks_b = a.blocks_of(keep=keep_a), b.blocks_of(keep=keep_b)
+    return PointComparison(key, a, b, compare(first, second, blocks_a=blocks_a, blocks_b=blocks_b, **limits))
 
 
 def _differences(a: Results, b: Results) -> list[str]:

@@ -1,4 +1,4 @@
-"""Creates the results file of a study, or opens it again to resume the study."""
+"""Creates the results file of a study, or opens it again to resume the study, for one writer at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,13 +22,46 @@ from ...status import (
 from ..definition.point import Point
 from ..definition.study import FORMAT_VERSION
 from .database import Reader, check_results, check_whole, connect_writer, database_errors, is_blank
-from .rows import POINT_COLUMNS, point_row
+from .rows import POINT_COLUMNS, differences, point_row, to_json
 from .schema import schema_statements
-from .stored_json import differences, to_json
-from .writer_lock import WriterLock
 
 _JSON_COLUMNS: Final = ("axes", "settings", "derived")
 _MAX_SHOWN: Final = 5
+_LOCK_FILE: Final = "results.lock"
+
+
+class WriterLock:
+    """A lock on a study's folder, held from construction until ``close``. ``holder`` describes who holds it, for the
+    error of another writer, of this process or another.
+
+    It is an exclusive transaction on an empty SQLite database, ``results.lock``: SQLite can lock a file on every
+    platform, and the operating system releases the lock with the process. The file stays and has no meaning by itself.
+    """
+
+    def __init__(self, folder: Path, holder: Callable[[], str]) -> None:
+        path = folder / _LOCK_FILE
+        with database_errors(path, "locking a study's folder"):
+            connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+            try:
+                # No journal: nothing is written, so nothing has to be rolled back.
+                connection.execute("PRAGMA journal_mode = OFF").fetchone()
+                connection.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                connection.close()
+                if getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"):
+                    raise FailedPreconditionError(
+                        f"another run is writing results to {folder}{holder()}; wait for it to end or stop it, "
+                        "or take another folder. Results can be read meanwhile"
+                    ) from error
+                raise
+            except BaseException:
+                connection.close()
+                raise
+        self._connection = connection
+
+    def close(self) -> None:
+        """Releases the lock; idempotent."""
+        self._connection.close()
 
 
 def create_results(

@@ -6,6 +6,7 @@ every table, and an INSERT OR REPLACE that would replace a row.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 APPLICATION_ID: Final = 0x70756D69
@@ -138,20 +139,6 @@ TABLES: Final = {
 }
 """The columns of each table."""
 
-_KEYS: Final = {
-    "study": ("id",),
-    "points": ("point",),
-    "runs": ("run",),
-    "run_ends": ("run",),
-    "devices": ("run", "device"),
-    "samples": ("point", "number"),
-    "statuses": ("id",),
-    "clocks": ("id",),
-    "reference_samples": ("id",),
-    "peaks": ("run", "device", "name"),
-    "notes": ("id",),
-}
-
 _POINT_STATUS: Final = """
     CREATE VIEW point_status AS
     SELECT points.point AS point, coalesce(statuses.status, 'pending') AS status,
@@ -165,7 +152,8 @@ def schema_statements() -> list[str]:
     """The SQL statements that create an empty results file, in one transaction."""
     statements = []
     for table, columns in TABLES.items():
-        key = _KEYS[table]
+        clause = re.search(r"PRIMARY KEY \((.*)\)", columns)
+        key = clause[1].split(", ") if clause else columns.split()[:1]
         # A table with a key of several columns is stored in the order of its key: a point's samples lie together.
         statements.append(f"CREATE TABLE {table} ({columns}){' WITHOUT ROWID' if len(key) > 1 else ''}")
         refusal = f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}: {table}'); END"

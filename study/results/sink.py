@@ -8,10 +8,8 @@ from typing import Final
 
 from ...status import InvalidArgumentError
 from ..definition.sample import Sample
-from .flags import SampleFlag
-from .point_status import PointStatus
-from .rows import SAMPLE_COLUMNS, Value, number_or_null, sample_row, signed_ticks
-from .stored_json import to_json
+from .records import PointStatus, SampleFlag
+from .rows import SAMPLE_COLUMNS, Value, number_or_null, sample_row, signed_ticks, to_json
 
 PHASES: Final = ("first", "warmup", "sample")
 """What a sample is: the first run of a point in a process, warm-up, or measured."""
@@ -24,29 +22,21 @@ class Sink(abc.ABC):
 
     @abc.abstractmethod
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
-        """Takes rows of one table, values by column: all of them or, if it raises, none.
-
-        Args:
-            table: its name.
-            doing: for messages, such as ``"adding samples"``.
-            rows: with the same columns each.
+        """Takes rows of one table, values by column, the same ones in each: all of them or, if it raises, none.
+        ``doing`` is for messages, such as ``"adding samples"``.
         """
 
     def add_samples(
         self, point: int, block: int, phase: str, samples: Sequence[Sample], flags: Sequence[int] | None = None
     ) -> None:
-        """Adds samples of a point.
+        """Adds samples of a point, in the order in which they were taken.
 
         Args:
-            point: index of the point.
+            point: its index.
             block: the block that they were taken in; blocks of different runs are told apart by the run.
             phase: one of ``PHASES``.
-            samples: in the order in which they were taken.
+            samples: the samples.
             flags: ``SampleFlag`` bits of each; ``None`` for no flags.
-
-        Raises:
-            InvalidArgumentError: no such point or phase, unknown flags, or not one flag a sample.
-            ResourceExhaustedError: the disk is full; what was added before is kept, and the sink can still be used.
         """
         if phase not in PHASES:
             raise InvalidArgumentError(f"phase is one of {', '.join(PHASES)}; got {phase!r}")
@@ -62,25 +52,13 @@ class Sink(abc.ABC):
         self.write("samples", "adding samples", [dict(zip(names, row, strict=True)) for row in rows])
 
     def set_status(self, point: int, status: str, reason: str = "") -> None:
-        """Adds a status of a point, which becomes its status.
-
-        Args:
-            point: index of the point.
-            status: a ``PointStatus`` or its text.
-            reason: the text of the error, or another reason.
-        """
+        """Adds a status of a point, a ``PointStatus`` or its text, with a reason such as an error's text."""
         if status not in list(PointStatus):
             raise InvalidArgumentError(f"status is one of {', '.join(PointStatus)}; got {status!r}")
         self.write("statuses", "setting a status", [{"point": point, "status": str(status), "reason": reason}])
 
     def add_device(self, device: str, *, name: str, driver: str, facts: Mapping[str, object]) -> None:
-        """Adds a device of this run, once a run.
-
-        Args:
-            device: its URI as points have it.
-            name, driver: for people, such as ``"NVIDIA H200"`` and ``"NVIDIA 570.86"``.
-            facts: JSON values, such as ``device_facts()`` returns.
-        """
+        """Adds a device of this run, once a run, by its URI as points have it; ``facts`` are JSON values."""
         row = {"device": device, "name": name, "driver": driver, "facts": to_json(facts, "facts")}
         self.write("devices", f"adding the device {device}", [row])
 
@@ -101,9 +79,7 @@ class Sink(abc.ABC):
             host_ns: when, in nanoseconds of ``time.monotonic_ns``.
             device_ticks, calibrated: the device's counter at that time, as ``hal_vulkan.ClockCalibration`` has them.
             throttle: why the device says that it slowed down; an empty text if it says that it did not.
-            figures: ``deviation_ns`` and ``ns_per_tick`` of ``ClockCalibration``; ``frequency_mhz`` and ``memory_mhz``,
-                clock rates of the device's cores and memory; ``cpu_mhz``, mean clock rate of the host's cores;
-                ``temperature_c`` and ``power_w`` of the device.
+            figures: the other columns of ``clocks``: deviation, clock rates, temperature and power.
         """
         row: dict[str, Value] = {
             "device": device,

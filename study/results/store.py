@@ -27,24 +27,22 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
+from ...closing import Closing
 from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from ..definition.point import Point
 from .database import Reader, database_errors, results_path
-from .point_status import PointStatus
-from .results_file import create_results, insert_rows, reopen_results, utc_now
-from .rows import Value
+from .records import PointStatus
+from .results_file import WriterLock, create_results, insert_rows, reopen_results, utc_now
+from .rows import Value, to_json
 from .sink import Sink
-from .stored_json import to_json
-from .writer_lock import WriterLock
 
 _STAMPS: Final = {"run_ends": "ended", "statuses": "changed", "notes": "created"}
 """The column of a table that says when a row was added."""
 
 
-class Store(Sink):
+class Store(Sink, Closing):
     """Writes the results of one study to one folder; see the module. Created by ``create`` or ``open``."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: WriterLock) -> None:
@@ -60,11 +58,8 @@ class Store(Sink):
 
     @staticmethod
     def exists(folder: str | os.PathLike[str]) -> bool:
-        """Whether a folder has results: if so use ``open``, else ``create``.
-
-        Raises:
-            InvalidArgumentError, IncompatibleError, DataLossError, PermissionDeniedError: there is a file that cannot
-                be resumed.
+        """Whether a folder has results: if so use ``open``, else ``create``. Raises if there is a file that cannot be
+        resumed.
         """
         try:
             Reader(results_path(folder)).close()
@@ -93,7 +88,6 @@ class Store(Sink):
             AlreadyExistsError: the folder has results already.
             InvalidArgumentError: the points or the study are not as above, or the file is another program's.
             FailedPreconditionError: the folder has another writer.
-            PermissionDeniedError, ResourceExhaustedError: the folder cannot be written, the disk is full.
         """
         path = results_path(folder)
         return cls(path, *create_results(path, study, points, text))
@@ -109,15 +103,13 @@ class Store(Sink):
 
         Args:
             folder: where ``results.sqlite`` is.
-            study: if given, must be the study of the file.
-            points: if given, must be the points of the file.
+            study, points: if given, must be those of the file.
 
         Raises:
             NotFoundError: the folder has no results.
             FailedPreconditionError: they are another study's, and the message says what differs; or the folder has
                 another writer.
             InvalidArgumentError, IncompatibleError, DataLossError: not a results file, of a newer version, or damaged.
-            PermissionDeniedError: the folder cannot be written.
         """
         path = results_path(folder)
         return cls(path, *reopen_results(path, study, points))
@@ -125,13 +117,8 @@ class Store(Sink):
     # -- runs ------------------------------------------------------------------------------------
 
     def begin_run(self, environment: Mapping[str, object]) -> int:
-        """Begins a run, which rows added from now on belong to. Returns its number, counted from 1.
-
-        Args:
-            environment: facts of the host as JSON values, from ``environment_facts()``.
-
-        Raises:
-            FailedPreconditionError: a run of this store has not ended.
+        """Begins a run, which rows added from now on belong to; returns its number, counted from 1.
+        FailedPreconditionError if a run has not ended.
         """
         if self._run is not None:
             raise FailedPreconditionError(f"run {self._run} has begun and not ended; call end_run() first")
@@ -151,11 +138,6 @@ class Store(Sink):
         """Ends the run. ``outcome``: ``"complete"``, or why not."""
         self.write("run_ends", "ending a run", [{"outcome": outcome}])
         self._run = None
-
-    @property
-    def run(self) -> int | None:
-        """The number of the current run, ``None`` between runs."""
-        return self._run
 
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
         """See ``Sink``; one transaction."""
@@ -196,18 +178,6 @@ class Store(Sink):
                 connection.close()
             finally:
                 self._writer_lock.close()
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        state = "closed" if self._connection is None else "between runs" if self._run is None else f"run {self._run}"
-        return f"<Store of {self._point_count} points in {self.path}, {state}>"
 
     # -- within ----------------------------------------------------------------------------------
 

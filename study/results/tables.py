@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from .flags import SampleFlag
-from .point_result import SAMPLE_FIELDS, PointResult
-from .records import DeviceRecord
+from ..definition.point import Point
+from .analysis import Keep, PointAnalysis, StudyAnalysis
+from .point_result import SAMPLE_FIELDS
+from .records import DeviceRecord, SampleFlag
 from .results import Results
 from .rows import DURATIONS
 
@@ -26,135 +28,74 @@ _POINT_COLUMNS: Final = ("point", "key", "target", "device", "device_name", "dri
 _INT64: Final = 1 << 63
 
 Value = str | int | float | bool | None
-Keep = SampleFlag | Literal["kept"] | None
-"""Which samples are in statistics: ``"kept"`` for those of ``PointResult.keep``, or as in ``PointResult.values``."""
 
 
 def points_table(results: Results, *, keep: Keep = "kept") -> pa.Table:
     """One row a point, baselines too.
 
-    Args:
-        results: of the study.
-        keep: which samples are in the statistics: ``"kept"`` for those of ``PointResult.keep``, or as in
-            ``PointResult.values``.
-
-    Returns:
-        The point (``point``, ``key``, ``target``, ``device``, ``device_name``, ``driver``), its axes, how it was
-        measured (``measure``, ``baseline``, ``is_baseline``, ``status``, ``reason``, ``runs``, ``samples``,
-        ``preempted``, ``throttled``, ``clock_unsure``, ``dispatches``), statistics of the headline (``count``,
-        ``missing``, ``median_ns``, ``median_low_ns``, ``median_high_ns``, …), medians of the segments
-        (``execute_median_ns``, …), derived figures, and ``settings`` as JSON.
+    It has the point (``point``, ``key``, ``target``, ``device``, ``device_name``, ``driver``), its axes, how it was
+    measured (``_sampled``), statistics of the headline (``_statistics``), medians of the segments
+    (``execute_median_ns``, …), derived figures, and ``settings`` as JSON.
     """
     import pyarrow as pa
 
     axes = _axis_columns(results)
     devices = {record.device: record for record in results.devices}
+    points = StudyAnalysis(results, keep).points
     rows = []
-    for result in results.points:
-        row = _who(result, devices)
-        row.update((column, result.point.axes.get(axis)) for axis, column in axes.items())
-        row.update(_sampled(result))
-        chosen = _chosen(result, keep)
-        row.update(_statistics(results, result, chosen))
-        row.update((f"{name}_median_ns", value) for name, value in result.medians(keep=chosen).items())
-        row["settings"] = json.dumps(dict(result.point.settings), ensure_ascii=False)
+    for one in points:
+        row = _who(one.point, devices.get(one.point.device))
+        row.update((column, one.point.axes.get(axis)) for axis, column in axes.items())
+        row.update(_sampled(one))
+        row.update(_statistics(one))
+        row.update((f"{name}_median_ns", value) for name, value in one.medians.items())
         rows.append(row)
-    _add_figures(results, rows, keep)
-    names = _in_order(rows)
-    columns = {name: [_null_for_nan(row.get(name)) for row in rows] for name in names}
-    return pa.table({name: _array(values) for name, values in columns.items()}).replace_schema_metadata(
-        _metadata(results)
-    )
+    taken = {*_in_order(rows), "settings"}
+    for row, one in zip(rows, points, strict=True):
+        row.update((f"figure.{name}" if name in taken else name, value) for name, value in one.figures.items())
+        row["settings"] = json.dumps(dict(one.point.settings), ensure_ascii=False)
+    columns = {name: [_null_for_nan(row.get(name)) for row in rows] for name in _in_order(rows)}
+    table = pa.table({name: _array(values) for name, values in columns.items()})
+    return table.replace_schema_metadata(_metadata(results))
 
 
-def _chosen(result: PointResult, keep: Keep) -> SampleFlag | None:
-    return keep if keep is None or isinstance(keep, SampleFlag) else result.keep
-
-
-def _who(result: PointResult, devices: Mapping[str, DeviceRecord]) -> dict[str, Value]:
-    point = result.point
-    record = devices.get(point.device)
-    name, driver = (record.name, record.driver) if record else (None, None)
+def _who(point: Point, device: DeviceRecord | None) -> dict[str, Value]:
+    name, driver = (device.name, device.driver) if device else (None, None)
     values = (point.index, point.key, point.target, point.device, name, driver)
     return dict(zip(_POINT_COLUMNS, values, strict=True))
 
 
-def _sampled(result: PointResult) -> dict[str, Value]:
-    flags = result.flags
-    dispatches = result.integers("dispatches")
+def _sampled(one: PointAnalysis) -> dict[str, Value]:
     return {
-        "measure": result.point.measure,
-        "baseline": result.point.baseline,
-        "is_baseline": result.point.is_baseline,
-        "status": str(result.status),
-        "reason": result.reason,
-        "runs": int(np.unique(result.runs).size),
-        "samples": int(flags.size),
-        **{str(flag.name).lower(): int(np.count_nonzero(flags & flag)) for flag in SampleFlag},
-        "dispatches": int(np.median(dispatches)) if dispatches.size else None,
-        "overlapping": result.overlapping,
+        "measure": one.point.measure,
+        "baseline": one.point.baseline,
+        "is_baseline": one.point.is_baseline,
+        "status": str(one.status),
+        "reason": one.result.reason,
+        "runs": int(np.unique(one.result.runs).size),
+        "samples": one.total,
+        **{str(flag.name).lower(): one.flagged(flag) for flag in SampleFlag},
+        "dispatches": one.dispatches if one.total else None,
+        "overlapping": one.result.overlapping,
     }
 
 
-def _statistics(results: Results, result: PointResult, keep: SampleFlag | None) -> dict[str, Value]:
-    from ..statistics.summary import QUANTILES, summarize
+def _statistics(one: PointAnalysis) -> dict[str, Value]:
+    from ..statistics.summary import QUANTILES
 
-    names = (
-        *("count", "missing", "median_ns", "median_low_ns", "median_high_ns", "q1_ns", "q3_ns", "iqr_ns", "minimum_ns"),
-        *("maximum_ns", "mean_ns", "mean_low_ns", "mean_high_ns", "standard_deviation_ns", "relative_error"),
-        *(f"{name}_ns" for name in QUANTILES),
-        *("outliers", "severe_outliers", "confidence", "per_dispatch_median_ns", "first_ns"),
-    )
-    row: dict[str, Value] = dict.fromkeys(names)
-    first = result.values(phase="first")
-    if not np.all(np.isnan(first)):
-        row["first_ns"] = float(np.nanmedian(first))
-    values = result.values(keep=keep)
-    known = ~np.isnan(values)
-    row.update(count=int(np.count_nonzero(known)), missing=int(np.count_nonzero(~known)))
-    if not row["count"]:
-        return row
-    confidence, seed = _sampling(results)
-    summary = summarize(values, confidence=confidence, blocks=result.blocks_of(keep=keep), seed=seed)
-    row.update(
-        median_ns=summary.median,
-        median_low_ns=summary.median_interval.low,
-        median_high_ns=summary.median_interval.high,
-        q1_ns=summary.q1,
-        q3_ns=summary.q3,
-        iqr_ns=summary.iqr,
-        minimum_ns=summary.minimum,
-        maximum_ns=summary.maximum,
-        mean_ns=summary.mean,
-        mean_low_ns=summary.mean_interval.low,
-        mean_high_ns=summary.mean_interval.high,
-        standard_deviation_ns=summary.standard_deviation,
-        relative_error=summary.relative_error,
-        outliers=summary.outliers.outliers,
-        severe_outliers=summary.outliers.low_severe + summary.outliers.high_severe,
-        confidence=summary.confidence,
-        per_dispatch_median_ns=float(np.nanmedian(result.per_dispatch(keep=keep))),
-    )
-    row.update((f"{name}_ns", value) for name, value in summary.quantiles.items())
-    return row
-
-
-def _sampling(results: Results) -> tuple[float, int]:
-    """The confidence and the seed of the study."""
-    sampling = results.study.get("sampling")
-    known = sampling if isinstance(sampling, Mapping) else {}
-    confidence, seed = known.get("confidence", 0.95), known.get("seed", 0)
-    return float(confidence), int(seed)
-
-
-def _add_figures(results: Results, rows: Sequence[dict[str, Value]], keep: Keep) -> None:
-    """Adds figures known before measuring and those of medians, after all other columns but the settings."""
-    taken = set(_in_order(rows))
-    for row, result in zip(rows, results.points, strict=True):
-        settings = row.pop("settings")
-        figures = {**result.point.derived, **results.figures(result, keep=_chosen(result, keep))}
-        row.update((f"figure.{name}" if name in taken else name, value) for name, value in figures.items())
-        row["settings"] = settings
+    values, summary = one.values(), one.summary()
+    known = int(np.count_nonzero(~np.isnan(values)))
+    row: dict[str, Value] = {"count": known, "missing": values.size - known}
+    row |= {name: None if summary is None else attrgetter(path)(summary) for name, path in _OF_SUMMARY.items()}
+    row |= {f"{name}_ns": None if summary is None else summary.quantiles.get(name) for name in QUANTILES}
+    counts = None if summary is None else summary.outliers
+    return row | {
+        "outliers": None if counts is None else counts.outliers,
+        "severe_outliers": None if counts is None else counts.low_severe + counts.high_severe,
+        "confidence": None if summary is None else summary.confidence,
+        "per_dispatch_median_ns": float(np.nanmedian(one.result.per_dispatch(keep=one.keep))) if known else None,
+        "first_ns": one.first_call,
+    }
 
 
 def sample_schema(results: Results) -> pa.Schema:
@@ -163,17 +104,14 @@ def sample_schema(results: Results) -> pa.Schema:
 
     fields = [("point", pa.int64()), ("target", pa.string()), ("device", pa.string())]
     for axis, column in _axis_columns(results).items():
-        values = [result.point.axes.get(axis) for result in results.points]
-        fields.append((column, _array(values).type))
-    for name in SAMPLE_FIELDS:
-        fields.append((name, _sample_type(name)))
+        fields.append((column, _common_type([result.point.axes.get(axis) for result in results.points])))
+    fields += [(name, _sample_type(name)) for name in SAMPLE_FIELDS]
     return pa.schema(fields, metadata=_metadata(results))
 
 
 def sample_batches(results: Results) -> Iterator[pa.RecordBatch]:
-    """One row a sample of every phase, point by point and in the order of sampling, as ``sample_schema`` says.
-
-    Points without samples have no batch. Only one point is in memory at a time.
+    """One row a sample of every phase, point by point and in the order of sampling, as ``sample_schema`` says. Points
+    without samples have no batch; one point at a time is in memory.
     """
     import pyarrow as pa
 
@@ -190,8 +128,8 @@ def sample_batches(results: Results) -> Iterator[pa.RecordBatch]:
             pa.array([_as_type(value, field.type)] * len(rows), type=field.type)
             for value, field in zip(fixed, schema, strict=False)
         ]
-        for place, column in enumerate(zip(*rows, strict=True)):
-            arrays.append(pa.array(column, type=schema.field(start + place).type))
+        for place, column in enumerate(zip(*rows, strict=True), start):
+            arrays.append(pa.array(column, type=schema.field(place).type))
         yield pa.record_batch(arrays, schema=schema)
 
 
@@ -210,6 +148,22 @@ def _axis_columns(results: Results) -> dict[str, str]:
     return {axis: f"axis.{axis}" if axis in taken or axis.endswith("_ns") else axis for axis in axes}
 
 
+# The figures of a summary by their columns.
+_OF_SUMMARY: Final = {
+    "median_ns": "median",
+    "median_low_ns": "median_interval.low",
+    "median_high_ns": "median_interval.high",
+    "q1_ns": "q1",
+    "q3_ns": "q3",
+    "iqr_ns": "iqr",
+    "minimum_ns": "minimum",
+    "maximum_ns": "maximum",
+    "mean_ns": "mean",
+    "mean_low_ns": "mean_interval.low",
+    "mean_high_ns": "mean_interval.high",
+    "standard_deviation_ns": "standard_deviation",
+    "relative_error": "relative_error",
+}
 _FIXED: Final = (
     *("measure", "baseline", "is_baseline", "status", "reason", "runs", "samples", "preempted", "throttled"),
     *("clock_unsure", "dispatches", "overlapping", "count", "missing", "relative_error", "outliers"),

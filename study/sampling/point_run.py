@@ -21,7 +21,7 @@ from ...status import InvalidArgumentError, UnimplementedError
 from ..definition.point import Point
 from ..definition.sample import MEASURES, Sample
 from ..definition.settings import Sampling
-from ..results.flags import DISTURBED, SampleFlag, kept
+from ..results.records import DISTURBED, SampleFlag, kept
 from ..results.sink import Sink
 from ..workloads.clock import RawSample, resolve
 from ..workloads.openers import open_workload

@@ -16,8 +16,7 @@ from ..definition.expansion import expand
 from ..definition.point import Point
 from ..definition.study import Study
 from ..definition.study_file import study_as_dict
-from ..results.flags import DISTURBED
-from ..results.point_status import PointStatus
+from ..results.records import DISTURBED, PointStatus
 from ..results.results import Results
 from ..results.sink import Sink
 from ..results.store import Store

@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, cast
 from ...status import DeviceLostError, PumiceError, ResourceExhaustedError, UnavailableError, UnimplementedError
 from ..definition.point import Point
 from ..definition.settings import Sampling
-from ..results.point_status import PointStatus
+from ..results.records import PointStatus
 from ..results.sink import Sink
 from ..workloads.reference_kernel import ReferenceKernel
 from ..workloads.workload import DevicePool, WorkloadContext

@@ -23,7 +23,7 @@ from pumice.study.definition.expansion import expand
 from pumice.study.definition.sample import SEGMENTS, Sample
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
-from pumice.study.results.flags import SampleFlag
+from pumice.study.results.records import SampleFlag
 from pumice.study.results.rows import SAMPLE_COLUMNS, sample_from_row
 from pumice.study.results.sink import SinkLog
 from pumice.study.sampling.runner import sample_points

@@ -227,7 +227,7 @@ def _settings(kind: FileKind) -> list[str]:
 
 def _check_usage(results: Results) -> None:
     """Settings that the kernel or program does not take are wrong usage here, as they come from the command line."""
-    from ...study.results.point_status import PointStatus
+    from ...study.results.records import PointStatus
 
     points = [one for one in results.points if not one.point.is_baseline]
     codes = ("INVALID_ARGUMENT: ", "NOT_FOUND: ")

@@ -185,7 +185,7 @@ def compare(ctx: click.Context, /, first: Path, second: Path, as_json: bool, **o
 
 
 def _compared(points: Sequence[PointComparison]) -> int:
-    from ...study.results.point_status import PointStatus
+    from ...study.results.records import PointStatus
     from ...study.statistics.comparison import Verdict
 
     verdicts = {

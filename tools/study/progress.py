@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ...study.definition.point import Point
-from ...study.results.point_status import PointStatus
+from ...study.results.records import PointStatus
 from ...terminal import console_environment, printable
 from ..streams import note
 

@@ -31,7 +31,7 @@ from pumice.study.definition.axis import Axis
 from pumice.study.definition.point import Point
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
-from pumice.study.results.point_status import PointStatus
+from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
 from pumice.study.sampling.runner import run_study
 

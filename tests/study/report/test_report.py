@@ -31,8 +31,8 @@ from pumice.study.report.page import render_report
 from pumice.study.report.scaling import headline_charts
 from pumice.study.report.series import fitted_lines
 from pumice.study.report.units import number_text, time_text, time_unit
-from pumice.study.results.analysis import StudyAnalysis, analyse
-from pumice.study.results.flags import SampleFlag
+from pumice.study.results.analysis import StudyAnalysis
+from pumice.study.results.records import SampleFlag
 from pumice.study.results.results import Results
 from pumice.study.results.store import Store
 from pumice.study.statistics.comparison import Verdict
@@ -233,7 +233,7 @@ def test_the_page_has_all_sections_and_every_figure_is_json(page: str) -> None:
 
 
 def test_the_fitted_line_and_the_comparison_are_of_what_was_planted(results: Results) -> None:
-    analysis = analyse(results)
+    analysis = StudyAnalysis(results)
     lines = fitted_lines(analysis)
     assert len(lines) == 2
     for one in lines:
@@ -247,7 +247,7 @@ def test_the_fitted_line_and_the_comparison_are_of_what_was_planted(results: Res
 
 
 def test_overlapping_dispatches_are_marked(results: Results, page: str) -> None:
-    assert "Dispatches may overlap at 3 points" in " ".join(warnings(analyse(results)))
+    assert "Dispatches may overlap at 3 points" in " ".join(warnings(StudyAnalysis(results)))
     assert sum("‖" in cell for row in _Page(page).rows for cell in row) == 6  # with their baselines
 
 
@@ -290,7 +290,7 @@ def test_points_that_failed_were_skipped_or_are_noisy_say_why(tmp_path: Path) ->
         store.add_note("the governor is powersave")
 
     with made(tmp_path, fill=mixed) as results:
-        analysis = analyse(results)
+        analysis = StudyAnalysis(results)
         assert verdict(analysis).startswith(
             "3 of 16 points done, 1 too noisy, 1 failed, 1 skipped, 1 not finished, 9 not begun"
         )
@@ -347,7 +347,7 @@ def test_device_times_without_a_clock_in_common_are_said_to_be_bounds(tmp_path: 
             )
 
     with made(tmp_path, ONE_POINT, bounds, kind="DISCRETE_GPU") as results:
-        said = warnings(analyse(results))
+        said = warnings(StudyAnalysis(results))
         assert len(said) == 1 and "within bounds only" in said[0]
 
 
@@ -359,7 +359,7 @@ def test_a_device_without_timestamps_has_a_report(tmp_path: Path) -> None:
 
     text = ONE_POINT + 'measure = "total"\n'
     with made(tmp_path, text, host_only) as results:
-        assert "no timestamps" in " ".join(warnings(analyse(results)))
+        assert "no timestamps" in " ".join(warnings(StudyAnalysis(results)))
         assert "no device timestamps" in render_report(results)
         assert "device" in on_terminal(terminal_summary(results))
 
@@ -378,7 +378,7 @@ def test_disturbed_samples_are_left_out_while_half_remain(tmp_path: Path) -> Non
 
     for share, said in ((30, "undisturbed samples only: 70 of 100"), (60, "all 100 samples, 60 disturbed")):
         with made(tmp_path / str(share), ONE_POINT, disturbed(share)) as results:
-            (one,) = analyse(results).points
+            (one,) = StudyAnalysis(results).points
             assert one.samples_used.startswith(said)
             expected = np.sort(results.points[0].values())[: 100 - share if share == 30 else 100]
             assert one.median == pytest.approx(float(np.median(expected)))
@@ -422,7 +422,7 @@ def test_many_lines_go_to_panels(tmp_path: Path) -> None:
             store.add_samples(point.index, 0, "sample", taken(point, 4))
 
     with made(tmp_path, text, quick) as results:
-        chart = headline_charts(analyse(results))[0]
+        chart = headline_charts(StudyAnalysis(results))[0]
     titles = [one.text for one in chart.figure.layout.annotations]
     assert titles == [f"in_flight {count}" for count in (1, 2, 3, 4, 5)]
 

@@ -17,8 +17,7 @@ from pumice.status import ClosedError, InvalidArgumentError, NotFoundError
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
 from pumice.study.results.database import RESULTS_FILE
-from pumice.study.results.flags import SampleFlag
-from pumice.study.results.point_status import PointStatus
+from pumice.study.results.records import PointStatus, SampleFlag
 from pumice.study.results.results import Results
 from pumice.study.results.rows import DURATIONS
 from pumice.study.results.schema import TABLES

@@ -35,8 +35,7 @@ from pumice.status import (
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
 from pumice.study.results.database import RESULTS_FILE
-from pumice.study.results.flags import SampleFlag
-from pumice.study.results.point_status import PointStatus
+from pumice.study.results.records import PointStatus, SampleFlag
 from pumice.study.results.results import Results
 from pumice.study.results.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from pumice.study.results.store import Store

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
-from pumice.study.results.point_status import PointStatus
+from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
 from pumice.study.results.store import Store
 from pumice.study.workloads import peaks

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pumice.study.results.point_status import PointStatus
+from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
 from pumice.tools.cli import main
 
