@@ -325,7 +325,7 @@ def test_hostile_names_do_not_steer_the_terminal(tmp_path: Path) -> None:
         ("max_samples", "max_sample", "did you mean 'max_samples'"),
         ("[axes]", "[axis]", "did you mean 'axes'"),
         ("[axes]", "[axes", "sizes.toml:1[0-9]: expected TOML"),
-        ("batch = [1, 2]", "batch = [0]", "expected an int of at least 1, got 0"),
+        ("batch = [1, 2]", "batch = [0]", "expected an int from 1 to 65536, got 0"),
         ("source =", "sauce =", "did you mean 'source'"),
     ],
 )
