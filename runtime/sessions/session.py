@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from ...hal_vulkan.memory.allocator import Allocator
 from ...status import ClosedError, FailedPreconditionError, IncompatibleError, InvalidArgumentError
 from ...vm.execution.bytecode_module import BytecodeModule
 from ...vm.execution.context import Context
-from ...vm.execution.deadlines import await_source, timeout_seconds
+from ...vm.execution.deadlines import await_source, deadline_after
 from ...vm.execution.linker import Module as VmModule
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
@@ -341,7 +340,7 @@ class Session(Closing):
         """
         if not isinstance(fence, (Fence, HalFence)):
             raise InvalidArgumentError(f"await_fence takes a fence, got {type(fence).__name__}")
-        await_source(fence, None if timeout is None else time.monotonic() + timeout_seconds(timeout))
+        await_source(fence, deadline_after(timeout))
 
     def wrap_view(self, view: BufferView) -> DeviceArray | BufferView:
         """The array of a view that a program returned; the view itself where NumPy has no dtype for its elements."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...hal_vulkan import Fence
 from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError
 from ...vm.execution.context import Function
-from ...vm.execution.deadlines import await_source, timeout_seconds
+from ...vm.execution.deadlines import await_source, deadline_after
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.invocation import Invocation
@@ -190,7 +190,7 @@ class SessionFunction:
     ) -> Any:
         """Invokes an asynchronous function with its two fences; waits for its work unless ``signal`` is given."""
         self._check_fences(wait, signal)
-        deadline = None if timeout is None else time.monotonic() + timeout_seconds(timeout)
+        deadline = deadline_after(timeout)
         done = HalFence(self._target.devices.first().hal) if signal is None else signal
         try:
             result = self._target.context.invoke(self._function, (*values, wait, done), timeout=timeout)

@@ -10,34 +10,26 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable
-from types import CellType, CodeType
+from types import CellType
 from typing import Final, TypeVar
 
 from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError, ResourceExhaustedError
-from ..translation import float_numerics, numerics
-from ..types import buffer, elements, siphash
 from ..wait.frame import WaitFrame
 from ..wait.latch import LONGEST_WAIT
 from ..wait.source import WaitSource
 from ..wait.waits import perform_wait
 from .frame import Frame, NativeFrame
-from .stack import Stack, is_translated
-from .watchdog import Guard, Interrupted, Watchdog
+from .stack import Stack
+from .watchdog import Guard, Interrupted
 
 deadlines: Final[dict[int, float]] = {}
 """By thread, the deadline of the invocations under way in it, in ``time.monotonic()`` seconds; only with a timeout."""
 
 _SHOWN_FRAMES: Final = 10
-# Operations that may be interrupted half done: they change nothing but buffers of the program.
-_OPERATIONS: Final = frozenset(str(module.__file__) for module in (buffer, elements, float_numerics, numerics, siphash))
 
 
 def timeout_seconds(timeout: float) -> float:
-    """A timeout as seconds, between 0 and the longest wait of the platform.
-
-    Raises:
-        InvalidArgumentError: it is no number.
-    """
+    """A timeout as seconds, between 0 and the longest wait of the platform; raises InvalidArgumentError."""
     try:
         if isinstance(timeout, (bool, str, bytes)):
             raise TypeError
@@ -51,13 +43,25 @@ def timeout_seconds(timeout: float) -> float:
     return min(max(seconds, 0.0), LONGEST_WAIT)
 
 
-def run_until_done(stack: Stack, name: str, timeout: float | None) -> None:
-    """Steps an invocation until it is done, and performs its waits.
+def deadline_after(timeout: float | None) -> float | None:
+    """The ``time.monotonic()`` time in ``timeout`` seconds; raises InvalidArgumentError if it is no number."""
+    return None if timeout is None else time.monotonic() + timeout_seconds(timeout)
 
-    Args:
-        stack: with the function entered; released if the invocation ends in an error.
-        name: of the function, for messages.
-        timeout: seconds; ``None`` leaves only the deadline of the outer invocation, if there is one.
+
+def timed_out(name: str, timeout: float | None) -> DeadlineExceededError:
+    """The error of an invocation that was not done in time."""
+    return DeadlineExceededError(
+        f"{name} was not done within its timeout of {timeout:g} s; everything of the call was released"
+    )
+
+
+def outer_deadline() -> float:
+    """The deadline of the invocations under way in this thread; infinite if there is none."""
+    return deadlines.get(threading.get_ident(), math.inf)
+
+
+def run_until_done(stack: Stack, name: str, timeout: float | None) -> None:
+    """Steps an invocation until it is done, and performs its waits; released if it ends in an error.
 
     Raises:
         InvalidArgumentError: a timeout that is no number.
@@ -65,55 +69,77 @@ def run_until_done(stack: Stack, name: str, timeout: float | None) -> None:
         Interrupted: the deadline of the outer invocation passed.
         PumiceError: the program failed.
     """
-    me = threading.get_ident()
-    outer = deadlines.get(me, math.inf)
-    own = math.inf if timeout is None else time.monotonic() + timeout_seconds(timeout)
-    deadlines[me] = min(own, outer)
+    outer = outer_deadline()
+    own = deadline_after(timeout)
+    until = outer if own is None else min(own, outer)
+
+    def run(deadline: float) -> None:
+        while not stack.step():
+            wait = stack.wait_frame
+            if wait is not None:
+                wait_for(stack, wait, None if deadline == math.inf else deadline)
+            if time.monotonic() >= deadline and (wait is None or not wait.done or wait.error):
+                raise Interrupted
+
     try:
-        _run(stack, deadlines[me])
+        _run(stack, until, run)
         # Native calls are not interrupted; the deadline is checked again after them. A timeout of 0 asks for results
         # that need no waiting, so it is not checked.
-        if timeout is not None and timeout > 0 and time.monotonic() >= deadlines[me]:
+        if timeout is not None and timeout > 0 and time.monotonic() >= until:
             raise Interrupted
     except Interrupted:
         if timeout is None or time.monotonic() >= outer:
             raise
-        raise DeadlineExceededError(
-            f"{name} was not done within its timeout of {timeout:g} s; everything of the call was released"
-        ) from None
-    finally:
-        if outer == math.inf:
-            del deadlines[me]
-        else:
-            deadlines[me] = outer
+        raise timed_out(name, timeout) from None
 
 
-def _run(stack: Stack, deadline: float) -> None:
-    if deadline == math.inf:
-        _step_to_end(stack, None)
-        return
+def step_until(stack: Stack, deadline: float) -> bool:
+    """``stack.step()`` that ends by a deadline, in ``time.monotonic()`` seconds; the stack is empty then.
 
-    _guarded(stack, deadline, lambda: _step_to_end(stack, deadline))
+    Raises:
+        Interrupted: the deadline passed.
+        PumiceError: the program failed.
+    """
+
+    def run(deadline: float) -> bool:
+        done = stack.step()
+        if not done and time.monotonic() >= deadline:
+            raise Interrupted
+        return done
+
+    return _run(stack, deadline, run)
 
 
 _T = TypeVar("_T")
 
 
-def _guarded(stack: Stack, deadline: float, run: Callable[[], _T]) -> _T:
-    """Runs steps of a stack under the watchdog; on any error everything on the stack is released."""
-    guard = guard_of(stack, deadline)
+def _run(stack: Stack, own: float, run: Callable[[float], _T]) -> _T:
+    """Runs steps of a stack by its own and the outer deadline; on any error everything on the stack is released."""
+    me = threading.get_ident()
+    outer = outer_deadline()
+    deadline = min(own, outer)
+    guard = None if deadline == math.inf else guard_of(stack, deadline)
+    deadlines[me] = deadline
     try:
+        if guard is None:
+            return run(deadline)
         guard.enter()
         try:
-            return run()
+            return run(deadline)
         finally:
             guard.leave()
     except BaseException as error:
-        guard.leave()  # again, if the interrupt came before the first call
+        if guard is not None:
+            guard.leave()  # again, if the interrupt came before the first call
         stack.abort()
         if isinstance(error, ResourceExhaustedError) and not stack.max_depth:
             raise Interrupted from None
         raise
+    finally:
+        if outer == math.inf:
+            del deadlines[me]
+        else:
+            deadlines[me] = outer
 
 
 def guard_of(stack: Stack, deadline: float) -> Guard:
@@ -124,47 +150,7 @@ def guard_of(stack: Stack, deadline: float) -> Guard:
         frame = stack.frames[-1] if stack.frames else None
         return frame.function.call_cells() if isinstance(frame, Frame) else ()
 
-    return Watchdog.shared().guard(deadline, _is_interruptible, calls)
-
-
-def step_until(stack: Stack, deadline: float) -> bool:
-    """``stack.step()`` that ends by a deadline.
-
-    Args:
-        stack: of a suspended invocation whose wait is done; empty afterwards if the deadline passed.
-        deadline: ``time.monotonic()`` seconds.
-
-    Raises:
-        Interrupted: the deadline passed.
-        PumiceError: the program failed.
-    """
-    me = threading.get_ident()
-    outer = deadlines.get(me, math.inf)
-    deadlines[me] = min(deadline, outer)
-    try:
-        done = _guarded(stack, deadlines[me], stack.step)
-        if time.monotonic() >= deadlines[me] and not done:
-            stack.abort()
-            raise Interrupted
-        return done
-    finally:
-        if outer == math.inf:
-            del deadlines[me]
-        else:
-            deadlines[me] = outer
-
-
-def _step_to_end(stack: Stack, deadline: float | None) -> None:
-    try:
-        while not stack.step():
-            wait = stack.wait_frame
-            if wait is not None:
-                wait_for(stack, wait, deadline)
-            if deadline is not None and time.monotonic() >= deadline and (wait is None or not wait.done or wait.error):
-                raise Interrupted
-    except BaseException:
-        stack.abort()
-        raise
+    return Guard(deadline, calls)
 
 
 def wait_for(stack: Stack, frame: WaitFrame, deadline: float | None) -> None:
@@ -188,18 +174,14 @@ def wait_for(stack: Stack, frame: WaitFrame, deadline: float | None) -> None:
 
 
 def await_source(source: WaitSource, deadline: float | None) -> None:
-    """Waits for a source, also until the deadline of invocations under way in this thread.
-
-    Args:
-        source: what to wait for.
-        deadline: ``time.monotonic()`` seconds; ``None`` leaves only that of those invocations.
+    """Waits for a source, until its own deadline and that of invocations under way in this thread.
 
     Raises:
         DeadlineExceededError: the deadline passed first.
         Interrupted: the deadline of an invocation under way in this thread passed.
         PumiceError: the source's failure.
     """
-    outer = deadlines.get(threading.get_ident(), math.inf) if deadlines else math.inf
+    outer = outer_deadline() if deadlines else math.inf
     until = min(outer, math.inf if deadline is None else deadline)
     try:
         source.wait_until(None if until == math.inf else until)
@@ -207,7 +189,3 @@ def await_source(source: WaitSource, deadline: float | None) -> None:
         if time.monotonic() >= outer:
             raise Interrupted from None
         raise
-
-
-def _is_interruptible(code: CodeType) -> bool:
-    return is_translated(code) or code.co_filename in _OPERATIONS

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from types import CodeType, TracebackType
+from types import TracebackType
 from typing import Any, Final
 
 from ...status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError, ResourceExhaustedError
@@ -30,11 +30,6 @@ from .namespace import CALL, YIELD
 
 DEFAULT_MAX_DEPTH: Final = 10_000
 _SHOWN_FRAMES: Final = 10
-
-
-def is_translated(code: CodeType) -> bool:
-    """Whether code is a translated function's."""
-    return translated_function(code, 0) is not None
 
 
 class Stack:

@@ -11,9 +11,9 @@ the interpreter lock, and then the native function is seen. So from the deadline
 function's code calls imports hold a ``_Trap`` each, whose call raises ``Interrupted``; calls through the stack find it
 full.
 
-Calling sequence: ``guard = Watchdog.shared().guard(deadline)``, ``guard.enter()``, run, ``guard.leave()``. In between
-the running thread may get ``Interrupted``; not after ``leave`` has returned. Guards of one thread may be nested. Thread
-rule: a guard belongs to the thread that enters it.
+Calling sequence: ``guard = Guard(deadline, calls)``, ``guard.enter()``, run, ``guard.leave()``. In between the running
+thread may get ``Interrupted``; not after ``leave`` has returned. Guards of one thread may be nested. Thread rule: a
+guard belongs to the thread that enters it.
 """
 
 from __future__ import annotations
@@ -27,18 +27,28 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from types import CellType, CodeType, FrameType
-from typing import Any, ClassVar, Final
+from typing import Any, Final
+
+from ..translation import float_numerics, numerics
+from ..types import buffer, elements, siphash
+from .bytecode_module import translated_function
 
 _MAX_LEFT: Final = 64
 _RETRY: Final = 0.001  # seconds between looks at a thread that is past its deadline but not in translated code
+# Operations that may be interrupted half done: they change nothing but buffers of the program.
+_OPERATIONS: Final = frozenset(str(module.__file__) for module in (buffer, elements, float_numerics, numerics, siphash))
 
 
 class Interrupted(BaseException):
     """Raised in the thread of an invocation whose deadline passed; becomes its DeadlineExceededError."""
 
 
-def _raise_in(thread: int, exception: type[BaseException]) -> None:
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(exception))
+def _interrupt(thread: int) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Interrupted))
+
+
+def _is_interruptible(code: CodeType) -> bool:
+    return translated_function(code, 0) is not None or code.co_filename in _OPERATIONS
 
 
 class _Trap:
@@ -58,86 +68,62 @@ class _Trap:
 
 
 class Guard:
-    """One invocation's deadline.
+    """One invocation's deadline, in ``time.monotonic()`` seconds.
 
-    Attributes:
-        deadline: ``time.monotonic()`` seconds.
-        expired: whether it passed while the invocation ran.
+    ``calls`` is called in the watchdog's thread after the deadline: the cells through which the running function calls.
     """
 
-    __slots__ = (
-        "_active",
-        "_calls",
-        "_interruptible",
-        "_posted",
-        "_trapped",
-        "_watchdog",
-        "deadline",
-        "expired",
-        "thread",
-    )
-
-    def __init__(
-        self,
-        watchdog: Watchdog,
-        deadline: float,
-        interruptible: Callable[[CodeType], bool],
-        calls: Callable[[], Iterable[CellType]],
-    ) -> None:
-        self._watchdog = watchdog
-        self._interruptible = interruptible
+    def __init__(self, deadline: float, calls: Callable[[], Iterable[CellType]] = tuple) -> None:
         self._calls = calls
         self._trapped: list[CellType] = []
-        self._active = False
-        self._posted = False
+        self.is_active = False
+        self.is_posted = False
         self.deadline = deadline
-        self.expired = False
         self.thread = 0
 
     def enter(self, thread: int | None = None) -> None:
         """From here on a thread may get ``Interrupted``: this one, or the given one, which then has to ``leave``."""
         self.thread = threading.get_ident() if thread is None else thread
-        self._active = True
-        self._watchdog.watch(self)
+        self.is_active = True
+        watchdog.watch(self)
 
     def leave(self) -> None:
-        """From here on it cannot. Swallows a pending ``Interrupted``; ``expired`` tells of it. Idempotent."""
+        """From here on it cannot. Swallows a pending ``Interrupted``. Idempotent."""
         try:
-            with self._watchdog.lock:
-                if self._active:
-                    self._active = False
-                    self._watchdog.left += 1
+            with watchdog.lock:
+                if self.is_active:
+                    self.is_active = False
+                    watchdog.left += 1
                     self._calls = tuple  # the heap may keep the guard until its deadline, and with it the invocation
                 self._untrap()
-                self._posted = False
-                posted = any(guard.thread == self.thread for guard in self._watchdog.posted)
+                self.is_posted = False
+                posted = any(guard.thread == self.thread for guard in watchdog.posted)
             if posted:
                 # It was raised already, or this replaces it; one of these jumps delivers it. Taking it back with NULL
                 # would leave the interpreter looking for it at every jump and call, for ever.
-                _raise_in(self.thread, Interrupted)
+                _interrupt(self.thread)
                 for _ in range(16):
                     pass
         except Interrupted:
-            self._active = False
-            self._posted = False
-            with self._watchdog.lock:
+            self.is_active = False
+            self.is_posted = False
+            with watchdog.lock:
                 self._untrap()
-            self._watchdog.post_again(self)
+            watchdog.post_again(self.thread)
 
     def interrupt(self) -> bool:
         """Raises in the thread if it runs translated code; ``False`` to try again. The watchdog's lock is held."""
-        if not self._active or self._posted:
+        if not self.is_active or self.is_posted:
             return True
-        self.expired = True
         frame: FrameType | None = sys._current_frames().get(self.thread)
         if frame is None:
             return True
         self._trap()  # also where the thread is in a nested invocation, whose end may swallow the exception
-        if not self._interruptible(frame.f_code):
+        if not _is_interruptible(frame.f_code):
             return False
-        self._posted = True
-        self._watchdog.posted.append(self)
-        _raise_in(self.thread, Interrupted)
+        self.is_posted = True
+        watchdog.posted.append(self)
+        _interrupt(self.thread)
         return True
 
     def _trap(self) -> None:
@@ -164,7 +150,7 @@ class Guard:
 
 def rebind(cell: CellType, function: Callable[..., object]) -> None:
     """Puts another function into a cell, or behind the trap in it."""
-    with Watchdog.shared().lock:
+    with watchdog.lock:
         content = cell.cell_contents
         if type(content) is _Trap:
             content.function = function
@@ -172,44 +158,16 @@ def rebind(cell: CellType, function: Callable[..., object]) -> None:
             cell.cell_contents = function
 
 
-class Watchdog:
+class _Watchdog:
     """A thread that keeps deadlines, started by the first one."""
-
-    _shared: ClassVar[Watchdog | None] = None
-    _shared_lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self._wake = threading.Condition(self.lock)
         self._heap: list[tuple[float, int, Guard]] = []
-        self._serial = itertools.count()
         self._thread: threading.Thread | None = None
         self.left = 0  # guards in the heap, at most, that were left; changed with the lock held
         self.posted: list[Guard] = []  # guards whose exception was raised, until they are left; likewise
-
-    @classmethod
-    def shared(cls) -> Watchdog:
-        """The watchdog of the process."""
-        with cls._shared_lock:
-            if cls._shared is None:
-                cls._shared = cls()
-            return cls._shared
-
-    def guard(
-        self,
-        deadline: float,
-        interruptible: Callable[[CodeType], bool],
-        calls: Callable[[], Iterable[CellType]] = tuple,
-    ) -> Guard:
-        """A guard for an invocation.
-
-        Args:
-            deadline: ``time.monotonic()`` seconds.
-            interruptible: whether a thread that runs this code may be interrupted there.
-            calls: called in the watchdog's thread after the deadline: the cells through which the running function
-                calls.
-        """
-        return Guard(self, deadline, interruptible, calls)
 
     def watch(self, guard: Guard) -> None:
         """Watches a guard that was entered."""
@@ -219,31 +177,31 @@ class Watchdog:
                 self._thread.start()
             if self.left > _MAX_LEFT and 2 * self.left > len(self._heap):
                 # Most invocations end long before their deadlines.
-                self._heap = [entry for entry in self._heap if entry[2]._active]
+                self._heap = [entry for entry in self._heap if entry[2].is_active]
                 heapq.heapify(self._heap)
                 self.left = 0
-            heapq.heappush(self._heap, (guard.deadline, next(self._serial), guard))
+            heapq.heappush(self._heap, (guard.deadline, next(_serials), guard))
             if self._heap[0][2] is guard:
                 self._wake.notify()
 
-    def post_again(self, left: Guard) -> None:
-        """Interrupts again for the other guards of a thread that were due when one was left.
+    def post_again(self, thread: int) -> None:
+        """Interrupts a thread again for the other guards that were due when one was left.
 
         A thread holds one asynchronous exception at a time, so the guard that was left took back or swallowed theirs
         too.
         """
         with self._wake:
-            due = [guard for guard in self.posted if guard._posted and guard.thread == left.thread]
-            self.posted = [guard for guard in self.posted if guard._posted and guard not in due]
+            due = [guard for guard in self.posted if guard.is_posted and guard.thread == thread]
+            self.posted = [guard for guard in self.posted if guard.is_posted and guard not in due]
             for guard in due:
-                guard._posted = False
-                heapq.heappush(self._heap, (time.monotonic(), next(self._serial), guard))
+                guard.is_posted = False
+                heapq.heappush(self._heap, (time.monotonic(), next(_serials), guard))
             self._wake.notify()
 
     def _run(self) -> None:
         with self._wake:
             while True:
-                while self._heap and not self._heap[0][2]._active:
+                while self._heap and not self._heap[0][2].is_active:
                     heapq.heappop(self._heap)
                 if not self._heap:
                     self._wake.wait()
@@ -255,3 +213,7 @@ class Watchdog:
                 _, serial, guard = heapq.heappop(self._heap)
                 if not guard.interrupt():
                     heapq.heappush(self._heap, (time.monotonic() + _RETRY, serial, guard))
+
+
+_serials: Final = itertools.count()  # entries of equal deadlines are in order
+watchdog: Final = _Watchdog()

@@ -7,14 +7,13 @@ Thread rule: every method from any thread. The design is in docs/design/invocati
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator
 from typing import Any
 
 from ...awaiting import await_source
 from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
 from ..execution.context import Context, Function
-from ..execution.deadlines import timeout_seconds
+from ..execution.deadlines import deadline_after
 from ..execution.loop import Loop
 from ..execution.policy import FIFO, InvocationPolicy, checked_policy
 from ..wait.latch import Latch
@@ -104,8 +103,7 @@ class Invocation(Latch):
         if loop is not None and not isinstance(loop, Loop):
             raise InvalidArgumentError(f"loop is a pumice.vm.Loop, got {type(loop).__name__}")
         checked_policy(policy, FIFO, concurrent=context.concurrent)
-        if timeout is not None:
-            timeout_seconds(timeout)
+        deadline_after(timeout)
         context.check_open()
         self._convert = convert
         self._observer = observer
@@ -196,7 +194,7 @@ class Invocation(Latch):
             AbortedError: the loop that it ran on ended.
             PumiceError: the program failed; a native function's own exception is raised as it is.
         """
-        self.wait_until(None if timeout is None else time.monotonic() + timeout_seconds(timeout))
+        self.wait_until(deadline_after(timeout))
         return self._result()
 
     def _result(self) -> Any:
