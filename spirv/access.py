@@ -10,7 +10,7 @@ of unknown effect counts as reading and writing every id that it takes, so an un
 from __future__ import annotations
 
 import dataclasses
-import enum
+from collections import defaultdict
 from typing import Final
 
 from ..status import InvalidArgumentError, ResourceExhaustedError
@@ -20,39 +20,17 @@ from .module import Function, Module
 # The work is entry points times the instructions each reaches; real modules stay far below.
 _MAX_WORK: Final = 1 << 22
 
-
-class Access(enum.IntFlag):
-    """What can be done through a pointer."""
-
-    NONE = 0
-    READ = 1
-    WRITE = 2
-
-
-_NONE, _READ, _WRITE, _BOTH = 0, 1, 2, 3
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class EntryAccess:
-    """What the call graph of one entry point does.
-
-    Attributes:
-        variables: ids of the module-scope variables that it statically uses, ascending.
-        access: by id of variable, what it can do with each.
-    """
-
-    variables: tuple[int, ...]
-    access: dict[int, Access]
+NONE, READ, WRITE, BOTH = 0, 1, 2, 3
+"""What can be done through a pointer: bits."""
 
 
 @dataclasses.dataclass(slots=True)
 class _Summary:
-    """One function: variables used, functions called, pointers (derived, base), access bits by id, and its cost."""
+    """One function: functions called, pointers (derived, base), access bits by id, and its cost."""
 
-    variables: set[int] = dataclasses.field(default_factory=set)
     callees: set[int] = dataclasses.field(default_factory=set)
     edges: list[tuple[int, int]] = dataclasses.field(default_factory=list)
-    seeds: dict[int, int] = dataclasses.field(default_factory=dict)
+    seeds: defaultdict[int, int] = dataclasses.field(default_factory=lambda: defaultdict(int))
     work: int = 0
 
 
@@ -74,14 +52,10 @@ _DERIVES: Final[dict[int, int]] = {
 }
 
 
-def _image_access(opcode: int) -> dict[int, int]:
-    return {3: _NONE if LAYOUTS[opcode].name.startswith("ImageQuery") else _READ}
-
-
 # Opcode -> {index of pointer or image: bits}; every other operand of these is a value or a literal.
 _ACCESSES: Final[dict[int, dict[int, int]]] = {
     **{
-        opcode: _image_access(opcode)
+        opcode: {3: NONE if LAYOUTS[opcode].name.startswith("ImageQuery") else READ}
         for opcode in (
             *range(Op.ImageSampleImplicitLod, Op.ImageRead + 1),
             *range(Op.ImageQueryFormat, Op.ImageQuerySamples + 1),
@@ -89,23 +63,23 @@ _ACCESSES: Final[dict[int, dict[int, int]]] = {
             Op.ImageSparseRead,
         )
     },
-    **{key: {3: _BOTH} for key in opcodes_of("Atomic")},
-    Op.AtomicLoad: {3: _READ},
-    Op.AtomicStore: {1: _WRITE},
-    Op.AtomicFlagClear: {1: _WRITE},
-    Op.Store: {1: _WRITE, 2: _BOTH},  # a pointer that is stored escapes
-    Op.CopyMemory: {1: _WRITE, 2: _READ},
-    Op.CopyMemorySized: {1: _WRITE, 2: _READ},
-    Op.ArrayLength: {3: _NONE},
-    Op.UntypedArrayLengthKHR: {4: _NONE},
-    Op.ImageWrite: {1: _WRITE},
-    Op.PtrEqual: {3: _NONE, 4: _NONE},
-    Op.PtrNotEqual: {3: _NONE, 4: _NONE},
-    Op.PtrDiff: {3: _NONE, 4: _NONE},
-    Op.CooperativeMatrixLoadKHR: {3: _READ},
-    Op.CooperativeMatrixStoreKHR: {1: _WRITE},
-    Op.CooperativeMatrixLoadNV: {3: _READ},
-    Op.CooperativeMatrixStoreNV: {1: _WRITE},
+    **{key: {3: BOTH} for key in opcodes_of("Atomic")},
+    Op.AtomicLoad: {3: READ},
+    Op.AtomicStore: {1: WRITE},
+    Op.AtomicFlagClear: {1: WRITE},
+    Op.Store: {1: WRITE, 2: BOTH},  # a pointer that is stored escapes
+    Op.CopyMemory: {1: WRITE, 2: READ},
+    Op.CopyMemorySized: {1: WRITE, 2: READ},
+    Op.ArrayLength: {3: NONE},
+    Op.UntypedArrayLengthKHR: {4: NONE},
+    Op.ImageWrite: {1: WRITE},
+    Op.PtrEqual: {3: NONE, 4: NONE},
+    Op.PtrNotEqual: {3: NONE, 4: NONE},
+    Op.PtrDiff: {3: NONE, 4: NONE},
+    Op.CooperativeMatrixLoadKHR: {3: READ},
+    Op.CooperativeMatrixStoreKHR: {1: WRITE},
+    Op.CooperativeMatrixLoadNV: {3: READ},
+    Op.CooperativeMatrixStoreNV: {1: WRITE},
 }
 # Instructions that name no pointer or image to memory.
 _INERT: Final = frozenset(
@@ -132,7 +106,14 @@ _INERT: Final = frozenset(
         Op.CooperativeMatrixLengthKHR,
     }
 ) - {Op.Select}
-_COMBINES: Final = frozenset({Op.Select, Op.Phi, Op.CompositeExtract, Op.CompositeInsert, Op.SampledImage})
+# Instructions whose result may be one of several operands (pointers, images or plain data), and which words those are.
+_COMBINES: Final = {
+    Op.Select: slice(4, None),
+    Op.Phi: slice(3, None, 2),  # each is followed by the block it comes from
+    Op.CompositeExtract: slice(3, 4),
+    Op.CompositeInsert: slice(3, 5),
+    Op.SampledImage: slice(3, None),
+}
 
 
 class AccessAnalysis:
@@ -141,11 +122,11 @@ class AccessAnalysis:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._summaries: dict[int, _Summary] = {}
-        self._entries: dict[int, EntryAccess] = {}
+        self._entries: dict[int, dict[int, int]] = {}
         self._work = 0
 
-    def entry(self, function: int) -> EntryAccess:
-        """What the call graph from a function does.
+    def entry(self, function: int) -> dict[int, int]:
+        """The variables that the call graph from a function statically uses, by ascending id, with the access to each.
 
         Raises:
             InvalidArgumentError: a function that is called does not exist, or an instruction is damaged.
@@ -154,7 +135,7 @@ class AccessAnalysis:
         found = self._entries.get(function)
         if found is None:
             found = self._entries[function] = self._analyse(function)
-        self.spend(len(found.variables) + 1)
+        self.spend(len(found) + 1)
         return found
 
     def spend(self, work: int) -> None:
@@ -165,20 +146,21 @@ class AccessAnalysis:
                 f"the SPIR-V module's entry points reach over {_MAX_WORK} instructions in all; split the module"
             )
 
-    def _analyse(self, entry: int) -> EntryAccess:
+    def _analyse(self, entry: int) -> dict[int, int]:
         reached = {entry}
         pending = [entry]
-        bits: dict[int, int] = {}
-        bases: dict[int, list[int]] = {}
-        variables: set[int] = set()
+        bits: defaultdict[int, int] = defaultdict(int)
+        bases: defaultdict[int, list[int]] = defaultdict(list)
+        used: set[int] = set()
         while pending:
             summary = self._summary(pending.pop())
             self.spend(summary.work)
-            variables |= summary.variables
+            used |= summary.seeds.keys()
             for derived, base in summary.edges:
-                bases.setdefault(derived, []).append(base)
+                used.add(base)
+                bases[derived].append(base)
             for target, seed in summary.seeds.items():
-                bits[target] = bits.get(target, 0) | seed
+                bits[target] |= seed
             for callee in summary.callees - reached:
                 reached.add(callee)
                 pending.append(callee)
@@ -188,12 +170,10 @@ class AccessAnalysis:
             derived = changed.pop()
             value = bits[derived]
             for base in bases.get(derived, ()):
-                old = bits.get(base, 0)
-                if value & ~old:
-                    bits[base] = old | value
+                if value & ~bits[base]:
+                    bits[base] |= value
                     changed.append(base)
-        ordered = tuple(sorted(variables))
-        return EntryAccess(ordered, {variable: Access(bits.get(variable, 0)) for variable in ordered})
+        return {variable: bits[variable] for variable in sorted(self._module.variables.keys() & used)}
 
     def _summary(self, function_id: int) -> _Summary:
         found = self._summaries.get(function_id)
@@ -215,71 +195,46 @@ class AccessAnalysis:
             if opcode in _INERT:
                 continue
             if derives is not None:
-                self._derive(summary, self._id(start + 2), self._id(start + derives))
+                summary.edges.append((self._id(start + 2), self._id(start + derives)))
             elif accesses is not None:
                 for index, bits in accesses.items():
-                    self._touch(summary, self._id(start + index), bits)
+                    summary.seeds[self._id(start + index)] |= bits
             elif opcode == Op.Load:
-                self._load(summary, start)
+                type_id, result, pointer = map(self._id, range(start + 1, start + 4))
+                # A load of an image only fetches the descriptor that names the memory.
+                if self._module.type(type_id).is_opaque:
+                    summary.edges.append((result, pointer))
+                else:
+                    summary.seeds[pointer] |= READ
             elif opcode in _COMBINES:
-                self._combine(summary, opcode, start, end)
+                result = self._id(start + 2)
+                summary.edges += [(result, operand) for operand in words[start:end][_COMBINES[opcode]]]
             elif opcode == Op.FunctionCall:
                 self._call(summary, start, end)
             elif opcode == Op.ReturnValue:
-                self._derive(summary, function.id, self._id(start + 1))
+                summary.edges.append((function.id, self._id(start + 1)))
             elif opcode == Op.ExtInst:
-                self._extended(summary, start, end)
+                name = self._module.instruction_sets.get(self._id(start + 3), "")
+                if not name.startswith(("NonSemantic.", "OpenCL.DebugInfo")):
+                    for word in words[start + 5 : end]:
+                        summary.seeds[word] |= BOTH
             elif opcode == Op.Variable:
                 if end - start > 4:
-                    self._touch(summary, words[start + 4], _BOTH)
+                    summary.seeds[words[start + 4]] |= BOTH
             else:
-                for used in self._module.used_ids(start, end):
-                    self._touch(summary, used, _BOTH)
+                for used in self._module.binary.used_ids(start, end):
+                    summary.seeds[used] |= BOTH
         summary.work += len(summary.edges) + len(summary.seeds)
         return summary
 
     def _id(self, index: int) -> int:
         return self._module.check_id(self._module.words[index])
 
-    def _touch(self, summary: _Summary, operand: int, bits: int) -> None:
-        if operand in self._module.variables:
-            summary.variables.add(operand)
-        summary.seeds[operand] = summary.seeds.get(operand, 0) | bits
-
-    def _derive(self, summary: _Summary, result: int, base: int) -> None:
-        if base in self._module.variables:
-            summary.variables.add(base)
-        summary.edges.append((result, base))
-
-    def _combine(self, summary: _Summary, opcode: int, start: int, end: int) -> None:
-        """A result that may be one of several operands: pointers, images or plain data."""
-        result = self._id(start + 2)
-        first, step = 3, 1
-        if opcode == Op.Select:
-            first = 4  # after the condition
-        elif opcode == Op.Phi:
-            step = 2  # each operand is followed by the block it comes from
-        elif opcode == Op.CompositeExtract:
-            end = min(end, start + 4)  # literal indices follow
-        elif opcode == Op.CompositeInsert:
-            end = min(end, start + 5)  # literal indices follow
-        for index in range(start + first, end, step):
-            self._derive(summary, result, self._module.words[index])
-
-    def _load(self, summary: _Summary, start: int) -> None:
-        """A load of data reads memory; a load of an image only fetches the descriptor that names the memory."""
-        loaded = self._module.type(self._id(start + 1))
-        result, pointer = self._id(start + 2), self._id(start + 3)
-        if loaded.is_opaque:
-            self._derive(summary, result, pointer)
-        else:
-            self._touch(summary, pointer, _READ)
-
     def _call(self, summary: _Summary, start: int, end: int) -> None:
         result, callee = self._id(start + 2), self._id(start + 3)
         summary.callees.add(callee)
         # The callee's own id represents all values that it returns.
-        self._derive(summary, result, callee)
+        summary.edges.append((result, callee))
         function = self._module.functions.get(callee)
         arguments = self._module.words[start + 4 : end]
         if function is None or len(function.parameters) != len(arguments):
@@ -288,11 +243,4 @@ class AccessAnalysis:
                 f"{'no function' if function is None else f'a function of {len(function.parameters)} parameters'}"
             )
         for parameter, argument in zip(function.parameters, arguments, strict=True):
-            self._derive(summary, parameter, argument)
-
-    def _extended(self, summary: _Summary, start: int, end: int) -> None:
-        instruction_set = self._module.instruction_sets.get(self._id(start + 3), "")
-        if instruction_set.startswith(("NonSemantic.", "OpenCL.DebugInfo")):
-            return
-        for word in self._module.words[start + 5 : end]:
-            self._touch(summary, word, _BOTH)
+            summary.edges.append((parameter, argument))

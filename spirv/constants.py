@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
-import struct
 from collections.abc import Callable, Sequence
 from typing import Final
+
+import numpy as np
 
 from ..status import InvalidArgumentError
 from .grammar import Op
@@ -47,35 +49,16 @@ def decode_scalar(scalar: ScalarType, words: Sequence[int]) -> Scalar:
             f"a SPIR-V constant of {scalar.bits} bits takes {expected} literal words, got {len(words)}; "
             "the module is damaged"
         )
-    raw = words[0] | (words[1] << 32 if expected == 2 else 0)
-    raw &= (1 << scalar.bits) - 1
+    raw = _wrap(words[0] | (words[1] << 32 if expected == 2 else 0), scalar.bits)
     if scalar.kind != "float":
-        return _wrap(raw, scalar)
-    if scalar.encoding:
-        dtype = scalar.dtype
-        if dtype is None:
-            return float("nan")
-        import numpy as np
-
-        return float(np.frombuffer(raw.to_bytes(dtype.itemsize, "little"), dtype=dtype)[0])
-    code = {16: "<e", 32: "<f", 64: "<d"}[scalar.bits]
-    return float(struct.unpack(code, raw.to_bytes(scalar.bits // 8, "little"))[0])
+        return _wrap(raw, scalar.bits, scalar.kind == "int")
+    dtype = scalar.dtype
+    return math.nan if dtype is None else float(np.frombuffer(raw.to_bytes(dtype.itemsize, "little"), dtype)[0])
 
 
-def _wrap(value: int, scalar: ScalarType) -> int:
-    value &= (1 << scalar.bits) - 1
-    if scalar.kind == "int" and value >> (scalar.bits - 1):
-        value -= 1 << scalar.bits
-    return value
-
-
-def _unsigned(value: int, bits: int) -> int:
-    return value & ((1 << bits) - 1)
-
-
-def _signed(value: int, bits: int) -> int:
-    value = _unsigned(value, bits)
-    return value - (1 << bits) if value >> (bits - 1) else value
+def _wrap(value: int, bits: int, signed: bool = False) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if signed and value >> (bits - 1) else value
 
 
 def _quotient(a: int, b: int) -> int:
@@ -87,15 +70,13 @@ def _quotient(a: int, b: int) -> int:
 _Binary = Callable[[int, int], int]
 
 # By opcode. The table's name says how operands are interpreted.
-_MODULAR: Final[dict[int, _Binary]] = {
+_UNSIGNED: Final[dict[int, _Binary]] = {
     Op.IAdd: operator.add,
     Op.ISub: operator.sub,
     Op.IMul: operator.mul,
     Op.BitwiseOr: operator.or_,
     Op.BitwiseXor: operator.xor,
     Op.BitwiseAnd: operator.and_,
-}
-_UNSIGNED: Final[dict[int, _Binary]] = {
     Op.UDiv: operator.floordiv,
     Op.UMod: operator.mod,
     Op.UGreaterThan: operator.gt,
@@ -126,16 +107,9 @@ _DIVISIONS: Final = frozenset({Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod})
 def fold_spec_constant_op(
     opcode: int, scalar: ScalarType | None, operands: Sequence[int], constants: dict[int, Constant]
 ) -> ConstantValue:
-    """The value of an `OpSpecConstantOp` with scalar result, at the operands' default values.
+    """The value of an `OpSpecConstantOp` at the operands' default values.
 
-    Args:
-        opcode: the operation.
-        scalar: the result type, ``None`` if not scalar.
-        operands: operand words after the opcode: ids, but literal indices for OpCompositeExtract.
-        constants: the constants defined so far.
-
-    Returns:
-        The value, or ``None`` for an operation that is not folded (vectors, floats, undefined results).
+    ``None`` for what is not folded: vectors, floats, undefined results.
     """
     if scalar is None or not operands:
         return None
@@ -159,7 +133,7 @@ def fold_spec_constant_op(
     folded = _fold_integers(opcode, scalar, [int(value) for value in values], bits)
     if folded is None:
         return None
-    return bool(folded) if scalar.kind == "bool" else _wrap(folded, scalar)
+    return bool(folded) if scalar.kind == "bool" else _wrap(folded, scalar.bits, scalar.kind == "int")
 
 
 def _fold_integers(opcode: int, scalar: ScalarType, values: list[int], bits: int) -> int | None:
@@ -172,8 +146,8 @@ def _fold_integers(opcode: int, scalar: ScalarType, values: list[int], bits: int
         unary = {
             Op.SNegate: -value,
             Op.Not: ~value,
-            Op.SConvert: _signed(value, bits),
-            Op.UConvert: _unsigned(value, bits),
+            Op.SConvert: _wrap(value, bits, True),
+            Op.UConvert: _wrap(value, bits),
         }
         return unary.get(opcode)
     if len(values) != 2:
@@ -183,19 +157,16 @@ def _fold_integers(opcode: int, scalar: ScalarType, values: list[int], bits: int
         return _LOGICAL[opcode](bool(a), bool(b))
     if not bits or (opcode in _DIVISIONS and b == 0):
         return None
-    if opcode in _MODULAR:
-        return _MODULAR[opcode](a, b)
     if opcode in _UNSIGNED:
-        return _UNSIGNED[opcode](_unsigned(a, bits), _unsigned(b, bits))
+        return _UNSIGNED[opcode](_wrap(a, bits), _wrap(b, bits))
     if opcode in _SIGNED:
-        return _SIGNED[opcode](_signed(a, bits), _signed(b, bits))
-    # The base has the result's width; the shift count may have another.
+        return _SIGNED[opcode](_wrap(a, bits, True), _wrap(b, bits, True))
+    # The base of a shift has the result's width; the count may have another.
     if not 0 <= b < scalar.bits:
         return None
-    if opcode == Op.ShiftLeftLogical:
-        return a << b
-    if opcode == Op.ShiftRightLogical:
-        return _unsigned(a, scalar.bits) >> b
-    if opcode == Op.ShiftRightArithmetic:
-        return _signed(a, scalar.bits) >> b
-    return None
+    shifted = {
+        Op.ShiftLeftLogical: a << b,
+        Op.ShiftRightLogical: _wrap(a, scalar.bits) >> b,
+        Op.ShiftRightArithmetic: _wrap(a, scalar.bits, True) >> b,
+    }
+    return shifted.get(opcode)

@@ -1,24 +1,30 @@
-"""A SPIR-V module taken apart: declarations by id, function bodies as instruction lists.
-
-Every operand of a type or constant must be defined before, except pointers announced by `OpTypeForwardPointer`; so
-types form no cycles and nothing here recurses.
-"""
+"""A SPIR-V module taken apart: declarations by id, function bodies as instruction lists."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Final
 
 from ..status import InvalidArgumentError
 from .constants import Constant, ConstantValue, Scalar, decode_scalar, fold_spec_constant_op
 from .grammar import Decoration, ExecutionMode, Op, opcodes_of, parameters_of
-from .type_table import Type, TypeKind, TypeTable
+from .type_table import TypeKind, TypeTable
 from .words import Instruction, read_binary
 
-_FUNCTION: Final = Op.Function
-_FUNCTION_PARAMETER: Final = Op.FunctionParameter
-_FUNCTION_END: Final = Op.FunctionEnd
+_TYPES: Final = frozenset(opcodes_of("Type-Declaration")) - {Op.TypeForwardPointer}
+_SPEC_SCALARS: Final = (Op.SpecConstantTrue, Op.SpecConstantFalse, Op.SpecConstant)
+_CONSTANTS: Final = frozenset(
+    {
+        *_SPEC_SCALARS,
+        Op.ConstantTrue,
+        Op.ConstantFalse,
+        Op.Constant,
+        Op.ConstantComposite,
+        Op.ConstantNull,
+        Op.SpecConstantComposite,
+        Op.SpecConstantOp,
+    }
+)
 # The decorations that reflection looks at.
 _DECORATIONS: Final = frozenset(
     {
@@ -60,19 +66,14 @@ class Function:
 class Module:
     """The index of one module.
 
-    Args:
-        code: a whole little-endian SPIR-V binary.
-
     Raises:
         InvalidArgumentError: the code is no well-formed SPIR-V.
         IncompatibleError: a SPIR-V version other than 1.0 to 1.6.
     """
 
     def __init__(self, code: bytes) -> None:
-        self._binary = binary = read_binary(code)
-        self.words = binary.words
-        self.version = binary.version
-        self.generator = binary.generator
+        self.binary = read_binary(code)
+        self.words = self.binary.words
         self.capabilities: list[int] = []
         self.extensions: list[str] = []
         self.instruction_sets: dict[int, str] = {}
@@ -87,6 +88,8 @@ class Module:
         self.member_decorations: dict[tuple[int, int], dict[int, int]] = {}
         self.constants: dict[int, Constant] = {}
         self._types = TypeTable(self.constants)
+        self.types = self._types.types
+        self.type = self._types.get
         self.variables: dict[int, Variable] = {}
         self.functions: dict[int, Function] = {}
         self._defined: set[int] = set()
@@ -94,59 +97,35 @@ class Module:
 
     def decoration(self, target: int, decoration: int) -> int | None:
         """The operand of a decoration of an id (0 for one without operand), or ``None`` if not so decorated."""
-        found = self.decorations.get(target)
-        return None if found is None else found.get(decoration)
+        return self.decorations.get(target, {}).get(decoration)
 
     def member_decoration(self, struct_id: int, member: int, decoration: int) -> int | None:
         """The operand of a decoration of a structure's member, or ``None`` if not so decorated."""
-        found = self.member_decorations.get((struct_id, member))
-        return None if found is None else found.get(decoration)
+        return self.member_decorations.get((struct_id, member), {}).get(decoration)
 
     def check_id(self, value: int) -> int:
         """Passes on an id that lies within the header's bound."""
-        bound = self._binary.bound
+        bound = self.binary.bound
         if not 0 < value < bound:
             raise InvalidArgumentError(
                 f"SPIR-V id {value} is outside the header's bound (1 to {bound - 1}); the module is damaged"
             )
         return value
 
-    def check_length(self, start: int, end: int, minimum: int, what: str) -> None:
-        """Raises if an instruction is shorter than its fixed operands."""
-        if end - start < minimum:
-            raise InvalidArgumentError(
-                f"{what} at word {start} has {end - start} words, expected at least {minimum}; the module is damaged"
-            )
-
-    def used_ids(self, start: int, end: int) -> list[int]:
-        """The ids that the instruction at a word takes."""
-        return self._binary.used_ids(start, end)
-
-    @property
-    def types(self) -> dict[int, Type]:
-        """The types by id, in the order of their definition."""
-        return self._types.types
-
-    def type(self, type_id: int) -> Type:
-        """The type of that id, which must be defined by now."""
-        return self._types.get(type_id)
-
     def _read(self) -> None:
         words = self.words
         function: Function | None = None
-        for opcode, start, end in self._binary:
-            if opcode == _FUNCTION:
+        for opcode, start, end in self.binary:
+            if opcode == Op.Function:
                 if function is not None:
                     raise InvalidArgumentError(f"OpFunction at word {start} lies within another function")
                 function = Function(self._define(words[start + 2]), [], [])
                 self.functions[function.id] = function
             elif function is None:
-                handler = _HANDLERS.get(opcode)
-                if handler is not None:
-                    handler(self, opcode, start, end)
-            elif opcode == _FUNCTION_PARAMETER:
+                self._declare(opcode, start, end)
+            elif opcode == Op.FunctionParameter:
                 function.parameters.append(self._define(words[start + 2]))
-            elif opcode == _FUNCTION_END:
+            elif opcode == Op.FunctionEnd:
                 function = None
             else:
                 function.body.append((opcode, start, end))
@@ -164,37 +143,59 @@ class Module:
         return result
 
     def _string(self, start: int, end: int, errors: str = "strict") -> str:
-        return self._binary.string(start, end, errors)[0]
+        return self.binary.string(start, end, errors)[0]
 
-    def _capability(self, opcode: int, start: int, end: int) -> None:
-        self.capabilities.append(self.words[start + 1])
+    def _declare(self, opcode: int, start: int, end: int) -> None:
+        words = self.words
+        if opcode in _TYPES:
+            self._types.define(opcode, self._define(words[start + 1]), words[start + 2 : end])
+            return
+        if opcode in _CONSTANTS:
+            self._constant(opcode, start, end)
+            return
+        match opcode:
+            case Op.Name:
+                self.names[words[start + 1]] = self._string(start + 2, end, "replace")
+            case Op.MemberName:
+                self.member_names[words[start + 1], words[start + 2]] = self._string(start + 3, end, "replace")
+            case Op.Decorate:
+                self._note(self.decorations.setdefault(self.check_id(words[start + 1]), {}), start + 2, end)
+            case Op.MemberDecorate:
+                key = self.check_id(words[start + 1]), words[start + 2]
+                self._note(self.member_decorations.setdefault(key, {}), start + 3, end)
+            case Op.Variable | Op.UntypedVariableKHR:
+                self._variable(opcode, start, end)
+            case Op.Capability:
+                self.capabilities.append(words[start + 1])
+            case Op.Extension:
+                self.extensions.append(self._string(start + 1, end))
+            case Op.ExtInstImport:
+                self.instruction_sets[self._define(words[start + 1])] = self._string(start + 2, end, "replace")
+            case Op.MemoryModel:
+                self.addressing_model, self.memory_model = words[start + 1 : start + 3]
+            case Op.EntryPoint:
+                model, function = words[start + 1 : start + 3]
+                self.entry_points.append((model, self.check_id(function), self._string(start + 3, end)))
+            case Op.ExecutionMode | Op.ExecutionModeId:
+                self._execution_mode(start, end)
+            case Op.GroupDecorate:
+                group = self.decorations.get(words[start + 1], {})
+                for target in words[start + 2 : end]:
+                    self.decorations.setdefault(self.check_id(target), {}).update(group)
+            case Op.GroupMemberDecorate:
+                group = self.decorations.get(words[start + 1], {})
+                for index in range(start + 2, end - 1, 2):
+                    key = self.check_id(words[index]), words[index + 1]
+                    self.member_decorations.setdefault(key, {}).update(group)
+            case Op.TypeForwardPointer:
+                self._types.announce(self.check_id(words[start + 1]))
 
-    def _extension(self, opcode: int, start: int, end: int) -> None:
-        self.extensions.append(self._string(start + 1, end))
-
-    def _instruction_set(self, opcode: int, start: int, end: int) -> None:
-        self.instruction_sets[self._define(self.words[start + 1])] = self._string(start + 2, end, "replace")
-
-    def _memory_model(self, opcode: int, start: int, end: int) -> None:
-        self.addressing_model, self.memory_model = self.words[start + 1 : start + 3]
-
-    def _entry_point(self, opcode: int, start: int, end: int) -> None:
-        model, function = self.words[start + 1 : start + 3]
-        self.entry_points.append((model, self.check_id(function), self._string(start + 3, end)))
-
-    def _execution_mode(self, opcode: int, start: int, end: int) -> None:
+    def _execution_mode(self, start: int, end: int) -> None:
         function, mode = self.words[start + 1 : start + 3]
         if mode in (ExecutionMode.LocalSize, ExecutionMode.LocalSizeId):
-            self.check_length(start, end, 6, "LocalSize")
+            self._check_length(start, end, 6, "LocalSize")
             x, y, z = self.words[start + 3 : start + 6]
             (self.local_sizes if mode == ExecutionMode.LocalSize else self.local_size_ids)[function] = (x, y, z)
-
-    def _name(self, opcode: int, start: int, end: int) -> None:
-        self.names[self.words[start + 1]] = self._string(start + 2, end, "replace")
-
-    def _member_name(self, opcode: int, start: int, end: int) -> None:
-        struct_id, member = self.words[start + 1 : start + 3]
-        self.member_names[struct_id, member] = self._string(start + 3, end, "replace")
 
     def _note(self, found: dict[int, int], start: int, end: int) -> None:
         decoration = self.words[start]
@@ -202,7 +203,7 @@ class Module:
             return
         value = 0
         if decoration in _WITH_OPERAND:
-            self.check_length(start, end, 2, f"decoration {Decoration.name(decoration)}")
+            self._check_length(start, end, 2, f"decoration {Decoration.name(decoration)}")
             value = self.words[start + 1]
         # Drivers take the first, the last, or crash.
         if found.setdefault(decoration, value) != value:
@@ -211,29 +212,12 @@ class Module:
                 f"after {found[decoration]}; the module is damaged"
             )
 
-    def _decorate(self, opcode: int, start: int, end: int) -> None:
-        self._note(self.decorations.setdefault(self.check_id(self.words[start + 1]), {}), start + 2, end)
-
-    def _member_decorate(self, opcode: int, start: int, end: int) -> None:
-        key = self.check_id(self.words[start + 1]), self.words[start + 2]
-        self._note(self.member_decorations.setdefault(key, {}), start + 3, end)
-
-    def _group_decorate(self, opcode: int, start: int, end: int) -> None:
-        group = self.decorations.get(self.words[start + 1], {})
-        for target in self.words[start + 2 : end]:
-            self.decorations.setdefault(self.check_id(target), {}).update(group)
-
-    def _group_member_decorate(self, opcode: int, start: int, end: int) -> None:
-        group = self.decorations.get(self.words[start + 1], {})
-        for index in range(start + 2, end - 1, 2):
-            key = self.check_id(self.words[index]), self.words[index + 1]
-            self.member_decorations.setdefault(key, {}).update(group)
-
-    def _forward_pointer(self, opcode: int, start: int, end: int) -> None:
-        self._types.announce(self.check_id(self.words[start + 1]))
-
-    def _type(self, opcode: int, start: int, end: int) -> None:
-        self._types.define(opcode, self._define(self.words[start + 1]), self.words[start + 2 : end])
+    def _check_length(self, start: int, end: int, minimum: int, what: str) -> None:
+        """Raises if an instruction is shorter than its fixed operands."""
+        if end - start < minimum:
+            raise InvalidArgumentError(
+                f"{what} at word {start} has {end - start} words, expected at least {minimum}; the module is damaged"
+            )
 
     def _constant(self, opcode: int, start: int, end: int) -> None:
         words = self.words
@@ -290,36 +274,3 @@ class Module:
             pointee = self.type(words[start + 4]).id if end - start > 4 else 0
         self._define(result)
         self.variables[result] = Variable(result, storage_class, pointee)
-
-
-_SPEC_SCALARS: Final = (Op.SpecConstantTrue, Op.SpecConstantFalse, Op.SpecConstant)
-_CONSTANTS: Final = (
-    *_SPEC_SCALARS,
-    Op.ConstantTrue,
-    Op.ConstantFalse,
-    Op.Constant,
-    Op.ConstantComposite,
-    Op.ConstantNull,
-    Op.SpecConstantComposite,
-    Op.SpecConstantOp,
-)
-_HANDLERS: Final[dict[int, Callable[[Module, int, int, int], None]]] = {
-    **dict.fromkeys(opcodes_of("Type-Declaration"), Module._type),
-    **dict.fromkeys(_CONSTANTS, Module._constant),
-    Op.TypeForwardPointer: Module._forward_pointer,
-    Op.Name: Module._name,
-    Op.MemberName: Module._member_name,
-    Op.Extension: Module._extension,
-    Op.ExtInstImport: Module._instruction_set,
-    Op.MemoryModel: Module._memory_model,
-    Op.EntryPoint: Module._entry_point,
-    Op.ExecutionMode: Module._execution_mode,
-    Op.ExecutionModeId: Module._execution_mode,
-    Op.Capability: Module._capability,
-    Op.Variable: Module._variable,
-    Op.UntypedVariableKHR: Module._variable,
-    Op.Decorate: Module._decorate,
-    Op.MemberDecorate: Module._member_decorate,
-    Op.GroupDecorate: Module._group_decorate,
-    Op.GroupMemberDecorate: Module._group_member_decorate,
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..status import InvalidArgumentError, UnimplementedError, shown
-from .access import Access, AccessAnalysis
+from .access import READ, WRITE, AccessAnalysis
 from .constants import ConstantValue
 from .grammar import ENUMERATIONS, BuiltIn, Decoration, Dim, ExecutionModel, StorageClass
 from .layout import BlockLayouts
@@ -74,8 +74,8 @@ class _Reflector:
         capability = ENUMERATIONS["Capability"]
         workgroup_size = self._workgroup_size()
         return ShaderModuleReflection(
-            version=module.version,
-            generator=module.generator,
+            version=module.binary.version,
+            generator=module.binary.generator,
             capabilities=tuple(capability.name(number) for number in module.capabilities),
             extensions=tuple(module.extensions),
             addressing_model=ENUMERATIONS["AddressingModel"].name(module.addressing_model),
@@ -142,13 +142,13 @@ class _Reflector:
 
     def _entry_point(self, model: int, function: int, name: str, workgroup_size: int | None) -> EntryPoint:
         used = self._access.entry(function)
-        variables = [self._module.variables[variable] for variable in used.variables]
+        variables = [self._module.variables[variable] for variable in used]
         bindings: dict[tuple[int, int], Binding] = {}
         push_constants: list[PushConstantBlock] = []
         workgroup: list[Variable] = []
         for variable in variables:
             if variable.storage_class in _RESOURCE_CLASSES:
-                binding = self._binding(variable, used.access[variable.id])
+                binding = self._binding(variable, used[variable.id])
                 if binding is not None:
                     key = binding.set, binding.binding
                     bindings[key] = self._merged(bindings[key], binding) if key in bindings else binding
@@ -270,7 +270,7 @@ class _Reflector:
             )
         return memo[of.id]
 
-    def _binding(self, variable: Variable, access: Access) -> Binding | None:
+    def _binding(self, variable: Variable, access: int) -> Binding | None:
         module = self._module
         if module.decoration(variable.id, Decoration.BuiltIn) is not None:
             return None
@@ -282,8 +282,8 @@ class _Reflector:
             )
         count, of = self._descriptor(variable)
         descriptor_type = self._descriptor_type(variable, of)
-        readable = Access.READ in access and not self._forbidden(variable, of, Decoration.NonReadable)
-        writable = Access.WRITE in access and not self._forbidden(variable, of, Decoration.NonWritable)
+        readable = bool(access & READ) and not self._forbidden(variable, of, Decoration.NonReadable)
+        writable = bool(access & WRITE) and not self._forbidden(variable, of, Decoration.NonWritable)
         layout = self._layouts.layout(of.id) if of.kind is TypeKind.STRUCT else None
         if layout is not None:
             self._access.spend(layout.total)

@@ -42,6 +42,13 @@ class TypeKind(enum.Enum):
     OTHER = enum.auto()
 
 
+_OPAQUE: Final = {
+    Op.TypeSampler: TypeKind.SAMPLER,
+    Op.TypeAccelerationStructureKHR: TypeKind.ACCELERATION_STRUCTURE,
+    Op.TypeTensorARM: TypeKind.TENSOR,
+}
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Type:
     """A type.
@@ -53,12 +60,12 @@ class Type:
         count: components, columns, or array length; ``None`` for an unknown length.
         element: id of the component, column, element, pointed-to or sampled image's image type; else 0.
         members: ids of a structure's member types.
-        storage_class: of a pointer, else -1.
-        dim: of an image, else -1.
-        sampled: of an image: 1 sampled, 2 storage, 0 only known at run time.
         natural_size: bytes by std430 rules with 4-byte booleans, ``None`` if there is no such size.
         natural_align: the alignment by the same rules.
         is_opaque: holds an image, sampler or the like.
+        storage_class: of a pointer, else -1.
+        dim: of an image, else -1.
+        sampled: of an image: 1 sampled, 2 storage, 0 only known at run time.
     """
 
     id: int
@@ -67,12 +74,12 @@ class Type:
     count: int | None = 1
     element: int = 0
     members: tuple[int, ...] = ()
-    storage_class: int = -1
-    dim: int = -1
-    sampled: int = 0
     natural_size: int | None = None
     natural_align: int = 1
     is_opaque: bool = False
+    storage_class: int = -1
+    dim: int = -1
+    sampled: int = 0
 
 
 def _round_up(value: int, alignment: int) -> int:
@@ -84,11 +91,7 @@ def _bounded(size: int) -> int | None:
 
 
 class TypeTable:
-    """The types defined so far, by id, in the order of their definition.
-
-    Args:
-        constants: the module's constants, for array lengths.
-    """
+    """The types defined so far, by id, in the order of their definition; ``constants`` are for array lengths."""
 
     def __init__(self, constants: dict[int, Constant]) -> None:
         self.types: dict[int, Type] = {}
@@ -107,11 +110,7 @@ class TypeTable:
         self._forward_pointers.add(pointer)
 
     def define(self, opcode: int, result: int, operands: tuple[int, ...]) -> None:
-        """Adds the type that an instruction declares; `operands` are its words after the result id.
-
-        Raises:
-            InvalidArgumentError: the declaration is damaged or uses an undefined id.
-        """
+        """Adds the type that an instruction declares; `operands` are its words after the result id."""
         if result in self._forward_pointers and opcode != Op.TypePointer:
             raise InvalidArgumentError(f"SPIR-V id {result} is announced as a pointer type but is another type")
         self.types[result] = self._new_type(opcode, result, operands)
@@ -133,8 +132,6 @@ class TypeTable:
             case Op.TypeImage:
                 dim, sampled = operands[1], operands[5]
                 return Type(result, TypeKind.IMAGE, dim=dim, sampled=sampled, is_opaque=True)
-            case Op.TypeSampler:
-                return Type(result, TypeKind.SAMPLER, is_opaque=True)
             case Op.TypeSampledImage:
                 return Type(result, TypeKind.SAMPLED_IMAGE, element=self.get(operands[0]).id, is_opaque=True)
             case Op.TypeArray | Op.TypeRuntimeArray:
@@ -143,19 +140,8 @@ class TypeTable:
                 return self._struct_type(result, operands)
             case Op.TypePointer:
                 pointee = self.get(operands[1])
-                return Type(
-                    result,
-                    TypeKind.POINTER,
-                    element=pointee.id,
-                    storage_class=operands[0],
-                    natural_size=8,
-                    natural_align=8,
-                )
-            case Op.TypeAccelerationStructureKHR:
-                return Type(result, TypeKind.ACCELERATION_STRUCTURE, is_opaque=True)
-            case Op.TypeTensorARM:
-                return Type(result, TypeKind.TENSOR, is_opaque=True)
-        return Type(result, TypeKind.OTHER)
+                return Type(result, TypeKind.POINTER, None, 1, pointee.id, (), 8, 8, storage_class=operands[0])
+        return Type(result, _OPAQUE.get(opcode, TypeKind.OTHER), is_opaque=opcode in _OPAQUE)
 
     def _scalar_type(self, opcode: int, result: int, operands: tuple[int, ...]) -> Type:
         bits = operands[0]
@@ -200,20 +186,10 @@ class TypeTable:
         count = length.value if isinstance(length.value, int) else None
         if count is not None and count < 1:
             raise InvalidArgumentError(f"SPIR-V array type {result} has length {count}, expected at least 1")
-        size = None
+        size, align = None, element.natural_align
         if count is not None and element.natural_size is not None:
-            size = _bounded(_round_up(element.natural_size, element.natural_align) * count)
-        align = element.natural_align
-        return Type(
-            result,
-            TypeKind.ARRAY,
-            None,
-            count,
-            element.id,
-            natural_size=size,
-            natural_align=align,
-            is_opaque=element.is_opaque,
-        )
+            size = _bounded(_round_up(element.natural_size, align) * count)
+        return Type(result, TypeKind.ARRAY, None, count, element.id, (), size, align, element.is_opaque)
 
     def _struct_type(self, result: int, operands: tuple[int, ...]) -> Type:
         size: int | None = 0
@@ -233,14 +209,4 @@ class TypeTable:
             if size is not None:
                 size = _bounded(_round_up(size, member_align) + member_size)
         size = None if size is None else _round_up(size, align)
-        return Type(
-            result,
-            TypeKind.STRUCT,
-            None,
-            None,
-            0,
-            operands,
-            natural_size=size,
-            natural_align=align,
-            is_opaque=is_opaque,
-        )
+        return Type(result, TypeKind.STRUCT, None, None, 0, operands, size, align, is_opaque)
