@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import deque
@@ -18,33 +19,22 @@ MAX_ATTEMPTS: Final = 3
 
 
 class ChunkQueue:
-    """The waiting chunks, by device.
+    """The waiting chunks, by device; for one thread at a time.
 
     Points of a device are distributed over its chunks at random, so that differences between workers are no differences
     between kinds of points.
-
-    Thread rule: one thread at a time.
-
-    Args:
-        seed: of the random order.
     """
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self._waiting: dict[str, deque[Chunk]] = {}
-        self._count = 0
+        self._numbers = itertools.count()
 
     def add_points(
         self, device: str, points: Sequence[Point], priors: Mapping[int, Prior], *, slots: int, most: int
     ) -> None:
-        """Divides points of a device into chunks.
-
-        Args:
-            device: its URI.
-            points: at least one.
-            priors: what earlier runs have of them, by index.
-            slots: how many chunks can be measured at the same time.
-            most: maximum number of points of a chunk.
+        """Divides points of a device, at least one, into as many chunks as can be measured at the same time
+        (``slots``), or more, of ``most`` points each.
         """
         shuffled = list(points)
         self._random.shuffle(shuffled)
@@ -52,11 +42,11 @@ class ChunkQueue:
         for place in range(count):
             mine = tuple(shuffled[place::count])
             own = {point.index: priors[point.index] for point in mine if point.index in priors}
-            self._append(Chunk(self._next(), device, mine, own))
+            self._waiting.setdefault(device, deque()).append(Chunk(next(self._numbers), device, mine, own))
 
     def add_peaks(self, device: str) -> None:
         """Adds the chunk that measures a device's peaks, before all others."""
-        self._waiting.setdefault(device, deque()).appendleft(Chunk(self._next(), device, peaks=True))
+        self._waiting.setdefault(device, deque()).appendleft(Chunk(next(self._numbers), device, peaks=True))
 
     def take(self, device: str) -> Chunk:
         """Takes the next chunk of a device that has one."""
@@ -76,19 +66,10 @@ class ChunkQueue:
         """
         if chunk.attempt >= MAX_ATTEMPTS:
             return False
-        attempt = chunk.attempt + 1
-        parts = [replace(chunk, attempt=attempt)]
-        if attempt == MAX_ATTEMPTS and len(chunk.points) > 1:
-            parts = [
-                Chunk(
-                    self._next(),
-                    chunk.device,
-                    (point,),
-                    {i: prior for i, prior in chunk.priors.items() if i == point.index},
-                    attempt=attempt,
-                )
-                for point in chunk.points
-            ]
+        again = replace(chunk, attempt=chunk.attempt + 1)
+        parts = [again]
+        if again.attempt == MAX_ATTEMPTS and len(chunk.points) > 1:
+            parts = [replace(again, number=next(self._numbers), points=(point,)) for point in chunk.points]
         self._waiting.setdefault(chunk.device, deque()).extendleft(reversed(parts))
         return True
 
@@ -104,10 +85,3 @@ class ChunkQueue:
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
-
-    def _append(self, chunk: Chunk) -> None:
-        self._waiting.setdefault(chunk.device, deque()).append(chunk)
-
-    def _next(self) -> int:
-        self._count += 1
-        return self._count - 1

@@ -23,11 +23,7 @@ _FETCH_S: Final = 30.0
 
 
 class ClusterTask(Generic[Result]):
-    """A function called on one worker.
-
-    Attributes:
-        key: its name in the cluster.
-    """
+    """A function called on one worker; ``key`` is its name in the cluster."""
 
     # Which of its methods Dask types differs between versions.
     def __init__(self, future: Any) -> None:
@@ -44,11 +40,8 @@ class ClusterTask(Generic[Result]):
         self._future.add_done_callback(lambda _: callback())
 
     def result(self) -> Result:
-        """The function's result; the task has ended.
-
-        Raises:
-            UnavailableError: its worker was lost, or it was cancelled.
-            Exception: raised by the function.
+        """The function's result, or the exception that it raised; the task has ended. UnavailableError if its worker
+        was lost, or it was cancelled.
         """
         from distributed import KilledWorker
 
@@ -67,13 +60,7 @@ class ClusterTask(Generic[Result]):
 
 
 class ClusterClient:
-    """A connection to a scheduler.
-
-    Thread rule: one thread at a time.
-
-    Args:
-        client: stays the caller's.
-    """
+    """A connection to a scheduler, of a client that stays the caller's. One thread at a time."""
 
     def __init__(self, client: Client) -> None:
         self._client: Any = client
@@ -85,9 +72,7 @@ class ClusterClient:
 
     def workers(self) -> dict[str, str]:
         """All connected workers: addresses, each with what distinguishes it from an earlier one of the same address.
-
-        Raises:
-            UnavailableError: the scheduler is gone.
+        UnavailableError if the scheduler is gone.
         """
         try:
             found = self._client.scheduler_info(n_workers=-1)["workers"]
@@ -100,16 +85,10 @@ class ClusterClient:
     def submit(
         self, function: Callable[..., Result], *arguments: object, key: str, worker: str, sent: object = None
     ) -> ClusterTask[Result]:
-        """Calls a function on a worker and on no other.
+        """Calls a function, of a module that the worker can import, on a worker and on no other.
 
         A task whose worker is lost does not end: it waits for a worker of the same address until it is cancelled.
-
-        Args:
-            function: of a module that the worker can import.
-            arguments: pickled.
-            key: of the task, unique.
-            worker: its address.
-            sent: what ``send`` returned for this worker: one more argument.
+        ``key`` is unique; ``sent``, one more argument, is what ``send`` returned for this worker.
         """
 
         # Schedulers unpickle tasks. They get this function, by value, and bytes, so that a scheduler does not need
@@ -126,11 +105,7 @@ class ClusterClient:
         return ClusterTask(self._client.submit(call, payload, *more, key=key, **options))
 
     def send(self, data: object, worker: str) -> object:
-        """Sends data to a worker, to be an argument of several tasks there.
-
-        Raises:
-            UnavailableError: they cannot be sent.
-        """
+        """Sends data to a worker, to be an argument of several tasks there; UnavailableError if that fails."""
         try:
             # In a list: the values of a mapping would be sent one by one.
             (sent,) = self._client.scatter([data], workers=[worker], hash=False)
@@ -141,11 +116,8 @@ class ClusterClient:
 
 @contextlib.contextmanager
 def connected(scheduler: str | Client) -> Iterator[ClusterClient]:
-    """A connection: a new one to an address, closed at the end, or that of a client.
-
-    Raises:
-        InvalidArgumentError: not an address, or an asynchronous client.
-        UnavailableError: Dask is not installed, or no scheduler answers at the address.
+    """A connection: a new one to an address, closed at the end, or that of a client. InvalidArgumentError: not an
+    address, or an asynchronous client. UnavailableError: Dask is not installed, or no scheduler answers.
     """
     try:
         from distributed import Client

@@ -16,10 +16,8 @@ ALL_DEVICES: Final = "all"
 
 
 def distinct_devices(workers: Mapping[str, WorkerFacts]) -> tuple[str, ...]:
-    """URIs of all usable devices of a cluster, each once, in order of their workers' addresses.
-
-    Raises:
-        NotFoundError: there is none; the message lists all devices.
+    """URIs of all usable devices of a cluster, each once, in order of their workers' addresses; NotFoundError lists all
+    devices.
     """
     found: dict[str, None] = {}
     for address in sorted(workers):
@@ -33,10 +31,7 @@ def distinct_devices(workers: Mapping[str, WorkerFacts]) -> tuple[str, ...]:
 
 def match_devices(uris: Iterable[str], workers: Mapping[str, WorkerFacts]) -> dict[str, dict[str, DeviceProfile]]:
     """For each device of a study the workers that have it, by address, each with what the device is there.
-
-    Raises:
-        NotFoundError: no worker has a device; the message lists the workers and their devices.
-        InvalidArgumentError: a URI matches devices of different models.
+    NotFoundError if none has it, InvalidArgumentError if it matches devices of different models.
     """
     matched: dict[str, dict[str, DeviceProfile]] = {}
     for uri in uris:
@@ -59,14 +54,7 @@ def match_devices(uris: Iterable[str], workers: Mapping[str, WorkerFacts]) -> di
 
 
 def find_device(uri: str, address: str, facts: WorkerFacts, known: DeviceProfile) -> DeviceProfile | None:
-    """The device of a worker that joined later; ``None`` if it has none of the known model.
-
-    Args:
-        uri: the study's.
-        address: the worker's.
-        facts: of the worker.
-        known: the device on other workers.
-    """
+    """The study's device ``uri`` on a worker that joined later; ``None`` if it has none of the known model."""
     try:
         profile = _select(parse_device_uri(uri), address, facts)
     except InvalidArgumentError:

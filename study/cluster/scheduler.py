@@ -45,13 +45,9 @@ def place_of(alone: Alone, address: str, facts: WorkerFacts, profile: DeviceProf
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What all tasks of a study have in common.
-
-    Attributes:
-        study: as ``study_as_dict`` gives it.
-        files: see ``StudyFiles.contents``.
-        validation: enables the workers' validation layers; ``None`` asks each worker's ``PUMICE_VALIDATION``.
-        token: part of the keys of tasks, which distinguishes this run from others.
+    """What all tasks of a study have in common: the study as ``study_as_dict`` gives it, ``StudyFiles.contents``,
+    whether workers enable their validation layers, and a part of the keys of tasks that distinguishes this run from
+    others.
     """
 
     study: Mapping[str, object]
@@ -69,20 +65,11 @@ class _Running(NamedTuple):
 
 @dataclass
 class ChunkScheduler:
-    """One run of a study; see the module.
+    """One run of a study; see the module. ``run`` once, in one thread.
 
-    Thread rule: ``run`` once, in one thread.
-
-    Attributes:
-        client, workers: of the cluster.
-        work: what is measured.
-        chunks: all of them waiting.
-        having: the workers of each device, by its URI and their address.
-        store: where results go; a run has begun.
-        points: of the study, by index.
-        progress: told of each point when its chunk has returned.
-        alone: what measures one chunk at a time.
-        worker_timeout: seconds that chunks wait for a worker with their device when none is left.
+    ``chunks`` are waiting; ``having`` are the workers of each device, by its URI and their address; in ``store`` a run
+    has begun; ``points`` are the study's, by index; ``progress`` is told of each point when its chunk has returned;
+    chunks wait ``worker_timeout`` seconds for a worker with their device when none is left.
     """
 
     client: ClusterClient
@@ -111,12 +98,8 @@ class ChunkScheduler:
         self._models = {uri: next(iter(having.values())) for uri, having in self.having.items()}
 
     def run(self) -> SampleRun:
-        """Measures all chunks.
-
-        Raises:
-            UnavailableError: the Dask scheduler is gone; stored results stay.
-            ResourceExhaustedError: the store's disk is full.
-            KeyboardInterrupt: by the user; stored results stay, and running tasks are cancelled.
+        """Measures all chunks. UnavailableError: the Dask scheduler is gone; ResourceExhaustedError: the store's disk
+        is full; whatever ends it, stored results stay and running tasks are cancelled.
         """
         try:
             while self.chunks or self._running:

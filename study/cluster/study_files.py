@@ -21,15 +21,8 @@ _GLSL_SUFFIXES: Final = (".comp", ".glsl")
 
 
 class StudyFiles:
-    """The files of points, read point by point.
-
-    Thread rule: one thread at a time.
-
-    Args:
-        folder: what file names are relative to.
-
-    Attributes:
-        contents: of each file, by the name that it is sent under.
+    """The files of points, read point by point from a folder: ``contents`` has each by the name that it is sent under.
+    One thread at a time.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -39,12 +32,8 @@ class StudyFiles:
         self._compiled: dict[tuple[str, str, int], str] = {}
 
     def take(self, kind: str, point: Point, minor: int) -> Point:
-        """Reads the files of a point; the returned point has the names that they are sent under.
-
-        Args:
-            kind: of the point's target.
-            point: which.
-            minor: of the device's Vulkan version, 1.minor, for which GLSL is compiled.
+        """Reads the files of a point of a target of this kind; the returned point has the names that they are sent
+        under. GLSL is compiled for Vulkan 1.minor.
 
         Raises:
             NotFoundError, PermissionDeniedError, UnavailableError: a file cannot be read, or there is no GLSL compiler.
@@ -87,16 +76,10 @@ class StudyFiles:
 
 
 def map_files(kind: str, settings: Mapping[str, object], change: Callable[[str], str]) -> dict[str, object]:
-    """A point's settings with all file names replaced.
+    """A point's settings with all file names changed; ``kind`` is its target's.
 
-    Args:
-        kind: of the point's target.
-        settings: with all expressions evaluated.
-        change: returns the new name.
-
-    Raises:
-        InvalidArgumentError: an input that continues reading a file (``+name``) or reads all of one (``*name``): these
-            are relative to the working folder, which differs between machines.
+    InvalidArgumentError for an input that continues reading a file (``+name``) or reads all of one (``*name``): these
+    are relative to the working folder, which differs between machines.
     """
     mapped = dict(settings)
     source = mapped.get("source")
@@ -113,11 +96,7 @@ def map_files(kind: str, settings: Mapping[str, object], change: Callable[[str],
 
 
 def unpack_files(contents: Mapping[str, bytes], folder: Path) -> None:
-    """Writes sent files to a folder.
-
-    Raises:
-        InvalidArgumentError: a name outside the folder.
-    """
+    """Writes sent files to a folder; InvalidArgumentError for a name outside it."""
     for name, data in contents.items():
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts:

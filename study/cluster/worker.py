@@ -35,14 +35,8 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True)
 class WorkerFacts:
-    """A worker.
-
-    Attributes:
-        host: its host name.
-        machine: the same for all workers of one machine, if the system tells also for those in containers.
-        profiles: its Vulkan devices, in its driver's order.
-        trouble: why it has none.
-        environment: see ``environment_facts``.
+    """A worker: its host name, its Vulkan devices in its driver's order or why it has none, and ``environment_facts``.
+    ``machine`` is the same for all workers of one machine, if the system tells also for those in containers.
     """
 
     host: str
@@ -54,15 +48,8 @@ class WorkerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Points of one device that one worker measures, interleaved.
-
-    Attributes:
-        number: of the run.
-        device: their URI.
-        points: with the names that files are sent under; none in a chunk that measures the device's peaks.
-        priors: their samples from earlier runs.
-        peaks: whether the device's peaks are measured.
-        attempt: counts from 1.
+    """Points of one device that one worker measures, interleaved, with the names that files are sent under; or, with
+    ``peaks``, a device whose peaks are measured. ``priors`` are samples of earlier runs, ``attempt`` counts from 1.
     """
 
     number: int
@@ -75,15 +62,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
-    """The result of a chunk.
+    """The result of the chunk with this number and attempt, or the error why it could not be measured on this worker.
 
-    Attributes:
-        number, attempt: the chunk's.
-        error: why it could not be measured on this worker, in which case the rest is empty.
-        device: the device's description, to be replayed once a run.
-        measured: to be replayed into the store.
-        run: the points by how they ended.
-        ended: index, status and reason of each point.
+    ``device`` is the device's description, to be replayed once a run; ``measured`` is to be replayed into the store;
+    ``ended`` has the index, status and reason of each point.
     """
 
     number: int
@@ -96,11 +78,7 @@ class ChunkResult:
 
 
 def describe_worker(validation: bool | None) -> WorkerFacts:
-    """Describes the worker that runs this.
-
-    Args:
-        validation: enables the validation layers; ``None`` asks its ``PUMICE_VALIDATION``.
-    """
+    """Describes the worker that runs this; ``validation`` is ``None`` to ask its ``PUMICE_VALIDATION``."""
     try:
         profiles, trouble = shared_driver(validation=validation).profiles, ""
     except PumiceError as error:
@@ -115,14 +93,8 @@ def measure_chunk(
     key: str,
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> ChunkResult:
-    """Measures a chunk on the worker that runs this, until the task is cancelled.
-
-    Args:
-        study: as ``study_as_dict`` gives it.
-        chunk: of it.
-        validation: enables the validation layers; ``None`` asks ``PUMICE_VALIDATION``.
-        key: the task's.
-        files: those that points name; see ``StudyFiles``.
+    """Measures a chunk of a study, as ``study_as_dict`` gives it, on the worker that runs this, until the task ``key``
+    is cancelled; ``files`` are those that points name, see ``StudyFiles``.
     """
     watch = _Watch(key)
     device, measured = SinkLog(), SinkLog()
@@ -136,18 +108,10 @@ def measure_chunk(
             if chunk.peaks:
                 found = measure_peaks(pool.open(chunk.device))
                 measured.add_peaks(chunk.device, found.peaks, found.details)
-            run = (
-                sample_points(
-                    study_from_dict(study, Path(folder)),
-                    chunk.points,
-                    pool,
-                    measured,
-                    progress=watch,
-                    priors=chunk.priors,
-                )
-                if chunk.points
-                else SampleRun()
-            )
+            run = SampleRun()
+            if chunk.points:
+                described = study_from_dict(study, Path(folder))
+                run = sample_points(described, chunk.points, pool, measured, progress=watch, priors=chunk.priors)
     except Exception as error:  # another worker may succeed
         text = str(error) if isinstance(error, PumiceError) else f"{type(error).__name__}: {error}"
         return ChunkResult(chunk.number, chunk.attempt, error=text)

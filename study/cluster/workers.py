@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import threading
 import time
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...status import IncompatibleError, PumiceError, UnavailableError
 from .client import ClusterClient, ClusterTask
@@ -15,28 +15,11 @@ _LOOK_S: Final = 0.5
 _ANSWER_S: Final = 30.0
 
 
-class _Asked(NamedTuple):
-    """Questions to a worker; the version is separate, as a worker of another version may fail to answer the rest."""
-
-    version: ClusterTask[str]
-    facts: ClusterTask[WorkerFacts]
-
-
 class ClusterWorkers:
-    """The workers.
+    """The workers: ``usable`` ones that can measure, and ``refused`` ones that cannot with the reason, by address.
 
-    Calling sequence: ``wait`` once → ``look`` from time to time → ``close``.
-
-    Thread rule: one thread at a time.
-
-    Args:
-        client: of the cluster; stays the caller's.
-        validation: enables their validation layers; ``None`` asks each worker's ``PUMICE_VALIDATION``.
-        token: part of the keys of tasks, which distinguishes this run from others.
-
-    Attributes:
-        usable: those that can measure, by address.
-        refused: those that cannot, with the reason.
+    Calling sequence: ``wait`` once → ``look`` from time to time → ``close``. One thread at a time. ``validation``
+    enables their validation layers; ``token`` is part of the keys of tasks, which distinguishes this run from others.
     """
 
     def __init__(self, client: ClusterClient, validation: bool | None, token: str) -> None:
@@ -45,22 +28,18 @@ class ClusterWorkers:
         self._client = client
         self._validation = validation
         self._token = token
-        self._asked: dict[str, _Asked] = {}
+        # The version is separate, as a worker of another version may fail to answer the rest.
+        self._asked: dict[str, tuple[ClusterTask[str], ClusterTask[WorkerFacts]]] = {}
         self._questions = 0
         self._answered = threading.Event()
         self._there: dict[str, str] = {}
         self._version = installed_version()
 
     def wait(self, timeout: float) -> None:
-        """Waits until there is a worker, and until each connected worker has answered.
+        """Waits until there is a worker, for at most ``timeout`` seconds, and until each connected worker has answered:
+        these have at least half a minute; a busy one may take part later.
 
-        Args:
-            timeout: seconds for the first worker to join. Connected ones have at least half a minute to answer; a busy
-                one may take part later.
-
-        Raises:
-            UnavailableError: no worker joined or answered, or the scheduler is gone.
-            IncompatibleError: a worker has another version of pumice; the message has both.
+        Raises UnavailableError if no worker joined or answered, and the error of a worker that is refused.
         """
         began = time.monotonic()
         self.look()
@@ -81,35 +60,32 @@ class ClusterWorkers:
             )
 
     def look(self) -> set[str]:
-        """Updates the lists; returns the addresses of usable workers that were lost since the last call.
-
-        Raises:
-            UnavailableError: the scheduler is gone.
-        """
+        """Updates the lists; returns the addresses of usable workers that were lost since the last call."""
         before, self._there = self._there, self._client.workers()
         gone = {address for address in before if self._there.get(address) != before[address]}
         for address in gone:
             self.refused.pop(address, None)
-            if address in self._asked:
-                self._forget(self._asked.pop(address))
+            for task in self._asked.pop(address, ()):
+                task.cancel()
         lost = {address for address in gone if self.usable.pop(address, None) is not None}
         for address in sorted(self._there.keys() - self.usable.keys() - self.refused.keys() - self._asked.keys()):
             self._asked[address] = self._ask(address)
         for address in [*self._asked]:
             if all(task.is_done for task in self._asked[address]):
-                self._note(address, self._asked.pop(address))
+                self._note(address, *self._asked.pop(address))
         return lost
 
     def close(self) -> None:
         """Cancels open questions; idempotent."""
         for asked in self._asked.values():
-            self._forget(asked)
+            for task in asked:
+                task.cancel()
         self._asked.clear()
 
-    def _ask(self, address: str) -> _Asked:
+    def _ask(self, address: str) -> tuple[ClusterTask[str], ClusterTask[WorkerFacts]]:
         self._questions += 1
         key = f"pumice-study-{self._token}-question-{self._questions}"
-        asked = _Asked(
+        asked = (
             self._client.submit(importlib.metadata.version, "pumice", key=f"{key}-version", worker=address),
             self._client.submit(describe_worker, self._validation, key=f"{key}-facts", worker=address),
         )
@@ -117,9 +93,9 @@ class ClusterWorkers:
             task.on_end(self._answered.set)
         return asked
 
-    def _note(self, address: str, asked: _Asked) -> None:
+    def _note(self, address: str, told: ClusterTask[str], facts: ClusterTask[WorkerFacts]) -> None:
         try:
-            version = asked.version.result()
+            version = told.result()
         except importlib.metadata.PackageNotFoundError:
             self.refused[address] = IncompatibleError(
                 f"worker {address} has no pumice; install the version that is here: "
@@ -135,7 +111,7 @@ class ClusterWorkers:
             )
             return
         try:
-            self.usable[address] = asked.facts.result()
+            self.usable[address] = facts.result()
         except UnavailableError:
             return
         except ImportError as error:
@@ -147,11 +123,6 @@ class ClusterWorkers:
             self.refused[address] = UnavailableError(
                 f"worker {address} cannot be described: {type(error).__name__}: {error}"
             )
-
-    @staticmethod
-    def _forget(asked: _Asked) -> None:
-        for task in asked:
-            task.cancel()
 
 
 def installed_version() -> str:
