@@ -65,7 +65,7 @@ class Runner:
                 persistent_cache=False,
             )
         self.device = device
-        self._hal = hal_module([device], trace=io.StringIO())
+        self._hal = hal_module([device])
         self._runs = 0
 
     def run(self, mutant: Mutant) -> Outcome:
@@ -101,6 +101,7 @@ class Runner:
             stage = "link"
             with contextlib.ExitStack() as stack:
                 stack.callback(module.close)
+                stack.enter_context(contextlib.redirect_stderr(io.StringIO()))  # buffer_view.trace prints there
                 context = Context(max_stack_depth=_MAX_DEPTH)
                 stack.callback(context.close, timeout=TIMEOUT_S)
                 context.add(self._hal)

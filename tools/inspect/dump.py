@@ -118,14 +118,14 @@ def _disassemble(definition: ModuleDef, function: str | None) -> None:
 
 
 def _show_python(definition: ModuleDef, archive: ModuleArchive, function: str | None) -> None:
-    from ...runtime.modules.hal.module import hal_declaration
+    from ...runtime.modules.hal.module import hal_module
     from ...terminal import printable
     from ...vm.execution.bytecode_module import BytecodeModule
     from ...vm.execution.linker import non_suspending_imports
 
     ordinals = _ordinals(definition, function)
     module: BytecodeModule = BytecodeModule(definition, archive)
-    non_suspending = non_suspending_imports(module, [hal_declaration()])
+    non_suspending = non_suspending_imports(module, [hal_module()])
     for index, ordinal in enumerate(ordinals):
         convention = module.verified.functions[ordinal].signature.text
         if index:

@@ -105,7 +105,6 @@ class HalAllocator:
     """The memory of one context on one device; what ``!hal.allocator`` refers to.
 
     Attributes:
-        device: whose memory.
         budget, kept: the most bytes kept, and those kept now.
         returned: closed buffers that are not sorted in yet.
         timeline, number, payload: the last submission of the context: its semaphore, its number on the queue and its
@@ -130,12 +129,7 @@ class HalAllocator:
         device.caches.add(self)
 
     def allocate(self, memory_type: int, usage: int, size: int) -> HalBuffer:
-        """A buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules.
-
-        Raises:
-            InvalidArgumentError: a negative size, or unknown bits.
-            ResourceExhaustedError: no memory.
-        """
+        """A buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
         if self.returned:
             self.collect()
         kind = (size, memory_type, usage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Sequence
-from typing import Final, TextIO
+from typing import Final
 
 from ....formats.element_type import format_shape
 from ....hal_vulkan import Buffer, BufferUsage, BufferView, Device, ElementType, EncodingType, MemoryTypeFlags
@@ -26,9 +26,8 @@ _and = int.__and__
 class BufferExports(DeviceTable):
     """``hal.buffer.*`` and ``hal.buffer_view.*``."""
 
-    def __init__(self, devices: Sequence[Device], trace: TextIO | None = None) -> None:
+    def __init__(self, devices: Sequence[Device]) -> None:
         super().__init__(devices)
-        self._trace = trace
         self._shapes: dict[tuple[int, int, tuple[int, ...]], tuple[ElementType, EncodingType, int]] = {}
 
     @export("buffer.assert", "0rrrIii_v")
@@ -188,14 +187,14 @@ class BufferExports(DeviceTable):
 
     @export("buffer_view.trace", "0rCrD_v")
     def buffer_view_trace(self, key: Ref, views: tuple[Ref, ...]) -> None:
-        """Prints views with a heading."""
+        """Prints views with a heading to standard error."""
         lines = [f"=== {text_of(key, 'key')} ==="]
         for ref in views:
             view = require(ref, BufferView, "buffer_view")
             data = read_bytes(self.device_context(view.buffer.device), view.buffer, 0, view.byte_length)
             array = view.element_type.unpack(data, view.shape)
             lines.append(format_value(array, max_elements=None, element_type=view.element_type))
-        print("\n".join(lines), end="\n\n", file=sys.stderr if self._trace is None else self._trace)
+        print("\n".join(lines), end="\n\n", file=sys.stderr)
 
 
 def _check_view_is(view: Ref, name: str, element_type: int, encoding: int, shape: tuple[int, ...]) -> None:

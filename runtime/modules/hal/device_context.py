@@ -43,15 +43,12 @@ class DeviceContext:
     """What a VM context keeps for one device.
 
     Attributes:
-        device: the device.
         queue: all work is submitted to it.
         timed: the queue that times, while a profile runs.
         allocator: what ``!hal.allocator`` refers to.
         timeline: signalled by each submission.
         peers: the device contexts of all the VM context's devices, if it has several.
     """
-
-    __slots__ = ("_lock", "allocator", "device", "peers", "queue", "timed", "timeline")
 
     def __init__(self, device: Device) -> None:
         device.check_usable()
@@ -85,10 +82,7 @@ class DeviceContext:
     ) -> None:
         """Runs command buffers once ``wait`` is reached, then signals ``target``. Returns at once.
 
-        A failed ``wait`` fails ``target``, and nothing runs.
-
-        Raises:
-            PumiceError: the work cannot be submitted; nothing is signalled.
+        A failed ``wait`` fails ``target``, and nothing runs. Nothing is signalled if it raises.
         """
         if target is not None and type(target) is not HalFence:
             check_fence(target)
@@ -257,11 +251,7 @@ class DeviceTable:
                 context.peers = self._contexts
 
     def device_context(self, device: Ref) -> DeviceContext:
-        """The device context of a device.
-
-        Raises:
-            InvalidArgumentError: not a device of this context.
-        """
+        """The device context of a device; InvalidArgumentError unless it is one of this VM context."""
         try:
             return self._contexts[device]
         except (KeyError, TypeError):

@@ -36,8 +36,6 @@ class HalExecutable:
     """An executable of the VM; what ``!hal.executable`` refers to. Closes with its last reference.
 
     Attributes:
-        device: the device it runs on.
-        executable: the HAL executable.
         pipelines: by function id, in the order of the exports.
     """
 
@@ -59,11 +57,7 @@ class HalExecutable:
         weakref.finalize(self, self.device.dropped.append, used).atexit = False
 
     def pipeline(self, function: int) -> ComputePipeline:
-        """The pipeline of a function id.
-
-        Raises:
-            OutOfRangeError: no such function.
-        """
+        """The pipeline of a function id; OutOfRangeError if there is no such function."""
         if not 0 <= function < len(self.pipelines):
             raise OutOfRangeError(f"this executable has {len(self.pipelines)} function(s); {function} was asked for")
         return self.pipelines[function]
@@ -78,12 +72,7 @@ class HalExecutable:
         }
 
     def parts(self, function: int, groups: tuple[int, int, int]) -> list[tuple[ComputePipeline, tuple[int, int, int]]]:
-        """Pipelines and workgroup counts that together run a grid too large for one dispatch.
-
-        Raises:
-            ResourceExhaustedError: too many workgroups for that.
-            UnimplementedError: the kernel does not take a part of a grid.
-        """
+        """Pipelines and workgroup counts that together run a grid too large for one dispatch."""
         whole, most = self.pipeline(function), self.device.groups_max
         if math.prod(-(-count // limit) for count, limit in zip(groups, most, strict=True)) > _MAX_PARTS:
             check_groups(whole, groups)
@@ -106,11 +95,7 @@ class HalExecutable:
         return values or None
 
     def lookup(self, name: str) -> int:
-        """The function id of a name.
-
-        Raises:
-            NotFoundError: no such function; the message lists those that exist.
-        """
+        """The function id of a name; NotFoundError lists those that exist."""
         for index, definition in enumerate(self._source.pipelines):
             debug = definition.debug_info
             if definition.entry_point == name or (debug is not None and debug.name == name):
@@ -132,18 +117,9 @@ def supported_formats(device: Device) -> tuple[str, ...]:
 
 
 def create_executable(device: Device, name: str, data: memoryview, constants: bytes) -> HalExecutable:
-    """The executable for a blob, shared by the contexts that have the same blob.
+    """The executable for a blob in the format ``name``, shared by the contexts that have the same blob.
 
-    Args:
-        device: that runs it.
-        name: its format, such as ``vulkan-spirv-fb``.
-        data: the blob.
-        constants: u32 values of the specialization constants 0, 1, …
-
-    Raises:
-        NotFoundError: a format that the device does not run; the message lists those that it does.
-        InvalidArgumentError: a damaged blob, or constants that are not whole words.
-        UnimplementedError: a capability that the device lacks, by name.
+    ``constants`` are u32 values of the specialization constants 0, 1, …
     """
     formats = supported_formats(device)
     if name not in formats:

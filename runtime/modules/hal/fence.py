@@ -95,12 +95,7 @@ class HalFence:
         return points
 
     def signal(self) -> None:
-        """Signals it from the host.
-
-        Raises:
-            FailedPreconditionError: submitted work is to signal it.
-            PumiceError: it has failed.
-        """
+        """Signals it from the host; refused if it has failed, or if submitted work is to signal it."""
         if self.failure is not None:
             raise self.failure.again()
         if self.bind(()):
@@ -143,12 +138,7 @@ class HalFence:
         return ready
 
     def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until reached or until ``time.monotonic()`` passes ``deadline``.
-
-        Raises:
-            DeadlineExceededError: the time passed first.
-            PumiceError: its failure.
-        """
+        """Blocks until reached or until ``time.monotonic()`` passes ``deadline``; raises its failure."""
         if self.failure is not None:
             raise self.failure.again()
         for semaphore, value in self.points():

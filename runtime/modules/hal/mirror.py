@@ -162,12 +162,8 @@ def submit_across(
 ) -> None:
     """Fills the mirrors once ``wait`` is reached, submits, copies back, then signals ``target``. Returns at once.
 
-    Args:
-        mirrors: all that the work uses.
-        temporary: those of them to close at the end.
-        wait, target: ``None`` is reached, or signals nothing.
-        once: runs the copies.
-        submit: submits the work and returns the fence that it signals.
+    ``mirrors`` are all that the work uses, ``temporary`` those of them to close at the end. ``once`` runs the copies,
+    ``submit`` submits the work and returns the fence that it signals.
     """
     transfers: list[_Transfer] = []
 

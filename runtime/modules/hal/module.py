@@ -16,10 +16,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Final, TextIO
 
 from ....hal_vulkan import Buffer, BufferView, Device, Fence, TimelineSemaphore
-from ....status import InvalidArgumentError
 from ....vm.native.module import NativeModule
 from ....vm.types.ref_types import register_ref_type
 from .buffer import HalAllocator
@@ -33,32 +31,14 @@ from .fence_exports import FenceExports
 from .file import HalFile
 from .queue_exports import QueueExports
 
-VERSION: Final = 7
 
+def hal_module(devices: Sequence[Device] = ()) -> NativeModule:
+    """The ``hal`` module over open devices, in the order in which ``devices.get`` numbers them.
 
-def hal_module(devices: Sequence[Device], *, trace: TextIO | None = None) -> NativeModule:
-    """The ``hal`` module over these devices, in the order in which ``devices.get`` numbers them.
-
-    Args:
-        devices: open devices; they stay their owner's to close.
-        trace: where ``buffer_view.trace`` prints; ``None`` is standard error.
-
-    Raises:
-        InvalidArgumentError: no device.
+    The devices stay their owner's to close. Without any it is for tools that only look at programs.
     """
-    if not devices:
-        raise InvalidArgumentError("the hal module needs a device; open one with pumice.open_device()")
-    return _module(tuple(devices), trace)
-
-
-def hal_declaration() -> NativeModule:
-    """The ``hal`` module without devices, for tools that only look at programs."""
-    return _module(())
-
-
-def _module(devices: tuple[Device, ...], trace: TextIO | None = None) -> NativeModule:
-    state = functools.partial(HalState, devices, trace)
-    return NativeModule("hal", version=VERSION, state=state, trusted=True, suspends=False)
+    state = functools.partial(HalState, tuple(devices))
+    return NativeModule("hal", version=7, state=state, trusted=True, suspends=False)
 
 
 class HalState(DeviceExports, BufferExports, CommandExports, QueueExports, FenceExports):

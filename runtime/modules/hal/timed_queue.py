@@ -78,9 +78,10 @@ def timestamps_cost_ns(queue: Queue) -> float:
 
 
 class _Stand:
-    """Stands in for a command buffer at the device's queue: prepared once, told when it has retired."""
+    """Stands in for a command buffer at the device's queue: prepared once, told when it has retired.
 
-    __slots__ = ("device", "family", "name", "owner", "submission")
+    Subclasses have its ``binding_capacity``, ``prepare`` and ``unprepare``, and ``retired``.
+    """
 
     one_shot = True  # so the queue says when it has retired
 
@@ -95,8 +96,6 @@ class _Stand:
 class _TimedCommands(_Stand):
     """A command buffer whose dispatches are timed."""
 
-    __slots__ = ("binding_capacity", "commands", "key", "timed")
-
     def __init__(self, owner: TimedQueue, commands: HalCommandBuffer, submission: TimedSubmission) -> None:
         super().__init__(owner, submission, commands.name)
         self.commands: HalCommandBuffer | None = commands
@@ -105,7 +104,6 @@ class _TimedCommands(_Stand):
         self.timed: TimedRecordings | None = None
 
     def prepare(self, bindings: Sequence[Any] | None) -> Recording:
-        """As ``CommandBuffer.prepare``."""
         commands = self.commands
         assert commands is not None
         timed = self.timed = commands.timed_recordings(self._new_recordings)
@@ -121,7 +119,6 @@ class _TimedCommands(_Stand):
         return TimedRecordings(self.owner.queue.command_context, self.commands.locations)
 
     def unprepare(self, recording: Recording) -> None:
-        """As ``CommandBuffer.unprepare``."""
         commands, self.commands = self.commands, None
         self.submission.failed = True
         if commands is not None and not commands.unprepare_timed(recording):
@@ -153,8 +150,6 @@ class _TimedCommands(_Stand):
 class _Mark(_Stand):
     """One end of a span: a timestamp in a command buffer of its own."""
 
-    __slots__ = ("is_last", "marks")
-
     binding_capacity = 0
 
     def __init__(
@@ -165,11 +160,9 @@ class _Mark(_Stand):
         self.is_last = last
 
     def prepare(self, bindings: Sequence[Any] | None) -> Recording:
-        """As ``CommandBuffer.prepare``."""
         return self.marks[self.is_last].prepare(bindings)
 
     def unprepare(self, recording: Recording) -> None:
-        """As ``CommandBuffer.unprepare``."""
         self.submission.failed = True
         if self.is_last:
             self.owner.give_back_marks(self.marks)
@@ -206,13 +199,11 @@ class TimedQueue:
     """Submits to a device's queue in its place, and times the submissions.
 
     Args:
-        queue: the device's.
         most_slowdown: the share of the time that timestamps may cost, such as 0.05: submissions past it are only
             counted. ``None`` times every one. The first milliseconds are timed in full.
 
     Attributes:
-        device, queue, family: the device, its queue and the queue's family.
-        submissions: the submissions, in order.
+        submissions: in order.
         timed_commands: command buffers that have recordings with timestamps.
         on_reading: called about once a second when timestamps are read, to relate the clocks.
         errors: raised while timestamps were read.
@@ -244,7 +235,6 @@ class TimedQueue:
         signals: Points = (),
         bindings: Sequence[Any] | None = None,
     ) -> int:
-        """As ``Queue.submit``."""
         if self._stopped:
             return self.queue.submit(command_buffers, waits=waits, signals=signals, bindings=bindings)
         thread = threading.get_ident()

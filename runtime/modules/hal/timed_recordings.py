@@ -55,8 +55,6 @@ class TimedRecordings:
         timestamps: of the recording that was read last.
     """
 
-    __slots__ = ("_context", "_lock", "_rings", "is_dropped", "key", "locations", "timestamps")
-
     def __init__(self, context: CommandContext, locations: tuple[Mapping[str, str], ...]) -> None:
         self._context = context
         self._rings: RecordingCache[bytes, list[Recording]] = RecordingCache(_MAX_RANGES, self._recycle)

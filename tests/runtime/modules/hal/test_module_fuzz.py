@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import io
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -61,6 +60,8 @@ ROLES = {
     "data": "text",
     "constants": "text",
 }
+# Arguments of exports whose signature does not name them.
+UNNAMED = {"device.queue.read": ("file",), "device.queue.write": ("buffer", "offset", "file")}
 CALLS = 100
 WRONG = (object(), VmList("any"), Channel(), 1 << 70, "text")
 
@@ -148,7 +149,7 @@ def bound(state: HalState, name: str, convention: str) -> Callable[..., object]:
 @pytest.fixture
 def fresh(driver: Driver) -> Iterator[tuple[HalState, Device]]:
     with Device(driver) as device:
-        state = HalState((device,), io.StringIO())
+        state = HalState((device,))
         yield state, device
         state.close()
 
@@ -159,6 +160,7 @@ def test_exports_raise_nothing_but_pumice_errors(fresh: tuple[HalState, Device],
     function = bound(state, name, convention)
     elements = CallingConvention.parse(convention).arguments
     names = [one.name for one in inspect.signature(function).parameters.values()]
+    names = [one for one in names if one != "arguments"] + list(UNNAMED.get(name, ()))
     names += [""] * (len(elements) - len(names))
     choose = random.Random(f"{name} {convention}")
     objects = Objects(state, device, choose)
