@@ -15,16 +15,15 @@ from typing import Final
 from ...status import InvalidArgumentError
 from ..bytecode.isa import Isa
 from ..bytecode.isa_tables import VERSIONS
-from ..bytecode.module_def import DependencyDef, ExportDef, FunctionDescriptor, ImportDef, ModuleDef, Signature
+from ..bytecode.module_def import ExportDef, FunctionDescriptor, ModuleDef, Signature
 from .cursor import symbol_name
-from .encoder import ModuleSymbols, encode_function, unknown_name
+from .encoder import ModuleSymbols, encode_function
 from .lexer import SourceText
 from .parser import AssemblyParser
 from .syntax import ModuleSyntax
 
 _FUNCTION_ALIGNMENT: Final = 8
 _MAX_BYTECODE: Final = 0x7FFF_FFFF
-_MAX_BLOCKS: Final = 0x7FFF
 
 
 def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | None = None) -> ModuleDef:
@@ -52,22 +51,9 @@ def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | No
     bytecode = bytearray()
     functions: list[FunctionDescriptor] = []
     for function in module.functions.values():
-        encoded = encode_function(function, symbols, source, isa)
-        if len(function.blocks) > _MAX_BLOCKS:
-            raise source.error(
-                function.token, f"expected at most {_MAX_BLOCKS} blocks a function, got {len(function.blocks)}"
-            )
-        functions.append(
-            FunctionDescriptor(
-                offset=len(bytecode),
-                length=len(encoded.code),
-                requirements=encoded.requirements,
-                block_count=len(function.blocks),
-                i32_register_count=max(function.i32_register_count, encoded.i32_register_count),
-                ref_register_count=function.ref_register_count,
-            )
-        )
-        bytecode += encoded.code
+        code, descriptor = encode_function(function, len(bytecode), symbols, source, isa)
+        functions.append(descriptor)
+        bytecode += code
         bytecode += bytes(-len(bytecode) % _FUNCTION_ALIGNMENT)
     if len(bytecode) > _MAX_BYTECODE:
         raise InvalidArgumentError(
@@ -82,12 +68,8 @@ def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | No
         requirements=requirements,
         attributes=module.attributes,
         types=tuple(symbols.types),
-        dependencies=tuple(
-            DependencyDef(each.name, each.minimum_version, each.required) for each in module.dependencies.values()
-        ),
-        imports=tuple(
-            ImportDef(each.name, Signature(each.calling_convention), each.required) for each in module.imports.values()
-        ),
+        dependencies=tuple(module.dependencies.values()),
+        imports=tuple(module.imports.values()),
         exports=_exports(source, module),
         signatures=tuple(Signature(each.calling_convention, each.attributes) for each in module.functions.values()),
         rodata=tuple(memoryview(data) for data in module.rodata),
@@ -102,10 +84,9 @@ def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | No
 def _exports(source: SourceText, module: ModuleSyntax) -> tuple[ExportDef, ...]:
     ordinals = {name: ordinal for ordinal, name in enumerate(module.functions)}
     exports = []
-    for each in module.exports.values():
-        name = symbol_name(each.function)
+    for export, function in module.exports.items():
+        name = symbol_name(function)
         if name not in ordinals:
-            message = unknown_name("a function of this module", each.function, name, list(ordinals), "@")
-            raise source.error(each.function, message)
-        exports.append(ExportDef(each.name, ordinals[name]))
+            raise source.unknown("a function of this module", function, name, ordinals)
+        exports.append(ExportDef(export, ordinals[name]))
     return tuple(exports)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
+
 from ...status import InvalidArgumentError
 from .lexer import SourceText, Token, TokenKind
 from .literals import LiteralError, float_bits, integer, string_bytes
 
 
 class Cursor:
-    """Reads the tokens of one line from left to right. Every ``expect`` raises InvalidArgumentError at another token.
-
-    Attributes:
-        source: the text, for errors.
-    """
-
-    __slots__ = ("_position", "_tokens", "source")
+    """Reads the tokens of one line from left to right; every ``expect`` raises InvalidArgumentError at another one."""
 
     def __init__(self, source: SourceText, tokens: list[Token]) -> None:
-        self.source = source
+        self._source = source
         self._tokens = tokens
         self._position = 0
 
@@ -80,26 +77,20 @@ class Cursor:
     def integer(self, bits: int, *, signed: bool, what: str) -> int:
         """An integer, as an unsigned number of ``bits`` bits."""
         token = self.expect_kind(TokenKind.NUMBER, what)
-        try:
+        with self._located(token, what):
             return integer(token.text, bits, signed=signed)
-        except LiteralError as error:
-            raise self.error(token, f"{what}: expected {error}, got {token}") from None
 
     def float_bits(self, bits: int, what: str) -> int:
         """The bits of a floating-point number."""
         token = self.expect_kind(TokenKind.NUMBER, what)
-        try:
+        with self._located(token, what):
             return float_bits(token.text, bits)
-        except LiteralError as error:
-            raise self.error(token, f"{what}: expected {error}, got {token}") from None
 
     def string(self, what: str) -> bytes:
         """The bytes of a quoted string."""
         token = self.expect_kind(TokenKind.STRING, f"{what}, a quoted string")
-        try:
+        with self._located(token, what):
             return string_bytes(token.text)
-        except LiteralError as error:
-            raise self.error(token, f"{what}: expected {error}, got {token}") from None
 
     def text(self, what: str) -> str:
         """A quoted string that is UTF-8."""
@@ -109,13 +100,27 @@ class Cursor:
         except UnicodeDecodeError:
             raise self.error(token, f"{what}: expected UTF-8, got {token}") from None
 
+    @contextmanager
+    def _located(self, token: Token, what: str) -> Iterator[None]:
+        try:
+            yield
+        except LiteralError as error:
+            raise self.error(token, f"{what}: expected {error}, got {token}") from None
+
+    def once(self, token: Token, what: str, known: Container[str]) -> str:
+        """The name of a token, a symbol's without its sigil; an error if it is known."""
+        name = symbol_name(token) if token.kind is TokenKind.SYMBOL else token.text
+        if name in known:
+            raise self.error(token, f"expected each {what} once, got {token} again")
+        return name
+
     def unexpected(self, expected: str) -> InvalidArgumentError:
         """The error for an unexpected token."""
         return self.error(self.next, f"expected {expected}, got {self.next}")
 
     def error(self, at: Token, message: str) -> InvalidArgumentError:
         """An error at a token."""
-        return self.source.error(at, message)
+        return self._source.error(at, message)
 
 
 def symbol_name(token: Token) -> str:

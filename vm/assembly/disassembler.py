@@ -1,7 +1,7 @@
 """The disassembler: VM assembly text of bytecode.
 
-The text is that of ``iree-dump-module``, which ``iree-as-module`` and :mod:`.assembler` read.
-:data:`.syntax.TEXT_FORMS` has the form of each instruction. Where the two peers disagree (indirect globals, ``trace``,
+The text is that of ``iree-dump-module``, which ``iree-as-module`` and :mod:`.assembler` read; :mod:`.syntax` has the
+form of each instruction. Where the two peers disagree (indirect globals, ``trace``,
 ``print``) it is the form that the assembler reads. ``switch.ref`` is written like ``select.ref``: the peers have no
 readable text for it.
 
@@ -22,9 +22,9 @@ from typing import Final, cast
 
 from ...status import OutOfRangeError
 from ..bytecode.decoder import BranchOperands, FieldValue, Instruction
-from ..bytecode.isa import IMPORT_BIT, MOVE_BIT, REF_BIT, REF_MASK, Access, Field, FieldKind, Move, Operation
+from ..bytecode.isa import IMPORT_BIT, MOVE_BIT, Access, Field, FieldKind, Move, Operation, register_text
 from ..bytecode.verifier import VerifiedFunction, VerifiedModule
-from .syntax import TEXT_FORMS
+from .syntax import text_forms
 
 _TYPES: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64", "r": "!vm.ref<?>"}
 _SYMBOL: Final = re.compile(r"[A-Za-z0-9_$.]+", re.ASCII)
@@ -150,7 +150,7 @@ class _Writer:
             for each in self._exports.get(function.ordinal, ())
         ]
         arguments = ", ".join(
-            f"{_register(register, _TYPES[str(letter)])}: {_TYPES[str(letter)]}"
+            f"{register_text(register, _TYPES[str(letter)])}: {_TYPES[str(letter)]}"
             for register, letter in zip(function.argument_registers, function.signature.arguments, strict=True)
         )
         results = ", ".join(_TYPES[letter] for letter in function.signature.results)
@@ -190,7 +190,7 @@ class _Writer:
                 register = cast(int, value)
                 if field.move is Move.IGNORE and not self._exact:
                     register &= ~MOVE_BIT
-                return _register(register, field.bank), ""
+                return register_text(register, field.bank), ""
             case FieldKind.I32 | FieldKind.I64:
                 digits = 8 if field.kind is FieldKind.I32 else 16
                 return str(value), f"0x{cast(int, value) & ((1 << 4 * digits) - 1):0{digits}X}"
@@ -223,7 +223,7 @@ class _Writer:
             case FieldKind.SEGMENT_SIZES:
                 return ", ".join(map(str, cast("tuple[int, ...]", value))), ""
             case FieldKind.OPERANDS | FieldKind.RESULTS:
-                return ", ".join(_register(each, None) for each in cast("tuple[int, ...]", value)), ""
+                return ", ".join(register_text(each) for each in cast("tuple[int, ...]", value)), ""
 
     def _function_name(self, ordinal: int) -> str:
         if ordinal & IMPORT_BIT:
@@ -234,14 +234,8 @@ class _Writer:
         return f"{module}:{ordinal}" if name is None else _symbol(f"{self._definition.name}.{name}")
 
 
-def _register(register: int, bank: str | None) -> str:
-    if register & REF_BIT:
-        return f"%{'R' if register & MOVE_BIT else 'r'}{register & REF_MASK}"
-    return f"%i{register}:{register + 1}" if bank in ("i64", "f64") else f"%i{register}"
-
-
 def _branch_operands(operands: BranchOperands) -> str:
-    pairs = (f"{_register(source, None)}->{_register(destination, None)}" for source, destination in operands)
+    pairs = (f"{register_text(source)}->{register_text(destination)}" for source, destination in operands)
     return f"({', '.join(pairs)})"
 
 
@@ -270,25 +264,21 @@ def _float(kind: FieldKind, value: float, instruction: Instruction, code: memory
     return f"bits({bits:#x})" if exact else text, f"signaling, {bits:#x}"
 
 
-# In TEXT_FORMS the first text of an instruction is that of the peer's disassembler; of these forms its
-# assembler reads the last one only.
-_LAST_FORMS: Final = frozenset(
-    {"global_load_indirect", "global_store_indirect", "global_load_indirect_ref", "global_store_indirect_ref"}
-)
+# The first text of an instruction is that of the peer's disassembler; of these forms its assembler reads another one.
+_FORM_WRITTEN: Final = {
+    "global_load_indirect": 1,
+    "global_store_indirect": 1,
+    "global_load_indirect_ref": 1,
+    "global_store_indirect_ref": 1,
+    "trace": 1,
+}
 
 
 @cache
 def _layout(operation: Operation) -> tuple[tuple[int, ...], tuple[str | int, ...]]:
     """Indices of the fields before the mnemonic, and what stands after it: texts and indices of fields."""
     names = {field.name: index for index, field in enumerate(operation.fields)}
-    forms = TEXT_FORMS.get(operation.form)
-    if forms is None:
-        written = {index for index, field in enumerate(operation.fields) if field.access is Access.WRITE}
-        form = " , ".join(f"<{field.name}>" for index, field in enumerate(operation.fields) if index not in written)
-    elif operation.form == "trace":
-        form = "<event_name> , <operands>"
-    else:
-        form = forms[-1 if operation.form in _LAST_FORMS else 0]
+    form = text_forms(operation)[_FORM_WRITTEN.get(operation.form, 0)]
     pieces: list[str | int] = []
     for word in form.split():
         if word.startswith("<"):

@@ -1,11 +1,12 @@
 """Parses one line of VM assembly that is an instruction: mnemonic, operands, results.
 
 The operands of instructions are in the instruction set (:mod:`..bytecode.isa`), their text in
-:data:`.syntax.TEXT_FORMS`; no instruction has code of its own here.
+:mod:`.syntax`; no instruction has code of its own here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
@@ -25,18 +26,7 @@ from ..bytecode.isa import (
 from ..bytecode.isa_tables import VERSIONS
 from .cursor import Cursor
 from .lexer import SourceText, Token, TokenKind
-from .syntax import (
-    TEXT_FORMS,
-    BlockReference,
-    BranchCases,
-    CountedList,
-    FunctionReference,
-    FunctionSyntax,
-    GlobalReference,
-    InstructionSyntax,
-    TypeReference,
-    Value,
-)
+from .syntax import CountedList, FunctionSyntax, GlobalReference, InstructionSyntax, Value, text_forms
 
 _MAX_COUNT: Final = 0xFFFF
 _PAIRS: Final = frozenset({"i64", "f64"})
@@ -44,19 +34,20 @@ _SIZES: Final = {"i32": 4, "f32": 4, "i64": 8, "f64": 8, "ref": 0}
 
 
 class InstructionParser:
-    """Parses instructions of one version's instruction set."""
+    """Parses one line, an instruction of one version's instruction set, once: call :meth:`parse`.
 
-    def __init__(self, source: SourceText, isa: Isa) -> None:
-        self._source = source
+    Registers that it names are added to the function's counts.
+    """
+
+    def __init__(self, source: SourceText, isa: Isa, tokens: list[Token], function: FunctionSyntax) -> None:
         self._isa = isa
+        self._function = function
+        self._cursor = Cursor(source, tokens)
+        self._values: dict[str, Value] = {}
 
-    def parse(self, tokens: list[Token], function: FunctionSyntax) -> InstructionSyntax:
-        """The instruction of a line. Registers that it names are added to the function's counts.
-
-        Raises:
-            InvalidArgumentError: not an operation of the instruction set, or not in its form.
-        """
-        cursor = Cursor(self._source, tokens)
+    def parse(self) -> InstructionSyntax:
+        """The instruction; InvalidArgumentError if it is none of the instruction set, or not in its form."""
+        cursor = self._cursor
         results: list[Token] = []
         if cursor.next.kind is TokenKind.REGISTER:
             results.append(cursor.take())
@@ -64,18 +55,14 @@ class InstructionParser:
                 results.append(cursor.expect_kind(TokenKind.REGISTER, "a result register such as %i0"))
             cursor.expect("=")
         mnemonic = cursor.expect_kind(TokenKind.WORD, "an instruction such as vm.add.i32, a block label or '}'")
-        operation = self._operation(cursor, mnemonic)
-        values: dict[str, Value] = {}
-        form = _text_form(operation, cursor.words)
-        self._operands(cursor, operation, form, values, function)
+        operation = self._operation(mnemonic)
+        self._operands(operation)
         cursor.expect_end()
-        self._results(cursor, operation, results, values, function, mnemonic)
+        self._results(operation, results, mnemonic)
         empty = CountedList(0, ())
-        return InstructionSyntax(
-            operation, tuple(values.get(field.name, empty) for field in operation.fields), mnemonic
-        )
+        return InstructionSyntax(operation, tuple(self._values.get(field.name, empty) for field in operation.fields))
 
-    def _operation(self, cursor: Cursor, token: Token) -> Operation:
+    def _operation(self, token: Token) -> Operation:
         name = token.text.removeprefix("vm.")
         operation = self._isa.operations.get(name)
         # The marker is written as a label: its mnemonic would make a block that is not counted.
@@ -85,62 +72,50 @@ class InstructionParser:
         for version in VERSIONS:
             if operation is None and name in Isa.for_version(version[0] << 16 | version[1]).operations:
                 message = f"vm.{name} is of bytecode version {version[0]}.{version[1]} and not of {major}.{minor}"
-                raise cursor.error(token, f"{message}; assemble for the newer version")
+                raise self._cursor.error(token, f"{message}; assemble for the newer version")
         near = close_to(name, self._isa.operations)
         hint = f"; did you mean {' or '.join(f'vm.{each}' for each in near)}?" if near else ""
-        raise cursor.error(token, f"expected an instruction of bytecode {major}.{minor}, got {token}{hint}")
+        raise self._cursor.error(token, f"expected an instruction of bytecode {major}.{minor}, got {token}{hint}")
 
-    def _operands(
-        self, cursor: Cursor, operation: Operation, form: str, values: dict[str, Value], function: FunctionSyntax
-    ) -> None:
+    def _operands(self, operation: Operation) -> None:
         fields = {field.name: field for field in operation.fields}
-        for word in form.split():
+        for word in _text_form(operation, self._cursor.words).split():
             if not word.startswith("<"):
-                cursor.expect(word)
+                self._cursor.expect(word)
                 continue
             name, _, how = word[1:-1].partition("/")
             if name.startswith("-"):
-                cursor.type_name()
+                self._cursor.type_name()
             elif how == "list":
-                values[name] = TypeReference(_element_type(cursor))
+                self._values[name] = _element_type(self._cursor)
             else:
-                values[name] = self._value(cursor, operation, fields[name], function)
+                self._values[name] = self._value(operation, fields[name])
 
-    def _results(
-        self,
-        cursor: Cursor,
-        operation: Operation,
-        tokens: list[Token],
-        values: dict[str, Value],
-        function: FunctionSyntax,
-        mnemonic: Token,
-    ) -> None:
-        field = next(
-            (each for each in operation.fields if each.access is Access.WRITE and each.name not in values), None
-        )
+    def _results(self, operation: Operation, tokens: list[Token], mnemonic: Token) -> None:
+        written = (each for each in operation.fields if each.access is Access.WRITE and each.name not in self._values)
+        field = next(written, None)
         if field is None:
             if tokens:
-                raise cursor.error(
+                raise self._cursor.error(
                     tokens[0], f"expected no result registers: vm.{operation.mnemonic} has none before '='"
                 )
-            return
-        if field.kind is FieldKind.RESULTS:
-            raws = [parse_register(cursor, token, field, function) for token in tokens]
-            values[field.name] = CountedList(self._count(cursor, mnemonic, len(raws)), tuple(raws))
+        elif field.kind is FieldKind.RESULTS:
+            self._values[field.name] = self._counted(mnemonic, [self._register(token, field) for token in tokens])
         elif len(tokens) != 1:
             at = tokens[1] if tokens else mnemonic
-            raise cursor.error(
+            raise self._cursor.error(
                 at, f"expected one result register before '= vm.{operation.mnemonic}', got {len(tokens)}"
             )
         else:
-            values[field.name] = parse_register(cursor, tokens[0], field, function).to_bytes(2, "little")
+            self._values[field.name] = self._register(tokens[0], field).to_bytes(2, "little")
 
-    def _value(self, cursor: Cursor, operation: Operation, field: Field, function: FunctionSyntax) -> Value:
+    def _value(self, operation: Operation, field: Field) -> Value:
+        cursor = self._cursor
         what = f"the {field.name.replace('_', ' ')} of vm.{operation.mnemonic}"
         match field.kind:
             case FieldKind.REGISTER:
                 token = cursor.expect_kind(TokenKind.REGISTER, f"{what}, a register such as {_example(field.bank)}")
-                return parse_register(cursor, token, field, function).to_bytes(2, "little")
+                return self._register(token, field).to_bytes(2, "little")
             case FieldKind.I32:
                 return cursor.integer(32, signed=True, what=what).to_bytes(4, "little")
             case FieldKind.I64:
@@ -152,26 +127,33 @@ class InstructionParser:
             case FieldKind.RODATA:
                 return cursor.integer(32, signed=False, what=what).to_bytes(4, "little")
             case FieldKind.GLOBAL:
-                return self._global(cursor, operation, what)
+                return self._global(operation, what)
             case FieldKind.FUNCTION:
-                return FunctionReference(cursor.expect_kind(TokenKind.SYMBOL, f"{what}, such as @function"))
+                return cursor.expect_kind(TokenKind.SYMBOL, f"{what}, such as @function")
             case FieldKind.TYPE:
-                return TypeReference(cursor.type_name().text)
+                return cursor.type_name().text
             case FieldKind.STRING:
-                return self._string(cursor, what)
+                return self._string(what)
             case FieldKind.BRANCH_TARGET:
-                return BlockReference(cursor.expect_kind(TokenKind.LABEL, f"{what}, a block such as ^bb0"))
+                return cursor.expect_kind(TokenKind.LABEL, f"{what}, a block such as ^bb0")
             case FieldKind.OPERANDS | FieldKind.RESULTS:
-                return self._registers(cursor, field, function)
+                example = f"a register such as {_example(field.bank)}"
+                return self._listed(
+                    TokenKind.REGISTER,
+                    lambda: self._register(cursor.expect_kind(TokenKind.REGISTER, example), field),
+                )
             case FieldKind.SEGMENT_SIZES:
-                return self._segment_sizes(cursor, what)
+                return self._listed(TokenKind.NUMBER, lambda: cursor.integer(16, signed=False, what=what))
             case FieldKind.BRANCH_OPERANDS:
-                return self._branch_operands(cursor, field, function)
+                return self._branch_operands(field)
             case FieldKind.BRANCH_TABLE:
-                return self._cases(cursor, field, function)
+                return self._cases(field)
 
-    @staticmethod
-    def _global(cursor: Cursor, operation: Operation, what: str) -> GlobalReference:
+    def _register(self, token: Token, field: Field) -> int:
+        return parse_register(self._cursor, token, field, self._function)
+
+    def _global(self, operation: Operation, what: str) -> GlobalReference:
+        cursor = self._cursor
         bank = next(each.bank for each in operation.fields if each.kind is FieldKind.REGISTER)
         size = _SIZES[bank or "i32"]
         segment = ".rwdata" if size else ".refs"
@@ -185,34 +167,25 @@ class InstructionParser:
             raise cursor.unexpected(f"{what}, such as @name or {segment}[0]")
         return GlobalReference(cursor.symbol(what), None, size)
 
-    @staticmethod
-    def _string(cursor: Cursor, what: str) -> bytes:
-        token = cursor.next
-        data = cursor.string(what)
+    def _string(self, what: str) -> bytes:
+        token = self._cursor.next
+        data = self._cursor.string(what)
         if len(data) > _MAX_COUNT:
-            raise cursor.error(token, f"expected {what} of at most {_MAX_COUNT} bytes, got {len(data)}")
+            raise self._cursor.error(token, f"expected {what} of at most {_MAX_COUNT} bytes, got {len(data)}")
         return len(data).to_bytes(2, "little") + data
 
-    def _registers(self, cursor: Cursor, field: Field, function: FunctionSyntax) -> CountedList:
-        first = cursor.next
-        raws: list[int] = []
-        while cursor.next.kind is TokenKind.REGISTER or (raws and cursor.next.text == ","):
-            if raws:
-                cursor.expect(",")
-            token = cursor.expect_kind(TokenKind.REGISTER, f"a register such as {_example(field.bank)}")
-            raws.append(parse_register(cursor, token, field, function))
-        return CountedList(self._count(cursor, first, len(raws)), tuple(raws))
+    def _listed(self, kind: TokenKind, read: Callable[[], int]) -> CountedList:
+        """Values with commas between them, as long as the next token is of a kind."""
+        first = self._cursor.next
+        values: list[int] = []
+        while self._cursor.next.kind is kind or (values and self._cursor.next.text == ","):
+            if values:
+                self._cursor.expect(",")
+            values.append(read())
+        return self._counted(first, values)
 
-    def _segment_sizes(self, cursor: Cursor, what: str) -> CountedList:
-        first = cursor.next
-        sizes: list[int] = []
-        while cursor.next.kind is TokenKind.NUMBER or (sizes and cursor.next.text == ","):
-            if sizes:
-                cursor.expect(",")
-            sizes.append(cursor.integer(16, signed=False, what=what))
-        return CountedList(self._count(cursor, first, len(sizes)), tuple(sizes))
-
-    def _branch_operands(self, cursor: Cursor, field: Field, function: FunctionSyntax) -> CountedList:
+    def _branch_operands(self, field: Field) -> CountedList:
+        cursor = self._cursor
         first = cursor.next
         raws: list[int] = []
         if cursor.accept("("):
@@ -222,41 +195,38 @@ class InstructionParser:
                 source = cursor.expect_kind(TokenKind.REGISTER, "a branch operand such as %i0->%i1, or ')'")
                 cursor.expect("->")
                 target = cursor.expect_kind(TokenKind.REGISTER, "the register that the branch operand is moved to")
-                raws.extend(parse_register(cursor, token, field, function) for token in (source, target))
-        return CountedList(self._count(cursor, first, len(raws) // 2), tuple(raws))
+                raws += [self._register(source, field), self._register(target, field)]
+        return self._counted(first, raws, 2)
 
-    def _cases(self, cursor: Cursor, field: Field, function: FunctionSyntax) -> BranchCases:
-        cases: list[tuple[BlockReference, CountedList]] = []
+    def _cases(self, field: Field) -> tuple[tuple[Token, CountedList], ...]:
+        cursor = self._cursor
+        cases: list[tuple[Token, CountedList]] = []
         while cursor.next.text == "," or cursor.next.kind is TokenKind.NUMBER:
             cursor.accept(",")
             token = cursor.next
             ordinal = cursor.integer(32, signed=False, what="a case of the branch table")
             if ordinal != len(cases):
                 raise cursor.error(token, f"expected case {len(cases)}: cases are dense and start at 0, got {token}")
+            self._check_count(token, ordinal + 1)
             cursor.expect(":")
-            target = BlockReference(cursor.expect_kind(TokenKind.LABEL, "a block such as ^bb0"))
-            cases.append((target, self._branch_operands(cursor, field, function)))
-            self._count(cursor, token, len(cases))
-        return BranchCases(tuple(cases))
+            target = cursor.expect_kind(TokenKind.LABEL, "a block such as ^bb0")
+            cases.append((target, self._branch_operands(field)))
+        return tuple(cases)
 
-    @staticmethod
-    def _count(cursor: Cursor, at: Token, count: int) -> int:
+    def _counted(self, at: Token, values: list[int], size: int = 1) -> CountedList:
+        self._check_count(at, len(values) // size)
+        return CountedList(len(values) // size, tuple(values))
+
+    def _check_count(self, at: Token, count: int) -> None:
         if count > _MAX_COUNT:
-            raise cursor.error(at, f"expected at most {_MAX_COUNT} entries, got {count}")
-        return count
+            raise self._cursor.error(at, f"expected at most {_MAX_COUNT} entries, got {count}")
 
 
 def parse_register(cursor: Cursor, token: Token, field: Field, function: FunctionSyntax) -> int:
-    """The 16 bits of a register in a field.
+    """The 16 bits of a register in a field: ``%i0``, ``%i0:1``, ``%r0`` or ``%R0``, which moves the reference.
 
-    Args:
-        cursor: for errors.
-        token: ``%i0``, ``%i0:1``, ``%r0`` or ``%R0``, which moves the reference.
-        field: says which bank it has to be of (any for ``None``), and whether it may be moved.
-        function: whose register counts grow as needed.
-
-    Raises:
-        InvalidArgumentError: another bank, an odd pair, an ordinal that no function can have.
+    The field says which bank it has to be of, and whether it may be moved; the function's register counts grow as
+    needed. InvalidArgumentError for another bank, an odd pair, an ordinal that no function can have.
     """
     body, _, high = token.text[1:].partition(":")
     sigil, digits = body[:1], body[1:]
@@ -311,17 +281,10 @@ def _example(bank: str | None) -> str:
 
 
 def _text_form(operation: Operation, words: set[str]) -> str:
-    forms = TEXT_FORMS.get(operation.form)
-    if forms is None:
-        return _default_form(operation)
+    forms = text_forms(operation)
     return next((form for form in forms if _literals(form) <= words), forms[-1])
 
 
 @cache
 def _literals(form: str) -> frozenset[str]:
     return frozenset(word for word in form.split() if not word.startswith("<"))
-
-
-@cache
-def _default_form(operation: Operation) -> str:
-    return " , ".join(f"<{field.name}>" for field in operation.fields if field.access is not Access.WRITE)

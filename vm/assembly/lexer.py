@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ...status import InvalidArgumentError
+from ...status import InvalidArgumentError, close_to
 
 _MAX_SHOWN: Final = 100
 
@@ -35,18 +35,11 @@ class TokenKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token and its place.
-
-    Attributes:
-        kind: of token.
-        text: as written, quotes and sigils included; empty at the end of a line.
-        line: from 0.
-        column: from 0, in characters.
-    """
+    """One token and its place."""
 
     kind: TokenKind
-    text: str
-    line: int
+    text: str  # as written, quotes and sigils included; empty at the end of a line
+    line: int  # from 0, as the column
     column: int
 
     def __str__(self) -> str:
@@ -79,14 +72,7 @@ _LISTING_PREFIX: Final = re.compile(r"[ \t\r\v\f]*\[[^\]]*\]")
 
 
 class SourceText:
-    """A text, its lines, and the errors that point into it.
-
-    Attributes:
-        file_name: as it stands in error messages.
-        lines: without their line feeds.
-    """
-
-    __slots__ = ("file_name", "lines")
+    """A text, its lines, and the errors that point into it."""
 
     def __init__(self, text: str, file_name: str) -> None:
         self.file_name = file_name
@@ -95,6 +81,12 @@ class SourceText:
     def error(self, at: Token, message: str) -> InvalidArgumentError:
         """An error located at a token, with the line and a caret under the token's first character."""
         return self._error_at(at.line, at.column, message)
+
+    def unknown(self, expected: str, at: Token, name: str, known: Iterable[str]) -> InvalidArgumentError:
+        """An error for an unknown name after its sigil, with the nearest known ones."""
+        near = [at.text[0] + each for each in close_to(name, list(known), 2)]
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        return self.error(at, f"expected {expected}, got {at}{hint}")
 
     def statements(self) -> Iterator[list[Token]]:
         """The tokens of every line that has any; each list ends with an ``END`` token.
@@ -133,7 +125,7 @@ class SourceText:
                 kind = TokenKind[match.lastgroup]
             tokens.append(Token(kind, line[position:end], number, position))
             position = end
-            if kind is TokenKind.PUNCTUATION and line[position - 1] == "=" and _is_rodata(tokens):
+            if kind is TokenKind.PUNCTUATION and line[position - 1] == "=" and tokens[0].text == "vm.rodata":
                 # Bytes in hexadecimal are not tokens: the parser takes the rest of the line.
                 comment = _BEFORE_COMMENT.match(line, position)
                 position = comment.end() if comment else position
@@ -173,7 +165,3 @@ class SourceText:
         return InvalidArgumentError(
             f"{message}\n  {shown.rstrip()}\n  {caret}", location=f"{self.file_name}:{number + 1}:{column + 1}"
         )
-
-
-def _is_rodata(tokens: list[Token]) -> bool:
-    return tokens[0].text == "vm.rodata"

@@ -29,27 +29,15 @@ from typing import Final
 from ...status import PumiceError
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.isa import Access, Field, FieldKind, Isa, Move
+from ..bytecode.module_def import DependencyDef, ImportDef, Signature
 from .cursor import Cursor, symbol_name
 from .instruction_parser import InstructionParser, parse_register
 from .lexer import SourceText, Token, TokenKind
-from .syntax import (
-    BlockSyntax,
-    DependencySyntax,
-    ExportSyntax,
-    FunctionSyntax,
-    GlobalSyntax,
-    ImportSyntax,
-    ModuleSyntax,
-)
+from .syntax import BlockSyntax, FunctionSyntax, ModuleSyntax
 
 _LETTERS: Final = {"i32": "i", "i64": "I", "f32": "f", "f64": "F"}
-_GLOBALS: Final = {
-    "vm.global.i32": 4,
-    "vm.global.i64": 8,
-    "vm.global.f32": 4,
-    "vm.global.f64": 8,
-    "vm.global.ref": 0,
-}
+_SIZES: Final = {"i32": 4, "i64": 8, "f32": 4, "f64": 8, "ref": 0}
+_GLOBALS: Final = {f"vm.global.{bank}": size for bank, size in _SIZES.items()}
 
 
 class AssemblyParser:
@@ -57,10 +45,18 @@ class AssemblyParser:
 
     def __init__(self, source: SourceText, isa: Isa) -> None:
         self._source = source
-        self._instructions = InstructionParser(source, isa)
+        self._isa = isa
         self._module = ModuleSyntax()
         self._function: FunctionSyntax | None = None
         self._labels: set[str] = set()
+        self._directives = {
+            "vm.func": self._function_header,
+            "vm.type": self._type,
+            "vm.dependency": self._dependency,
+            "vm.import": self._import,
+            "vm.export": self._export,
+            "vm.rodata": self._rodata,
+        }
 
     def parse(self) -> ModuleSyntax:
         """The text's syntax.
@@ -97,29 +93,18 @@ class AssemblyParser:
 
     def _directive(self, cursor: Cursor) -> None:
         token = cursor.expect_kind(TokenKind.WORD, "a directive such as vm.func")
-        match token.text:
-            case "vm.func":
-                self._function_header(cursor)
-            case "vm.type":
-                self._type(cursor)
-            case "vm.dependency":
-                self._dependency(cursor)
-            case "vm.import":
-                self._import(cursor)
-            case "vm.export":
-                self._export(cursor)
-            case "vm.rodata":
-                self._rodata(cursor)
-            case "vm.module":
-                raise cursor.error(token, "expected one vm.module, got a second")
-            case text if text in _GLOBALS:
-                self._global(cursor, token)
-            case _:
-                raise cursor.error(
-                    token,
-                    "expected vm.func, vm.type, vm.dependency, vm.import, vm.export, vm.rodata[…] or vm.global.… "
-                    f"outside of functions, got {token}",
-                )
+        if token.text in self._directives:
+            self._directives[token.text](cursor)
+        elif token.text in _GLOBALS:
+            self._global(cursor, token)
+        elif token.text == "vm.module":
+            raise cursor.error(token, "expected one vm.module, got a second")
+        else:
+            raise cursor.error(
+                token,
+                "expected vm.func, vm.type, vm.dependency, vm.import, vm.export, vm.rodata[…] or vm.global.… "
+                f"outside of functions, got {token}",
+            )
         cursor.expect_end()
 
     def _attributes(self, cursor: Cursor, attributes: dict[str, str]) -> None:
@@ -139,24 +124,19 @@ class AssemblyParser:
             attributes[name] = cursor.text("the attribute's value")
 
     def _type(self, cursor: Cursor) -> None:
-        token = cursor.type_name()
-        if token.text in self._module.types:
-            raise cursor.error(token, f"expected each type once, got {token} again")
-        self._module.types[token.text] = len(self._module.types)
+        name = cursor.once(cursor.type_name(), "type", self._module.types)
+        self._module.types[name] = len(self._module.types)
 
     def _dependency(self, cursor: Cursor) -> None:
         required = not cursor.accept("optional")
         token = cursor.symbol("a module name")
         version = cursor.integer(32, signed=False, what="the lowest version") if cursor.accept("version") else 0
-        name = symbol_name(token)
-        if name in self._module.dependencies:
-            raise cursor.error(token, f"expected each dependency once, got {token} again")
-        self._module.dependencies[name] = DependencySyntax(name, version, required)
+        name = cursor.once(token, "dependency", self._module.dependencies)
+        self._module.dependencies[name] = DependencyDef(name, version, required)
 
     def _import(self, cursor: Cursor) -> None:
         required = not cursor.accept("optional")
         token = cursor.symbol("an imported function")
-        name = symbol_name(token)
         cursor.expect("cconv")
         text = cursor.next
         convention = cursor.text("the calling convention")
@@ -164,17 +144,13 @@ class AssemblyParser:
             CallingConvention.parse(convention)
         except PumiceError as error:
             raise cursor.error(text, error.message) from None
-        if name in self._module.imports:
-            raise cursor.error(token, f"expected each import once, got {token} again")
-        self._module.imports[name] = ImportSyntax(name, convention, required)
+        name = cursor.once(token, "import", self._module.imports)
+        self._module.imports[name] = ImportDef(name, Signature(convention), required)
 
     def _export(self, cursor: Cursor) -> None:
         token = cursor.symbol("the name of an export")
-        name = symbol_name(token)
         function = cursor.symbol("the exported function") if cursor.accept("=") else token
-        if name in self._module.exports:
-            raise cursor.error(token, f"expected each export once, got {token} again")
-        self._module.exports[name] = ExportSyntax(name, function)
+        self._module.exports[cursor.once(token, "export", self._module.exports)] = function
 
     def _rodata(self, cursor: Cursor) -> None:
         cursor.expect("[")
@@ -203,35 +179,26 @@ class AssemblyParser:
         cursor.accept("private")
         cursor.accept("mutable")
         token = cursor.symbol("the name of a global")
-        name = symbol_name(token)
         size = _GLOBALS[directive.text]
         bank = directive.text.rpartition(".")[2]
         if size == 0:
             if cursor.accept(":"):
                 cursor.type_name()
         elif cursor.accept("="):
-            value = cursor.next
+            value, what = cursor.next, "the initial value"
             is_integer = value.text.lstrip("+-").isdecimal() or bank.startswith("i")
-            if (
-                cursor.integer(64, signed=True, what="the initial value")
-                if is_integer
-                else cursor.float_bits(64, "the initial value")
-            ):
+            if cursor.integer(64, signed=True, what=what) if is_integer else cursor.float_bits(64, what):
                 raise cursor.error(value, f"expected the initial value 0, got {value}: store other values in @__init")
             cursor.expect(":")
             kind = cursor.type_name()
             if kind.text != bank:
                 raise cursor.error(kind, f"expected the type {bank} of the global, got {kind}")
-        if name in self._module.globals:
-            raise cursor.error(token, f"expected each global once, got {token} again")
-        self._module.globals[name] = GlobalSyntax(name, size)
+        self._module.globals[cursor.once(token, "global", self._module.globals)] = size
 
     def _function_header(self, cursor: Cursor) -> None:
         token = cursor.symbol("a function name")
-        name = symbol_name(token)
-        if name in self._module.functions:
-            raise cursor.error(token, f"expected each function once, got {token} again")
-        function = FunctionSyntax(token, name, "", {}, [BlockSyntax(None)])
+        name = cursor.once(token, "function", self._module.functions)
+        function = FunctionSyntax(token, name)
         arguments = self._arguments(cursor, function)
         cursor.expect("->")
         cursor.expect("(")
@@ -304,13 +271,11 @@ class AssemblyParser:
             cursor.take()
             cursor.expect(":")
             cursor.expect_end()
-            if first.text in self._labels:
-                raise cursor.error(first, f"expected each block once, got {first} again")
-            self._labels.add(first.text)
+            self._labels.add(cursor.once(first, "block", self._labels))
             # Instructions before the first label are the entry block; without any, the label is the entry's.
             if len(blocks) == 1 and blocks[0].label is None and not blocks[0].instructions:
                 blocks[0].label = first
             else:
                 blocks.append(BlockSyntax(first))
         else:
-            blocks[-1].instructions.append(self._instructions.parse(tokens, function))
+            blocks[-1].instructions.append(InstructionParser(self._source, self._isa, tokens, function).parse())

@@ -1,79 +1,40 @@
 """The syntax of VM assembly text as plain values, and the text form of each instruction.
 
 :mod:`.parser` and :mod:`.instruction_parser` make these from tokens; :mod:`.encoder` and :mod:`.assembler` make
-bytecode of them. Names are still names here: blocks, functions, globals and types are resolved
-when the bytes are made.
+bytecode of them. Names are still names here: blocks, functions, globals and types are resolved when the bytes are made.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final, TypeAlias
 
-from ..bytecode.isa import Operation
+from ..bytecode.isa import Access, Operation
+from ..bytecode.module_def import DependencyDef, ImportDef
 from .lexer import Token
 
 
 @dataclass(frozen=True, slots=True)
 class CountedList:
-    """A list that is encoded as padding to an even pc, a u16 count and u16 values.
+    """A list that is encoded as padding to an even pc, a u16 count and u16 values."""
 
-    Attributes:
-        count: as encoded; of branch operands, the number of pairs.
-        values: each 0 to 65,535.
-    """
-
-    count: int
+    count: int  # as encoded; of branch operands, the number of pairs
     values: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class BlockReference:
-    """A block as a branch target."""
-
-    token: Token
-
-
-@dataclass(frozen=True, slots=True)
-class BranchCases:
-    """The cases of a branch table, from 0."""
-
-    cases: tuple[tuple[BlockReference, CountedList], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionReference:
-    """A function, local or imported."""
-
-    token: Token
-
-
-@dataclass(frozen=True, slots=True)
 class GlobalReference:
-    """A global, by name or by place.
+    """A global, by name or by place."""
 
-    Attributes:
-        token: the symbol, or the first token of ``.rwdata[…]`` or ``.refs[…]``.
-        ordinal: byte offset or reference ordinal where the text gives it, ``None`` for a name.
-        size: in bytes, 0 for a reference.
-    """
-
-    token: Token
-    ordinal: int | None
-    size: int
+    token: Token  # the symbol, or the first token of ``.rwdata[…]`` or ``.refs[…]``
+    ordinal: int | None  # byte offset or reference ordinal where the text gives it, ``None`` for a name
+    size: int  # in bytes, 0 for a reference
 
 
-@dataclass(frozen=True, slots=True)
-class TypeReference:
-    """A type, to be found in or added to the module's type table."""
-
-    name: str
-
-
-# Encoded bytes: registers, immediates, strings, ordinals.
-Value: TypeAlias = (
-    bytes | CountedList | BlockReference | BranchCases | FunctionReference | GlobalReference | TypeReference
-)
+# Encoded bytes (registers, immediates, strings, ordinals), a list, the name of a type, a block's label or a function's
+# symbol, a global, the cases of a branch table from 0.
+Value: TypeAlias = bytes | CountedList | str | Token | GlobalReference | tuple[tuple[Token, CountedList], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +43,6 @@ class InstructionSyntax:
 
     operation: Operation
     values: tuple[Value, ...]
-    token: Token
 
 
 @dataclass(slots=True)
@@ -95,73 +55,29 @@ class BlockSyntax:
 
 @dataclass(slots=True)
 class FunctionSyntax:
-    """A function.
+    """A function, with the numbers of the registers that its header and body name."""
 
-    Attributes:
-        token: its symbol.
-        name: without ``@``.
-        calling_convention: made from its header.
-        attributes: reflection.
-        blocks: at least one.
-        i32_register_count: 32-bit registers named in header and body.
-        ref_register_count: reference registers named there.
-    """
-
-    token: Token
+    token: Token  # its symbol
     name: str
-    calling_convention: str
-    attributes: dict[str, str]
-    blocks: list[BlockSyntax]
+    calling_convention: str = ""
+    attributes: dict[str, str] = field(default_factory=dict)
+    blocks: list[BlockSyntax] = field(default_factory=lambda: [BlockSyntax(None)])
     i32_register_count: int = 0
     ref_register_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ImportSyntax:
-    """An import."""
-
-    name: str
-    calling_convention: str
-    required: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ExportSyntax:
-    """An export: its name, and the function's as written."""
-
-    name: str
-    function: Token
-
-
-@dataclass(frozen=True, slots=True)
-class GlobalSyntax:
-    """A named global of ``size`` bytes; 0 for a reference."""
-
-    name: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class DependencySyntax:
-    """A module that this one needs."""
-
-    name: str
-    minimum_version: int
-    required: bool
-
-
 @dataclass(slots=True)
 class ModuleSyntax:
-    """A whole text in its order. ``types`` are ordinals by name; the other dictionaries are by name too."""
+    """A whole text in its order; dictionaries are by name."""
 
     name: str = ""
     version: int = 0
     attributes: dict[str, str] = field(default_factory=dict)
-    types: dict[str, int] = field(default_factory=dict)
-    dependencies: dict[str, DependencySyntax] = field(default_factory=dict)
-    imports: dict[str, ImportSyntax] = field(default_factory=dict)
-    exports: dict[str, ExportSyntax] = field(default_factory=dict)
-    globals: dict[str, GlobalSyntax] = field(default_factory=dict)
+    types: dict[str, int] = field(default_factory=dict)  # ordinals
+    dependencies: dict[str, DependencyDef] = field(default_factory=dict)
+    imports: dict[str, ImportDef] = field(default_factory=dict)
+    exports: dict[str, Token] = field(default_factory=dict)  # the functions' symbols
+    globals: dict[str, int] = field(default_factory=dict)  # sizes in bytes; 0 for a reference
     rodata: list[bytes] = field(default_factory=list)
     functions: dict[str, FunctionSyntax] = field(default_factory=dict)
 
@@ -171,7 +87,7 @@ class ModuleSyntax:
 # several texts the first whose words all occur in the line is taken, otherwise the last. Forms that are not here are
 # all fields except written registers, in the order of their bytes, with commas. ``<-name>`` is a type without effect;
 # ``<name/list>`` is the list type of which the field is the element type.
-TEXT_FORMS: Final[dict[str, tuple[str, ...]]] = {
+_TEXT_FORMS: Final[dict[str, tuple[str, ...]]] = {
     "global_store": ("<value> , <byte_offset>",),
     "global_load_indirect": (".rwdata [ <byte_offset> ]", "<byte_offset>"),
     "global_store_indirect": ("<value> , .rwdata [ <byte_offset> ]", "<byte_offset> , <value>"),
@@ -197,3 +113,10 @@ TEXT_FORMS: Final[dict[str, tuple[str, ...]]] = {
     "call_variadic_yieldable": ("<callee> segments [ <segment_sizes> ] ( <operands> ) -> <dest> ( <results> )",),
     "trace": ("<event_name> ( <operands> )", "<event_name> , <operands>", "<event_name>"),
 }
+
+
+@cache
+def text_forms(operation: Operation) -> tuple[str, ...]:
+    """The texts of an instruction's fields."""
+    default = " , ".join(f"<{each.name}>" for each in operation.fields if each.access is not Access.WRITE)
+    return _TEXT_FORMS.get(operation.form, (default,))

@@ -22,6 +22,7 @@ from .isa import (
     FieldKind,
     Move,
     Operation,
+    register_text,
 )
 from .module_def import Feature, FunctionDescriptor, ModuleDef
 
@@ -136,20 +137,20 @@ class FunctionVerifier:
         """Refuses a register that is not of ``bank`` (``None``: any bank) or beyond the frame."""
         is_ref = bool(register & REF_BIT)
         if bank is not None and is_ref != (bank == "ref"):
-            _refuse(f"expected a register of bank {bank}, got {_register_text(register)}")
+            _refuse(f"expected a register of bank {bank}, got {register_text(register)}")
         if is_ref:
             ordinal = register & REF_MASK
             if ordinal >= self.ref_limit:
-                _refuse(f"expected a reference register below {self.ref_limit}, got {_register_text(register)}")
+                _refuse(f"expected a reference register below {self.ref_limit}, got {register_text(register)}")
             self.ref_count = max(self.ref_count, ordinal + 1)
             return
         end = register + 1
         if bank in ("i64", "f64"):
             if register & 1:
-                _refuse(f"expected an even register for an {bank}, got {_register_text(register)}")
+                _refuse(f"expected an even register for an {bank}, got {register_text(register)}")
             end += 1
         if end > self.i32_limit:
-            _refuse(f"expected value registers below {self.i32_limit}, got {_register_text(end - 1)}")
+            _refuse(f"expected value registers below {self.i32_limit}, got {register_text(end - 1)}")
         self.i32_count = max(self.i32_count, end)
 
     def passed(self, what: str, letters: Sequence[str], registers: Sequence[int]) -> None:
@@ -163,8 +164,8 @@ class FunctionVerifier:
         for source, destination in operands:
             if (source ^ destination) & REF_BIT:
                 _refuse(
-                    f"expected branch operands within one bank, got {_register_text(source)} to "
-                    f"{_register_text(destination)}"
+                    f"expected branch operands within one bank, got {register_text(source)} to "
+                    f"{register_text(destination)}"
                 )
             self.register(None, source)
             self.register(None, destination)
@@ -200,12 +201,6 @@ class FunctionVerifier:
         if ordinal >= len(self.imports):
             _refuse(f"expected an import ordinal below {len(self.imports)}, got {ordinal}")
         return self.imports[ordinal]
-
-
-def _register_text(register: int) -> str:
-    if register & REF_BIT:
-        return f"%{'R' if register & MOVE_BIT else 'r'}{register & REF_MASK}"
-    return f"%i{register}"
 
 
 _Check: TypeAlias = Callable[[FunctionVerifier, Instruction], object]

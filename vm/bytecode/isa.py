@@ -107,6 +107,13 @@ def version_text(version: int) -> str:
     return f"{version >> 16}.{version & 0xFFFF}"
 
 
+def register_text(register: int, bank: str | None = None) -> str:
+    """A register operand as assembly: ``%i0``, ``%i0:1`` for a bank of pairs, ``%r0``, ``%R0`` with the MOVE bit."""
+    if register & REF_BIT:
+        return f"%{'R' if register & MOVE_BIT else 'r'}{register & REF_MASK}"
+    return f"%i{register}:{register + 1}" if bank in ("i64", "f64") else f"%i{register}"
+
+
 class Isa:
     """The instruction set of one bytecode version. Immutable, and one object a version: use :meth:`for_version`.
 
