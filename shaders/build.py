@@ -34,13 +34,7 @@ _OPTIONS: Final = f"stage=comp target_env={TARGET_ENV} optimize=0 debug=0"
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """The inputs, result and compiler of one shader.
-
-    Attributes:
-        source_sha256: see `source_hash`.
-        spirv_sha256: SHA-256 of the ``.spv`` file.
-        compiler: name and version of the compiler.
-    """
+    """The hashes of a shader's inputs and SPIR-V, and the compiler's name and version."""
 
     source_sha256: str
     spirv_sha256: str
@@ -71,11 +65,7 @@ def read_manifest() -> dict[str, ManifestEntry]:
 
 
 def stale() -> dict[str, str]:
-    """Why shaders are stale, by name; empty if all are current.
-
-    Raises:
-        InvalidArgumentError: a source does not compile.
-    """
+    """Why shaders are stale, by name; empty if all are current."""
     manifest = read_manifest()
     try:
         compiler = glsl.find_compiler().version
@@ -90,18 +80,7 @@ def stale() -> dict[str, str]:
 
 
 def build(*, everything: bool = False) -> tuple[str, ...]:
-    """Build the shaders that are stale and record them.
-
-    Args:
-        everything: build current ones too, for instance with another compiler.
-
-    Returns:
-        The names of those that were built, sorted.
-
-    Raises:
-        InvalidArgumentError: a source does not compile.
-        UnavailableError: no compiler is installed.
-    """
+    """Builds the shaders that are stale, or ``everything``, and records them; returns their names, sorted."""
     compiler = glsl.find_compiler().version
     wanted = names() if everything else tuple(name for name in stale() if name in names())
     manifest = {name: entry for name, entry in read_manifest().items() if name in names()}

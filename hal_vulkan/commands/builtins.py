@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Iterator
 
-from ...shaders import EMPTY, FILL_UNALIGNED, BuiltinKernel
+from ...shaders import spirv
 from ...status import FailedPreconditionError
 from ..memory.buffer import Buffer
 from .executable import Executable
@@ -13,6 +14,8 @@ from .pipeline import ComputePipeline
 from .pipeline_context import PipelineContext
 
 _QUEUE_COMPUTE = 0x2
+_FILL_INVOCATIONS = 64  # of a workgroup of builtin/fill_unaligned
+_MAX_FILL_GROUPS = 65535  # up to which its index arithmetic is exact
 _BASE_ALIGNMENT = 256  # of every allocation, and at least every device's minStorageBufferOffsetAlignment
 
 
@@ -24,18 +27,17 @@ class Builtins:
         self._lock = threading.Lock()
         self._executables: dict[str, Executable] = {}
 
-    def _pipeline(self, kernel: BuiltinKernel) -> ComputePipeline:
+    def _pipeline(self, name: str) -> ComputePipeline:
         with self._lock:
-            executable = self._executables.get(kernel.name)
+            executable = self._executables.get(name)
             if executable is None:
-                executable = self._executables[kernel.name] = Executable.from_spirv(
-                    self._context, kernel.spirv(), validate=False
-                )
+                executable = Executable.from_spirv(self._context, spirv(name), validate=False)
+                self._executables[name] = executable
         return executable.pipeline()
 
     def empty(self) -> ComputePipeline:
         """A kernel that does nothing, for timing."""
-        return self._pipeline(EMPTY)
+        return self._pipeline("builtin/empty")
 
     def fill(
         self, family: int, target: Buffer, offset: int, size: int, word: int
@@ -67,7 +69,9 @@ class Builtins:
             window = Buffer(
                 device, target._allocation, base, span, target.memory_type, target.usage, target.access, parent=target
             )
-            push = FILL_UNALIGNED.pack_push(offset=start - base, size=count, pattern=word)
-            groups = FILL_UNALIGNED.groups(start - base, count, limit=limits.max_compute_work_group_count[0])
-            yield self._pipeline(FILL_UNALIGNED), window, (groups, 1, 1), push
+            push = struct.pack("<3I", start - base, count, word)
+            words = (start - base + count + 3) // 4 - (start - base) // 4
+            # An invocation takes several words where there are more than groups may have.
+            groups = min(-(-words // _FILL_INVOCATIONS), limits.max_compute_work_group_count[0], _MAX_FILL_GROUPS)
+            yield self._pipeline("builtin/fill_unaligned"), window, (groups, 1, 1), push
             start += count

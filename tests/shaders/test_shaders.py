@@ -18,7 +18,7 @@ from pumice import shaders
 from pumice.shaders import build
 from pumice.spirv import glsl
 from pumice.spirv import tools as spirv_tools
-from pumice.status import InvalidArgumentError, NotFoundError, OutOfRangeError
+from pumice.status import NotFoundError
 
 every_shader = pytest.mark.parametrize("name", shaders.names())
 
@@ -86,7 +86,6 @@ class TestNames:
         assert set(shaders.names()) == {
             p.relative_to(folder).with_suffix("").as_posix() for p in folder.rglob("*.comp")
         }
-        assert {kernel.name for kernel in shaders.BUILTIN_KERNELS} <= set(shaders.names())
 
     @pytest.mark.parametrize("name", ["", "nothing", "mul.comp", "../mul", "/mul"])
     def test_unknown(self, name: str) -> None:
@@ -246,61 +245,25 @@ class TestBuild:
         assert "mul.comp:2" in capsys.readouterr().err
 
 
-class TestBuiltinKernels:
-    @needs_tools
-    @pytest.mark.parametrize("kernel", shaders.BUILTIN_KERNELS, ids=lambda kernel: kernel.name)
-    def test_interface_is_that_of_the_module(self, kernel: shaders.BuiltinKernel) -> None:
-        found = interface(kernel.spirv())
-        assert found.local_size == kernel.local_size
-        assert sorted(found.bindings) == list(range(len(kernel.bindings)))
-        assert found.push_offsets == [4 * index for index in range(len(kernel.push_fields))]
-        assert found.spec_ids == set()
-        assert kernel.push_size == 4 * len(found.push_offsets)
-        names = re.findall(r'OpMemberName %Push \d+ "(\w+)"', spirv_tools.disassemble(kernel.spirv()))
-        assert tuple(names) == kernel.push_fields
-
-    def test_pack_push(self) -> None:
-        packed = shaders.COPY_UNALIGNED.pack_push(size=3, source_offset=1, target_offset=0xFFFFFFFF)
-        assert np.frombuffer(packed, "<u4").tolist() == [1, 0xFFFFFFFF, 3]
-        assert shaders.EMPTY.pack_push() == b""
-
-    @pytest.mark.parametrize("values", [{}, {"offset": 1, "size": 1}, {"offset": 1, "size": 1, "pattern": 1, "x": 1}])
-    def test_pack_push_wants_each_field_once(self, values: dict[str, int]) -> None:
-        with pytest.raises(InvalidArgumentError, match="offset, size, pattern"):
-            shaders.FILL_UNALIGNED.pack_push(**values)
-
-    @pytest.mark.parametrize("value", [-1, 2**32])
-    def test_pack_push_range(self, value: int) -> None:
-        with pytest.raises(OutOfRangeError, match="size"):
-            shaders.FILL_UNALIGNED.pack_push(offset=0, size=value, pattern=0)
-
-    @pytest.mark.parametrize("size", [1, 2, 4])
-    def test_repeat_pattern(self, size: int) -> None:
-        pattern = bytes(range(0x81, 0x81 + size))
-        words = np.array([shaders.repeat_pattern(pattern)], "<u4")
-        assert words.tobytes() == np.resize(np.frombuffer(pattern, np.uint8), 4).tobytes()
-
-    @pytest.mark.parametrize("pattern", [b"", b"123", b"12345678"])
-    def test_repeat_pattern_lengths(self, pattern: bytes) -> None:
-        with pytest.raises(InvalidArgumentError, match=f"got {len(pattern)} bytes"):
-            shaders.repeat_pattern(pattern)
-
-    @pytest.mark.parametrize("offset", range(5))
-    def test_groups_cover_the_words(self, offset: int) -> None:
-        for size in (0, 1, 2, 3, 4, 255, 256, 257, 1021):
-            words = {byte // 4 for byte in range(offset, offset + size)}
-            groups = shaders.FILL_UNALIGNED.groups(offset, size)
-            assert groups >= 1
-            assert groups * 64 >= len(words)
-            assert groups == 1 or (groups - 1) * 64 < len(words)
-
-    def test_groups_limits(self) -> None:
-        assert shaders.COPY_UNALIGNED.groups(0, 2**32 - 1) == 65535
-        assert shaders.COPY_UNALIGNED.groups(0, 2**32 - 1, limit=2**31) == 65535
-        assert shaders.COPY_UNALIGNED.groups(0, 2**20, limit=7) == 7
-        for offset, size in ((0, 2**32), (1, 2**32 - 1), (-1, 4), (0, -1)):
-            with pytest.raises(OutOfRangeError, match="split"):
-                shaders.FILL_UNALIGNED.groups(offset, size)
+@needs_tools
+@pytest.mark.parametrize(
+    ("name", "local_size", "bindings", "fields"),
+    [
+        ("fill_unaligned", (64, 1, 1), 1, ["offset", "size", "pattern"]),
+        ("copy_unaligned", (64, 1, 1), 2, ["source_offset", "target_offset", "size"]),
+        ("empty", (1, 1, 1), 0, []),
+    ],
+)
+def test_the_interface_of_built_in_kernels(
+    name: str, local_size: tuple[int, int, int], bindings: int, fields: list[str]
+) -> None:
+    code = shaders.spirv(f"builtin/{name}")
+    found = interface(code)
+    assert found.local_size == local_size
+    assert sorted(found.bindings) == list(range(bindings))
+    assert found.push_offsets == [4 * index for index in range(len(fields))]
+    assert found.spec_ids == set()
+    assert re.findall(r'OpMemberName %Push \d+ "(\w+)"', spirv_tools.disassemble(code)) == fields
 
 
 class TestCases:

@@ -18,8 +18,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pumice.shaders import COPY_UNALIGNED, FILL_UNALIGNED, repeat_pattern
-
 Array: TypeAlias = npt.NDArray[np.generic]
 Groups: TypeAlias = tuple[int, int, int]
 
@@ -322,8 +320,15 @@ def game_of_life(width: int, height: int) -> Case:
     )
 
 
+def _word_groups(offset: int, size: int) -> int:
+    """Workgroups of 64 invocations for the words of a byte range."""
+    words = (offset + size + 3) // 4 - offset // 4
+    return max(1, -(-words // 64))
+
+
 def fill_unaligned(buffer_size: int, offset: int, size: int, pattern: bytes, groups: int | None = None) -> Case:
     name = f"fill_unaligned[{buffer_size},{offset},{size},{pattern.hex()}]"
+    word = pattern * (4 // len(pattern))
 
     def reference(b: Sequence[Array]) -> dict[int, Array]:
         target = b[0].copy()
@@ -332,14 +337,9 @@ def fill_unaligned(buffer_size: int, offset: int, size: int, pattern: bytes, gro
 
     return Case(
         name,
-        FILL_UNALIGNED.name,
+        "builtin/fill_unaligned",
         (_random(name).integers(0, 256, buffer_size, np.uint8),),
-        (
-            Pass(
-                (groups or FILL_UNALIGNED.groups(offset, size), 1, 1),
-                FILL_UNALIGNED.pack_push(offset=offset, size=size, pattern=repeat_pattern(pattern)),
-            ),
-        ),
+        (Pass((groups or _word_groups(offset, size), 1, 1), struct.pack("<2I", offset, size) + word),),
         reference,
         (0,),
     )
@@ -365,12 +365,12 @@ def copy_unaligned(
         return {target_index: target}
 
     sizes = (source_size,) if same else (source_size, target_size)
-    push = COPY_UNALIGNED.pack_push(source_offset=source_offset, target_offset=target_offset, size=size)
+    push = struct.pack("<3I", source_offset, target_offset, size)
     return Case(
         name,
-        COPY_UNALIGNED.name,
+        "builtin/copy_unaligned",
         tuple(_random(f"{name}{i}").integers(0, 256, n, np.uint8) for i, n in enumerate(sizes)),
-        (Pass((groups or COPY_UNALIGNED.groups(target_offset, size), 1, 1), push),),
+        (Pass((groups or _word_groups(target_offset, size), 1, 1), push),),
         reference,
         (0, target_index),
     )
