@@ -95,22 +95,25 @@ def parse_values(texts: Iterable[str]) -> list[Value]:
                 values.append(number)
             else:
                 spec = _parse_spec(text, files)
-                values.append(_allocate(spec.shape, spec.element_type) if spec.data is None else spec.data)
+                values.append(zeros(spec.shape, spec.element_type) if spec.data is None else spec.data)
         files.finish()
     return values
 
 
-def parse_buffer_spec(text: str) -> BufferSpec:
+def parse_buffer_spec(text: str, files: ValueFiles | None = None) -> BufferSpec:
     """Shape, element type and data of a buffer's text; ``data`` is ``None`` where it has none (``"4xf32"``).
 
-    A leading ``&``, which marks storage for an output, is accepted and has no effect here.
+    A leading ``&``, which marks storage for an output, is accepted and has no effect here. ``files`` are those that
+    other texts read too, and that the caller finishes.
 
     Raises:
         As :func:`parse_value`.
     """
-    with ValueFiles() as files:
-        spec = _parse_spec(text, files)
-        files.finish()
+    if files is not None:
+        return _parse_spec(text, files)
+    with ValueFiles() as own:
+        spec = _parse_spec(text, own)
+        own.finish()
     return spec
 
 
@@ -217,7 +220,7 @@ def _parse_elements(text: str, start: int, element_type: ElementType, shape: tup
         raise _malformed(text, at, f"element {error.index} of {name}: expected {error.expected}, got {got}") from None
     if not splat:
         return values.reshape(shape)
-    filled = _allocate(shape, element_type)
+    filled = zeros(shape, element_type)
     filled[...] = values[0]
     return filled
 
@@ -240,12 +243,12 @@ def _token_start(text: str, start: int, index: int) -> int:
     return next(itertools.islice(_TOKEN.finditer(text, start), index, None)).start()
 
 
-def _allocate(shape: tuple[int, ...], element_type: ElementType) -> Array:
-    """Zeros. NumPy raises ValueError for shapes past its limits."""
+def zeros(shape: tuple[int, ...], element_type: ElementType) -> Array:
+    """An array of zeros, or ResourceExhaustedError."""
     dtype = element_type.require_dtype()
     try:
         return np.zeros(shape, dtype)
-    except (MemoryError, ValueError) as error:
+    except (MemoryError, ValueError) as error:  # the latter for shapes past NumPy's limits
         size = math.prod(shape) * dtype.itemsize
         name = format_shape_and_type(shape, element_type)
         raise ResourceExhaustedError(

@@ -11,7 +11,7 @@ Grammar::
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
@@ -20,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...formats.element_type import ElementType
-from ...runtime.values.parse import parse_buffer_spec, parse_values
-from ...status import InvalidArgumentError, shorten, shown
-from ..errors import describe, usage, usage_error
+from ...runtime.values.files import ValueFiles
+from ...runtime.values.parse import BufferSpec, parse_buffer_spec
+from ...status import shorten, shown
+from ..errors import usage, usage_error
 from ..output_files import store
 
 Array: TypeAlias = npt.NDArray[np.generic]
@@ -66,46 +67,27 @@ class OutputArgument:
 
 def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
     """The arguments of a repeatable ``KEY=VALUE`` option, which may read one file in turn (``+path``)."""
-    split = [_split(option, text, "0=4xf32=1,2,3,4") for text in texts]
-    at = ""
-
-    def with_data() -> Iterator[str]:
-        # parse_values reads lazily, so `at` is the argument that an error is about.
-        nonlocal at
-        for key, value in split:
-            at = f"{option} {key.text}"
-            if value.lstrip().startswith("*"):
-                raise usage_error(
-                    f"{at}: a binding takes one array; read them in turn with @{shorten(value.strip()[1:])} "
-                    f"and +{shorten(value.strip()[1:])}"
-                )
-            if _has_data(value):
-                yield value
-        at = option
-
-    try:
-        values = iter(parse_values(with_data()))
-    except InvalidArgumentError as error:
-        raise usage_error(f"{at}: {describe(error)}") from error
     arguments = []
-    for key, value in split:
-        where = f"{option} {key.text}"
-        if not _has_data(value):
-            if _NUMBER.fullmatch(value.strip()):
-                number = value.strip()
-                raise usage_error(f"{where}: expected a buffer, got {number}; with its type it is one: f32={number}")
+    with ValueFiles() as files:
+        for text in texts:
+            key, value = _split(option, text, "0=4xf32=1,2,3,4")
+            where, body = f"{option} {key.text}", value.strip()
+            if body.startswith("*"):
+                name = shorten(body[1:])
+                raise usage_error(f"{where}: a binding takes one array; read them in turn with @{name} and +{name}")
+            if body.startswith("("):
+                raise usage_error(f"{where}: expected a buffer such as 4xf32=1,2,3,4, got {shown(body)}")
+            if _NUMBER.fullmatch(body):
+                raise usage_error(f"{where}: expected a buffer, got {body}; with its type it is one: f32={body}")
             with usage(where):
-                spec = parse_buffer_spec(value)
-            arguments.append(BufferArgument(key, spec.shape, spec.element_type, None))
-            continue
-        data = next(values)
-        if not isinstance(data, np.ndarray):
-            raise usage_error(f"{where}: expected a buffer such as 4xf32=1,2,3,4, got {shown(value.strip())}")
-        element_type = ElementType.from_dtype(data.dtype)
-        if not value.lstrip().startswith(("@", "+")):
-            # The text distinguishes i32 from si32; the array does not.
-            element_type = parse_buffer_spec(value.partition("=")[0]).element_type
-        arguments.append(BufferArgument(key, data.shape, element_type, data))
+                if body.startswith(("@", "+")):
+                    array = files.array(body[1:], restart=body[0] == "@")
+                    spec = BufferSpec(array.shape, ElementType.from_dtype(array.dtype), array)
+                else:
+                    spec = parse_buffer_spec(value, files)
+            arguments.append(BufferArgument(key, *spec))
+        with usage(option):
+            files.finish()
     return arguments
 
 
@@ -155,9 +137,3 @@ def _split(option: str, text: str, example: str) -> tuple[BindingKey, str]:
         )
     set_index, binding, binding_name, element = match.groups()
     return BindingKey(match[0], int(set_index or 0), int(binding or 0), binding_name or "", int(element or 0)), value
-
-
-def _has_data(value: str) -> bool:
-    """Whether the text has data after its shape and type."""
-    body = value.strip()
-    return body.startswith(("@", "+", "(")) or bool(body.strip('"').partition("=")[2].strip())

@@ -21,7 +21,7 @@ from ...hal_vulkan import (
 )
 from ...runtime import ArraySpec, empty
 from ...runtime.kernels.push import by_name, describe_push, member_layout, pack_push
-from ...runtime.values.parse import parse_scalar, parse_value
+from ...runtime.values.parse import parse_scalar, parse_value, zeros
 from ...spirv.reflection_types import ScalarType, SpecializationConstant
 from ...status import InvalidArgumentError, NotFoundError, shorten, shown
 from ..errors import usage, usage_error
@@ -114,11 +114,7 @@ def _to_kernel(argument: BufferArgument, slot: Slot) -> Array | ArraySpec:
     if argument.data is None and not slot.binding.readable:
         shape = (element_type.storage_bytes(math.prod(argument.shape)),) if as_bytes else argument.shape
         return empty(shape, dtype)
-    data = argument.data
-    if data is None:
-        zeros = parse_value(format_shape_and_type(argument.shape, element_type))
-        assert isinstance(zeros, np.ndarray)
-        data = zeros
+    data = zeros(argument.shape, element_type) if argument.data is None else argument.data
     return np.frombuffer(element_type.pack(data), np.uint8).copy() if as_bytes else data.view(dtype)
 
 

@@ -19,13 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from ...formats.element_type import ElementType, format_shape_and_type
 from ...runtime.parameters.index import ParameterIndex
 from ...runtime.sessions.signature import Argument, Result, Signature
 from ...runtime.values.files import ValueFiles
-from ...runtime.values.parse import parse_buffer_spec, parse_scalar, parse_value
+from ...runtime.values.parse import parse_buffer_spec, parse_scalar, zeros
 from ...status import InvalidArgumentError, shorten, shown
 from ...vm.bytecode.declaration import ValueKind
 from ..errors import usage, usage_error
@@ -208,22 +206,10 @@ def _scalar(body: str, place: Argument | Result) -> int | float:
 
 def _tensor(where: str, body: str, place: Argument | Result, files: ValueFiles) -> Given:
     storage = body.startswith("&")
-    text = body[1:] if storage else body
-    head, _, data = text.partition("=")
-    data = data.strip()
-    array: Array | None
-    if data[:1] in ("@", "+"):
-        spec = parse_buffer_spec(head)
-        array = files.raw(data[1:], spec.shape, spec.element_type, restart=data[0] == "@")
-        return Given(where, array, spec.element_type, storage)
-    if "=" not in text and not storage and not _is_spec(text):
-        text = f"{_declared_type(place)}={text}"
-    spec = parse_buffer_spec(text)
-    array = spec.data
-    if array is None:
-        zeros = parse_value(text)
-        assert isinstance(zeros, np.ndarray)
-        array = zeros
+    if "=" not in body and not storage and not _is_spec(body):
+        body = f"{_declared_type(place)}={body}"
+    spec = parse_buffer_spec(body, files)
+    array = zeros(spec.shape, spec.element_type) if spec.data is None else spec.data
     return Given(where, array, spec.element_type, storage)
 
 
