@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
+import sys
 from pathlib import Path
 from typing import Final
 
 from ..files import reading_errors
-from ..status import InvalidArgumentError, shorten
+from ..status import InvalidArgumentError, UnavailableError, shorten
 
 _SPIRV: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")  # in either byte order
 _ZIP: Final = b"PK\x03\x04"
@@ -46,3 +47,10 @@ def read_file(path: Path, size: int = -1) -> bytes:
     """The file's bytes, the first ``size`` of them if that is not negative."""
     with reading_errors(path), path.open("rb") as file:
         return file.read(size)
+
+
+def read_stdin() -> bytes:
+    """The module on stdin."""
+    if sys.stdin is None:
+        raise UnavailableError("expected a module on stdin, which is closed")
+    return sys.stdin.buffer.read()

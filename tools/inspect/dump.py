@@ -35,13 +35,8 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
     from ...vm.bytecode.reader import read_module
     from ..errors import usage_error
 
-    chosen = [
-        name
-        for name, given in (
-            ("--json", as_json), ("--disassemble", disassemble), ("--python", as_python), ("--spirv", spirv)
-        )
-        if given
-    ]  # fmt: skip
+    modes = {"--json": as_json, "--disassemble": disassemble, "--python": as_python, "--spirv": spirv}
+    chosen = [name for name, given in modes.items() if given]
     if len(chosen) > 1:
         raise usage_error(f"expected one of {', '.join(chosen)}")
     if function is not None and not (disassemble or as_python):
@@ -67,16 +62,10 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
 
 
 def _archive(file: str) -> ModuleArchive:
-    import sys
-
-    from ...status import UnavailableError
     from ...vm.bytecode.archive import ModuleArchive
+    from ..input_files import read_stdin
 
-    if file != "-":
-        return ModuleArchive.open(file)
-    if sys.stdin is None:
-        raise UnavailableError("expected a module on stdin, which is closed")
-    return ModuleArchive.from_bytes(sys.stdin.buffer.read(), "<stdin>")
+    return ModuleArchive.from_bytes(read_stdin(), "<stdin>") if file == "-" else ModuleArchive.open(file)
 
 
 def _ordinals(definition: ModuleDef, function: str | None) -> list[int]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...formats.element_type import ElementType
-from ...formats.vke1 import ExecutableDef
+from ...formats.vke1 import ExecutableDef, PipelineDef
 from ...spirv.reflection_types import Binding, BlockMember, EntryPoint, ScalarType, ShaderModuleReflection
 from ..streams import put
 from ..tables import heading, print_facts, print_table
@@ -66,13 +68,11 @@ def _binding_row(binding: Binding) -> tuple[str, ...]:
     access = {(True, True): "read, write", (True, False): "read", (False, True): "write"}
     element = binding.element
     count = {1: "", 0: "[]"}.get(binding.count, f"[{binding.count}]")
-    if element is None:
-        elements = "-"
-    else:
-        kind = _typed(element.scalar, element.components, element.columns) if not element.struct else "struct"
-        kind += "".join(f"[{n}]" for n in element.inner_shape)
-        kind += {"runtime": "[]", "fixed": f"[{element.length}]", "none": ""}[element.array]
-        elements = kind
+    elements = "-"
+    if element is not None:
+        elements = _typed(element.scalar, element.components, element.columns) if not element.struct else "struct"
+        elements += "".join(f"[{n}]" for n in element.inner_shape)
+        elements += {"runtime": "[]", "fixed": f"[{element.length}]", "none": ""}[element.array]
     return (
         str(binding.set),
         str(binding.binding),
@@ -114,21 +114,11 @@ def _scalar(scalar: ScalarType) -> str:
 # -- executables -------------------------------------------------------------------------------------
 
 
-def executable_json(executable: ExecutableDef, modules: list[ShaderModuleReflection]) -> dict[str, object]:
+def executable_json(executable: ExecutableDef, modules: list[ShaderModuleReflection]) -> dict[str, Any]:
     """An executable's pipelines, shader modules and source files; ``modules`` are the reflected shader modules."""
     return {
         "pipelines": [
-            {
-                "ordinal": ordinal,
-                "name": pipeline.debug_info.name if pipeline.debug_info else "",
-                "entry_point": pipeline.entry_point,
-                "shader_module": pipeline.shader_module,
-                "dispatch_abi": pipeline.dispatch_abi.name,
-                "subgroup_size": pipeline.subgroup_size,
-                "local_size": list(modules[pipeline.shader_module].entry_point(pipeline.entry_point).local_size),
-                "bindings": binding_count(executable, ordinal),
-                "push_constant_bytes": push_constant_bytes(executable, ordinal),
-            }
+            _pipeline_json(ordinal, pipeline, executable, modules[pipeline.shader_module])
             for ordinal, pipeline in enumerate(executable.pipelines)
         ],
         "shader_modules": [module.to_json() for module in modules],
@@ -136,12 +126,35 @@ def executable_json(executable: ExecutableDef, modules: list[ShaderModuleReflect
     }
 
 
+def _pipeline_json(
+    ordinal: int, pipeline: PipelineDef, executable: ExecutableDef, module: ShaderModuleReflection
+) -> dict[str, object]:
+    layout = executable.pipeline_layouts[pipeline.pipeline_layout]
+    if pipeline.bda_layout is not None:
+        bindings = pipeline.bda_layout.binding_count
+    else:
+        sets = [executable.descriptor_set_layouts[index] for index in layout.set_layouts]
+        bindings = sum(binding.count for one in sets for binding in one.bindings)
+    return {
+        "ordinal": ordinal,
+        "name": pipeline.debug_info.name if pipeline.debug_info else "",
+        "entry_point": pipeline.entry_point,
+        "shader_module": pipeline.shader_module,
+        "dispatch_abi": pipeline.dispatch_abi.name,
+        "subgroup_size": pipeline.subgroup_size,
+        "local_size": list(module.entry_point(pipeline.entry_point).local_size),
+        "bindings": bindings,
+        "push_constant_bytes": max((one.offset + one.size for one in layout.push_constant_ranges), default=0),
+    }
+
+
 def show_executable(executable: ExecutableDef, modules: list[ShaderModuleReflection]) -> None:
     """What a Vulkan executable holds; ``modules`` are the reflected shader modules."""
+    pipelines = executable_json(executable, modules)["pipelines"]
     heading("Vulkan executable (VKE1)")
     print_facts(
         [
-            ("pipelines", str(len(executable.pipelines))),
+            ("pipelines", str(len(pipelines))),
             ("shader modules", str(len(modules))),
             ("source files", ", ".join(source.path for source in executable.source_files) or "none"),
         ]
@@ -150,34 +163,19 @@ def show_executable(executable: ExecutableDef, modules: list[ShaderModuleReflect
         ("ordinal", "entry point", "module", "ABI", "local size", "subgroup", "bindings", "push constants"),
         [
             (
-                str(ordinal),
-                pipeline.entry_point,
-                str(pipeline.shader_module),
-                pipeline.dispatch_abi.name.lower(),
-                " x ".join(map(str, modules[pipeline.shader_module].entry_point(pipeline.entry_point).local_size)),
-                str(pipeline.subgroup_size or "any"),
-                str(binding_count(executable, ordinal)),
-                f"{push_constant_bytes(executable, ordinal)} bytes",
+                str(one["ordinal"]),
+                one["entry_point"],
+                str(one["shader_module"]),
+                one["dispatch_abi"].lower(),
+                " x ".join(map(str, one["local_size"])),
+                str(one["subgroup_size"] or "any"),
+                str(one["bindings"]),
+                f"{one['push_constant_bytes']} bytes",
             )
-            for ordinal, pipeline in enumerate(executable.pipelines)
+            for one in pipelines
         ],
     )
     for index, module in enumerate(modules):
         put()
         heading(f"shader module {index}")
         show_module(module)
-
-
-def binding_count(executable: ExecutableDef, ordinal: int) -> int:
-    """How many buffers a dispatch of the pipeline takes."""
-    pipeline = executable.pipelines[ordinal]
-    if pipeline.bda_layout is not None:
-        return pipeline.bda_layout.binding_count
-    layouts = executable.pipeline_layouts[pipeline.pipeline_layout].set_layouts
-    return sum(b.count for layout in layouts for b in executable.descriptor_set_layouts[layout].bindings)
-
-
-def push_constant_bytes(executable: ExecutableDef, ordinal: int) -> int:
-    """Size of a pipeline's push constants."""
-    ranges = executable.pipeline_layouts[executable.pipelines[ordinal].pipeline_layout].push_constant_ranges
-    return max((r.offset + r.size for r in ranges), default=0)

@@ -77,11 +77,6 @@ def summarize(definition: ModuleDef, file_bytes: int, *, depth: int = 0) -> Summ
     }
 
 
-def function_name(definition: ModuleDef, ordinal: int) -> str:
-    """The name of an export, or ``@`` and the number of an internal function."""
-    return definition.function_name(ordinal) or f"@{ordinal}"
-
-
 def _features(requirements: int) -> list[str]:
     return [str(feature.name).lower() for feature in Feature if requirements & feature]
 
@@ -148,7 +143,7 @@ def _rodata(ordinal: int, data: memoryview, depth: int) -> Summary:
 def _executable(data: memoryview) -> Summary:
     executable = parse_executable(data)
     modules = [reflect(code) for code in executable.shader_modules]
-    summary: Summary = executable_json(executable, modules)
+    summary = executable_json(executable, modules)
     for described, code in zip(summary["shader_modules"], executable.shader_modules, strict=True):
         described["bytes"] = len(code)
     return summary

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,11 +26,12 @@ from ...runtime.sessions.instance import Instance
 from ...runtime.sessions.session import Session
 from ...runtime.sessions.session_options import SessionOptions
 from ...runtime.sessions.signature import Argument, Signature, make_signature
-from ...status import InvalidArgumentError, UnavailableError, shown
+from ...status import InvalidArgumentError, shown
 from ...terminal import printable
 from ...vm.bytecode.declaration import declaration_of
 from ...vm.execution.bytecode_module import BytecodeModule
 from ..errors import ExpectationError, usage, usage_error
+from ..input_files import read_file, read_stdin
 from ..output_files import Outputs
 from ..reports import device_text, repeat, say_times, seconds_text
 from ..streams import note, put
@@ -136,14 +136,8 @@ def run_module(options: ModuleRun) -> None:
 
 def _open(path: str, *, preload: bool) -> BytecodeModule:
     if path == _STDIN:
-        if sys.stdin is None:
-            raise UnavailableError("expected a module on stdin, which is closed")
-        return BytecodeModule.from_bytes(sys.stdin.buffer.read(), "<stdin>")
-    if preload:
-        from ..input_files import read_file
-
-        return BytecodeModule.from_bytes(read_file(Path(path)), path)
-    return BytecodeModule.open(path)
+        return BytecodeModule.from_bytes(read_stdin(), "<stdin>")
+    return BytecodeModule.from_bytes(read_file(Path(path)), path) if preload else BytecodeModule.open(path)
 
 
 def _needs_device(module: BytecodeModule) -> bool:

@@ -21,7 +21,7 @@ from typing import Final
 
 from ...formats.element_type import ElementType, format_shape_and_type
 from ...runtime.parameters.index import ParameterIndex
-from ...runtime.sessions.signature import Argument, Result, Signature
+from ...runtime.sessions.signature import Result, Signature
 from ...runtime.values.files import ValueFiles
 from ...runtime.values.parse import parse_buffer_spec, parse_scalar, zeros
 from ...status import InvalidArgumentError, shorten, shown
@@ -59,27 +59,20 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a result goes.
+    """Where a result goes: to a file, to stdout, or nowhere."""
 
-    Attributes:
-        text: as written.
-        path: of a file; ``None`` for stdout or nowhere.
-        append: whether to append to the file.
-        printed: whether it goes to stdout.
-    """
-
-    text: str
     path: Path | None = None
     append: bool = False
     printed: bool = False
 
 
-def scalar_type(letter: str, declared: str | None) -> ElementType:
+def scalar_type(place: Result) -> ElementType:
     """The element type of a scalar: the declared one for narrow floats, which the VM lacks, else the VM's."""
-    if letter == "i" and declared is not None and declared.startswith(("f", "bf")):
+    declared = place.declared.element_type if place.declared is not None else None
+    if place.letter == "i" and declared is not None and declared.startswith(("f", "bf")):
         with contextlib.suppress(InvalidArgumentError):
             return ElementType.parse(declared)
-    return _LETTER_TYPES[letter]
+    return _LETTER_TYPES[place.letter]
 
 
 def parse_inputs(texts: Sequence[str], signature: Signature) -> list[Given]:
@@ -113,9 +106,9 @@ def parse_targets(texts: Sequence[str], signature: Signature) -> list[Target]:
     targets = []
     for text in texts:
         if text in ("", "-"):
-            targets.append(Target(text, printed=bool(text)))
+            targets.append(Target(printed=bool(text)))
         elif text[0] in "@+" and len(text) > 1:
-            targets.append(Target(text, Path(text[1:]), append=text[0] == "+"))
+            targets.append(Target(Path(text[1:]), append=text[0] == "+"))
         else:
             raise usage_error(
                 f"--output {shown(text)}: expected @FILE to store a result, +FILE to append it to a file, "
@@ -146,7 +139,7 @@ def load_parameters(texts: Sequence[str]) -> dict[str, ParameterIndex]:
 # -- values ------------------------------------------------------------------------------------------
 
 
-def _parse(option: str, texts: Sequence[str], places: Sequence[Argument | Result]) -> list[Given]:
+def _parse(option: str, texts: Sequence[str], places: Sequence[Result]) -> list[Given]:
     """The values of a repeatable option, which may read one file in turn."""
     given: list[Given] = []
     with ValueFiles() as files:
@@ -161,7 +154,7 @@ def _parse(option: str, texts: Sequence[str], places: Sequence[Argument | Result
     return given
 
 
-def _values(where: str, body: str, place: Argument | Result | None, files: ValueFiles) -> Iterator[Given]:
+def _values(where: str, body: str, place: Result | None, files: ValueFiles) -> Iterator[Given]:
     """The values of one text; several for ``*x.npy``."""
     if not body:
         raise InvalidArgumentError("expected a value, got nothing")
@@ -182,10 +175,10 @@ def _values(where: str, body: str, place: Argument | Result | None, files: Value
         yield Given(where, _scalar(body, place))
 
 
-def _scalar(body: str, place: Argument | Result) -> int | float:
+def _scalar(body: str, place: Result) -> int | float:
     if body[0] == "&":
         raise InvalidArgumentError(f"{place} is a number; storage (&) is for buffers")
-    element_type = scalar_type(place.letter, place.declared.element_type if place.declared is not None else None)
+    element_type = scalar_type(place)
     head, equals, value = body.partition("=")
     if equals:
         # As results are printed: i32=5.
@@ -204,7 +197,7 @@ def _scalar(body: str, place: Argument | Result) -> int | float:
     return parse_scalar(body, element_type)
 
 
-def _tensor(where: str, body: str, place: Argument | Result, files: ValueFiles) -> Given:
+def _tensor(where: str, body: str, place: Result, files: ValueFiles) -> Given:
     storage = body.startswith("&")
     if "=" not in body and not storage and not _is_spec(body):
         body = f"{_declared_type(place)}={body}"
@@ -224,7 +217,7 @@ def _is_spec(text: str) -> bool:
     return True
 
 
-def _declared_type(place: Argument | Result) -> str:
+def _declared_type(place: Result) -> str:
     """``4xf32`` for a place that is declared as a tensor of known shape and type."""
     declared = place.declared
     if declared is not None and declared.kind is ValueKind.TENSOR and declared.shape is not None:

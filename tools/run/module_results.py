@@ -28,6 +28,7 @@ from .arguments import Array, store_array
 from .expectations import Tolerances, comparable, differing
 from .module_arguments import Given, scalar_type
 
+_VIEW: Final = "hal.buffer_view"
 _MAX_NESTED: Final = 16
 _SHOWN: Final = 1024  # elements in messages, whatever --output_max_element_count says
 
@@ -52,11 +53,6 @@ class HostResult:
     kind: str = ""
 
     @property
-    def is_view(self) -> bool:
-        """Whether it is a tensor."""
-        return self.name == "hal.buffer_view"
-
-    @property
     def is_number(self) -> bool:
         """Whether it is a scalar."""
         return self.element_type is not None and self.element_type.short_name == self.name
@@ -70,8 +66,7 @@ def read_results(values: object, signature: Signature, session: Session) -> list
         if place.letter == "r":
             results.append(_reference(value, session))
         else:
-            declared = place.declared.element_type if place.declared is not None else None
-            results.append(_number(value, scalar_type(place.letter, declared)))
+            results.append(_number(value, scalar_type(place)))
     return results
 
 
@@ -102,20 +97,18 @@ def _reference(value: object, session: Session, depth: int = 0) -> HostResult:
     if isinstance(value, VmBuffer):
         return _bytes(name, bytes(value.as_memoryview()))
     if isinstance(value, VmList):
-        return HostResult(name, children=tuple(_child(value, i, session, depth) for i in range(value.size())))
+        children = []
+        for index, child in enumerate(value.values()):
+            if isinstance(child, (int, float)):
+                children.append(_number(child, ElementType.parse(value.kind_of(index))))
+            else:
+                children.append(_reference(child, session, depth + 1))
+        return HostResult(name, children=tuple(children))
     return HostResult(name)
 
 
 def _bytes(name: str, data: bytes) -> HostResult:
     return HostResult(name, ElementType.INT_8, np.frombuffer(data, np.int8), data)
-
-
-def _child(values: VmList, index: int, session: Session, depth: int) -> HostResult:
-    value = values.values()[index]
-    if not isinstance(value, (int, float)):
-        return _reference(value, session, depth + 1)
-    kind = values.kind_of(index)
-    return _number(value, ElementType.parse(kind))
 
 
 def _read(buffer: Buffer, size: int, session: Session) -> bytes:
@@ -140,7 +133,7 @@ def result_text(result: HostResult, max_elements: int | None) -> str:
         assert result.element_type is not None and result.array is not None
         value: int | float = result.array.astype(np.float64 if result.element_type.is_float else np.int64).item()
         return format_scalar(value, result.element_type)
-    if result.is_view:
+    if result.name == _VIEW:
         return f"{result.name}\n{_view_text(result, max_elements)}"
     if result.name == "vm.list":
         children = "".join(f"child_list[{i}]: {result_text(c, max_elements)}\n" for i, c in enumerate(result.children))
@@ -192,10 +185,11 @@ def _difference(got: HostResult, expected: Given, tolerances: Tolerances) -> str
     if not isinstance(expected.value, np.ndarray):
         return _number_difference(got, expected.value, tolerances)
     assert expected.element_type is not None
-    if not got.is_view:
+    if got.name != _VIEW:
         return f"variant types mismatch; expected hal.buffer_view but got {'empty' if got.name == 'null' else got.name}"
+    got_type = got.element_type or ElementType.NONE
     kind = format_shape_and_type(expected.value.shape, expected.element_type)
-    if got.array is None or got.array.shape != expected.value.shape or not _fits(got, expected.element_type):
+    if got.array is None or got.array.shape != expected.value.shape or not comparable(got_type, expected.element_type):
         detail = f"metadata is {got.kind}; expected that the view matches {kind}"
     else:
         array = got.array.view(expected.value.dtype)
@@ -215,10 +209,6 @@ def _difference(got: HostResult, expected: Given, tolerances: Tolerances) -> str
         f"{format_value(expected.value, max_elements=_SHOWN, element_type=expected.element_type)}\n  actual:\n"
         f"{_view_text(got, _SHOWN)}"
     )
-
-
-def _fits(got: HostResult, element_type: ElementType) -> bool:
-    return got.element_type is not None and comparable(got.element_type, element_type)
 
 
 def _number_difference(got: HostResult, expected: object, tolerances: Tolerances) -> str | None:
