@@ -223,8 +223,8 @@ class CommandBuffer(TransferRecorder, Closing):
         recorder._open()
         recording = recorder._recording
         assert recording is not None
-        if muted and recording.timestamps is not None:
-            recording.timestamps.mute()
+        if recording.timestamps is not None:
+            recording.timestamps.is_muted = muted
         try:
             for command, arguments in self._commands:
                 command(recorder, *(resolve_slots(argument, table) for argument in arguments))

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from ...status import ClosedError, InvalidArgumentError, OutOfRangeError, PermissionDeniedError
+from ...status import ClosedError, InvalidArgumentError, PermissionDeniedError
 from ..memory.buffer import Buffer
 from ..memory.memory_type import BufferUsage, MemoryTypeFlags
 from ..vulkan.functions import NULL, ffi
@@ -88,7 +88,7 @@ class DispatchRecorder(CommandRecorder):
             self._note(DispatchRecorder.dispatch_indirect, pipeline, kept, parameters, offset, bytes(push))
             return
         parameters = self._own(parameters, "indirect parameters")
-        check_range(parameters, offset, 12, "indirect parameters")
+        parameters.check_range(offset, 12, "indirect parameters")
         if (parameters.offset + offset) % 4:
             raise InvalidArgumentError(f"indirect parameters lie at a multiple of 4 bytes, got offset {offset}")
         check_usage(parameters, BufferUsage.DISPATCH_INDIRECT_PARAMETERS, "indirect parameters")
@@ -202,17 +202,6 @@ def _check_push(pipeline: ComputePipeline, push: bytes) -> None:
     expected = pipeline.interface.push_constant_bytes - pipeline.interface.constant_offset
     if len(push) != expected:
         raise InvalidArgumentError(f"{pipeline.name} takes {expected} bytes of push constants, got {len(push)}")
-
-
-def check_range(buffer: Buffer, offset: int, size: int, what: str) -> int:
-    """The size, if the bytes lie in the buffer and it is open."""
-    if buffer.is_closed:
-        raise ClosedError(f"{what}: the buffer was closed")
-    if offset < 0 or size < 0 or offset + size > buffer.size:
-        raise OutOfRangeError(
-            f"{what}: bytes [{offset}, {offset + size}) do not lie within the buffer of {buffer.size} bytes"
-        )
-    return size
 
 
 def check_usage(buffer: Buffer, needed: BufferUsage, what: str) -> None:

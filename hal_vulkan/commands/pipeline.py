@@ -118,7 +118,13 @@ class ComputePipeline(Closing):
             interface.check_covers(self.entry)
         self.interface = interface
         check_limits(device, self.entry, interface)
-        self._descriptor_order = self._order()
+        # (set, binding, VkDescriptorType) of each buffer that a dispatch takes, in order
+        self._descriptor_order = tuple(
+            (index, binding, kind)
+            for index, key in enumerate(interface.set_layouts)
+            for binding, kind, count in key
+            for _ in range(count)
+        )
         limits = device.profile.limits
         self.offset_alignment = max(
             limits.min_storage_buffer_offset_alignment,
@@ -126,16 +132,15 @@ class ComputePipeline(Closing):
             if any(kind == UNIFORM_BUFFER for _, _, kind in self._descriptor_order)
             else 1,
         )
-        count = sum(descriptors for key in self.interface.set_layouts for _, _, descriptors in key)
         push = (
             device.plan.push_descriptors
-            and len(self.interface.set_layouts) == 1
-            and 0 < count <= limits.max_push_descriptors
+            and len(interface.set_layouts) == 1
+            and 0 < len(self._descriptor_order) <= limits.max_push_descriptors
         )
         self.set_layouts: tuple[DescriptorSetLayout, ...] = tuple(
-            context.set_layout(key, push=push) for key in self.interface.set_layouts
+            context.set_layout(key, push=push) for key in interface.set_layouts
         )
-        self.layout: CData = context.pipeline_layout(self.set_layouts, self.interface.push_constant_bytes)
+        self.layout: CData = context.pipeline_layout(self.set_layouts, interface.push_constant_bytes)
         self.push_template: CData | None = context.push_template(self.layout, self.set_layouts[0]) if push else None
         self.handle: CData = self._create(shader_module, constants, subgroup_size, context.cache)
         self._closed = False
@@ -143,15 +148,6 @@ class ComputePipeline(Closing):
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
 
     # -- creation ------------------------------------------------------------------------------------
-
-    def _order(self) -> tuple[tuple[int, int, int], ...]:
-        """(set, binding, VkDescriptorType) of each buffer that a dispatch takes, in order."""
-        return tuple(
-            (index, binding, kind)
-            for index, key in enumerate(self.interface.set_layouts)
-            for binding, kind, count in key
-            for _ in range(count)
-        )
 
     def _create(
         self,
@@ -161,12 +157,11 @@ class ComputePipeline(Closing):
         cache: PipelineCache,
     ) -> CData:
         device = self.device
-        entry_name = ffi.new("char[]", self.entry.name.encode())
         stage = new(
             "VkPipelineShaderStageCreateInfo",
             stage=_COMPUTE_STAGE,
             module=shader_module,
-            pName=entry_name,
+            pName=self.entry.name,
             pSpecializationInfo=specialization_info(constants),
         )
         required = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,55 +117,45 @@ def check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflection
 
 def check_limits(device: LogicalDevice, entry: EntryPoint, interface: PipelineInterface) -> None:
     """Raises for an entry point that exceeds a limit of the device."""
-    limits = device.profile.limits
+    limits, profile = device.profile.limits, device.profile
     size, name = entry.local_size, entry.name
-    invocations = size[0] * size[1] * size[2]
+    invocations = math.prod(size)
     if any(s > m for s, m in zip(size, limits.max_compute_work_group_size, strict=True)) or (
         invocations > limits.max_compute_work_group_invocations
     ):
         raise InvalidArgumentError(
-            f"{name}: workgroup size {size} ({invocations} invocations) is more than {device.profile.name} allows: "
+            f"{name}: workgroup size {size} ({invocations} invocations) is more than {profile.name} allows: "
             f"{tuple(limits.max_compute_work_group_size)} and {limits.max_compute_work_group_invocations} invocations. "
             "Specialise a smaller local size"
         )
     if 0 in size:
         raise InvalidArgumentError(f"{name}: workgroup size {size} has a zero; every dimension is at least 1")
-    push = interface.push_constant_bytes
-    if push > limits.max_push_constants_size:
-        raise InvalidArgumentError(
-            f"{name}: {push} bytes of push constants are more than {device.profile.name} allows "
-            f"({limits.max_push_constants_size}); pass them in a uniform or storage buffer"
-        )
-    shared = entry.workgroup_memory_bytes
-    if shared is not None and shared > limits.max_compute_shared_memory_size:
-        raise InvalidArgumentError(
-            f"{name}: {shared} bytes of shared memory are more than {device.profile.name} allows "
-            f"({limits.max_compute_shared_memory_size})"
-        )
-    if len(interface.set_layouts) > limits.max_bound_descriptor_sets:
-        raise InvalidArgumentError(
-            f"{name}: {len(interface.set_layouts)} descriptor sets are more than the device binds "
-            f"({limits.max_bound_descriptor_sets})"
-        )
+    descriptors = {STORAGE_BUFFER: 0, UNIFORM_BUFFER: 0}
     for index, key in enumerate(interface.set_layouts):
-        for binding, kind, _ in key:
-            if kind not in (UNIFORM_BUFFER, STORAGE_BUFFER):
+        for binding, kind, count in key:
+            if kind not in descriptors:
                 raise UnimplementedError(
                     f"{name}: set {index} binding {binding} is of descriptor type {kind}; pumice binds storage and "
                     "uniform buffers: pass the data in a buffer"
                 )
-    highest = max((binding for key in interface.set_layouts for binding, _, _ in key), default=0)
-    if highest > _LAST_BINDING:
-        raise InvalidArgumentError(
-            f"{name}: binding number {highest} is past {_LAST_BINDING}, the highest that pumice passes to a driver; "
-            "number bindings from 0"
-        )
+            if binding > _LAST_BINDING:
+                raise InvalidArgumentError(
+                    f"{name}: binding number {binding} is past {_LAST_BINDING}, the highest that pumice passes to a "
+                    "driver; number bindings from 0"
+                )
+            descriptors[kind] += count
     storage_most = min(limits.max_per_stage_descriptor_storage_buffers, limits.max_descriptor_set_storage_buffers)
     uniform_most = min(limits.max_per_stage_descriptor_uniform_buffers, limits.max_descriptor_set_uniform_buffers)
-    for what, kind, most in (
-        ("storage", STORAGE_BUFFER, storage_most),
-        ("uniform", UNIFORM_BUFFER, uniform_most),
+    for used, most, what in (
+        (
+            interface.push_constant_bytes,
+            limits.max_push_constants_size,
+            "bytes of push constants, which a uniform or storage buffer can take,",
+        ),
+        (entry.workgroup_memory_bytes or 0, limits.max_compute_shared_memory_size, "bytes of shared memory"),
+        (len(interface.set_layouts), limits.max_bound_descriptor_sets, "descriptor sets"),
+        (descriptors[STORAGE_BUFFER], storage_most, "storage buffers"),
+        (descriptors[UNIFORM_BUFFER], uniform_most, "uniform buffers"),
     ):
-        used = sum(count for key in interface.set_layouts for _, of, count in key if of == kind)
         if used > most:
-            raise InvalidArgumentError(f"{name}: {used} {what} buffers are more than the device binds ({most})")
+            raise InvalidArgumentError(f"{name}: {used} {what} are more than {profile.name} allows ({most})")

@@ -6,7 +6,7 @@ from typing import Final
 
 from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..memory.buffer import Buffer
-from ..vulkan.functions import NULL, CData, ffi, new
+from ..vulkan.functions import NULL, CData, new
 from .descriptors import DescriptorSet, DescriptorSetLayout
 from .pipeline import BoundSets, ComputePipeline
 from .timestamps import TimestampRecorder
@@ -27,13 +27,12 @@ _QUEUE_COMPUTE: Final = 0x2
 class NativeCommands:
     """A VkCommandPool with its one VkCommandBuffer: reset together, recycled by ``CommandContext``."""
 
-    __slots__ = ("array", "family", "handle", "pool")
+    __slots__ = ("family", "handle", "pool")
 
     def __init__(self, pool: CData, handle: CData, family: int) -> None:
         self.pool = pool
         self.handle = handle
         self.family = family
-        self.array = ffi.new("VkCommandBuffer[1]", [handle])
 
 
 class Barriers:

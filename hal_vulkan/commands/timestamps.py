@@ -12,7 +12,7 @@ second at the bottom, when all its commands are done. It adds nothing between th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -93,9 +93,11 @@ class QueryPools:
 class TimestampRecorder:
     """Writes two timestamps for each dispatch, or two in all, while a command buffer is recorded; reads them back.
 
-    Args:
-        pools, commands, family: query pools, the native commands, and the queue family they are for.
-        span: one pair for all commands.
+    Attributes:
+        span: whether there is one pair for all commands.
+        dispatches: pipeline and workgroups of each dispatch.
+        barriers: whether a barrier precedes each.
+        is_muted: whether dispatches are only noted, without timestamps.
     """
 
     def __init__(self, pools: QueryPools, commands: CData, family: int, *, span: bool = False) -> None:
@@ -106,38 +108,29 @@ class TimestampRecorder:
         self._valid_bits = device.profile.queue_families[family].timestamp_valid_bits
         self._pools: list[CData] = []
         self._next = _QUERIES_A_POOL
-        self._dispatches: list[tuple[str, tuple[int, int, int] | None]] = []
+        self.dispatches: list[tuple[str, tuple[int, int, int] | None]] = []
         self._behind_barrier = True  # every command buffer ends with one
         self.barriers: list[bool] = []
         self.is_muted = False
 
-    def mute(self) -> None:
-        """Only notes what is dispatched and writes no timestamps."""
-        self.is_muted = True
-
     def begin(self, name: str, groups: tuple[int, int, int] | None) -> None:
         """Before a dispatch."""
+        self.dispatches.append((name, groups))
+        self.barriers.append(self._behind_barrier)
+        self._behind_barrier = False
         if self.is_muted:
-            self._note(name, groups)
             return
         if self._next >= _QUERIES_A_POOL:
             pool = self._query_pools.take(_QUERIES_A_POOL)
             self._pools.append(pool)
             self._device.fn.vkCmdResetQueryPool(self._commands, pool, 0, 2 if self.span else _QUERIES_A_POOL)
             self._next = 0
-        self._note(name, groups)
         self._write(_STAGE_TOP if self.span else _STAGE_COMPUTE)
-
-    def _note(self, name: str, groups: tuple[int, int, int] | None) -> None:
-        self._dispatches.append((name, groups))
-        self.barriers.append(self._behind_barrier)
-        self._behind_barrier = False
 
     def end(self) -> None:
         """After the dispatch."""
-        if self.is_muted:
-            return
-        self._write(_STAGE_BOTTOM if self.span else _STAGE_COMPUTE)
+        if not self.is_muted:
+            self._write(_STAGE_BOTTOM if self.span else _STAGE_COMPUTE)
 
     def _write(self, stage: int) -> None:
         self._device.fn.vkCmdWriteTimestamp(self._commands, stage, self._pools[-1], self._next)
@@ -152,25 +145,23 @@ class TimestampRecorder:
         """Notes that what follows starts once all before it is done."""
         self._behind_barrier = True
 
-    @property
-    def dispatches(self) -> Sequence[tuple[str, tuple[int, int, int] | None]]:
-        """Pipeline and workgroups of each dispatch; ``barriers`` says whether a barrier precedes each."""
-        return self._dispatches
-
     def read_raw(self) -> bytes:
         """Begin and end of each dispatch, in ticks, as native unsigned 64-bit integers; the commands must have run."""
-        device, left, parts = self._device, 2 * len(self._dispatches), []
+        return b"".join(data for _, data in self._results(8, _RESULT_64))
+
+    def _results(self, stride: int, flags: int) -> Iterator[tuple[int, bytearray]]:
+        """What vkGetQueryPoolResults answers for each pool, with its result."""
+        device, left = self._device, 2 * len(self.dispatches)
         for pool in self._pools:
             count = min(left, _QUERIES_A_POOL)
             left -= count
-            data = bytearray(8 * count)
+            data = bytearray(stride * count)
             result = device.fn.vkGetQueryPoolResults(
-                device.handle, pool, 0, count, 8 * count, ffi.from_buffer(data), 8, _RESULT_64
+                device.handle, pool, 0, count, len(data), ffi.from_buffer(data), stride, flags
             )
             if result:
                 device.check(result, "reading timestamps")
-            parts.append(data)
-        return b"".join(parts)
+            yield result, data
 
     def read(self) -> tuple[DispatchTiming, ...]:
         """The timings, once the commands have run.
@@ -178,14 +169,12 @@ class TimestampRecorder:
         Raises:
             FailedPreconditionError: they have not.
         """
-        device = self._device
-        profile = device.profile
+        profile = self._device.profile
         period = profile.limits.timestamp_period
         clock = f"device timestamps, {period:g} ns a tick, {self._valid_bits} valid bits"
-        ticks = self.read_ticks()
+        ticks = iter(self.read_ticks())
         timings = []
-        for index, (name, groups) in enumerate(self._dispatches):
-            begin, end = ticks[2 * index], ticks[2 * index + 1]
+        for (name, groups), begin, end in zip(self.dispatches, ticks, ticks, strict=True):
             duration = elapsed_ticks(begin, end, self._valid_bits) * period
             timings.append(
                 DispatchTiming(name, groups, begin, end, duration, self.stage, clock, profile.device_type.name)
@@ -196,19 +185,11 @@ class TimestampRecorder:
         """Begin and end of each dispatch in turn, or of the span, in ticks; see ``read``."""
         mask = (1 << self._valid_bits) - 1
         ticks: list[int] = []
-        left = 2 * len(self._dispatches)
-        for pool in self._pools:
-            count = min(left, _QUERIES_A_POOL)
-            left -= count
-            data = ffi.new("uint64_t[]", 2 * count)
-            flags = _RESULT_64 | _RESULT_WITH_AVAILABILITY
-            result = self._device.fn.vkGetQueryPoolResults(
-                self._device.handle, pool, 0, count, 16 * count, data, 16, flags
-            )
-            self._device.check(result, "reading timestamps")
-            if result == VK_NOT_READY or not all(data[2 * i + 1] for i in range(count)):
+        for result, data in self._results(16, _RESULT_64 | _RESULT_WITH_AVAILABILITY):
+            words = memoryview(data).cast("Q").tolist()
+            if result == VK_NOT_READY or not all(words[1::2]):
                 raise FailedPreconditionError("the timed commands have not finished yet; wait for them first")
-            ticks.extend(data[2 * i] & mask for i in range(count))
+            ticks.extend(word & mask for word in words[::2])
         return ticks
 
     def close(self) -> None:

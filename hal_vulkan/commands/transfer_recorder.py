@@ -8,7 +8,7 @@ from ...status import InvalidArgumentError, PermissionDeniedError
 from ..memory.buffer import Buffer, as_bytes
 from ..memory.memory_type import BufferUsage, MemoryAccess
 from ..vulkan.functions import ffi
-from .dispatch_recorder import DispatchRecorder, check_range, check_usage
+from .dispatch_recorder import DispatchRecorder, check_usage
 from .recorder import BindingSlot
 
 _MAX_UPDATE_BYTES: Final = 65536
@@ -29,7 +29,7 @@ class TransferRecorder(DispatchRecorder):
             self._note(TransferRecorder.fill, target, pattern, offset, size)
             return
         target = self._own(target, "fill")
-        size = check_range(target, offset, target.size - offset if size is None else size, "fill")
+        size = target.check_range(offset, size, "fill")
         _writable(target, "fill")
         if len(pattern) not in (1, 2, 4):
             raise InvalidArgumentError(f"a fill pattern has 1, 2 or 4 bytes, got {len(pattern)}")
@@ -56,7 +56,7 @@ class TransferRecorder(DispatchRecorder):
             self._note(TransferRecorder.update, target, data, offset)
             return
         target = self._own(target, "update")
-        check_range(target, offset, len(data), "update")
+        target.check_range(offset, len(data), "update")
         _writable(target, "update")
         if not data:
             return
@@ -96,8 +96,8 @@ class TransferRecorder(DispatchRecorder):
             self._note(_copy_positional, source, target, size, source_offset, target_offset)
             return
         source, target = self._own(source, "copy source"), self._own(target, "copy target")
-        size = check_range(source, source_offset, source.size - source_offset if size is None else size, "copy source")
-        check_range(target, target_offset, size, "copy target")
+        size = source.check_range(source_offset, size, "copy source")
+        target.check_range(target_offset, size, "copy target")
         check_usage(source, BufferUsage.TRANSFER_SOURCE, "copy source")
         _writable(target, "copy target")
         if source.block_serial == target.block_serial and size:

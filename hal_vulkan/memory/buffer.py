@@ -122,7 +122,7 @@ class Buffer(Closing):
         Raises:
             OutOfRangeError: the range goes past this buffer's end.
         """
-        size = self._checked_range(offset, size, "subspan")
+        size = self.check_range(offset, size, "subspan")
         return Buffer(
             self.device,
             self._allocation,
@@ -146,7 +146,7 @@ class Buffer(Closing):
             FailedPreconditionError: the memory is not host-visible.
             PermissionDeniedError: the buffer's access bits allow no writing.
         """
-        size = self._checked_range(offset, size, "map")
+        size = self.check_range(offset, size, "map")
         self._pointer_for("map")
         self._check_writable()
         allocation = self._allocation
@@ -167,7 +167,7 @@ class Buffer(Closing):
         if not isinstance(data, (bytes, bytearray)):
             data = contiguous(data)
         size = data.nbytes if isinstance(data, memoryview) else len(data)
-        self._checked_range(offset, size, "write")
+        self.check_range(offset, size, "write")
         self._check_writable()
         if size:
             if size <= _PIECE:
@@ -186,7 +186,7 @@ class Buffer(Closing):
             OutOfRangeError: the range goes past the end.
             FailedPreconditionError: the memory is not host-visible; copy on a queue instead.
         """
-        size = self._checked_range(offset, size, "read")
+        size = self.check_range(offset, size, "read")
         if not self._allocation.block.coherent:
             self.invalidate(offset, size)
         return bytes(ffi.buffer(self._pointer_for("read") + offset, size))
@@ -196,7 +196,7 @@ class Buffer(Closing):
         target = contiguous(target)
         if target.readonly:
             raise InvalidArgumentError("read_into writes to its target; it was given read-only memory")
-        size = self._checked_range(offset, target.nbytes, "read_into")
+        size = self.check_range(offset, target.nbytes, "read_into")
         if size:
             if not self._allocation.block.coherent:
                 self.invalidate(offset, size)
@@ -216,7 +216,7 @@ class Buffer(Closing):
         self._sync_range(offset, size, "invalidate")
 
     def _sync_range(self, offset: int, size: int | None, what: str) -> None:
-        size = self._checked_range(offset, size, what)
+        size = self.check_range(offset, size, what)
         self._pointer_for(what)
         block = self._allocation.block
         if block.coherent or not size:
@@ -246,17 +246,18 @@ class Buffer(Closing):
         if not self.access & MemoryAccess.WRITE:
             raise PermissionDeniedError("this buffer may not be written by the host: its access bits have no WRITE")
 
-    def _checked_range(self, offset: int, size: int | None, what: str) -> int:
+    def check_range(self, offset: int, size: int | None, what: str) -> int:
+        """The size of ``subspan(offset, size)``, if the buffer is open and the bytes lie within it. For ``what``."""
         if self.is_closed:
-            which = "the device of this buffer" if self.device._closed else "this buffer"
-            raise ClosedError(f"cannot {what}: {which} was closed")
+            which = "the device of the buffer" if self.device._closed else "the buffer"
+            raise ClosedError(f"{what}: {which} was closed")
         if self.device.abandoned:
             self.device.check_usable()
         if size is None:
             size = self.size - offset
         if offset < 0 or size < 0 or offset + size > self.size:
             raise OutOfRangeError(
-                f"{what}: bytes [{offset}, {offset + size}) do not lie within this buffer of {self.size} bytes"
+                f"{what}: bytes [{offset}, {offset + size}) do not lie within the buffer of {self.size} bytes"
             )
         return size
 

@@ -77,7 +77,7 @@ class HalCommandBuffer(CommandBuffer):
     def _open(self) -> None:
         super()._open()
         if self._muted and self._recording is not None and self._recording.timestamps is not None:
-            self._recording.timestamps.mute()
+            self._recording.timestamps.is_muted = True
 
     def reference(
         self, slot: int, buffer: Buffer | None, offset: int, size: int, *, written: bool = True

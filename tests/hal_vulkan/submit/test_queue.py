@@ -795,8 +795,5 @@ def test_a_deferred_action_that_raises_is_logged_and_stops_nothing(
     gate.signal(1)
     until(lambda: told == [None, None])
     queue.pass_idle()
-    assert (
-        device.notifier._thread is not None
-        and device.notifier._thread.is_alive()
-        and caplog.text.count("RuntimeError: mine") == 2
-    )
+    until(lambda: caplog.text.count("RuntimeError: mine") == 2)  # the notifier's thread may run the last one
+    assert device.notifier._thread is not None and device.notifier._thread.is_alive()
