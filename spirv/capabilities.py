@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from .reflection_types import ShaderModuleReflection
@@ -70,40 +68,24 @@ class Alternative:
         return self.feature in features and (available or bool(self.versions) or not self.extensions)
 
 
-def _version(text: str) -> tuple[int, int]:
-    major, minor = text.split(".")
-    return int(major), int(minor)
-
-
 def _alternative(text: str) -> Alternative:
     feature, _, origin = text.partition("@")
     if feature[0].isdigit() or feature.startswith("VK_"):
         feature, origin = "", text
     origins = origin.split(",") if origin else []
+    versions = [item.split(".") for item in origins if item[0].isdigit()]
     return Alternative(
         feature,
-        tuple(_version(item) for item in origins if item[0].isdigit()),
+        tuple((int(major), int(minor)) for major, minor in versions),
         tuple(item for item in origins if not item[0].isdigit()),
     )
 
 
-def _requirements(table: str) -> Mapping[str, tuple[Alternative, ...]]:
+@functools.cache
+def requirements(table: str) -> dict[str, tuple[Alternative, ...]]:
+    """What Vulkan allows of one of the tables, each with the ways to have it."""
     lines = (line.split(maxsplit=1) for line in table.replace("\n ", " ").strip().splitlines())
-    return MappingProxyType(
-        {name: tuple(_alternative(one.strip()) for one in needs.split("|")) for name, needs in lines}
-    )
-
-
-@functools.cache
-def capability_requirements() -> Mapping[str, tuple[Alternative, ...]]:
-    """Every capability that Vulkan allows, with the ways to have it."""
-    return _requirements(CAPABILITIES)
-
-
-@functools.cache
-def extension_requirements() -> Mapping[str, tuple[Alternative, ...]]:
-    """Every SPIR-V extension that Vulkan allows, with the ways to have it."""
-    return _requirements(EXTENSIONS)
+    return {name: tuple(_alternative(one.strip()) for one in needs.split("|")) for name, needs in lines}
 
 
 def missing_requirements(
@@ -123,17 +105,16 @@ def missing_requirements(
             ``VkPhysicalDeviceFloatControlsProperties`` that are true (``"shaderDenormPreserveFloat32"``).
         extensions: enabled device extensions.
         subgroup_operations: supported subgroup operations: basic, vote, arithmetic, ballot, shuffle,
-            shuffle_relative, clustered, quad, partitioned; with or without ``"subgroup:"`` before.
+            shuffle_relative, clustered, quad, partitioned.
     """
-    operations = frozenset(operation.removeprefix(_SUBGROUP) for operation in subgroup_operations)
-    device = (api_version, features, extensions, operations)
+    device = (api_version, features, extensions, subgroup_operations)
     missing = _missing_version(module.version, api_version, extensions)
     for what, names, table in (
-        ("capability", module.capabilities, capability_requirements()),
-        ("extension", module.extensions, extension_requirements()),
+        ("capability", module.capabilities, CAPABILITIES),
+        ("extension", module.extensions, EXTENSIONS),
     ):
         for name in dict.fromkeys(names):
-            alternatives = table.get(name)
+            alternatives = requirements(table).get(name)
             if alternatives is None:
                 missing.append(
                     f"SPIR-V {what} {name} is not allowed in Vulkan (as of {VULKAN_VERSION}); "

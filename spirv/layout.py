@@ -7,7 +7,7 @@ Nothing is inferred from std140 or std430 rules: Vulkan requires explicit layout
 from __future__ import annotations
 
 import dataclasses
-from typing import Final, Literal
+from typing import Final
 
 from ..status import InvalidArgumentError, UnimplementedError
 from .grammar import Decoration
@@ -29,6 +29,7 @@ class BlockLayout:
     Attributes:
         members: in declaration order.
         size: bytes up to the end of the last member; a run-time sized array counts as empty.
+        element: what its elements are, see `Binding.element`.
         scalars: every scalar type within.
         depth: levels of nested structures, its own included.
         total: members, nested ones included.
@@ -36,48 +37,36 @@ class BlockLayout:
 
     members: tuple[BlockMember, ...]
     size: int
+    element: ElementLayout | None
     scalars: frozenset[ScalarType]
     depth: int
     total: int
 
-    def element(self) -> ElementLayout | None:
-        """The elements of the last member's array, or the only member; see `Binding.element`."""
-        if not self.members:
-            return None
-        last = self.members[-1]
-        if not last.array_shape and len(self.members) > 1:
-            return None
-        if last.scalar is None:
-            scalars = {scalar for member in last.members for scalar in _scalars(member)}
-            if len(scalars) != 1:
-                return None
-            (scalar,) = scalars
-        else:
-            scalar = last.scalar
-        array: Literal["runtime", "fixed", "none"] = "none"
-        if last.array_shape:
-            array = "fixed" if last.array_shape[0] else "runtime"
-        return ElementLayout(
-            scalar=scalar,
-            components=last.components,
-            columns=last.columns,
-            stride=last.array_strides[0] if last.array_strides else last.size,
-            array=array,
-            length=last.array_shape[0] if array == "fixed" else None,
-            struct=last.members,
-            inner_shape=last.array_shape[1:],
+
+def _element(members: list[BlockMember], scalars: frozenset[ScalarType]) -> ElementLayout | None:
+    """The elements of the last member's array, or the only member, which has these scalars; see `Binding.element`."""
+    if len(scalars) != 1 or (len(members) > 1 and not members[-1].array_shape):
+        return None
+    last, shape = members[-1], members[-1].array_shape
+    return ElementLayout(
+        scalar=next(iter(scalars)),
+        components=last.components,
+        columns=last.columns,
+        stride=last.array_strides[0] if shape else last.size,
+        array="none" if not shape else "fixed" if shape[0] else "runtime",
+        length=(shape[0] or None) if shape else None,
+        struct=last.members,
+        inner_shape=shape[1:],
+    )
+
+
+def _required(value: int | None, decoration: int, what: str) -> int:
+    if value is None:
+        raise InvalidArgumentError(
+            f"{what} has no {Decoration.name(decoration)} decoration, but blocks must be explicitly laid out; "
+            "compile the shader for Vulkan"
         )
-
-
-def _scalars(member: BlockMember) -> set[ScalarType]:
-    found: set[ScalarType] = set()
-    pending = [member]
-    while pending:
-        current = pending.pop()
-        if current.scalar is not None:
-            found.add(current.scalar)
-        pending.extend(current.members)
-    return found
+    return value
 
 
 class BlockLayouts:
@@ -87,7 +76,6 @@ class BlockLayouts:
         self._module = module
         self._order = {type_id: index for index, type_id in enumerate(module.types)}
         self._layouts: dict[int, BlockLayout] = {}
-        self._elements: dict[int, ElementLayout | None] = {}
 
     def layout(self, struct_id: int) -> BlockLayout:
         """The layout of a structure.
@@ -103,7 +91,7 @@ class BlockLayouts:
         pending = [struct_id]
         while pending:
             for member in self._module.type(pending.pop()).members:
-                base = self._base(member)
+                base = self._dimensions(member)[1]
                 if base.kind is TypeKind.STRUCT and base.id not in needed and base.id not in self._layouts:
                     needed.add(base.id)
                     pending.append(base.id)
@@ -111,15 +99,6 @@ class BlockLayouts:
         for needed_id in sorted(needed, key=self._order.__getitem__):
             self._layouts[needed_id] = self._lay_out(self._module.type(needed_id))
         return self._layouts[struct_id]
-
-    def element(self, struct_id: int) -> ElementLayout | None:
-        """The elements of the block's last array."""
-        if struct_id not in self._elements:
-            self._elements[struct_id] = self.layout(struct_id).element()
-        return self._elements[struct_id]
-
-    def _base(self, type_id: int) -> Type:
-        return self._dimensions(type_id)[1]
 
     def _dimensions(self, type_id: int) -> tuple[list[tuple[int, Type]], Type]:
         """The array dimensions around a type, outermost first, as (length or 0, array type); and the type within."""
@@ -141,17 +120,9 @@ class BlockLayouts:
             found = self._module.type(found.element)
         return dimensions, found
 
-    def _required(self, value: int | None, decoration: int, what: str) -> int:
-        if value is None:
-            raise InvalidArgumentError(
-                f"{what} has no {Decoration.name(decoration)} decoration, but blocks must be explicitly laid out; "
-                "compile the shader for Vulkan"
-            )
-        return value
-
     def _lay_out(self, of: Type) -> BlockLayout:
         members: list[BlockMember] = []
-        scalars: set[ScalarType] = set()
+        scalars = inside = frozenset[ScalarType]()
         depth = total = size = 0
         for index, type_id in enumerate(of.members):
             member = self._member(of, index, type_id)
@@ -159,31 +130,30 @@ class BlockLayouts:
             size = max(size, member.offset + member.size)
             total += 1
             if member.scalar is not None:
-                scalars.add(member.scalar)
+                inside = frozenset({member.scalar})
             else:
-                inner = self._layouts[self._base(type_id).id]
-                scalars |= inner.scalars
+                inner = self._layouts[self._dimensions(type_id)[1].id]
+                inside = inner.scalars
                 depth = max(depth, inner.depth)
                 total += inner.total
+            scalars |= inside
         if depth + 1 > _MAX_DEPTH or total > _MAX_MEMBERS:
             raise UnimplementedError(
                 f"SPIR-V structure {of.id} nests {depth + 1} levels with {total} members in all; "
                 f"at most {_MAX_DEPTH} levels and {_MAX_MEMBERS} members are supported"
             )
-        return BlockLayout(tuple(members), size, frozenset(scalars), depth + 1, total)
+        return BlockLayout(tuple(members), size, _element(members, inside), scalars, depth + 1, total)
 
     def _member(self, of: Type, index: int, type_id: int) -> BlockMember:
         module = self._module
         what = f"member {index} of SPIR-V structure {of.id}"
-        offset = self._required(module.member_decoration(of.id, index, Decoration.Offset), Decoration.Offset, what)
+        offset = _required(module.member_decoration(of.id, index, Decoration.Offset), Decoration.Offset, what)
         dimensions, base = self._dimensions(type_id)
         if any(not length for length, _ in dimensions[1:]):
             raise InvalidArgumentError(f"{what} has a run-time sized array within an array")
         shape = tuple(length for length, _ in dimensions)
         strides = tuple(
-            self._required(
-                module.decoration(array.id, Decoration.ArrayStride), Decoration.ArrayStride, f"array {array.id}"
-            )
+            _required(module.decoration(array.id, Decoration.ArrayStride), Decoration.ArrayStride, f"array {array.id}")
             for _, array in dimensions
         )
         scalar, components, columns, size = base.scalar, 1, 1, base.natural_size
@@ -196,7 +166,7 @@ class BlockLayouts:
             case TypeKind.MATRIX:
                 components, columns = module.type(base.element).count or 1, base.count or 1
                 stride = module.member_decoration(of.id, index, Decoration.MatrixStride)
-                matrix_stride = self._required(stride, Decoration.MatrixStride, what)
+                matrix_stride = _required(stride, Decoration.MatrixStride, what)
                 row_major = module.member_decoration(of.id, index, Decoration.RowMajor) is not None
                 size = matrix_stride * (components if row_major else columns)
             case TypeKind.STRUCT:

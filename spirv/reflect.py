@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 from typing import Final
 
 from ..status import InvalidArgumentError, UnimplementedError, shown
@@ -16,26 +18,26 @@ from .type_table import Type, TypeKind
 _STAGE_CLASSES: Final = (StorageClass.Input, StorageClass.Output)
 _SAMPLED_STORAGE: Final = 2
 
-_SAMPLER, _COMBINED_IMAGE_SAMPLER, _SAMPLED_IMAGE, _STORAGE_IMAGE = 0, 1, 2, 3
-_UNIFORM_TEXEL_BUFFER, _STORAGE_TEXEL_BUFFER, _UNIFORM_BUFFER, _STORAGE_BUFFER = 4, 5, 6, 7
-_INPUT_ATTACHMENT, _ACCELERATION_STRUCTURE, _TENSOR = 10, 1000150000, 1000460000
-# VkDescriptorType of the Vulkan specification, "Descriptor Types".
-_DESCRIPTOR_TYPE_NAMES: Final = {
-    _SAMPLER: "sampler",
-    _COMBINED_IMAGE_SAMPLER: "combined_image_sampler",
-    _SAMPLED_IMAGE: "sampled_image",
-    _STORAGE_IMAGE: "storage_image",
-    _UNIFORM_TEXEL_BUFFER: "uniform_texel_buffer",
-    _STORAGE_TEXEL_BUFFER: "storage_texel_buffer",
-    _UNIFORM_BUFFER: "uniform_buffer",
-    _STORAGE_BUFFER: "storage_buffer",
-    _INPUT_ATTACHMENT: "input_attachment",
-    _ACCELERATION_STRUCTURE: "acceleration_structure",
-    _TENSOR: "tensor",
-}
-_WRITABLE_TYPES: Final = frozenset({_STORAGE_IMAGE, _STORAGE_TEXEL_BUFFER, _STORAGE_BUFFER, _TENSOR})
+
+class _Kind(enum.IntEnum):
+    """VkDescriptorType of the Vulkan specification, "Descriptor Types"."""
+
+    SAMPLER = 0
+    COMBINED_IMAGE_SAMPLER = 1
+    SAMPLED_IMAGE = 2
+    STORAGE_IMAGE = 3
+    UNIFORM_TEXEL_BUFFER = 4
+    STORAGE_TEXEL_BUFFER = 5
+    UNIFORM_BUFFER = 6
+    STORAGE_BUFFER = 7
+    INPUT_ATTACHMENT = 10
+    ACCELERATION_STRUCTURE = 1000150000
+    TENSOR = 1000460000
+
+
+_WRITABLE: Final = frozenset({_Kind.STORAGE_IMAGE, _Kind.STORAGE_TEXEL_BUFFER, _Kind.STORAGE_BUFFER, _Kind.TENSOR})
 # A combined image sampler may share its binding with views of either half.
-_COMBINABLE: Final = frozenset({_SAMPLER, _COMBINED_IMAGE_SAMPLER, _SAMPLED_IMAGE})
+_COMBINABLE: Final = frozenset({_Kind.SAMPLER, _Kind.COMBINED_IMAGE_SAMPLER, _Kind.SAMPLED_IMAGE})
 _RESOURCE_CLASSES: Final = frozenset({StorageClass.UniformConstant, StorageClass.Uniform, StorageClass.StorageBuffer})
 _MAX_COUNT: Final = 0xFFFFFFFF
 
@@ -66,8 +68,7 @@ class _Reflector:
         self._module = module
         self._access = AccessAnalysis(module)
         self._layouts = BlockLayouts(module)
-        self._not_readable: dict[int, bool] = {}
-        self._not_writable: dict[int, bool] = {}
+        self._on_every_member: dict[tuple[int, int], bool] = {}
 
     def reflection(self) -> ShaderModuleReflection:
         module = self._module
@@ -104,10 +105,9 @@ class _Reflector:
 
     def _workgroup_size(self) -> int | None:
         """The id of the constant that holds the WorkgroupSize built-in, if any."""
-        for constant in self._module.constants:
-            if self._module.decoration(constant, Decoration.BuiltIn) == BuiltIn.WorkgroupSize:
-                return constant
-        return None
+        decorated = self._module.decoration
+        ids = (i for i in self._module.constants if decorated(i, Decoration.BuiltIn) == BuiltIn.WorkgroupSize)
+        return next(ids, None)
 
     def _local_size(
         self, model: int, function: int, workgroup_size: int | None
@@ -134,11 +134,11 @@ class _Reflector:
                 f"{declared or 'none'}; declare it with layout(local_size_x = …) in"
             )
         x, y, z = sizes
-        spec: list[int | None] = [None, None, None]
-        for index, constituent in enumerate(ids):
-            if index < 3 and constituent in module.constants and module.constants[constituent].is_spec:
-                spec[index] = module.decoration(constituent, Decoration.SpecId)
-        return (x, y, z), (spec[0], spec[1], spec[2])
+        spec_x, spec_y, spec_z = (
+            module.decoration(i, Decoration.SpecId) if i in module.constants and module.constants[i].is_spec else None
+            for i in ids or (0, 0, 0)
+        )
+        return (x, y, z), (spec_x, spec_y, spec_z)
 
     def _entry_point(self, model: int, function: int, name: str, workgroup_size: int | None) -> EntryPoint:
         used = self._access.entry(function)
@@ -178,11 +178,9 @@ class _Reflector:
 
     def _check_built_in(self, variable: Variable, name: str) -> None:
         # A rule of the specification ("Shader Interfaces") that not all versions of spirv-val check; drivers crash.
-        if (
-            variable.storage_class == StorageClass.Output
-            or self._module.decoration(variable.id, Decoration.BuiltIn) is None
-        ):
-            what = "an output" if variable.storage_class == StorageClass.Output else "an input that is not a built-in"
+        is_output = variable.storage_class == StorageClass.Output
+        if is_output or self._module.decoration(variable.id, Decoration.BuiltIn) is None:
+            what = "an output" if is_output else "an input that is not a built-in"
             raise InvalidArgumentError(
                 f"entry point {shown(name)} has {what}, SPIR-V variable {variable.id}; "
                 "compute shaders have built-in inputs only"
@@ -232,29 +230,29 @@ class _Reflector:
             of = self._module.type(of.element)
         return count, of
 
-    def _descriptor_type(self, variable: Variable, of: Type) -> int:
+    def _descriptor_type(self, variable: Variable, of: Type) -> _Kind:
         match of.kind:
             case TypeKind.SAMPLER:
-                return _SAMPLER
+                return _Kind.SAMPLER
             case TypeKind.SAMPLED_IMAGE:
                 buffer = self._module.type(of.element).dim == Dim.Buffer
-                return _UNIFORM_TEXEL_BUFFER if buffer else _COMBINED_IMAGE_SAMPLER
+                return _Kind.UNIFORM_TEXEL_BUFFER if buffer else _Kind.COMBINED_IMAGE_SAMPLER
             case TypeKind.IMAGE if of.dim == Dim.SubpassData:
-                return _INPUT_ATTACHMENT
+                return _Kind.INPUT_ATTACHMENT
             case TypeKind.IMAGE if of.dim == Dim.Buffer:
-                return _STORAGE_TEXEL_BUFFER if of.sampled == _SAMPLED_STORAGE else _UNIFORM_TEXEL_BUFFER
+                return _Kind.STORAGE_TEXEL_BUFFER if of.sampled == _SAMPLED_STORAGE else _Kind.UNIFORM_TEXEL_BUFFER
             case TypeKind.IMAGE:
-                return _STORAGE_IMAGE if of.sampled == _SAMPLED_STORAGE else _SAMPLED_IMAGE
+                return _Kind.STORAGE_IMAGE if of.sampled == _SAMPLED_STORAGE else _Kind.SAMPLED_IMAGE
             case TypeKind.ACCELERATION_STRUCTURE:
-                return _ACCELERATION_STRUCTURE
+                return _Kind.ACCELERATION_STRUCTURE
             case TypeKind.TENSOR:
-                return _TENSOR
+                return _Kind.TENSOR
         block = self._block(variable, of)
         if variable.storage_class == StorageClass.StorageBuffer:
-            return _STORAGE_BUFFER
+            return _Kind.STORAGE_BUFFER
         if variable.storage_class == StorageClass.Uniform:
             old_style = self._module.decoration(block.id, Decoration.BufferBlock) is not None
-            return _STORAGE_BUFFER if old_style else _UNIFORM_BUFFER
+            return _Kind.STORAGE_BUFFER if old_style else _Kind.UNIFORM_BUFFER
         raise InvalidArgumentError(
             f"SPIR-V variable {variable.id} holds a block but is in storage class UniformConstant"
         )
@@ -263,12 +261,12 @@ class _Reflector:
         """Whether NonReadable or NonWritable is on the variable or on every member of its block."""
         if self._module.decoration(variable.id, decoration) is not None:
             return True
-        memo = self._not_readable if decoration == Decoration.NonReadable else self._not_writable
-        if of.id not in memo:
-            memo[of.id] = bool(of.members) and all(
+        key = of.id, decoration
+        if key not in self._on_every_member:
+            self._on_every_member[key] = bool(of.members) and all(
                 self._module.member_decoration(of.id, index, decoration) is not None for index in range(len(of.members))
             )
-        return memo[of.id]
+        return self._on_every_member[key]
 
     def _binding(self, variable: Variable, access: int) -> Binding | None:
         module = self._module
@@ -291,36 +289,33 @@ class _Reflector:
             set=module.decoration(variable.id, Decoration.DescriptorSet) or 0,
             binding=number,
             name=module.names.get(variable.id, "") or module.names.get(of.id, ""),
-            descriptor_type=descriptor_type,
-            descriptor_type_name=_DESCRIPTOR_TYPE_NAMES[descriptor_type],
+            descriptor_type=int(descriptor_type),
+            descriptor_type_name=descriptor_type.name.lower(),
             count=count,
             readable=readable,
-            writable=writable and descriptor_type in _WRITABLE_TYPES,
-            element=None if layout is None else self._layouts.element(of.id),
+            writable=writable and descriptor_type in _WRITABLE,
+            element=None if layout is None else layout.element,
             fixed_size=0 if layout is None else layout.size,
             members=() if layout is None else layout.members,
         )
 
     def _merged(self, first: Binding, second: Binding) -> Binding:
         """Two variables on one binding as one descriptor."""
-        descriptor_type = first.descriptor_type
+        descriptor_type = _Kind(first.descriptor_type)
         if descriptor_type != second.descriptor_type:
             if not {descriptor_type, second.descriptor_type} <= _COMBINABLE:
                 raise InvalidArgumentError(
                     f"set {first.set}, binding {first.binding} is used both as {first.descriptor_type_name} and as "
                     f"{second.descriptor_type_name}; give the variables different bindings"
                 )
-            descriptor_type = _COMBINED_IMAGE_SAMPLER
-        return Binding(
-            set=first.set,
-            binding=first.binding,
-            name=first.name,
-            descriptor_type=descriptor_type,
-            descriptor_type_name=_DESCRIPTOR_TYPE_NAMES[descriptor_type],
+            descriptor_type = _Kind.COMBINED_IMAGE_SAMPLER
+        return dataclasses.replace(
+            first,
+            descriptor_type=int(descriptor_type),
+            descriptor_type_name=descriptor_type.name.lower(),
             count=0 if 0 in (first.count, second.count) else max(first.count, second.count),
             readable=first.readable or second.readable,
             writable=first.writable or second.writable,
             element=first.element if first.element == second.element else None,
             fixed_size=max(first.fixed_size, second.fixed_size),
-            members=first.members,
         )

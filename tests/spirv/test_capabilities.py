@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pumice.spirv.capabilities import (
-    capability_requirements,
-    extension_requirements,
-    missing_requirements,
-)
+from pumice.spirv.capabilities import missing_requirements, requirements
 from pumice.spirv.grammar import ENUMERATIONS
 from pumice.spirv.reflection_types import ShaderModuleReflection
+from pumice.spirv.requirement_tables import CAPABILITIES, EXTENSIONS
 
 REGISTRY = Path("/usr/share/vulkan/registry/vk.xml")
 NONE: frozenset[str] = frozenset()
@@ -43,7 +40,7 @@ def _missing(
 
 
 def test_capabilities_are_spirv_names() -> None:
-    assert capability_requirements().keys() <= set(ENUMERATIONS["Capability"].names.values())
+    assert requirements(CAPABILITIES).keys() <= set(ENUMERATIONS["Capability"].names.values())
 
 
 def _registry() -> ET.Element:
@@ -67,7 +64,7 @@ def _words(element: ET.Element) -> set[str]:
 
 def test_capabilities_equal_registry() -> None:
     """Whatever the installed registry lists, the table has; the table may be newer and list more."""
-    exact = capability_requirements()
+    exact = requirements(CAPABILITIES)
     table = {re.sub(r"(KHR|EXT|NV)$", "", name): alternatives for name, alternatives in exact.items()}
     compared = 0
     for element in _registry().findall("./spirvcapabilities/spirvcapability"):
@@ -93,7 +90,7 @@ def test_extensions_equal_registry() -> None:
         # Corrected by later registries: the one is not core in 1.3, the other is called …_functions2.
         if element.get("name") in ("SPV_KHR_subgroup_uniform_control_flow", "SPV_INTEL_shader_integer_functions"):
             continue
-        alternatives = extension_requirements()[str(element.get("name"))]
+        alternatives = requirements(EXTENSIONS)[str(element.get("name"))]
         have = {str(extension) for alternative in alternatives for extension in alternative.extensions}
         have |= {f"{a}.{b}" for alternative in alternatives for a, b in alternative.versions}
         assert set().union(*map(_words, element)) <= have
@@ -107,7 +104,7 @@ def test_features_exist_in_registry() -> None:
     members = {member.text for member in root.findall("./types/type[@category='struct']/member/name")}
     known = {str(extension.get("name")) for extension in root.findall("./extensions/extension")}
     compared = 0
-    for alternatives in capability_requirements().values():
+    for alternatives in requirements(CAPABILITIES).values():
         for alternative in alternatives:
             feature = alternative.feature
             old = not alternative.extensions or known.intersection(alternative.extensions)
@@ -161,7 +158,7 @@ def test_extension_feature_needs_its_extension() -> None:
 def test_subgroup_operations() -> None:
     module = _module("GroupNonUniform", "GroupNonUniformArithmetic", "GroupNonUniformShuffleRelative")
     assert len(_missing(module, (1, 1))) == 3
-    (sentence,) = _missing(module, (1, 1), subgroup_operations=frozenset({"basic", "subgroup:arithmetic"}))
+    (sentence,) = _missing(module, (1, 1), subgroup_operations=frozenset({"basic", "arithmetic"}))
     assert "shuffle_relative" in sentence
     everything = frozenset({"basic", "arithmetic", "shuffle_relative"})
     assert _missing(module, (1, 1), subgroup_operations=everything) == []

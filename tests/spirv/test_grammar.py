@@ -12,10 +12,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.build_grammar import grammar_tables as build
 from support.import_graph import ROOT
 
 from pumice.spirv import grammar, grammar_tables
-from pumice.spirv.build_grammar import grammar_tables as build
 from pumice.spirv.grammar import ENUMERATIONS, LAYOUTS, Decoration, Enumeration, Op, operand_kinds
 from pumice.spirv.words import encode, string_words
 
