@@ -20,10 +20,7 @@ def dispatches_of(
 ) -> list[ProfiledDispatch]:
     """The dispatches of one device, except those of submissions that failed before they ran.
 
-    Args:
-        relation: the device's clock.
-        submissions: to its queue.
-        submitters: the number of the call that made each, by its id().
+    ``submitters`` has the number of the call that made a submission, by its id().
     """
     ran = [one for one in submissions if one.ticks]
     ticks = np.frombuffer(b"".join(one.ticks for one in ran if one.ticks), np.uint64)

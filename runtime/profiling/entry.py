@@ -6,7 +6,9 @@ All times are nanoseconds of ``time.monotonic_ns``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
+
+HOST_SHARES: Final = ("arguments_ns", "vm_ns", "hal_ns", "native_ns", "waits_ns", "results_ns")
 
 
 @dataclass(frozen=True, slots=True)

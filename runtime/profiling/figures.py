@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import cached_property
 
 from ...hal_vulkan import ClockCalibration
 from ...hal_vulkan.submit.calibration import calibrate_monotonic
 from ...status import FailedPreconditionError
 from ..modules.hal.device_context import DeviceContext
-from ..modules.hal.timed_recordings import TimedSubmission
 from .call import CallRecord, SynchronousCall
 from .clock import ClockRelation
 from .device import busy_ns, dispatches_of, exports_of
@@ -61,9 +61,7 @@ class ProfileFigures:
     @cached_property
     def _attribution(self) -> Attribution:
         self._check_stopped()
-        submissions: list[TimedSubmission] = [
-            one for device in self._devices for one in device.timed.take_submissions()
-        ]
+        submissions = [one for device in self._devices for one in device.timed.take_submissions()]
         return attribute(self._all_calls, self._sampling.natives, submissions, concurrent=self._concurrent)
 
     @cached_property
@@ -94,23 +92,19 @@ class ProfileFigures:
     @cached_property
     def calls(self) -> tuple[ProfiledCall, ...]:
         """Every call, in order of begin."""
-        by_call: dict[int | None, list[ProfiledDispatch]] = {}
+        by_call: dict[int | None, list[ProfiledDispatch]] = defaultdict(list)
         for one in self.dispatches:
             if one.begin_ns is not None or one.is_untimed:
-                by_call.setdefault(one.call, []).append(one)
-        return tuple(
-            self._finished(number, record, by_call.get(number, [])) for number, record in enumerate(self._all_calls)
-        )
+                by_call[one.call].append(one)
+        return tuple(self._finished(number, record, by_call[number]) for number, record in enumerate(self._all_calls))
 
     def _finished(self, number: int, record: CallRecord, ran: list[ProfiledDispatch]) -> ProfiledCall:
         shares = self._attribution.shares[number]
         end = record.end or max(self.end_ns, record.begin)
         total = end - record.begin
-        arguments = record.bind_end - record.bind_begin if record.bind_end else 0 if record.steps else total
+        arguments = record.bind_end - record.bind_begin if record.bind_end else 0
         waits, results = shares.waits, 0
         if record.is_async:
-            if not record.bind_end:
-                arguments = 0
             results = end - record.convert_begin if record.convert_begin else 0
             waits = total - arguments - shares.steps - results
         elif record.steps:
@@ -144,17 +138,15 @@ class ProfileFigures:
     def natives(self) -> tuple[ProfiledNative, ...]:
         """The native functions that programs called; those that took longest come first."""
         self._check_stopped()
-        by_name: dict[str, list[int]] = {}
-        waited: dict[str, list[int]] = {}
+        called: dict[str, list[int]] = defaultdict(list)
+        waited: dict[str, list[int]] = defaultdict(list)
         for name, _, begin, end in self._attribution.natives:
-            by_name.setdefault(name, []).append(end - begin)
+            called[name].append(end - begin)
         for name, _, begin, end in self._attribution.waits:
-            waited.setdefault(name, []).append(end - begin)
+            waited[name].append(end - begin)
         found = [
-            ProfiledNative(
-                name, len(times), sum(times), max(times), len(waited.get(name, ())), sum(waited.get(name, ()))
-            )
-            for name, times in by_name.items()
+            ProfiledNative(name, len(times), sum(times), max(times), len(waited[name]), sum(waited[name]))
+            for name, times in called.items()
         ]
         return tuple(sorted(found, key=lambda one: (-one.total_ns, one.name)))
 

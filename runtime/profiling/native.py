@@ -121,12 +121,7 @@ def _maker(count: int) -> Callable[..., Callable[..., object]]:
 
 
 class NativeSampling:
-    """The native functions of a profile, timed or not.
-
-    Attributes:
-        phase: even while native functions are timed, odd while they are not.
-        natives: the functions.
-    """
+    """The native functions of a profile, timed while ``phase`` is even."""
 
     def __init__(self, most_slowdown: float | None) -> None:
         """Native functions get half of ``most_slowdown``, timestamps the other half; ``None`` times everything."""
@@ -157,11 +152,7 @@ class NativeSampling:
         self._queues.append(queue)
 
     def call_ended(self, begin_ns: int, end_ns: int, phase: int) -> bool:
-        """Earns credit for a call that began in ``phase``.
-
-        Returns:
-            whether native functions were timed during all of it.
-        """
+        """Earns credit for a call that began in ``phase``; whether native functions were timed during all of it."""
         detailed = phase == self.phase and not phase & 1
         if self._most_slowdown is not None:
             # Calls that overlap are counted once.

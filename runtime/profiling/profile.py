@@ -148,11 +148,7 @@ class Profile(ProfileFigures):
         return json.dumps(self.as_dict(), indent=1)
 
     def write_json(self, path: str | os.PathLike[str]) -> None:
-        """``to_json`` into a file.
-
-        Raises:
-            PumiceError: it cannot be written, as `write_whole` says.
-        """
+        """``to_json`` into a file; a PumiceError says why it cannot be written."""
         data = self.to_json().encode()
         write_whole(path, lambda file: file.write(data))
 
@@ -170,12 +166,7 @@ class Profile(ProfileFigures):
         return perfetto_trace(self)
 
     def write_perfetto(self, path: str | os.PathLike[str]) -> None:
-        """``to_perfetto`` into a file.
-
-        Raises:
-            UnavailableError: the ``perfetto`` package is not installed.
-            PumiceError: it cannot be written, as `write_whole` says.
-        """
+        """``to_perfetto`` into a file; a PumiceError says why it cannot be written."""
         data = self.to_perfetto()
         write_whole(path, lambda file: file.write(data))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from ...terminal import new_table, plain_text, printable
+from .entry import HOST_SHARES, ProfiledCall, ProfiledExport, ProfiledNative
 from .figures import ProfileFigures
 
 FORMAT_VERSION: Final = 1
@@ -23,109 +24,77 @@ def profile_dict(profile: ProfileFigures) -> dict[str, object]:
         "most_slowdown": profile.most_slowdown,
         "notes": list(profile.notes),
         "clocks": [clock.as_dict() for clock in profile.clocks],
-        "exports": [dataclasses.asdict(one) for one in profile.exports],
-        "calls": [dataclasses.asdict(one) for one in profile.calls],
-        "natives": [dataclasses.asdict(one) for one in profile.natives],
-        "waits": [dataclasses.asdict(one) for one in profile.waits],
-        "dispatches": [dataclasses.asdict(one) for one in profile.dispatches],
+        **{
+            name: [dataclasses.asdict(one) for one in getattr(profile, name)]
+            for name in ("exports", "calls", "natives", "waits", "dispatches")
+        },
     }
 
 
 def profile_table(profile: ProfileFigures) -> str:
     """Device time by export; the calls with the host's shares; the native functions; the clocks and notes."""
     parts = []
-    exports = profile.exports
-    if exports:
-        parts.append(
-            _table(
-                "dispatches",
-                ("export", "count", "total", "median", "min", "max", "workgroups", "source"),
-                (
-                    (
-                        one.name + (" (span)" if one.kind == "span" else ""),
-                        str(one.count) + ("" if one.timed == one.count else f" ({one.timed} timed)"),
-                        _time(one.total_ns) + ("" if one.timed == one.count else " est."),
-                        _time(one.median_ns) if not one.overlapping else f"{_time(one.median_ns)} *",
-                        _time(one.min_ns),
-                        _time(one.max_ns),
-                        _workgroups(one.workgroups),
-                        one.location or "",
-                    )
-                    for one in exports
-                ),
-            )
-        )
-        overlapping = [one for one in exports if one.overlapping]
-        if overlapping:
-            parts.append(
-                "* ran beside others with no barrier between; left out of median, min and max. Spans of those groups: "
-                + ", ".join(f"{one.name} {_time(one.span_ns)} in {one.overlapping}" for one in overlapping)
-            )
-    parts.append(_calls(profile))
-    natives = profile.natives
-    if natives:
-        parts.append(
-            _table(
-                "native functions",
-                ("function", "calls", "total", "max", "waits", "waited"),
-                (
-                    (
-                        one.name,
-                        str(one.count),
-                        _time(one.total_ns),
-                        _time(one.max_ns),
-                        str(one.waits),
-                        _time(one.waited_ns),
-                    )
-                    for one in natives[:_LISTED_NATIVES]
-                ),
-            )
-        )
-        if len(natives) > _LISTED_NATIVES:
-            rest = natives[_LISTED_NATIVES:]
-            parts.append(f"and {len(rest)} more, {_time(sum(one.total_ns for one in rest))} together")
+    if profile.exports:
+        parts.append(_exports(profile.exports))
+    parts.append(_calls(profile.calls))
+    if profile.natives:
+        parts.append(_natives(profile.natives))
     for clock in profile.clocks:
-        drift = (
-            "" if clock.drift_ppm is None else f", drift {clock.drift_ppm:+.3g} ppm ± {clock.drift_uncertainty_ppm:.2g}"
-        )
         how = "calibrated" if clock.calibrated else "bracketed by submissions, not calibrated"
-        parts.append(f"clock of {clock.device}: {how}, within {_time(clock.deviation_ns)} of the host's{drift}")
+        text = f"clock of {clock.device}: {how}, within {_time(clock.deviation_ns)} of the host's"
+        if clock.drift_ppm is not None:
+            text += f", drift {clock.drift_ppm:+.3g} ppm ± {clock.drift_uncertainty_ppm:.2g}"
+        parts.append(text)
     parts += [f"note: {one}" for one in profile.notes]
     return "\n".join(parts)
 
 
-def _calls(profile: ProfileFigures) -> str:
-    by_name: dict[str, list[int]] = {}
-    for number, call in enumerate(profile.calls):
-        by_name.setdefault(call.name, []).append(number)
+def _exports(exports: Sequence[ProfiledExport]) -> str:
+    columns = ("export", "count", "total", "median", "min", "max", "workgroups", "source")
     rows = []
-    for name, numbers in by_name.items():
-        calls = [profile.calls[number] for number in numbers]
-        total = sum(one.total_ns for one in calls)
-        detailed = [one for one in calls if one.vm_ns is not None]
-        known = sum(one.total_ns for one in detailed)
-
-        def share(nanoseconds: int, known: int = known) -> str:
-            return f"{_time(nanoseconds)} ({nanoseconds / known:.0%})" if known else _time(nanoseconds)
-
-        device = [one.device_ns for one in calls if one.device_ns is not None]
-        failed = sum(bool(one.error) for one in calls)
+    for one in exports:
+        whole = one.timed == one.count
         rows.append(
             (
-                name,
-                str(len(calls))
-                + (f" ({failed} failed)" if failed else "")
-                + (f" ({len(detailed)} in detail)" if len(detailed) < len(calls) else ""),
-                _time(total),
-                share(sum(one.arguments_ns for one in detailed)),
-                share(sum(one.vm_ns or 0 for one in detailed)),
-                share(sum(one.hal_ns or 0 for one in detailed)),
-                share(sum(one.native_ns or 0 for one in detailed)),
-                share(sum(one.waits_ns or 0 for one in detailed)),
-                share(sum(one.results_ns for one in detailed)),
-                _time(sum(device)) if len(device) == len(calls) else f"{_time(sum(device))} in {len(device)} timed",
+                one.name + (" (span)" if one.kind == "span" else ""),
+                str(one.count) if whole else f"{one.count} ({one.timed} timed)",
+                _time(one.total_ns) + ("" if whole else " est."),
+                _time(one.median_ns) + (" *" if one.overlapping else ""),
+                _time(one.min_ns),
+                _time(one.max_ns),
+                _workgroups(one.workgroups),
+                one.location or "",
             )
         )
+    text = _table("dispatches", columns, rows)
+    spans = [f"{one.name} {_time(one.span_ns)} in {one.overlapping}" for one in exports if one.overlapping]
+    if spans:
+        text += (
+            "\n* ran beside others with no barrier between; left out of median, min and max. Spans of those groups: "
+            + ", ".join(spans)
+        )
+    return text
+
+
+def _calls(calls: Sequence[ProfiledCall]) -> str:
+    by_name: dict[str, list[ProfiledCall]] = {}
+    for call in calls:
+        by_name.setdefault(call.name, []).append(call)
+    rows = []
+    for name, ones in by_name.items():
+        detailed = [one for one in ones if one.vm_ns is not None]
+        failed = sum(bool(one.error) for one in ones)
+        count = str(len(ones)) + (f" ({failed} failed)" if failed else "")
+        if len(detailed) < len(ones):
+            count += f" ({len(detailed)} in detail)"
+        row = [name, count, _time(sum(one.total_ns for one in ones))]
+        known = sum(one.total_ns for one in detailed)
+        for share in HOST_SHARES:
+            spent = sum(getattr(one, share) or 0 for one in detailed)
+            row.append(f"{_time(spent)} ({spent / known:.0%})" if known else _time(spent))
+        device = [one.device_ns for one in ones if one.device_ns is not None]
+        row.append(_time(sum(device)) + ("" if len(device) == len(ones) else f" in {len(device)} timed"))
+        rows.append(row)
     return _table(
         "calls, and where the host's time went",
         ("function", "calls", "total", "arguments", "VM", "HAL", "other natives", "waits", "results", "device busy"),
@@ -133,7 +102,19 @@ def _calls(profile: ProfileFigures) -> str:
     )
 
 
-def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _natives(natives: Sequence[ProfiledNative]) -> str:
+    rows = [
+        (one.name, str(one.count), _time(one.total_ns), _time(one.max_ns), str(one.waits), _time(one.waited_ns))
+        for one in natives[:_LISTED_NATIVES]
+    ]
+    text = _table("native functions", ("function", "calls", "total", "max", "waits", "waited"), rows)
+    rest = natives[_LISTED_NATIVES:]
+    if rest:
+        text += f"\nand {len(rest)} more, {_time(sum(one.total_ns for one in rest))} together"
+    return text
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     from rich.text import Text
 
     table = new_table(columns, right={*columns[1:]} - {"source", "workgroups"}, title=title)

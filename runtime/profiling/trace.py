@@ -11,6 +11,7 @@ import os
 from typing import Any, Final
 
 from ...status import UnavailableError
+from .entry import HOST_SHARES
 from .figures import ProfileFigures
 
 _MONOTONIC: Final = 3  # BUILTIN_CLOCK_MONOTONIC
@@ -80,11 +81,7 @@ class _Trace:
 
 
 def perfetto_trace(profile: ProfileFigures) -> bytes:
-    """The trace of a stopped profile.
-
-    Raises:
-        UnavailableError: the ``perfetto`` package is not installed.
-    """
+    """The trace of a stopped profile; UnavailableError if the ``perfetto`` package is not installed."""
     trace = _Trace()
     process = trace.track("pumice")
     _write_host(profile, trace, process)
@@ -114,7 +111,7 @@ def _write_host(profile: ProfileFigures, trace: _Trace, process: int) -> None:
                 tracks[call.thread] = trace.track(f"calls of thread {call.thread}", process)
             track = trace.track(f"call {call.number}", tracks[call.thread]) if len(ends) > 1 else tracks[call.thread]
         arguments: dict[str, object] = {"call": call.number}
-        for share in ("arguments_ns", "vm_ns", "hal_ns", "native_ns", "waits_ns", "results_ns", "device_ns"):
+        for share in (*HOST_SHARES, "device_ns"):
             value = getattr(call, share)
             if value is not None:
                 arguments[share] = value

@@ -34,11 +34,7 @@ class BadElement(Exception):
 
 
 def decode_elements(tokens: list[str], element_type: ElementType) -> Array:
-    """The elements of tokens, one each.
-
-    Raises:
-        BadElement: a token that is not an element of the type, or outside its range.
-    """
+    """The elements of tokens, one each; BadElement for what is not of the type, or outside its range."""
     if element_type.is_integer:
         return _decode_integers(tokens, element_type)
     if element_type.is_float:

@@ -31,11 +31,7 @@ class ValueFiles:
     """The files that one list of arguments reads, each with its position.
 
     Calling sequence: enter, read in the order of the arguments, ``finish`` once all are read; leaving closes the files.
-
-    Raises, from every method that reads:
-        InvalidArgumentError: a file of the wrong size or kind.
-        NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be read.
-        ResourceExhaustedError: not enough memory for the array.
+    Errors are those of ``parse_value``.
     """
 
     def __init__(self) -> None:

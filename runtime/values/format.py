@@ -35,9 +35,6 @@ def format_value(
             fits, else an i64; a ``float`` an f32 where that holds it, else an f64.
         max_elements: how many elements to print before ``...``; ``None`` prints all.
         element_type: the elements' type where the dtype leaves a choice (``SINT_32``).
-
-    Raises:
-        InvalidArgumentError: a dtype that no element type has, or not that of ``element_type``.
     """
     if value is None:
         return "(null)"
@@ -73,15 +70,7 @@ def format_value(
 
 
 def format_scalar(value: int | float, element_type: ElementType) -> str:
-    """The text of a VM value, such as ``"i32=5"`` or ``"f32=2.5"``.
-
-    Args:
-        value: a number.
-        element_type: one of the integer or float types, for the name.
-
-    Raises:
-        InvalidArgumentError: the type is neither an integer nor a float.
-    """
+    """The text of a VM value of an integer or float type, such as ``"i32=5"`` or ``"f32=2.5"``."""
     if element_type.is_integer:
         return f"{element_type.short_name}={int(value)}"
     if element_type.is_float:

@@ -77,9 +77,6 @@ def parse_values(texts: Iterable[str]) -> list[Value]:
 
     ``@path`` reads a file from its start, ``+path`` continues where the previous argument stopped, and ``*path.npy``
     gives all remaining arrays. The arguments that read a file as raw bytes must read it to its end.
-
-    Raises:
-        As :func:`parse_value`.
     """
     values: list[Value] = []
     with ValueFiles() as files:
@@ -105,9 +102,6 @@ def parse_buffer_spec(text: str, files: ValueFiles | None = None) -> BufferSpec:
 
     A leading ``&``, which marks storage for an output, is accepted and has no effect here. ``files`` are those that
     other texts read too, and that the caller finishes.
-
-    Raises:
-        As :func:`parse_value`.
     """
     if files is not None:
         return _parse_spec(text, files)
@@ -118,14 +112,7 @@ def parse_buffer_spec(text: str, files: ValueFiles | None = None) -> BufferSpec:
 
 
 def parse_scalar(text: str, element_type: ElementType) -> int | float:
-    """A bare number of a given type, such as from a calling convention: ``i`` is ``INT_32``.
-
-    Returns:
-        A ``float`` rounded to the type for floats, else an ``int`` in the type's signed or unsigned range.
-
-    Raises:
-        InvalidArgumentError: malformed, out of range, or the type is neither an integer nor a float.
-    """
+    """A bare number of a given integer or float type, to which it is rounded."""
     if not (element_type.is_integer or element_type.is_float):
         raise InvalidArgumentError(f"expected an integer or float type for a bare number, got {element_type.name}")
     token = text.strip()
