@@ -43,18 +43,15 @@ class NumericalType(enum.IntEnum):
     FLOAT_8_E8M0_FNU = 0x28
 
 
-_PREFIXES: Final[dict[int, str]] = {
-    NumericalType.UNKNOWN: "*",
-    NumericalType.INTEGER: "i",
-    NumericalType.INTEGER_SIGNED: "si",
-    NumericalType.INTEGER_UNSIGNED: "ui",
-    NumericalType.FLOAT_IEEE: "f",
-    NumericalType.FLOAT_BRAIN: "bf",
-    NumericalType.FLOAT_COMPLEX: "cf",
-}
-
-_WHOLE_NAMES: Final[dict[int, str]] = {
+_NAMES: Final[dict[int, str]] = {
+    NumericalType.UNKNOWN: "*{bits}",
+    NumericalType.INTEGER: "i{bits}",
+    NumericalType.INTEGER_SIGNED: "si{bits}",
+    NumericalType.INTEGER_UNSIGNED: "ui{bits}",
     NumericalType.BOOLEAN: "i1",
+    NumericalType.FLOAT_IEEE: "f{bits}",
+    NumericalType.FLOAT_BRAIN: "bf{bits}",
+    NumericalType.FLOAT_COMPLEX: "cf{bits}",
     NumericalType.FLOAT_8_E5M2: "f8E5M2",
     NumericalType.FLOAT_8_E4M3_FN: "f8E4M3FN",
     NumericalType.FLOAT_8_E5M2_FNUZ: "f8E5M2FNUZ",
@@ -136,8 +133,7 @@ class ElementType(enum.IntEnum):
     @property
     def short_name(self) -> str:
         """The name in the text form: ``f32``, ``i1``, ``si8``, ``bf16``, ``f8E4M3FN``, ``cf64``, ``*8``."""
-        kind = self.value >> 24
-        return _WHOLE_NAMES.get(kind) or f"{_PREFIXES[kind]}{self.bits}"
+        return _NAMES[self.value >> 24].format(bits=self.bits)
 
     @property
     def dtype(self) -> np.dtype[np.generic] | None:
@@ -291,7 +287,7 @@ def _known() -> str:
 
 @functools.cache
 def _dtypes() -> dict[ElementType, np.dtype[np.generic]]:
-    kinds: dict[ElementType, object] = {
+    kinds: dict[ElementType, npt.DTypeLike] = {
         ElementType.OPAQUE_8: "V1",
         ElementType.OPAQUE_16: "V2",
         ElementType.OPAQUE_32: "V4",
@@ -318,28 +314,26 @@ def _dtypes() -> dict[ElementType, np.dtype[np.generic]]:
     # ml_dtypes has this one only from 0.5 on.
     if hasattr(ml_dtypes, "float8_e8m0fnu"):
         kinds[ElementType.FLOAT_8_E8M0_FNU] = ml_dtypes.float8_e8m0fnu
-    return {member: np.dtype(kind) for member, kind in kinds.items()}  # type: ignore[call-overload]
+    return {member: np.dtype(kind) for member, kind in kinds.items()}
 
 
 @functools.cache
 def _by_dtype() -> dict[np.dtype[np.generic], ElementType]:
     by_dtype: dict[np.dtype[np.generic], ElementType] = {}
-    for member in ElementType:
-        dtype = member.dtype
+    for member, dtype in _dtypes().items():
         # A signed type shares its dtype with the signless one, which is declared before it and wins.
-        if dtype is not None:
-            by_dtype.setdefault(dtype, member)
+        by_dtype.setdefault(dtype, member)
     return by_dtype
 
 
 def format_shape(shape: Sequence[int]) -> str:
     """``(2, 3)`` as ``"2x3"``; a scalar's shape ``()`` is the empty text."""
-    return "x".join(str(dim) for dim in shape)
+    return "x".join(map(str, shape))
 
 
 def format_shape_and_type(shape: Sequence[int], element_type: ElementType) -> str:
     """``(2, 3)`` and ``FLOAT_32`` as ``"2x3xf32"``; a scalar is the bare type, ``"f32"``."""
-    return "x".join([*(str(dim) for dim in shape), element_type.short_name])
+    return "x".join([*map(str, shape), element_type.short_name])
 
 
 _DIM: Final = re.compile(r"([0-9]+)x")

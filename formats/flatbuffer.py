@@ -2,8 +2,7 @@
 
 The layout is that of https://flatbuffers.dev/internals: little-endian; a table starts with a signed offset back to its
 vtable, which holds two sizes and then the position of each field, by slot; vectors and strings start with a 32-bit
-count. The ``flatbuffers`` package supplies the number formats; its own accessors check nothing, so all
-offsets and counts are checked here before they are used.
+count. The accessors of the ``flatbuffers`` package check nothing; here all offsets and counts are checked before use.
 
 Calling sequence: ``FlatBuffer(data, identifier=b"VKE1", name="executable").root()`` gives a :class:`Table`, whose
 methods read one field each, by slot index; the field's name is only for messages. Tables are read on demand, one
@@ -13,24 +12,31 @@ level a call, so nothing here recurses. Objects are immutable but for the read b
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Final, TypeVar
-
-from flatbuffers import number_types  # type: ignore[import-untyped]
+from typing import Final
 
 from ..status import InvalidArgumentError
 
-_Result = TypeVar("_Result")
-
-_U8: Final[struct.Struct] = number_types.Uint8Flags.packer_type
-_U16: Final[struct.Struct] = number_types.Uint16Flags.packer_type
-_U32: Final[struct.Struct] = number_types.Uint32Flags.packer_type
-_U64: Final[struct.Struct] = number_types.Uint64Flags.packer_type
-_I32: Final[struct.Struct] = number_types.Int32Flags.packer_type
+_U8: Final = struct.Struct("<B")
+_U16: Final = struct.Struct("<H")
+_U32: Final = struct.Struct("<I")
+_U64: Final = struct.Struct("<Q")
+_I32: Final = struct.Struct("<i")
 
 _VTABLE_HEADER: Final = 4
 _BUDGET_FACTOR: Final = 8
 _BUDGET_FLOOR: Final = 1 << 16
+
+
+def contiguous_bytes(data: bytes | bytearray | memoryview, name: str) -> memoryview:
+    """A read-only view of ``data`` as single bytes.
+
+    Raises:
+        InvalidArgumentError: it is strided; the message begins with ``name``.
+    """
+    view = memoryview(data).toreadonly()
+    if not view.c_contiguous:
+        raise InvalidArgumentError(f"{name}: expected contiguous bytes, got a strided view; copy it first")
+    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 class FlatBuffer:
@@ -52,10 +58,7 @@ class FlatBuffer:
     __slots__ = ("_budget", "_limit", "data", "name")
 
     def __init__(self, data: bytes | bytearray | memoryview, *, identifier: bytes | None, name: str) -> None:
-        view = memoryview(data).toreadonly()
-        if not view.c_contiguous:
-            raise InvalidArgumentError(f"{name}: expected contiguous bytes, got a strided view; copy it first")
-        self.data: Final = view.cast("B") if view.nbytes else memoryview(b"")
+        self.data: Final = contiguous_bytes(data, name)
         self.name: Final = name
         self._limit: Final = _BUDGET_FACTOR * len(self.data) + _BUDGET_FLOOR
         self._budget = self._limit
@@ -67,11 +70,7 @@ class FlatBuffer:
             raise self.error("", 4, f"expected the file identifier {identifier!r}, got {found!r}")
 
     def root(self) -> Table:
-        """The root table.
-
-        Raises:
-            InvalidArgumentError: its offset or its vtable is outside the buffer.
-        """
+        """The root table."""
         return Table(self, self.follow(0, self.name), self.name)
 
     def error(self, path: str, offset: int, message: str) -> InvalidArgumentError:
@@ -187,7 +186,10 @@ class Table:
 
     def require_string(self, slot: int, name: str) -> str:
         """Field of type string that must be present."""
-        return self._required(self.string(slot, name), name)
+        text = self.string(slot, name)
+        if text is None:
+            raise self._buffer.error(self._path(name), self.position, "expected a value, the field is absent")
+        return text
 
     def table(self, slot: int, name: str) -> Table | None:
         """Field that is another table (also the value slot of a union)."""
@@ -196,7 +198,17 @@ class Table:
 
     def tables(self, slot: int, name: str) -> tuple[Table, ...]:
         """Vector of tables; an absent one is empty."""
-        return self._elements(slot, name, lambda target, path: Table(self._buffer, target, path))
+        target = self._target(slot, name)
+        if target is None:
+            return ()
+        path = self._path(name)
+        start, count = self._buffer.vector_at(target, 4, path)
+        self._buffer.spend(4 * count, path, target)
+        tables = []
+        for index in range(count):
+            element = f"{path}[{index}]"
+            tables.append(Table(self._buffer, self._buffer.follow(start + 4 * index, element), element))
+        return tuple(tables)
 
     def vector_bytes(self, slot: int, name: str, element_size: int = 1) -> memoryview | None:
         """The bytes of a vector of scalars or structs of ``element_size`` bytes: a read-only view, no copy."""
@@ -220,8 +232,7 @@ class Table:
 
     def u8s(self, slot: int, name: str) -> memoryview:
         """Vector of uint8 (bytes, or the types of a vector of unions), no copy; an absent one is empty."""
-        data = self.vector_bytes(slot, name)
-        return memoryview(b"") if data is None else data
+        return self.vector_bytes(slot, name) or memoryview(b"")
 
     def _path(self, name: str) -> str:
         return f"{self.path}.{name}"
@@ -250,21 +261,3 @@ class Table:
     def _integer(self, packer: struct.Struct, slot: int, name: str, default: int) -> int:
         position = self._field(slot, name, packer.size)
         return default if position is None else int(packer.unpack_from(self._buffer.data, position)[0])
-
-    def _elements(self, slot: int, name: str, read: Callable[[int, str], _Result]) -> tuple[_Result, ...]:
-        target = self._target(slot, name)
-        if target is None:
-            return ()
-        path = self._path(name)
-        start, count = self._buffer.vector_at(target, 4, path)
-        self._buffer.spend(4 * count, path, target)
-        results = []
-        for index in range(count):
-            element_path = f"{path}[{index}]"
-            results.append(read(self._buffer.follow(start + 4 * index, element_path), element_path))
-        return tuple(results)
-
-    def _required(self, value: _Result | None, name: str) -> _Result:
-        if value is None:
-            raise self._buffer.error(self._path(name), self.position, "expected a value, the field is absent")
-        return value

@@ -6,35 +6,13 @@ import enum
 from typing import TypeVar
 
 from ..status import IncompatibleError, InvalidArgumentError
-from .flatbuffer import FlatBuffer, Table
-from .vke1 import (
-    BDA_ROOT_BYTES,
-    FILE_IDENTIFIER,
-    FORMAT_VERSION,
-    HEADER,
-    PUSH_CONSTANT_RANGE,
-    BdaBindingDef,
-    BdaDispatchLayoutDef,
-    BdaEntryType,
-    DescriptorBindingDef,
-    DescriptorSetLayoutDef,
-    DescriptorType,
-    DispatchAbi,
-    ExecutableDef,
-    ExportDebugInfo,
-    FileLocation,
-    PipelineDef,
-    PipelineLayoutDef,
-    PushConstantRange,
-    SourceFile,
-    StageLocation,
-    validate_executable,
-)
+from . import vke1
+from .flatbuffer import FlatBuffer, Table, contiguous_bytes
 
 _Enum = TypeVar("_Enum", bound=enum.IntEnum)
 
 
-def parse_executable(data: bytes | bytearray | memoryview) -> ExecutableDef:
+def parse_executable(data: bytes | bytearray | memoryview) -> vke1.ExecutableDef:
     """The executable in ``data``, all cross-references checked. Shader code and source files are views of ``data``.
 
     Bytes past the header's content size are padding and are ignored.
@@ -44,26 +22,27 @@ def parse_executable(data: bytes | bytearray | memoryview) -> ExecutableDef:
         InvalidArgumentError: anything else about the bytes is wrong; the message names the field and the byte offset
             (from the end of the 64-byte header) or the rule that is broken.
     """
-    view = memoryview(data).toreadonly()
-    if not view.c_contiguous:
-        raise InvalidArgumentError("executable: expected contiguous bytes, got a strided view; copy it first")
-    if view.nbytes < HEADER.size:
-        raise InvalidArgumentError(f"executable: expected a header of {HEADER.size} bytes, got {view.nbytes}")
-    view = view.cast("B")
-    magic, version, size = HEADER.unpack_from(view)
-    if magic != FILE_IDENTIFIER:
-        raise InvalidArgumentError(f"executable: expected a blob that starts with {FILE_IDENTIFIER!r}, got {magic!r}")
-    if version != FORMAT_VERSION:
+    view = contiguous_bytes(data, "executable")
+    if view.nbytes < vke1.HEADER.size:
+        raise InvalidArgumentError(f"executable: expected a header of {vke1.HEADER.size} bytes, got {view.nbytes}")
+    magic, version, size = vke1.HEADER.unpack_from(view)
+    if magic != vke1.FILE_IDENTIFIER:
+        raise InvalidArgumentError(
+            f"executable: expected a blob that starts with {vke1.FILE_IDENTIFIER!r}, got {magic!r}"
+        )
+    if version != vke1.FORMAT_VERSION:
         raise IncompatibleError(
-            f"executable: found format version {version}, known is {FORMAT_VERSION}; "
+            f"executable: found format version {version}, known is {vke1.FORMAT_VERSION}; "
             "recompile the module for this runtime"
         )
-    room = view.nbytes - HEADER.size
+    room = view.nbytes - vke1.HEADER.size
     if not 0 < size <= room:
         raise InvalidArgumentError(f"executable: expected a content size of 1 to {room} bytes, got {size}; truncated?")
-    buffer = FlatBuffer(view[HEADER.size : HEADER.size + size], identifier=FILE_IDENTIFIER, name="executable")
+    buffer = FlatBuffer(
+        view[vke1.HEADER.size : vke1.HEADER.size + size], identifier=vke1.FILE_IDENTIFIER, name="executable"
+    )
     root = buffer.root()
-    executable = ExecutableDef(
+    executable = vke1.ExecutableDef(
         pipelines=tuple(_read_pipeline(table) for table in root.tables(0, "pipelines")),
         descriptor_set_layouts=tuple(_read_set_layout(table) for table in root.tables(1, "descriptor_set_layouts")),
         pipeline_layouts=tuple(_read_pipeline_layout(table) for table in root.tables(2, "pipeline_layouts")),
@@ -71,11 +50,11 @@ def parse_executable(data: bytes | bytearray | memoryview) -> ExecutableDef:
             table.vector_bytes(0, "spirv_code", 4) or memoryview(b"") for table in root.tables(3, "shader_modules")
         ),
         source_files=tuple(
-            SourceFile(table.string(0, "path") or "", table.u8s(1, "content"))
+            vke1.SourceFile(table.string(0, "path") or "", table.u8s(1, "content"))
             for table in root.tables(4, "source_files")
         ),
     )
-    validate_executable(executable)
+    vke1.validate_executable(executable)
     return executable
 
 
@@ -87,61 +66,61 @@ def _read_enum(kind: type[_Enum], value: int, table: Table, slot: int, name: str
         raise table.error(slot, name, f"expected one of {known}, got {value}") from None
 
 
-def _read_location(table: Table | None) -> FileLocation | None:
-    return None if table is None else FileLocation(table.string(0, "filename") or "", table.i32(1, "line"))
+def _read_location(table: Table | None) -> vke1.FileLocation | None:
+    return None if table is None else vke1.FileLocation(table.string(0, "filename") or "", table.i32(1, "line"))
 
 
-def _read_debug_info(table: Table | None) -> ExportDebugInfo | None:
+def _read_debug_info(table: Table | None) -> vke1.ExportDebugInfo | None:
     if table is None:
         return None
-    return ExportDebugInfo(
+    return vke1.ExportDebugInfo(
         name=table.string(0, "name") or "",
         location=_read_location(table.table(1, "location")),
         stage_locations=tuple(
-            StageLocation(stage.string(0, "stage") or "", _read_location(stage.table(1, "location")))
+            vke1.StageLocation(stage.string(0, "stage") or "", _read_location(stage.table(1, "location")))
             for stage in table.tables(2, "stage_locations")
         ),
     )
 
 
-def _read_pipeline(table: Table) -> PipelineDef:
-    return PipelineDef(
+def _read_pipeline(table: Table) -> vke1.PipelineDef:
+    return vke1.PipelineDef(
         shader_module=table.u32(0, "shader_module_ordinal"),
         entry_point=table.require_string(1, "entry_point"),
         pipeline_layout=table.u32(2, "pipeline_layout_ordinal"),
         subgroup_size=table.u32(3, "subgroup_size"),
-        dispatch_abi=_read_enum(DispatchAbi, table.u8(5, "dispatch_abi"), table, 5, "dispatch_abi"),
+        dispatch_abi=_read_enum(vke1.DispatchAbi, table.u8(5, "dispatch_abi"), table, 5, "dispatch_abi"),
         bda_layout=_read_bda_layout(table.table(6, "bda_dispatch_layout")),
         debug_info=_read_debug_info(table.table(4, "debug_info")),
     )
 
 
-def _read_bda_layout(table: Table | None) -> BdaDispatchLayoutDef | None:
+def _read_bda_layout(table: Table | None) -> vke1.BdaDispatchLayoutDef | None:
     if table is None:
         return None
     entry_type = table.u8(5, "binding_table_entry_type")
-    return BdaDispatchLayoutDef(
+    return vke1.BdaDispatchLayoutDef(
         abi_version=table.u32(0, "abi_version", 1),
         root_offset=table.u32(1, "root_push_constant_offset"),
-        root_length=table.u32(2, "root_push_constant_length", BDA_ROOT_BYTES),
-        constant_offset=table.u32(3, "constant_push_constant_offset", BDA_ROOT_BYTES),
+        root_length=table.u32(2, "root_push_constant_length", vke1.BDA_ROOT_BYTES),
+        constant_offset=table.u32(3, "constant_push_constant_offset", vke1.BDA_ROOT_BYTES),
         constant_count=table.u32(4, "constant_count"),
-        entry_type=_read_enum(BdaEntryType, entry_type, table, 5, "binding_table_entry_type"),
+        entry_type=_read_enum(vke1.BdaEntryType, entry_type, table, 5, "binding_table_entry_type"),
         binding_count=table.u32(6, "binding_count"),
         bindings=tuple(
-            BdaBindingDef(binding.u32(0, "minimum_alignment", 1), binding.u64(1, "minimum_length"))
+            vke1.BdaBindingDef(binding.u32(0, "minimum_alignment", 1), binding.u64(1, "minimum_length"))
             for binding in table.tables(7, "bindings")
         ),
     )
 
 
-def _read_set_layout(table: Table) -> DescriptorSetLayoutDef:
-    return DescriptorSetLayoutDef(
+def _read_set_layout(table: Table) -> vke1.DescriptorSetLayoutDef:
+    return vke1.DescriptorSetLayoutDef(
         tuple(
-            DescriptorBindingDef(
+            vke1.DescriptorBindingDef(
                 binding=binding.u32(0, "binding"),
                 descriptor_type=_read_enum(
-                    DescriptorType, binding.u32(1, "descriptor_type"), binding, 1, "descriptor_type"
+                    vke1.DescriptorType, binding.u32(1, "descriptor_type"), binding, 1, "descriptor_type"
                 ),
                 count=binding.u32(2, "descriptor_count"),
                 stage_flags=binding.u32(3, "stage_flags"),
@@ -151,9 +130,9 @@ def _read_set_layout(table: Table) -> DescriptorSetLayoutDef:
     )
 
 
-def _read_pipeline_layout(table: Table) -> PipelineLayoutDef:
-    ranges = table.structs(1, "push_constant_ranges", PUSH_CONSTANT_RANGE)
-    return PipelineLayoutDef(
+def _read_pipeline_layout(table: Table) -> vke1.PipelineLayoutDef:
+    ranges = table.structs(1, "push_constant_ranges", vke1.PUSH_CONSTANT_RANGE)
+    return vke1.PipelineLayoutDef(
         set_layouts=table.u32s(0, "descriptor_set_layout_ordinals"),
-        push_constant_ranges=tuple(PushConstantRange(*values) for values in ranges),
+        push_constant_ranges=tuple(vke1.PushConstantRange(*values) for values in ranges),
     )

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from ...closing import Closing
+from ...formats.flatbuffer import contiguous_bytes
 from ...status import (
     ClosedError,
     InvalidArgumentError,
@@ -87,10 +88,7 @@ class ModuleArchive(Closing):
         Raises:
             InvalidArgumentError: not contiguous, or not a module file.
         """
-        view = memoryview(data).toreadonly()
-        if not view.c_contiguous:
-            raise InvalidArgumentError(f"{name}: expected contiguous bytes, got a strided view; copy it first")
-        return ModuleArchive(view.cast("B") if view.nbytes else memoryview(b""), name)
+        return ModuleArchive(contiguous_bytes(data, name), name)
 
     @property
     def data(self) -> memoryview:
