@@ -7,6 +7,7 @@ Thread rule: a device may be used from any thread.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,6 @@ from .kernels.kernel import Kernel
 from .kernels.shader_source import load_shader
 
 _log = logging.getLogger("pumice")
-_warned_of_cpu = False
 
 
 def list_devices(*, validation: bool | None = None) -> tuple[DeviceProfile, ...]:
@@ -72,20 +72,19 @@ def open_device(
             persistent_cache=persistent_cache,
         )
     )
-    if uri is None and not os.environ.get("PUMICE_DEVICE"):
-        _warn_of_cpu(device)
+    if uri is None and not os.environ.get("PUMICE_DEVICE") and device.profile.device_type is DeviceType.CPU:
+        _warn_of_cpu(device.name)
     return device
 
 
-def _warn_of_cpu(device: Device) -> None:
-    global _warned_of_cpu
-    if device.profile.device_type is DeviceType.CPU and not _warned_of_cpu:
-        _warned_of_cpu = True
-        _log.warning(
-            "no GPU was found: running on the CPU with %s. (No warning when you ask for it: device 'lavapipe' or "
-            "PUMICE_DEVICE=lavapipe.)",
-            device.name,
-        )
+@functools.cache
+def _warn_of_cpu(name: str) -> None:
+    """Warns once."""
+    _log.warning(
+        "no GPU was found: running on the CPU with %s. (No warning when you ask for it: device 'lavapipe' or "
+        "PUMICE_DEVICE=lavapipe.)",
+        name,
+    )
 
 
 class Device(ArrayDevice):
@@ -113,7 +112,9 @@ class Device(ArrayDevice):
         """An array of zeros, filled on the device."""
         array = self.empty(shape, dtype)
         if array.nbytes:
-            array.mark(self.fill_zeros(array.buffer), written=True)
+            commands = self.hal.create_command_buffer(one_shot=True, name="zeros").begin()
+            commands.fill(array.buffer, b"\0")
+            array.mark(self.submit((commands.end(),)), written=True)
         return array
 
     def asarray(self, a: ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Final
 
 import click
 
-from ..status import InvalidArgumentError, PumiceError
+from ..status import InvalidArgumentError, PumiceError, UnavailableError
+
+_STUDY_LIBRARIES: Final = frozenset(
+    ("scipy", "simpleeval", "plotly", "jinja2", "pyarrow", "tabulate", "perfetto", "psutil", "pynvml")
+)
+_CLUSTER_LIBRARIES: Final = frozenset(("dask", "distributed"))
 
 
 class ExpectationError(Exception):
@@ -41,3 +47,18 @@ def describe(error: PumiceError) -> str:
     if error.vk_result and error.vk_result not in text:
         text += f" [{error.vk_result}]"
     return text
+
+
+@contextlib.contextmanager
+def needs_study_extra() -> Iterator[None]:
+    """Within it, a missing library of the extra is an error that says how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        name = (error.name or "").partition(".")[0]
+        if name not in _STUDY_LIBRARIES | _CLUSTER_LIBRARIES:
+            raise
+        extra = "cluster" if name in _CLUSTER_LIBRARIES else "study"
+        raise UnavailableError(
+            f"timing studies need {name}, which is not installed: pip install 'pumice[{extra}]'"
+        ) from error

@@ -98,12 +98,6 @@ class ArrayDevice(Closing):
         """Memory for an array. For the runtime."""
         return self.hal.create_buffer(nbytes, memory_type=self._memory)
 
-    def fill_zeros(self, target: Buffer) -> int:
-        """Fills a buffer on the device; returns the payload. For the runtime."""
-        commands = self.hal.create_command_buffer(one_shot=True, name="zeros").begin()
-        commands.fill(target, b"\0")
-        return self.submit((commands.end(),))
-
     def copies(self, pairs: Iterable[tuple[Buffer, Buffer]], name: str, *, one_shot: bool = True) -> CommandBuffer:
         """Commands that copy each first buffer to the second. For the runtime."""
         commands = self.hal.create_command_buffer(one_shot=one_shot, name=name).begin()

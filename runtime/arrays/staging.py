@@ -21,7 +21,6 @@ from .array_device import READBACK, UPLOAD, ArrayDevice
 _MAX_KEPT: Final = 16
 _MAX_KEPT_BYTES: Final = 16 << 20
 
-
 Place: TypeAlias = tuple[tuple[int, ...], np.dtype[np.generic], bool, bool]
 """What memory an argument needs: shape and dtype, and whether the host writes and reads it."""
 
@@ -32,7 +31,6 @@ class Staging:
     Where the host does not see the device's memory, it writes and reads staging buffers, and commands copy.
 
     Attributes:
-        places: the arguments that it is for.
         arrays: the arrays that the kernel binds, one a place.
         before, after: commands to submit before and after the kernel's.
         nbytes: of device memory; staging buffers take at most twice as much again.

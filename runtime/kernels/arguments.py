@@ -27,11 +27,7 @@ class Parameter:
     """One binding, or one element of an array of bindings.
 
     Attributes:
-        index: among the parameters.
-        binding: as the shader declares it.
-        written: whether the kernel writes it.
         dtype: of an element; ``None`` where NumPy has none.
-        label: for messages.
         max_bytes: that the device binds at once.
         accepted: (dtype, bytes) pairs that are known to fit.
     """

@@ -70,6 +70,7 @@ class Kernel(Closing):
         name: for messages and profiles.
         reflection: everything the module declares.
         pipeline: the HAL pipeline.
+        parameters: in the order of a call.
     """
 
     def __init__(
@@ -99,11 +100,11 @@ class Kernel(Closing):
         entry = self.pipeline.entry
         self.name = name if entry.name == "main" else entry.name
         self.pipeline.name = self.name
-        self._parameters = tuple(
+        self.parameters = tuple(
             Parameter(i, binding, device.profile.limits)
             for i, binding in enumerate(b for b in entry.bindings for _ in range(b.count))
         )
-        self._written = tuple(p.index for p in self._parameters if p.written)
+        self._written = tuple(p.index for p in self.parameters if p.written)
         self._push = PushConstants(entry.push_constants, self.name)
         self._alignment_mask = self.pipeline.offset_alignment - 1
         local = self.pipeline.local_size
@@ -116,11 +117,6 @@ class Kernel(Closing):
         self._recordings: RecordingCache[tuple[object, ...], CommandBuffer] = RecordingCache(
             _MAX_RECORDINGS, CommandBuffer.close
         )
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """Its parameters, in the order of a call."""
-        return self._parameters
 
     # -- calls ---------------------------------------------------------------------------------------
 
@@ -155,10 +151,10 @@ class Kernel(Closing):
         """
         if self.device.hal.abandoned:  # a forked child, where a thread that is gone may hold the locks
             self.device.hal.check_usable()
-        parameters = self._parameters
+        parameters = self.parameters
         counts = None if groups is None else given_counts(groups, self.name)
         if len(arrays) != len(parameters) or out is not None:
-            arrays = place_outs(self._parameters, arrays, out, self.name)
+            arrays = place_outs(self.parameters, arrays, out, self.name)
         for array, parameter in zip(arrays, parameters, strict=True):
             if type(array) is not DeviceArray or (array.dtype, array.nbytes) not in parameter.accepted:
                 return self._call_general(arrays, out, counts, self._push.pack(push, push_fields))
@@ -172,7 +168,7 @@ class Kernel(Closing):
             payload = self.device.submit((self._recorded(arrays, groups, push),))
         written = self._written
         with self.device.mark_lock:  # another thread may have noted a later payload
-            for array, parameter in zip(arrays, self._parameters, strict=True):
+            for array, parameter in zip(arrays, self.parameters, strict=True):
                 root = array if array._base is None else array._base
                 if root._last_use < payload:
                     root._last_use = payload
@@ -238,17 +234,16 @@ class Kernel(Closing):
 
     def _checked_counts(self, arrays: Sequence[DeviceArray], groups: Counts | None) -> Counts:
         """``_group_counts``, checked against the device's limits; cached where they follow from one array's size."""
+        nbytes = -1
         if groups is None and not self._groups_by_shape and len(self._written) == 1:
             nbytes = arrays[self._written[0]].nbytes
-            counts = self._counts.get(nbytes)
-            if counts is None:
-                counts = self._group_counts(arrays, groups)
-                check_groups(self.pipeline, counts)
-                if len(self._counts) < 256:
-                    self._counts[nbytes] = counts
-            return counts
+            found = self._counts.get(nbytes)
+            if found is not None:
+                return found
         counts = self._group_counts(arrays, groups)
         check_groups(self.pipeline, counts)
+        if nbytes >= 0 and len(self._counts) < 256:
+            self._counts[nbytes] = counts
         return counts
 
     def _check_push(self, push: bytes) -> None:
@@ -259,7 +254,7 @@ class Kernel(Closing):
     def _group_counts(self, arrays: Sequence[DeviceArray], groups: Counts | None) -> Counts:
         if groups is not None:
             return groups
-        return inferred_counts(self._parameters, arrays, self.pipeline.local_size, self.name)
+        return inferred_counts(self.parameters, arrays, self.pipeline.local_size, self.name)
 
     # -- any arguments -------------------------------------------------------------------------------
 
@@ -273,18 +268,18 @@ class Kernel(Closing):
         timings: list[DispatchTiming] | None = None,
     ) -> KernelResult:
         """Checks the arguments, moves those of the host to the device, runs, and brings the results back."""
-        values, fit = prepare_arguments(self._parameters, arrays, self.name)
+        values, fit = prepare_arguments(self.parameters, arrays, self.name)
         if not fit:
             if groups is None and values and not any(value.nbytes for value in values):
                 return self._shape_results(
                     [v if isinstance(v, DeviceArray) else np.empty(v.shape, v.dtype) for v in values]
                 )
-            for parameter, value in zip(self._parameters, values, strict=True):
+            for parameter, value in zip(self.parameters, values, strict=True):
                 parameter.check(value.dtype, value.shape, value.nbytes, self.name)
         outs = () if out is None else targets_of(out, self.name)
         to_host = DeviceArray not in map(type, values)
         with Transfer(self.device, self._staging, self.pipeline.offset_alignment, to_host=to_host) as transfer:
-            for parameter, value, given in zip(self._parameters, values, arrays, strict=True):
+            for parameter, value, given in zip(self.parameters, values, arrays, strict=True):
                 into = value if isinstance(value, np.ndarray) and id(given) in outs else None
                 transfer.bring(value, written=parameter.written, into=into)
             placed = transfer.place()
@@ -326,9 +321,9 @@ class Kernel(Closing):
         The arrays must stay open as long as the commands are in use. They are not marked as in use: wait for the
         commands before the host reads or writes them. Arguments and errors are those of a call.
         """
-        if len(arrays) != len(self._parameters):
-            arrays = place_outs(self._parameters, arrays, None, self.name)  # type: ignore[assignment]  # always raises
-        for array, parameter in zip(arrays, self._parameters, strict=True):
+        if len(arrays) != len(self.parameters):
+            arrays = place_outs(self.parameters, arrays, None, self.name)  # type: ignore[assignment]  # always raises
+        for array, parameter in zip(arrays, self.parameters, strict=True):
             if not isinstance(array, DeviceArray) or array.device is not self.device:
                 raise InvalidArgumentError(f"{self.name}: {parameter.label} takes an array on {self.device.name}")
             array._check_open()
@@ -355,8 +350,8 @@ class Kernel(Closing):
         Raises:
             UnimplementedError: the device writes no timestamps.
         """
-        if len(arrays) != len(self._parameters) or out is not None:
-            arrays = place_outs(self._parameters, arrays, out, self.name)
+        if len(arrays) != len(self.parameters) or out is not None:
+            arrays = place_outs(self.parameters, arrays, out, self.name)
         timings: list[DispatchTiming] = []
         result = self._call_general(
             arrays,
@@ -383,4 +378,4 @@ class Kernel(Closing):
             self.device.hal.dropped.append(self)
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.name}: {declared(self._parameters)}; local size {self.pipeline.local_size}>"
+        return f"<Kernel {self.name}: {declared(self.parameters)}; local size {self.pipeline.local_size}>"

@@ -12,8 +12,6 @@ from ...hal_vulkan import BlockMember, PushConstantBlock
 from ...status import InvalidArgumentError, NotFoundError, shown
 
 PushValue: TypeAlias = "int | float | bool | Sequence[PushValue] | Mapping[str, PushValue] | np.ndarray | np.generic"
-
-
 Push: TypeAlias = bytes | bytearray | Sequence[PushValue] | Mapping[str, PushValue] | None
 
 _DOUBLE: Final = struct.Struct("=d")

@@ -66,18 +66,6 @@ def _reference(
 class _Reference:
     """Converts an argument that is a reference in the VM: a tensor or another object."""
 
-    __slots__ = (
-        "_argument",
-        "_classes",
-        "_devices",
-        "_dtypes",
-        "_element_type",
-        "_first",
-        "_function",
-        "_is_storage",
-        "_type",
-    )
-
     def __init__(
         self, argument: Argument, function: str, first: Callable[[], Device], devices: Container[Device] | None
     ) -> None:
@@ -86,8 +74,6 @@ class _Reference:
         self._function = function
         self._first = first
         self._devices = devices
-        self._dtypes = argument.dtypes
-        self._element_type = argument.element_type
         self._type = declared.type_text if declared is not None and declared.kind is ValueKind.REF else None
         self._classes = None if self._type is None else ref_type_class(self._type)
         self._is_storage = declared is not None and "iree.abi.output" in declared.attributes
@@ -132,35 +118,37 @@ class _Reference:
         """Python numbers in the declared dtype."""
         try:
             natural = np.asarray(value)
-            if natural.dtype.kind in "fO" and self._dtypes and _generality(self._dtypes[0]) == 1:
+            if not self._argument.dtypes:
+                return natural
+            dtype = self._argument.dtypes[0]
+            wanted = _generality(dtype)
+            if natural.dtype.kind in "fO" and wanted == 1:
                 # NumPy makes floats of integers that need an unsigned 64-bit type, and of larger ones.
                 exact = np.asarray(value, object)
                 if exact.size and all(isinstance(one, (int, np.integer)) for one in exact.flat):
                     return self._integers(exact)
-            if not self._dtypes:
-                return natural
-            if natural.dtype.kind not in "biufc" and natural.dtype not in self._dtypes:
+            if natural.dtype.kind not in "biufc" and natural.dtype not in self._argument.dtypes:
                 raise TypeError("expected numbers")
-            if natural.size and _generality(natural.dtype) > _generality(self._dtypes[0]):
-                raise TypeError(f"numbers of dtype {natural.dtype} do not convert to {self._dtypes[0]} without loss")
-            if _generality(self._dtypes[0]) == 1:
+            if natural.size and _generality(natural.dtype) > wanted:
+                raise TypeError(f"numbers of dtype {natural.dtype} do not convert to {dtype} without loss")
+            if wanted == 1:
                 return self._integers(natural)
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                converted = natural.astype(self._dtypes[0])
-            if _generality(self._dtypes[0]) > 1 and not np.array_equal(np.isfinite(natural), np.isfinite(converted)):
-                raise OverflowError(f"a number is too large for {self._dtypes[0]}")
+                converted = natural.astype(dtype)
+            if wanted > 1 and not np.array_equal(np.isfinite(natural), np.isfinite(converted)):
+                raise OverflowError(f"a number is too large for {dtype}")
             return converted
         except (TypeError, ValueError, OverflowError) as error:
             raise self._error(value, str(error)) from None
 
     def _integers(self, natural: np.ndarray) -> np.ndarray:
-        for dtype in self._dtypes:
-            bits = self._element_type.bits if self._element_type is not None else 8 * dtype.itemsize
+        for dtype in self._argument.dtypes:
+            bits = self._argument.element_type.bits if self._argument.element_type is not None else 8 * dtype.itemsize
             signed = not dtype.name.startswith("u")
             low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
             if not natural.size or (low <= int(natural.min()) and int(natural.max()) <= high):
                 return natural.astype(dtype)
-        names = " or ".join(str(dtype) for dtype in self._dtypes)
+        names = " or ".join(str(dtype) for dtype in self._argument.dtypes)
         raise OverflowError(f"a number from {natural.min()} to {natural.max()} does not fit {names}")
 
     # -- arrays --
@@ -178,7 +166,7 @@ class _Reference:
         return view.buffer if self._type == _BUFFER else view
 
     def _placed(self, value: np.ndarray | DeviceArray) -> BufferView:
-        element_type = self._element_type or ElementType.from_dtype(value.dtype)
+        element_type = self._argument.element_type or ElementType.from_dtype(value.dtype)
         if isinstance(value, DeviceArray):
             if value.is_closed:
                 value.numpy()  # raises
@@ -207,15 +195,15 @@ class _Reference:
 
     def _check_dtype(self, value: np.ndarray | DeviceArray) -> None:
         dtype = value.dtype
-        if dtype in self._dtypes or not self._argument.is_tensor:
+        if dtype in self._argument.dtypes or not self._argument.is_tensor:
             return
         declared = self._argument.declared
-        if not self._dtypes:
+        if not self._argument.dtypes:
             kind = declared.element_type if declared is not None else None
             raise self._error(value, f"NumPy has no dtype for {kind}; give a buffer view of that element type")
-        wanted = " or ".join(str(one) for one in self._dtypes)
+        wanted = " or ".join(str(one) for one in self._argument.dtypes)
         hint = ""
-        if dtype == np.float64 and self._dtypes[0] == np.float32:
+        if dtype == np.float64 and self._argument.dtypes[0] == np.float32:
             hint = " (iree-compile makes f32 of f64 unless --iree-input-demote-f64-to-f32=false)"
         raise self._error(value, f"expected dtype {wanted}{hint}; convert it with .astype(…)")
 
@@ -230,11 +218,11 @@ class _Reference:
     # -- buffer views --
 
     def _view(self, view: BufferView) -> object:
-        element_type = self._element_type
+        element_type = self._argument.element_type
         if self._argument.is_tensor:
             self._check_shape(view, view.shape)
             if element_type is not None and view.element_type is not element_type:
-                if view.element_type.dtype is None or view.element_type.dtype not in self._dtypes:
+                if view.element_type.dtype is None or view.element_type.dtype not in self._argument.dtypes:
                     raise self._error(view, f"expected elements of type {element_type.short_name}")
                 return BufferView(view.buffer, view.shape, element_type, view.encoding)
         elif self._type == _BUFFER:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ...terminal import printable
-from ..errors import usage, usage_error
+from ..errors import needs_study_extra, usage, usage_error
 from ..options import define_option, device_option, fields_of, given_options, validation_option
 from ..streams import note, put
-from ..study.extra import needs_study_extra
 
 if TYPE_CHECKING:
     from ...study.definition.point import Point

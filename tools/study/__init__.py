@@ -2,5 +2,5 @@
 
 Imports: ``study``, ``tools.run``, ``runtime``, ``hal_vulkan`` and the shared files of ``tools``.
 
-Read: command, measuring, tables, progress, extra.
+Read: command, measuring, tables, progress.
 """

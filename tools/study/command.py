@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ..errors import usage, usage_error
+from ..errors import needs_study_extra, usage, usage_error
+from ..options import DEVICE_HELP, validation_option
 from ..streams import put
-from .extra import needs_study_extra
 from .measuring import NOISY, measure, sampling_settings, with_axes
 
 if TYPE_CHECKING:
@@ -31,16 +31,7 @@ SLOWER: Final = 4
 STUDIES: Final = Path(__file__).parents[1] / "studies"
 
 _device_option = click.option(
-    "--device",
-    "devices",
-    multiple=True,
-    metavar="URI",
-    help="vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe; repeatable. Instead of the study's.",
-)
-_validation_option = click.option(
-    "--validation/--no-validation",
-    default=None,
-    help="The Khronos validation layers, which cost time; default: PUMICE_VALIDATION.",
+    "--device", "devices", multiple=True, metavar="URI", help=f"{DEVICE_HELP} Repeatable; instead of the study's."
 )
 
 
@@ -83,7 +74,7 @@ def read_study(name: str) -> Study:
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Spread it over the workers of a Dask scheduler, such as tcp://host:8786."
 )
-@_validation_option
+@validation_option
 @click.option("--quiet", "-q", is_flag=True, help="Print only which points fail, are skipped or too noisy.")
 @click.pass_context
 @needs_study_extra()
