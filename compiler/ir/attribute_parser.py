@@ -1,0 +1,228 @@
+"""Attributes of the text form."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .attributes import (
+    Attribute,
+    DenseArray,
+    EnumAttr,
+    FloatAttr,
+    IntegerAttr,
+    RawAttr,
+    StructAttr,
+    SymbolRef,
+)
+from .convolution import convolution_dimensions
+from .dense import dense_elements
+from .scanner import SPACE
+from .source import SourceText
+from .type_parser import TypeParser
+from .types import F64, I64, ScalarType, ShapedType, Type
+
+NUMBER: Final = re.compile(SPACE + r"([+-]?(?:0x[0-9A-Fa-f]++|[0-9]++(\.[0-9]*+)?([eE][+-]?[0-9]++)?))", re.ASCII)
+_HASH: Final = re.compile(SPACE + r"#([A-Za-z_0-9][A-Za-z0-9_$.]*+)", re.ASCII)
+_ENUM: Final = re.compile(SPACE + r"<\s*([a-z_]++)\s+([A-Za-z0-9_]++)\s*>", re.ASCII)
+_FIELD: Final = re.compile(SPACE + r"([a-z_][A-Za-z0-9_]*+)\s*=(?!=)", re.ASCII)
+_KEY: Final = re.compile(SPACE + r"([A-Za-z_][A-Za-z0-9_$.]*+)", re.ASCII)
+_NAME_VALUE: Final = re.compile(SPACE + r"([A-Za-z_][A-Za-z0-9_]*+)", re.ASCII)
+_ALIAS: Final = re.compile(r"^#([A-Za-z_][A-Za-z0-9_$]*)[ \t]*=", re.ASCII | re.MULTILINE)
+_DENSE: Final = re.compile(SPACE + r"(dense|dense_resource|sparse|array|affine_map|affine_set|strided|distinct)\b")
+
+
+class AttributeParser(TypeParser):
+    """Reads attributes. Aliases (``#name = …``) may be defined anywhere in the text."""
+
+    def __init__(self, source: SourceText) -> None:
+        super().__init__(source)
+        self._alias_offsets = {match[1]: match.end() for match in _ALIAS.finditer(self.text)}
+        self._aliases: dict[str, Attribute] = {}
+
+    def attribute_dictionary(self) -> dict[str, Attribute]:
+        """Reads ``{key = value, …}``, if one comes next."""
+        values: dict[str, Attribute] = {}
+        if not self.accept("{"):
+            return values
+        self.enter()
+        while not self.accept("}"):
+            offset = self.here()
+            match = self.match(_KEY)
+            key = match[1] if match else self.accept_string()
+            if key is None:
+                self.unexpected("an attribute's name")
+            if key in values:
+                self.error(f"the attribute {key} is given twice", offset)
+            values[key] = self.attribute() if self.accept("=") else None
+            if not self.accept(","):
+                self.expect("}")
+                break
+        self.leave()
+        return values
+
+    def attribute(self) -> Attribute:
+        """Reads an attribute."""
+        self.enter()
+        found = self._attribute()
+        self.leave()
+        return found
+
+    def _attribute(self) -> Attribute:
+        number = NUMBER.match(self.text, self.position)
+        if number is not None:
+            return self._number(number)
+        char = self.text[self.here() : self.position + 1]
+        if char == '"':
+            value = self.string()
+            if self.accept(":"):
+                self.type()
+            return value
+        if char == "@":
+            return SymbolRef(self.symbol())
+        if char == "[":
+            return self._list()
+        if char == "{":
+            return self.attribute_dictionary()
+        if char == "#":
+            return self.hash_attribute()
+        dense = self.match(_DENSE)
+        if dense is not None:
+            return self._dense(dense[1], dense.start(1))
+        word = self.peek_word()
+        if word in ("true", "false", "unit", "loc"):
+            self.expect_word(word)
+            if word == "loc":
+                self.expect("(")
+                return RawAttr(f"loc({self.balanced(')')})")
+            return None if word == "unit" else word == "true"
+        found = self.accept_type()
+        if found is None:
+            self.unexpected("an attribute")
+        return found
+
+    def _number(self, match: re.Match[str]) -> Attribute:
+        start = match.start(1)
+        self.position = match.end()
+        text = match[1]
+        is_float = bool(match[2] or match[3])
+        type: Type = F64 if is_float else I64
+        if self.accept(":"):
+            type = self.type()
+        if len(text) > 1000:
+            self.error("a number of more than 1,000 characters", start)
+        is_float_type = isinstance(type, ScalarType) and type.kind == "float"
+        if is_float_type and not is_float and "x" in text:
+            element = dense_elements(self, text, start, type)
+            return FloatAttr(float(element.array.item()), type)
+        if is_float or is_float_type:
+            if not is_float_type:
+                self.error(f"{text} is no {type}", start)
+            return FloatAttr(float(text), type)
+        return IntegerAttr(int(text, 0) if "x" in text else int(text), type)
+
+    def _list(self) -> tuple[Attribute, ...]:
+        self.expect("[")
+        items: list[Attribute] = []
+        if not self.accept("]"):
+            items.append(self.attribute())
+            while self.accept(","):
+                items.append(self.attribute())
+            self.expect("]")
+        return tuple(items)
+
+    def _dense(self, keyword: str, start: int) -> Attribute:
+        self.expect("<")
+        if keyword == "array":
+            return self._array()
+        body_start = self.position
+        body = self.balanced(">")
+        if keyword not in ("dense", "dense_resource"):
+            return RawAttr(f"{keyword}<{body}>")
+        self.expect(":")
+        type = self.type()
+        if not isinstance(type, ShapedType):
+            self.error(f"a constant's type is a tensor, got {type}", body_start)
+        if keyword == "dense_resource":
+            self.error(
+                "the data of dense_resource is outside of the function: print the program with dense constants", start
+            )
+        return dense_elements(self, body, body_start, type)
+
+    def _array(self) -> DenseArray:
+        element = self.type()
+        values: list[int | float | bool] = []
+        if not self.accept(">"):
+            self.expect(":")
+            while True:
+                item = self._attribute()
+                if isinstance(item, IntegerAttr | FloatAttr):
+                    values.append(item.value)
+                elif isinstance(item, bool):
+                    values.append(item)
+                else:
+                    self.unexpected("a number")
+                if not self.accept(","):
+                    break
+            self.expect(">")
+        return DenseArray(element, tuple(values))
+
+    def hash_attribute(self) -> Attribute:
+        """Reads what starts with ``#``: an alias, or an attribute of a dialect."""
+        start = self.here()
+        match = self.match(_HASH)
+        if match is None:
+            self.unexpected("an attribute")
+        name = match[1]
+        if not self.text.startswith("<", self.position):
+            return self._alias(name, start) if "." not in name else RawAttr(f"#{name}")
+        if "." not in name:
+            case = self.match(_ENUM)
+            if case is not None:
+                return EnumAttr(name, case[1], case[2])
+            self.expect("<")
+            return RawAttr(f"#{name}<{self.balanced('>')}>")
+        return self.struct(name)
+
+    def struct(self, name: str) -> Attribute:
+        """Reads the fields of a dialect's attribute between angle brackets."""
+        self.expect("<")
+        start = self.position
+        if name.endswith(".conv"):
+            return convolution_dimensions(self, name)
+        fields: dict[str, object] = {}
+        while (field := self.match(_FIELD)) is not None:
+            fields[field[1]] = self._field_value()
+            if not self.accept(","):
+                break
+        if fields and self.accept(">"):
+            return StructAttr(name, fields)
+        self.position = start
+        return RawAttr(f"#{name}<{self.balanced('>')}>")
+
+    def _field_value(self) -> object:
+        if self.accept("["):
+            items: list[object] = []
+            while not self.accept("]"):
+                items.append(self._field_value())
+                if not self.accept(","):
+                    self.expect("]")
+                    break
+            return tuple(items)
+        number = self.match(NUMBER)
+        if number is not None:
+            return float(number[1]) if number[2] or number[3] else int(number[1], 0)
+        name = self.match(_NAME_VALUE)
+        if name is not None:
+            return {"true": True, "false": False}.get(name[1], name[1])
+        return self.attribute()
+
+    def _alias(self, name: str, start: int) -> Attribute:
+        if name not in self._aliases:
+            offset = self._alias_offsets.get(name)
+            if offset is None:
+                self.error(f"the attribute alias #{name} is not defined", start)
+            back, self.position = self.position, offset
+            self._aliases[name] = self.attribute()
+            self.position = back
+        return self._aliases[name]

@@ -1,0 +1,295 @@
+"""Attributes: what an operation knows when the program is compiled.
+
+Strings, booleans, types, tuples (arrays), dictionaries and None (a unit attribute) stand for themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from .types import ScalarType, ShapedType, Type
+
+Array: TypeAlias = npt.NDArray[np.generic]
+Attribute: TypeAlias = Union[
+    bool,
+    str,
+    Type,
+    tuple["Attribute", ...],
+    Mapping[str, "Attribute"],
+    "IntegerAttr",
+    "FloatAttr",
+    "SymbolRef",
+    "DenseElements",
+    "DenseArray",
+    "EnumAttr",
+    "StructAttr",
+    "RawAttr",
+    None,
+]
+
+MAX_LISTED: Final = 64
+"""Constants of more elements are printed in hexadecimal."""
+
+CONVOLUTION_SIDES: Final = (
+    ("input", "b", "batch", "f", "feature"),
+    ("kernel", "i", "input_feature", "o", "output_feature"),
+    ("output", "b", "batch", "f", "feature"),
+)
+"""Sides of a convolution's dimension numbers, each with the letters and the names of its two named dimensions."""
+
+_BARE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*", re.ASCII)
+_ESCAPED: Final = re.compile(r'["\\\x00-\x1f\x7f-\U0010ffff]')
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerAttr:
+    """An integer with its type: ``3 : i64``."""
+
+    value: int
+    type: Type
+
+    def __str__(self) -> str:
+        return f"{self.value} : {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class FloatAttr:
+    """A number with its type: ``1.0 : f32``."""
+
+    value: float
+    type: Type
+
+    def __str__(self) -> str:
+        return f"{_number(self.value, self.type)} : {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolRef:
+    """The name of a symbol: ``@main``, ``@executable::@entry`` (with ``::@`` in between here too)."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return "::".join(symbol_text(part) for part in self.name.split("::@"))
+
+
+@dataclass(frozen=True, slots=True)
+class EnumAttr:
+    """A case of an enumeration: ``#stablehlo<comparison_direction EQ>``."""
+
+    dialect: str
+    kind: str
+    case: str
+
+    def __str__(self) -> str:
+        return f"#{self.dialect}<{self.kind} {self.case}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StructAttr:
+    """Named fields: ``#stablehlo.dot<lhs_contracting_dimensions = [1], …>``.
+
+    Attributes:
+        name: with its dialect.
+        fields: integers, numbers, names (as strings), lists of these as tuples, and attributes.
+    """
+
+    name: str
+    fields: Mapping[str, object]
+
+    def ints(self, field: str) -> tuple[int, ...]:
+        """A list of integers; empty where the field is not there."""
+        value = self.fields.get(field, ())
+        return tuple(item for item in value if isinstance(item, int)) if isinstance(value, tuple) else ()
+
+    def int(self, field: str, default: int = 0) -> int:
+        """An integer, or the default where the field is not there."""
+        value = self.fields.get(field, default)
+        return value if isinstance(value, int) else default
+
+    def __str__(self) -> str:
+        if self.name.endswith(".conv"):
+            return f"#{self.name}<{convolution_text(self.fields)}>"
+        return f"#{self.name}<{', '.join(f'{key} = {_field_text(value)}' for key, value in self.fields.items())}>"
+
+
+@dataclass(frozen=True, slots=True)
+class RawAttr:
+    """An attribute of a dialect that is only passed on, as written."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseArray:
+    """Elements without a shape: ``array<i64: 0, 1>``."""
+
+    element: Type
+    values: tuple[int | float | bool, ...]
+
+    def __str__(self) -> str:
+        if not self.values:
+            return f"array<{self.element}>"
+        return f"array<{self.element}: {', '.join(_number(value, self.element) for value in self.values)}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseElements:
+    """A constant tensor: ``dense<[1, 2]> : tensor<2xi32>``.
+
+    Attributes:
+        type: its type.
+        array: of the type's shape and dtype; all strides are 0 where every element is the same (a splat).
+    """
+
+    type: ShapedType
+    array: Array
+
+    @classmethod
+    def of(cls, array: npt.ArrayLike, type: ShapedType) -> DenseElements:
+        """A constant of an array, broadcast to the type's shape."""
+        return cls(type, np.broadcast_to(np.asarray(array, type.scalar.dtype), type_shape(type)))
+
+    @property
+    def is_splat(self) -> bool:
+        """Whether the array is one element, repeated."""
+        return self.array.size > 0 and not any(self.array.strides)
+
+    @property
+    def value_text(self) -> str:
+        """The text without the type: ``dense<0>``."""
+        array, element = self.array, self.type.scalar
+        if not array.size:
+            return "dense<>"
+        if self.is_splat or array.ndim == 0:
+            return f"dense<{_element_text(array[(0,) * array.ndim], element)}>"
+        if array.size > MAX_LISTED:
+            return f'dense<"0x{np.ascontiguousarray(array).tobytes().hex().upper()}">'
+        return f"dense<{_list_text(array, element)}>"
+
+    def __str__(self) -> str:
+        return f"{self.value_text} : {self.type}"
+
+
+def type_shape(type: ShapedType) -> tuple[int, ...]:
+    """A static shape as integers.
+
+    Raises:
+        ValueError: a length is not known.
+    """
+    if not type.is_static:
+        raise ValueError(f"{type} has lengths that are not known")
+    return tuple(length for length in type.shape if length is not None)
+
+
+def string_text(value: str) -> str:
+    """A quoted string, escaped as MLIR does."""
+
+    def escaped(match: re.Match[str]) -> str:
+        char = match[0]
+        if char in '"\\':
+            return "\\" + char
+        return "".join(f"\\{byte:02X}" for byte in char.encode("utf-8", "surrogateescape"))
+
+    return f'"{_ESCAPED.sub(escaped, value)}"'
+
+
+def symbol_text(name: str) -> str:
+    """A symbol's name with its sigil, quoted if needed."""
+    return f"@{name}" if _BARE.fullmatch(name) else f"@{string_text(name)}"
+
+
+def key_text(name: str) -> str:
+    """A key of a dictionary, quoted if needed."""
+    return name if _BARE.fullmatch(name) else string_text(name)
+
+
+def attribute_text(value: Attribute) -> str:
+    """An attribute as MLIR text."""
+    if value is None:
+        return "unit"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return string_text(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(attribute_text, value))}]"
+    if isinstance(value, Mapping):
+        return dictionary_text(value)
+    return str(value)
+
+
+def dictionary_text(values: Mapping[str, Attribute]) -> str:
+    """A dictionary with its braces; a unit attribute is its key alone."""
+    items = (
+        key_text(key) if value is None else f"{key_text(key)} = {attribute_text(value)}"
+        for key, value in values.items()
+    )
+    return f"{{{', '.join(items)}}}"
+
+
+def _field_text(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_field_text, value))}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def convolution_text(fields: Mapping[str, object]) -> str:
+    """Dimension numbers in the short form."""
+    lists = []
+    for side, first, first_name, second, second_name in CONVOLUTION_SIDES:
+        spatial = fields[f"{side}_spatial_dimensions"]
+        assert isinstance(spatial, tuple)
+        named = {
+            fields[f"{side}_{first_name}_dimension"]: first,
+            fields[f"{side}_{second_name}_dimension"]: second,
+            **{position: str(number) for number, position in enumerate(spatial)},
+        }
+        lists.append(f"[{', '.join(named[position] for position in range(len(named)))}]")
+    return f"{lists[0]}x{lists[1]}->{lists[2]}"
+
+
+def _list_text(array: Array, element: ScalarType) -> str:
+    if array.ndim == 0:
+        return _element_text(array.reshape(1)[0], element)
+    return f"[{', '.join(_list_text(item, element) for item in array)}]"
+
+
+def _element_text(value: np.generic, element: ScalarType) -> str:
+    if element.kind == "complex":
+        number = complex(value.item())
+        return f"({_number(number.real, element.part)}, {_number(number.imag, element.part)})"
+    return _number(value.item() if element.kind == "bool" else value, element)
+
+
+def _number(value: object, type: Type) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if not isinstance(type, ScalarType) or type.kind != "float":
+        return str(int(value))  # type: ignore[call-overload]
+    number = float(value)  # type: ignore[arg-type]
+    if not math.isfinite(number):
+        bits = np.asarray(value, type.dtype).view(f"u{type.dtype.itemsize}")
+        return f"0x{int(bits):0{type.dtype.itemsize * 2}X}"
+    return _shortest(number, type.dtype.name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _shortest(number: float, dtype: str) -> str:
+    """The fewest digits that give the same value in the type, with an exponent as MLIR prints it."""
+    if dtype in ("float32", "float64"):
+        return np.format_float_scientific(np.dtype(dtype).type(number), trim="0", exp_digits=2)
+    return np.format_float_scientific(number, trim="0", exp_digits=2)

@@ -1,0 +1,209 @@
+"""Operations, blocks, regions and values: what a program is made of.
+
+A value is defined once, by an operation or as a block's argument. Passes do not edit a program in place: they walk it
+in order and build another, since every definition comes before its uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from .attributes import Attribute, DenseArray, DenseElements, IntegerAttr
+from .types import ShapedType, TensorType, Type
+
+
+class Value:
+    """A result of an operation or an argument of a block.
+
+    Attributes:
+        type: of the value.
+        owner: the operation or the block that defines it.
+        index: among the results or the arguments of its owner.
+        name: as written in the text, without the sigil; empty where there is none.
+    """
+
+    __slots__ = ("index", "name", "owner", "type")
+
+    def __init__(self, type: Type, owner: Operation | Block, index: int, name: str = "") -> None:
+        self.type = type
+        self.owner = owner
+        self.index = index
+        self.name = name
+
+    @property
+    def tensor(self) -> ShapedType:
+        """Its type as a shaped one.
+
+        Raises:
+            TypeError: it has no shape, as a token or a tuple.
+        """
+        if not isinstance(self.type, ShapedType):
+            raise TypeError(f"a value of type {self.type} has no shape")
+        return self.type
+
+
+class Operation:
+    """An operation: a name, operands, results, attributes and regions.
+
+    Attributes:
+        name: with its dialect: ``stablehlo.add``.
+        operands: values used.
+        results: values defined.
+        attributes: by name, inherent and others alike.
+        regions: bodies.
+        successors: blocks to which a terminator branches.
+        location: offset in the source text, or a debug location of the text; -1 where there is none.
+        parent: the block that holds it, once one does.
+    """
+
+    __slots__ = ("attributes", "location", "name", "operands", "parent", "regions", "results", "successors")
+
+    def __init__(
+        self,
+        name: str,
+        operands: Sequence[Value] = (),
+        result_types: Sequence[Type] = (),
+        attributes: dict[str, Attribute] | None = None,
+        regions: Sequence[Region] = (),
+        successors: Sequence[Block] = (),
+        location: Location = -1,
+    ) -> None:
+        self.name = name
+        self.operands = operands
+        self.results = [Value(type, self, index) for index, type in enumerate(result_types)]
+        self.attributes = {} if attributes is None else attributes
+        self.regions = regions
+        self.successors = successors
+        self.location = location
+        self.parent: Block | None = None
+        for region in regions:
+            region.parent = self
+
+    @property
+    def result(self) -> Value:
+        """The only result."""
+        (value,) = self.results
+        return value
+
+    @property
+    def tensor(self) -> ShapedType:
+        """Type of the first result."""
+        return self.results[0].tensor
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """An integer attribute."""
+        value = self.attributes.get(name)
+        return value.value if isinstance(value, IntegerAttr) else default
+
+    def flag(self, name: str) -> bool:
+        """A boolean attribute; False where it is not there."""
+        return self.attributes.get(name, False) in (True, None)
+
+    def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
+        """Integers of an ``array<i64: …>``, a ``dense<…>`` of any shape, or a list; row by row."""
+        value = self.attributes.get(name)
+        if isinstance(value, DenseArray):
+            return tuple(map(int, value.values))
+        if isinstance(value, DenseElements):
+            return tuple(map(int, value.array.reshape(-1)))
+        if isinstance(value, tuple):
+            return tuple(item.value for item in value if isinstance(item, IntegerAttr))
+        return tuple(default)
+
+    def walk(self) -> Iterator[Operation]:
+        """This operation and all in its regions, in order."""
+        stack = [self]
+        while stack:
+            operation = stack.pop()
+            yield operation
+            for region in reversed(operation.regions):
+                for block in reversed(region.blocks):
+                    stack.extend(reversed(block.operations))
+
+
+class Block:
+    """Operations that run one after another; the last may branch.
+
+    Attributes:
+        arguments: values that whoever branches here, or the enclosing operation, gives.
+        operations: in order.
+        parent: the region that holds it.
+    """
+
+    __slots__ = ("arguments", "operations", "parent")
+
+    def __init__(self, argument_types: Sequence[Type] = ()) -> None:
+        self.arguments = [Value(type, self, index) for index, type in enumerate(argument_types)]
+        self.operations: list[Operation] = []
+        self.parent: Region | None = None
+
+    def append(self, operation: Operation) -> Operation:
+        """Adds an operation at the end and gives it back."""
+        operation.parent = self
+        self.operations.append(operation)
+        return operation
+
+    @property
+    def terminator(self) -> Operation:
+        """The last operation."""
+        return self.operations[-1]
+
+
+class Region:
+    """A body of an operation.
+
+    Attributes:
+        blocks: the first is the entry.
+        parent: the operation that holds it.
+    """
+
+    __slots__ = ("blocks", "parent")
+
+    def __init__(self, blocks: Sequence[Block] = ()) -> None:
+        self.blocks = list(blocks)
+        self.parent: Operation | None = None
+        for block in self.blocks:
+            block.parent = self
+
+    @property
+    def block(self) -> Block:
+        """The only block."""
+        (block,) = self.blocks
+        return block
+
+
+class DebugLocation:
+    """A location that the program's text carries: ``loc("name"("file.py":3:1))``.
+
+    Attributes:
+        text: as written, aliases resolved.
+        name: the outermost name, empty where there is none.
+        file_name: of the innermost place, empty where there is none.
+        line: from 1, or 0.
+        column: from 1, or 0.
+    """
+
+    __slots__ = ("column", "file_name", "line", "name", "text")
+
+    def __init__(self, text: str, name: str = "", file_name: str = "", line: int = 0, column: int = 0) -> None:
+        self.text = text
+        self.name = name
+        self.file_name = file_name
+        self.line = line
+        self.column = column
+
+
+Location: TypeAlias = int | DebugLocation
+Rewrite: TypeAlias = Callable[[Operation, Mapping[Value, Value]], Sequence[Value] | None]
+
+
+def tensor_of(value: Value) -> TensorType:
+    """The type of a tensor value.
+
+    Raises:
+        TypeError: it is no tensor.
+    """
+    if not isinstance(value.type, TensorType):
+        raise TypeError(f"expected a tensor, got a value of type {value.type}")
+    return value.type

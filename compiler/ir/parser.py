@@ -1,0 +1,420 @@
+"""Programs of the text form: operations in the generic form and in the custom syntax of their dialects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from .attribute_parser import AttributeParser
+from .attributes import Attribute
+from .operation import Block, DebugLocation, Location, Operation, Region, Value
+from .scanner import SPACE, unescaped
+from .source import SourceText
+from .syntax import CustomSyntax, Parts, Syntax
+from .type_parser import MAX_DEPTH
+from .types import Type
+
+_VALUE: Final = r"%([A-Za-z_0-9$.-]+(?:#[0-9]+)?)"
+_START: Final = re.compile(
+    SPACE
+    + r"(?:((?:%[A-Za-z_0-9$.-]++(?::[0-9]++)?"
+    + SPACE
+    + r",?+"
+    + SPACE
+    + r")++)="
+    + SPACE
+    + r')?(?:"([^"\n]*+)"|([A-Za-z_][A-Za-z0-9_$]*+(?:\.[A-Za-z0-9_$]++)*+))',
+    re.ASCII,
+)
+_RESULT: Final = re.compile(r"%([A-Za-z_0-9$.-]+)(?::([0-9]+))?", re.ASCII)
+_OPERAND: Final = re.compile(SPACE + _VALUE, re.ASCII)
+_NEXT_OPERAND: Final = re.compile(SPACE + "," + SPACE + _VALUE, re.ASCII)
+_LABEL: Final = re.compile(SPACE + r"\^([A-Za-z_0-9$.-]+)", re.ASCII)
+_PLACE: Final = re.compile(r'"((?:[^"\\\n]|\\[^\n])*)":([0-9]{1,9}):([0-9]{1,9})')
+_ALIAS_USE: Final = re.compile(r"#([A-Za-z_][A-Za-z0-9_$]*)", re.ASCII)
+_MAX_LOCATION: Final = 10_000
+
+_IMPLIED: Final = {"module": "builtin.module", "unrealized_conversion_cast": "builtin.unrealized_conversion_cast"}
+_ISOLATED: Final = frozenset({"func.func", "builtin.module"})
+
+
+class Parser(AttributeParser):
+    """Reads operations.
+
+    Attributes:
+        block: to which operations are added.
+    """
+
+    def __init__(self, source: SourceText, syntaxes: Mapping[str, Syntax | CustomSyntax]) -> None:
+        super().__init__(source)
+        self._syntaxes = syntaxes
+        self._values: dict[str, Value] = {}
+        self._defined: list[str] = []
+        self._forward: dict[str, tuple[Value, int, list[Block]]] = {}
+        self._blocks: dict[str, tuple[Block, int, bool]] = {}
+        self._open: list[Block] = []
+        self._locations: dict[str, DebugLocation] = {}
+        self._location_aliases: dict[str, str] = {}
+
+    # -- operations ------------------------------------------------------------------------------------
+
+    def program(self) -> list[Operation]:
+        """Reads operations up to the end of the text."""
+        found = []
+        while self.here() < len(self.text):
+            if self.at("#"):
+                self._alias_definition()
+            elif self.at("!"):
+                self._type_alias()
+            elif self.accept("{-#"):
+                end = self.text.find("#-}", self.position)
+                self.position = len(self.text) if end < 0 else end + 3
+            else:
+                found.append(self.operation())
+        self._check_forward()
+        return found
+
+    def operation(self) -> Operation:
+        """Reads an operation and adds it to the innermost open block."""
+        match = _START.match(self.text, self.position)
+        if match is None:
+            self.unexpected("an operation")
+        self.position = match.end()
+        results, generic, name = match.groups()
+        offset = match.start(2) - 1 if generic is not None else match.start(3)
+        if generic is not None:
+            name = generic
+            parts, successors = self._generic()
+        else:
+            name = self._full_name(name)
+            syntax = self._syntaxes.get(name)
+            if syntax is None:
+                self.error(self._unknown(name), offset)
+            parts, successors = syntax.parse(self, name), self._successors
+            self._successors = []
+        operation = Operation(
+            name, parts.operands, parts.result_types, parts.attributes, parts.regions, successors, offset
+        )
+        if results is not None or operation.results:
+            self._name_results(results or "", operation, match.start())
+        location = self._trailing_location()
+        if location is not None:
+            operation.location = location
+        if self._open:
+            self._open[-1].append(operation)
+        return operation
+
+    _successors: Sequence[Block] = ()
+
+    def _full_name(self, name: str) -> str:
+        if "." in name:
+            return name
+        return _IMPLIED.get(name) or f"func.{name}"
+
+    def _unknown(self, name: str) -> str:
+        if any(known.startswith(name.partition(".")[0] + ".") for known in self._syntaxes):
+            return f'the syntax of {name} is not known; print the program in the generic form: "{name}"(…)'
+        return f"unknown operation {name}"
+
+    def _generic(self) -> tuple[Parts, Sequence[Block]]:
+        self.expect("(")
+        names = self.operand_names()
+        self.expect(")")
+        successors = []
+        if self.accept("["):
+            while not self.accept("]"):
+                successors.append(self.successor())
+                if not self.accept(","):
+                    self.expect("]")
+                    break
+        attributes: dict[str, Attribute] = {}
+        if self.accept("<"):
+            attributes |= self.attribute_dictionary()
+            self.expect(">")
+        regions = []
+        if self.accept("("):
+            regions.append(self.region())
+            while self.accept(","):
+                regions.append(self.region())
+            self.expect(")")
+        attributes |= self.attribute_dictionary()
+        self.expect(":")
+        type = self.function_type()
+        return Parts(self.operands(names, type.inputs), type.results, attributes, regions), successors
+
+    def _name_results(self, text: str, operation: Operation, offset: int) -> None:
+        named = [(match[1], int(match[2][:6]) if match[2] else 1) for match in _RESULT.finditer(text)]
+        total = sum(count for _, count in named)
+        if total != len(operation.results) or text.rstrip().endswith(","):
+            if not named:
+                return
+            self.error(f"{operation.name} has {len(operation.results)} results, {total} are named", offset)
+        index = 0
+        for name, count in named:
+            for number in range(count):
+                value = operation.results[index]
+                value.name = name
+                if count == 1:
+                    self.define(name, value, offset, operation.results)
+                    if f"{name}#0" in self._forward:
+                        self.define(f"{name}#0", value, offset, operation.results)
+                else:
+                    self.define(f"{name}#{number}", value, offset, operation.results)
+                    if number == 0:
+                        self.define(name, value, offset, operation.results)
+                index += 1
+
+    def branch_to(self, blocks: Sequence[Block]) -> None:
+        """Says to which blocks the operation branches whose custom syntax is being read."""
+        self._successors = blocks
+
+    # -- values ----------------------------------------------------------------------------------------
+
+    def define(self, name: str, value: Value, offset: int, values: list[Value]) -> None:
+        """Gives a value a name; ``values`` is the list that holds it, among its owner's."""
+        if name in self._values:
+            self.error(f"%{name} is defined twice", offset)
+        forward = self._forward.pop(name, None)
+        if forward is not None:
+            used, use_offset, blocks = forward
+            if self._open and self._open[-1] in blocks and isinstance(value.owner, Operation):
+                self.error(f"%{name} is used before it is defined", use_offset)
+            if used.type is not value.type:
+                self.error(f"%{name} is used as {used.type}, it is defined as {value.type}", use_offset)
+            used.owner, used.index, used.name = value.owner, value.index, value.name
+            values[value.index] = value = used
+        self._values[name] = value
+        self._defined.append(name)
+
+    def operand_names(self) -> list[tuple[str, int]]:
+        """Reads the names of values with commas between them, none or more; gives each with its offset."""
+        match = _OPERAND.match(self.text, self.position)
+        if match is None:
+            return []
+        found = []
+        end = 0
+        while match is not None:
+            found.append((match[1], match.start(1) - 1))
+            end = match.end()
+            match = _NEXT_OPERAND.match(self.text, end)
+        self.position = end
+        return found
+
+    def operand_name(self) -> tuple[str, int]:
+        """Reads the name of one value."""
+        match = self.match(_OPERAND)
+        if match is None:
+            self.unexpected("a value such as %0")
+        return match[1], match.start(1) - 1
+
+    def operands(self, names: Sequence[tuple[str, int]], types: Sequence[Type]) -> list[Value]:
+        """The values of names, which have to be of these types."""
+        if len(names) != len(types):
+            self.error(f"{len(names)} operands are given with {len(types)} types")
+        found = []
+        values = self._values
+        for (name, offset), type in zip(names, types, strict=True):
+            value = values.get(name)
+            if value is None:
+                value = self._not_yet(name, offset, type)
+            elif value.type is not type:
+                self.error(f"%{name} is of type {value.type}, it is used as {type}", offset)
+            found.append(value)
+        return found
+
+    def value_of(self, name: str, offset: int) -> Value:
+        """The value of a name that has to be defined already, where the syntax says no type."""
+        value = self._values.get(name) or self._values.get(name.removesuffix("#0"))
+        if value is None:
+            self.error(f"%{name} is not defined", offset)
+        return value
+
+    def _not_yet(self, name: str, offset: int, type: Type) -> Value:
+        if name.endswith("#0") and name[:-2] in self._values:
+            value = self._values[name[:-2]]
+        elif name in self._forward:
+            value = self._forward[name][0]
+        else:
+            if not self._open:
+                self.error(f"%{name} is not defined", offset)
+            value = Value(type, self._open[-1], -1, name)
+            self._forward[name] = (value, offset, list(self._open))
+        if value.type is not type:
+            self.error(f"%{name} is of type {value.type}, it is used as {type}", offset)
+        return value
+
+    def _check_forward(self) -> None:
+        for name, (_, offset, _) in self._forward.items():
+            self.error(f"%{name} is not defined", offset)
+
+    # -- regions ---------------------------------------------------------------------------------------
+
+    def region(self, arguments: Sequence[tuple[str, Type, int]] | None = None, is_isolated: bool = False) -> Region:
+        """Reads ``{ … }``.
+
+        Args:
+            arguments: names, types and offsets of the entry block's arguments, where the operation's syntax gives
+                them before the region.
+            is_isolated: whether the region sees no values from outside.
+        """
+        self.enter()
+        saved = (self._values, self._defined, self._forward, self._blocks, self._open)
+        if is_isolated:
+            self._values, self._forward, self._open = {}, {}, []
+        self._defined, self._blocks = [], {}
+        region = Region()
+        self.expect("{")
+        entry = Block()
+        if not (self.at("^") and arguments is None):
+            self._open_block(region, entry, arguments or ())
+            self._operations()
+            self._open.pop()
+        while self.at("^"):
+            self._labelled_block(region)
+        self.expect("}")
+        for label, (_, offset, is_defined) in self._blocks.items():
+            if not is_defined:
+                self.error(f"the block ^{label} is not defined", offset)
+        if is_isolated:
+            self._check_forward()
+        else:
+            for name in self._defined:
+                del self._values[name]
+        self._values, self._defined, self._forward, self._blocks, self._open = saved
+        self.leave()
+        return region
+
+    def _open_block(self, region: Region, block: Block, arguments: Sequence[tuple[str, Type, int]]) -> None:
+        region.blocks.append(block)
+        block.parent = region
+        self._open.append(block)
+        for name, type, offset in arguments:
+            value = Value(type, block, len(block.arguments), name)
+            block.arguments.append(value)
+            if name:
+                self.define(name, value, offset, block.arguments)
+
+    def _operations(self) -> None:
+        text = self.text
+        while True:
+            position = self.here()
+            if text.startswith(("}", "^"), position):
+                return
+            if position == len(text):
+                self.unexpected("an operation or '}'")
+            self.operation()
+
+    def _labelled_block(self, region: Region) -> None:
+        match = self.match(_LABEL)
+        if match is None:
+            self.unexpected("a block label such as ^bb0")
+        label, offset = match[1], match.start(1) - 1
+        block, _, is_defined = self._blocks.get(label, (Block(), offset, False))
+        if is_defined:
+            self.error(f"the block ^{label} is defined twice", offset)
+        self._blocks[label] = (block, offset, True)
+        arguments = self.arguments() if self.at("(") else []
+        self.expect(":")
+        self._open_block(region, block, arguments)
+        self._operations()
+        self._open.pop()
+
+    def arguments(self) -> list[tuple[str, Type, int]]:
+        """Reads ``(%a: type, …)``: names, types and offsets."""
+        self.expect("(")
+        found = []
+        while not self.accept(")"):
+            name, offset = self.operand_name()
+            self.expect(":")
+            found.append((name, self.type(), offset))
+            self._trailing_location()
+            if not self.accept(","):
+                self.expect(")")
+                break
+        return found
+
+    def successor(self) -> Block:
+        """Reads the label of a block, which may come later."""
+        match = self.match(_LABEL)
+        if match is None:
+            self.unexpected("a block label such as ^bb0")
+        known = self._blocks.setdefault(match[1], (Block(), match.start(1) - 1, False))
+        return known[0]
+
+    # -- aliases and locations -------------------------------------------------------------------------
+
+    def _alias_definition(self) -> None:
+        """Passes over ``#name = …``, which is read where it is used; locations need not be read at all."""
+        self.expect("#")
+        name = self.word("an alias's name")
+        self.expect("=")
+        if self.accept_word("loc"):
+            self.expect("(")
+            self.balanced(")")
+        elif "." not in name:
+            self.attribute()
+        else:
+            self.error("an alias's name has no dot")
+
+    def _type_alias(self) -> None:
+        self.expect("!")
+        name = self.word("an alias's name")
+        self.expect("=")
+        self.accept_word("type")
+        self.type_aliases[name] = self.type()
+
+    def skip_location(self) -> None:
+        """Reads ``loc(…)`` behind an argument, if it comes next."""
+        self._trailing_location()
+
+    def _trailing_location(self) -> DebugLocation | None:
+        if not self.text.startswith("loc", self.here()) or not self.accept_word("loc"):
+            return None
+        self.expect("(")
+        return self.debug_location(self.balanced(")"))
+
+    def debug_location(self, text: str) -> DebugLocation:
+        """The location of what stands in the parentheses of ``loc(…)``."""
+        known = self._locations.get(text)
+        if known is None:
+            whole = self._resolved(text)
+            name = re.match(r'"((?:[^"\\\n]|\\[^\n])*)"(?!:)', whole)
+            place = _PLACE.search(whole)
+            known = DebugLocation(
+                whole,
+                unescaped(name[1]) if name else "",
+                unescaped(place[1]) if place else "",
+                int(place[2]) if place else 0,
+                int(place[3]) if place else 0,
+            )
+            self._locations[text] = known
+        return known
+
+    def _resolved(self, text: str, depth: int = 0) -> str:
+        """A location with its aliases replaced by what they stand for, cut where it would grow without a bound."""
+
+        def replaced(match: re.Match[str]) -> str:
+            name = match[1]
+            if name not in self._location_aliases:
+                self._location_aliases[name] = "unknown"
+                offset = self._alias_offsets.get(name)
+                if offset is not None and depth < MAX_DEPTH:
+                    back, self.position = self.position, offset
+                    if self.accept_word("loc"):
+                        self.expect("(")
+                        self._location_aliases[name] = self._resolved(self.balanced(")"), depth + 1)
+                    self.position = back
+            return self._location_aliases[name]
+
+        found = _ALIAS_USE.sub(replaced, text) if "#" in text else text
+        return found if len(found) <= _MAX_LOCATION else "unknown"
+
+
+def location_line(source: SourceText, location: Location) -> tuple[str, int, int]:
+    """File, line and column of a location: that of the debug location where it has one, else in the source text."""
+    if isinstance(location, DebugLocation):
+        return location.file_name, location.line, location.column
+    if location < 0:
+        return source.file_name, 0, 0
+    return source.file_name, *source.place(location)

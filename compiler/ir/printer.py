@@ -1,0 +1,153 @@
+"""Programs as MLIR text, in the custom syntax of their dialects where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from .attributes import attribute_text, dictionary_text
+from .operation import Block, DebugLocation, Operation, Region, Value
+from .syntax import CustomSyntax, Syntax
+from .types import FunctionType
+
+_CONSTANTS: Final = frozenset({"stablehlo.constant", "arith.constant"})
+
+
+class Printer:
+    """Prints operations.
+
+    Args:
+        syntaxes: by the name of the operation; without any, everything is printed in the generic form.
+        with_locations: whether debug locations are printed.
+    """
+
+    def __init__(self, syntaxes: Mapping[str, Syntax | CustomSyntax], with_locations: bool = False) -> None:
+        self._syntaxes = syntaxes
+        self._with_locations = with_locations
+        self._names: dict[Value, str] = {}
+        self._counts: dict[str, int] = {}
+        self._labels: dict[Block, str] = {}
+        self._depth = 0
+
+    # -- operations ------------------------------------------------------------------------------------
+
+    def program(self, operations: Sequence[Operation]) -> str:
+        """Operations, each on lines of its own, with a line feed at the end."""
+        return "".join(f"{self.operation(operation)}\n" for operation in operations)
+
+    def operation(self, operation: Operation) -> str:
+        """An operation with its results."""
+        syntax = self._syntaxes.get(operation.name)
+        results = self._defined(operation)
+        if syntax is None:
+            body = self._generic(operation)
+        else:
+            name = operation.name.removeprefix("builtin.")
+            printed = syntax.print(self, operation)
+            body = f"{name} {printed}" if printed and printed[0] not in "(:" else f"{name}{printed}"
+            body = f"{name} {printed}" if printed.startswith(":") else body
+        location = operation.location
+        if self._with_locations and isinstance(location, DebugLocation):
+            body += f" loc({location.text})"
+        return results + body
+
+    def _defined(self, operation: Operation) -> str:
+        count = len(operation.results)
+        if not count:
+            return ""
+        prefix = ""
+        if operation.name in _CONSTANTS:
+            element = operation.results[0].tensor.element
+            prefix = "cst" if getattr(element, "kind", "float") in ("float", "complex") else "c"
+        name = self._fresh(prefix)
+        for index, value in enumerate(operation.results):
+            self._names[value] = name if count == 1 else f"{name}#{index}"
+        return f"%{name} = " if count == 1 else f"%{name}:{count} = "
+
+    def _fresh(self, prefix: str) -> str:
+        number = self._counts.get(prefix, 0)
+        self._counts[prefix] = number + 1
+        if prefix in ("", "arg"):
+            return f"{prefix}{number}"
+        return prefix if number == 0 else f"{prefix}_{number - 1}"
+
+    def _generic(self, operation: Operation) -> str:
+        text = f'"{operation.name}"({self.operands(operation.operands)})'
+        if operation.successors:
+            text += f"[{', '.join(self.label(block) for block in operation.successors)}]"
+        if operation.regions:
+            regions = ", ".join(self.region(region, always_labelled=True) for region in operation.regions)
+            text += f" ({regions})"
+        if operation.attributes:
+            text += f" {dictionary_text(operation.attributes)}"
+        types = FunctionType([value.type for value in operation.operands], [value.type for value in operation.results])
+        return f"{text} : {types}"
+
+    # -- parts -----------------------------------------------------------------------------------------
+
+    def value(self, value: Value) -> str:
+        """A value's name."""
+        return f"%{self._names[value]}"
+
+    def operands(self, values: Sequence[Value]) -> str:
+        """Names with commas between them."""
+        return ", ".join([f"%{self._names[value]}" for value in values])
+
+    def dictionary(self, operation: Operation, shown: Collection[str] = ()) -> str:
+        """The attributes that are not shown otherwise, with braces; empty if there are none."""
+        others = {key: value for key, value in operation.attributes.items() if key not in shown}
+        return dictionary_text(others) if others else ""
+
+    def attribute(self, operation: Operation, name: str) -> str:
+        """One attribute."""
+        return attribute_text(operation.attributes[name])
+
+    def label(self, block: Block) -> str:
+        """The label of a block."""
+        return self._labels.setdefault(block, f"^bb{len(self._labels)}")
+
+    def argument(self, value: Value, prefix: str = "arg") -> str:
+        """Names an argument of a block."""
+        self._names[value] = self._fresh(prefix)
+        return f"%{self._names[value]}"
+
+    def alias(self, values: Sequence[Value], named: Sequence[Value]) -> None:
+        """Gives values the names of others."""
+        for value, other in zip(values, named, strict=True):
+            self._names[value] = self._names[other]
+
+    @property
+    def indent(self) -> str:
+        """Spaces before a line of the current region."""
+        return "  " * self._depth
+
+    def scope(self, print_body: Callable[[], str]) -> str:
+        """What a function gives, in a scope where the numbers of values start anew."""
+        saved, self._counts = self._counts, {}
+        names, self._names = self._names, {}
+        labels, self._labels = self._labels, {}
+        text = print_body()
+        self._counts, self._names, self._labels = saved, names, labels
+        return text
+
+    def region(self, region: Region, always_labelled: bool = False) -> str:
+        """A region with its braces.
+
+        Args:
+            region: to print.
+            always_labelled: the entry block has a label if it has arguments.
+        """
+        indent = "  " * self._depth
+        counts = dict(self._counts)
+        self._depth += 1
+        lines = []
+        for block in region.blocks:
+            is_entry = block is region.blocks[0]
+            if not is_entry or (always_labelled and block.arguments):
+                arguments = ", ".join(f"{self.argument(value)}: {value.type}" for value in block.arguments)
+                label = self.label(block)
+                lines.append(f"{indent}{label}({arguments}):" if arguments else f"{indent}{label}:")
+            lines.extend(f"{indent}  {self.operation(operation)}" for operation in block.operations)
+        self._depth -= 1
+        self._counts = counts
+        return "{\n" + "".join(f"{line}\n" for line in lines) + indent + "}"

@@ -1,0 +1,170 @@
+"""A position in the text of a program, and the tokens that all of its grammar shares."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Never
+
+from .source import SourceText
+
+SPACE: Final = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
+"""White space and comments, without going back."""
+
+_SPACE: Final = re.compile(SPACE)
+_WORD: Final = re.compile(SPACE + r"([A-Za-z_][A-Za-z0-9_$.]*+)", re.ASCII)
+_INTEGER: Final = re.compile(SPACE + r"(-?(?:0x[0-9A-Fa-f]++|[0-9]++))", re.ASCII)
+_STRING: Final = re.compile(SPACE + r'"((?:[^"\\\n]++|\\[^\n])*+)"')
+_SYMBOL: Final = re.compile(SPACE + r'@(?:([A-Za-z_][A-Za-z0-9_$.-]*+)|"((?:[^"\\\n]++|\\[^\n])*+)")', re.ASCII)
+_ESCAPE: Final = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
+_SHOWN: Final = re.compile(r'"[^"\n]{0,40}"?|[%@^#!]?[A-Za-z0-9_$.]+|->|::|\S', re.ASCII)
+_SIMPLE_ESCAPES: Final = {b"n": b"\n", b"t": b"\t"}
+
+
+class Scanner:
+    """Reads a text from left to right. ``accept`` methods stay where they are if what comes is another thing, and
+    ``expect`` methods raise CompileError.
+
+    Attributes:
+        source: the text, for errors.
+        text: the same.
+        position: offset of the next character.
+    """
+
+    def __init__(self, source: SourceText) -> None:
+        self.source = source
+        self.text = source.text
+        self.position = 0
+
+    def error(self, message: str, offset: int | None = None) -> Never:
+        """Raises an error at an offset, by default at the next token."""
+        raise self.source.error(self.here() if offset is None else offset, message)
+
+    def unexpected(self, expected: str) -> Never:
+        """Raises an error that says what should have come."""
+        offset = self.here()
+        found = _SHOWN.match(self.text, offset)
+        self.error(f"expected {expected}, got {found[0] if found else 'the end of the text'}", offset)
+
+    def here(self) -> int:
+        """Offset of the next token."""
+        match = _SPACE.match(self.text, self.position)
+        assert match is not None
+        self.position = match.end()
+        return self.position
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """What a pattern, which starts with ``SPACE``, matches here; if it does, that is read."""
+        match = pattern.match(self.text, self.position)
+        if match is not None:
+            self.position = match.end()
+        return match
+
+    def at(self, literal: str) -> bool:
+        """Whether a literal comes next; it is not read."""
+        return self.text.startswith(literal, self.here())
+
+    def accept(self, literal: str) -> bool:
+        """Whether punctuation comes next; if so, it is read."""
+        position = self.here()
+        if self.text.startswith(literal, position):
+            self.position = position + len(literal)
+            return True
+        return False
+
+    def expect(self, literal: str) -> None:
+        """Reads punctuation."""
+        if not self.accept(literal):
+            self.unexpected(f"'{literal}'")
+
+    def peek_word(self) -> str:
+        """The word that comes next, empty if none does; it is not read."""
+        match = _WORD.match(self.text, self.position)
+        return match[1] if match else ""
+
+    def accept_word(self, word: str) -> bool:
+        """Whether a word comes next; if so, it is read."""
+        match = _WORD.match(self.text, self.position)
+        if match is None or match[1] != word:
+            return False
+        self.position = match.end()
+        return True
+
+    def word(self, expected: str) -> str:
+        """Reads any word."""
+        match = self.match(_WORD)
+        if match is None:
+            self.unexpected(expected)
+        return match[1]
+
+    def expect_word(self, word: str) -> None:
+        """Reads a word."""
+        if not self.accept_word(word):
+            self.unexpected(f"'{word}'")
+
+    def integer(self) -> int:
+        """Reads an integer."""
+        match = self.match(_INTEGER)
+        if match is None:
+            self.unexpected("an integer")
+        if len(match[1]) > 1000:
+            self.error("an integer of more than 1,000 digits", match.start(1))
+        return int(match[1], 0) if "x" in match[1] else int(match[1])
+
+    def accept_string(self) -> str | None:
+        """Reads a quoted string, if one comes next."""
+        match = self.match(_STRING)
+        return None if match is None else unescaped(match[1])
+
+    def string(self) -> str:
+        """Reads a quoted string."""
+        value = self.accept_string()
+        if value is None:
+            self.unexpected("a quoted string")
+        return value
+
+    def symbol(self) -> str:
+        """Reads a symbol's name, which may be several joined by ``::@``."""
+        names = []
+        while True:
+            match = self.match(_SYMBOL)
+            if match is None:
+                self.unexpected("a symbol such as @main")
+            names.append(match[1] if match[2] is None else unescaped(match[2]))
+            if not self.at("::@"):
+                return "::@".join(names)
+            self.expect("::")
+
+    def balanced(self, closing: str) -> str:
+        """Reads to the bracket that closes what was opened just before; gives the text without it.
+
+        Quoted strings are passed over whole, and ``->`` closes nothing.
+        """
+        start = self.position
+        expected = [closing]
+        for match in _BRACKET.finditer(self.text, start):
+            found = match[0]
+            if found in _CLOSING:
+                expected.append(_CLOSING[found])
+            elif len(found) == 1:
+                if found != expected.pop():
+                    self.error(f"expected '{closing}', got {found}", match.start())
+                if not expected:
+                    self.position = match.end()
+                    return self.text[start : match.start()]
+        raise self.source.error(start, f"'{closing}' is missing")
+
+
+_CLOSING: Final = {"<": ">", "(": ")", "[": "]", "{": "}"}
+_BRACKET: Final = re.compile(r'"(?:[^"\\\n]++|\\[^\n])*+"|->|[<>()\[\]{}]')
+
+
+def unescaped(text: str) -> str:
+    """A string without its escapes: two hexadecimal digits, or a character that stands for itself."""
+    if "\\" not in text:
+        return text
+
+    def byte(match: re.Match[bytes]) -> bytes:
+        escape = match[1]
+        return bytes([int(escape, 16)]) if len(escape) == 2 else _SIMPLE_ESCAPES.get(escape, escape)
+
+    return _ESCAPE.sub(byte, text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")

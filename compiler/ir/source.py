@@ -1,0 +1,60 @@
+"""The text of a program, its places, and errors that point into it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import cached_property
+
+from ...status import InvalidArgumentError
+
+_MAX_LINE = 160
+
+
+class CompileError(InvalidArgumentError):
+    """A program that cannot be compiled: the message starts with its place and ends with the line and a caret.
+
+    Attributes:
+        file_name: of the program.
+        line: from 1.
+        column: from 1, in characters.
+    """
+
+    def __init__(self, message: str, file_name: str, line: int, column: int) -> None:
+        super().__init__(message)
+        self.file_name = file_name
+        self.line = line
+        self.column = column
+
+
+class SourceText:
+    """A text and the name under which errors speak of it. Offsets count characters from 0."""
+
+    def __init__(self, text: str, file_name: str) -> None:
+        self.text = text
+        self.file_name = file_name
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        starts = [0]
+        find = self.text.find
+        position = find("\n")
+        while position >= 0:
+            starts.append(position + 1)
+            position = find("\n", position + 1)
+        return starts
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both from 1."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def error(self, offset: int, message: str) -> CompileError:
+        """An error at an offset, with the line (a window of it where it is long) and a caret."""
+        line, column = self.place(offset)
+        start = self._line_starts[line - 1]
+        end = self.text.find("\n", start)
+        shown_start = max(start, offset - _MAX_LINE // 2)
+        shown = self.text[shown_start : min(len(self.text) if end < 0 else end, shown_start + _MAX_LINE)]
+        caret = "".join("\t" if char == "\t" else " " for char in shown[: offset - shown_start])
+        text = f"{self.file_name}:{line}:{column}: {message}\n  {shown}\n  {caret}^"
+        return CompileError(text, self.file_name, line, column)

@@ -1,0 +1,162 @@
+"""Types of the text form."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .scanner import SPACE, Scanner
+from .source import SourceText
+from .types import (
+    DialectType,
+    FunctionType,
+    MemRefType,
+    ScalarType,
+    ShapedType,
+    TensorType,
+    TupleType,
+    Type,
+    VectorType,
+)
+
+_SIMPLE: Final = re.compile(SPACE + r"((?:tensor|memref|vector)<(?:(?:[0-9]+|\?)x)*[a-z][A-Za-z0-9]*>)", re.ASCII)
+_NAME: Final = re.compile(SPACE + r"([a-z][A-Za-z0-9]*)(?![A-Za-z0-9_$.])", re.ASCII)
+_DIMENSION: Final = re.compile(SPACE + r"([0-9]++|\?)" + SPACE + "x", re.ASCII)
+_DIALECT_TYPE: Final = re.compile(SPACE + r"!([A-Za-z_][A-Za-z0-9_$.]*+)", re.ASCII)
+_SHAPED: Final[dict[str, type[ShapedType]]] = {"tensor": TensorType, "memref": MemRefType, "vector": VectorType}
+
+MAX_DEPTH: Final = 100
+"""How deep types, attributes and regions may be nested."""
+
+_MAX_DIMENSION: Final = 2**63 - 1
+_MAX_ELEMENTS: Final = 2**56
+
+
+class TypeParser(Scanner):
+    """Reads types. Aliases (``!name = …``) are looked up in ``type_aliases``."""
+
+    def __init__(self, source: SourceText) -> None:
+        super().__init__(source)
+        self.type_aliases: dict[str, Type] = {}
+        self.depth = 0
+        self._simple: dict[str, Type] = {}
+
+    def enter(self) -> None:
+        """Goes one level down."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.error(f"nested more than {MAX_DEPTH} levels deep")
+
+    def leave(self) -> None:
+        """Goes one level up."""
+        self.depth -= 1
+
+    def type(self) -> Type:
+        """Reads a type."""
+        match = _SIMPLE.match(self.text, self.position)
+        if match is not None:
+            known = self._simple.get(match[1])
+            if known is not None:
+                self.position = match.end()
+                return known
+        start = self.here()
+        found = self.accept_type()
+        if found is None:
+            self.unexpected("a type")
+        if match is not None and self.position == match.end():
+            self._simple[self.text[start : self.position]] = found
+        return found
+
+    def accept_type(self) -> Type | None:
+        """Reads a type, if one comes next."""
+        if self.at("("):
+            return self.function_type()
+        dialect = self.match(_DIALECT_TYPE)
+        if dialect is not None:
+            return self._dialect_type(dialect[1], dialect.start(1))
+        start = self.here()
+        match = self.match(_NAME)
+        if match is None:
+            return None
+        name = match[1]
+        if name in ("tensor", "memref", "vector", "tuple", "complex") and self.accept("<"):
+            self.enter()
+            found = self._bracketed(name, start)
+            self.leave()
+            return found
+        try:
+            return ScalarType(name)
+        except ValueError:
+            self.position = start
+            return None
+
+    def types(self) -> list[Type]:
+        """Reads types with commas between them, at least one."""
+        found = [self.type()]
+        while self.accept(","):
+            found.append(self.type())
+        return found
+
+    def types_in_parentheses(self) -> list[Type]:
+        """Reads ``(…)`` around types, or nothing in between."""
+        self.expect("(")
+        if self.accept(")"):
+            return []
+        found = self.types()
+        self.expect(")")
+        return found
+
+    def function_type(self) -> FunctionType:
+        """Reads ``(inputs) -> results``."""
+        self.enter()
+        inputs = self.types_in_parentheses()
+        self.expect("->")
+        results = self.types_in_parentheses() if self.at("(") else [self.type()]
+        self.leave()
+        return FunctionType(inputs, results)
+
+    def _bracketed(self, name: str, start: int) -> Type:
+        if name == "complex":
+            part = self.type()
+            self.expect(">")
+            try:
+                return ScalarType(f"complex<{part}>")
+            except ValueError:
+                self.error(f"there are no complex numbers of {part}: f32 and f64 are the types of parts", start)
+        if name == "tuple":
+            if self.accept(">"):
+                return TupleType([])
+            elements = self.types()
+            self.expect(">")
+            return TupleType(elements)
+        shape: list[int | None] = []
+        count = 1
+        while (match := self.match(_DIMENSION)) is not None:
+            length = None if match[1] == "?" else int(match[1][:40])
+            if length is not None and length > _MAX_DIMENSION:
+                self.error("a dimension has at most 2**63 - 1 elements", match.start(1))
+            count *= length or 1
+            shape.append(length)
+        if self.at("*"):
+            self.error("unranked tensors are not known when a program is compiled: give every tensor a rank")
+        element = self.type()
+        encoding = ""
+        if self.accept(","):
+            self.here()
+            encoding = self.balanced(">").strip()
+        else:
+            self.expect(">")
+        if count > _MAX_ELEMENTS:
+            self.error(f"a tensor has at most 2**{_MAX_ELEMENTS.bit_length() - 1} elements", start)
+        return _SHAPED[name](shape, element, encoding)
+
+    def _dialect_type(self, name: str, start: int) -> Type:
+        if "." not in name:
+            found = self.type_aliases.get(name)
+            if found is None:
+                self.error(f"the type alias !{name} is not defined", start)
+            return found
+        if self.text.startswith("<", self.position):
+            self.position += 1
+            self.balanced(">")
+        return DialectType("!" + self.text[start : self.position])

@@ -1,0 +1,272 @@
+"""Types of values. Each type exists once: two types are equal if they are the same object."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, Final, Self, TypeAlias
+from weakref import WeakValueDictionary
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+
+class Type:
+    """A type; ``str()`` gives its MLIR text."""
+
+    __slots__ = ("__weakref__", "_text")
+    _existing: Final[WeakValueDictionary[tuple[object, ...], Type]] = WeakValueDictionary()
+    _text: str
+
+    @classmethod
+    def _of(cls, *key: object) -> tuple[Self, bool]:
+        """The type of this class with this key, and whether it is new and so without attributes."""
+        found = Type._existing.get((cls, *key))
+        if found is not None:
+            return found, False  # type: ignore[return-value]
+        made = object.__new__(cls)
+        Type._existing[(cls, *key)] = made
+        return made, True
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+_FLOATS: Final = {
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "bf16": ml_dtypes.bfloat16,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "f8E4M3": getattr(ml_dtypes, "float8_e4m3", None),
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+    "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
+    "f8E3M4": getattr(ml_dtypes, "float8_e3m4", None),
+    "f8E8M0FNU": getattr(ml_dtypes, "float8_e8m0fnu", None),
+    "f6E2M3FN": getattr(ml_dtypes, "float6_e2m3fn", None),
+    "f6E3M2FN": getattr(ml_dtypes, "float6_e3m2fn", None),
+    "f4E2M1FN": getattr(ml_dtypes, "float4_e2m1fn", None),
+}
+_INTEGERS: Final = {
+    ("", 1): np.bool_,
+    ("", 2): getattr(ml_dtypes, "int2", None),
+    ("u", 2): getattr(ml_dtypes, "uint2", None),
+    ("", 4): ml_dtypes.int4,
+    ("u", 4): ml_dtypes.uint4,
+    **{("", bits): np.dtype(f"int{bits}").type for bits in (8, 16, 32, 64)},
+    **{("u", bits): np.dtype(f"uint{bits}").type for bits in (8, 16, 32, 64)},
+}
+_INTEGER: Final = re.compile(r"(s|u|)i([0-9]{1,7})", re.ASCII)
+_FLOAT_BITS: Final = re.compile(r"[a-z]+([0-9]+)", re.ASCII)
+
+
+class ScalarType(Type):
+    """The type of one element: ``f32``, ``i1``, ``ui8``, ``bf16``, ``complex<f32>``, ``index``, ``none``.
+
+    Attributes:
+        kind: ``bool``, ``int``, ``uint``, ``float``, ``complex``, ``index`` or ``none``. Signless integers are
+            ``int``, as StableHLO reads them.
+        bits: of an element; 64 for ``index``.
+    """
+
+    __slots__ = ("_dtype", "bits", "kind")
+    kind: str
+    bits: int
+    _dtype: npt.DTypeLike | None
+
+    def __new__(cls, name: str) -> Self:
+        """The scalar type of a name.
+
+        Raises:
+            ValueError: there is none of that name.
+        """
+        self, is_new = cls._of(name)
+        if is_new:
+            self._text = name
+            self.kind, self.bits, self._dtype = _described(name)
+        return self
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The NumPy dtype of elements.
+
+        Raises:
+            ValueError: NumPy has none, as for ``i33`` and ``none``.
+        """
+        if self._dtype is None:
+            raise ValueError(f"{self} has no NumPy dtype")
+        return np.dtype(self._dtype)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it counts: integers of either sign and ``index``, but not ``i1``."""
+        return self.kind in ("int", "uint", "index")
+
+    @property
+    def part(self) -> ScalarType:
+        """The type of a complex number's parts; the type itself for others."""
+        return ScalarType(self._text[8:-1]) if self.kind == "complex" else self
+
+
+def _described(name: str) -> tuple[str, int, Any]:
+    if name == "i1":
+        return "bool", 1, np.bool_
+    if name == "index":
+        return "index", 64, np.int64
+    if name == "none":
+        return "none", 0, None
+    if name in ("complex<f32>", "complex<f64>"):
+        bits = 2 * int(name[9:11])
+        return "complex", bits, np.dtype(f"complex{bits}")
+    if name in _FLOATS:
+        match = _FLOAT_BITS.match(name)
+        assert match is not None
+        return "float", int(match[1]), _FLOATS[name]
+    integer = _INTEGER.fullmatch(name)
+    if integer is None or int(integer[2]) == 0:
+        raise ValueError(f"there is no type {name}")
+    sign, bits = integer[1].replace("s", ""), int(integer[2])
+    return f"{sign}int", bits, _INTEGERS.get((sign, bits))
+
+
+class ShapedType(Type):
+    """A shape and an element type; a length of None is known only when the program runs.
+
+    Attributes:
+        shape: lengths of the dimensions.
+        element: type of the elements.
+        encoding: text of the encoding attribute, empty where there is none.
+    """
+
+    __slots__ = ("element", "encoding", "shape")
+    keyword = ""
+    shape: tuple[int | None, ...]
+    element: Type
+    encoding: str
+
+    def __new__(cls, shape: Sequence[int | None], element: Type, encoding: str = "") -> Self:
+        self, is_new = cls._of(tuple(shape), element, encoding)
+        if is_new:
+            self.shape, self.element, self.encoding = tuple(shape), element, encoding
+            dims = "".join("?x" if length is None else f"{length}x" for length in shape)
+            self._text = f"{cls.keyword}<{dims}{element}{', ' + encoding if encoding else ''}>"
+        return self
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether all lengths are known."""
+        return None not in self.shape
+
+    @property
+    def count(self) -> int:
+        """Number of elements; the shape has to be static."""
+        return math.prod(length for length in self.shape if length is not None)
+
+    @property
+    def scalar(self) -> ScalarType:
+        """The element type where it is a scalar type, as in every program that is not quantized.
+
+        Raises:
+            ValueError: it is another.
+        """
+        if not isinstance(self.element, ScalarType):
+            raise ValueError(f"elements of type {self.element} are not scalars")
+        return self.element
+
+    def of(self, element: Type) -> Self:
+        """The type of the same shape with other elements."""
+        return type(self)(self.shape, element)
+
+
+class TensorType(ShapedType):
+    """A tensor by value."""
+
+    __slots__ = ()
+    keyword = "tensor"
+
+
+class MemRefType(ShapedType):
+    """A buffer that holds a tensor."""
+
+    __slots__ = ()
+    keyword = "memref"
+
+
+class VectorType(ShapedType):
+    """A vector of a shader."""
+
+    __slots__ = ()
+    keyword = "vector"
+
+
+class TupleType(Type):
+    """Several values in one."""
+
+    __slots__ = ("elements",)
+    elements: tuple[Type, ...]
+
+    def __new__(cls, elements: Sequence[Type]) -> Self:
+        self, is_new = cls._of(tuple(elements))
+        if is_new:
+            self.elements = tuple(elements)
+            self._text = f"tuple<{types_text(elements)}>"
+        return self
+
+
+class FunctionType(Type):
+    """Types of what a function takes and gives."""
+
+    __slots__ = ("inputs", "results")
+    inputs: tuple[Type, ...]
+    results: tuple[Type, ...]
+
+    def __new__(cls, inputs: Sequence[Type], results: Sequence[Type]) -> Self:
+        self, is_new = cls._of(tuple(inputs), tuple(results))
+        if is_new:
+            self.inputs, self.results = tuple(inputs), tuple(results)
+            given = str(results[0]) if len(results) == 1 else f"({types_text(results)})"
+            if len(results) == 1 and isinstance(results[0], FunctionType):
+                given = f"({given})"
+            self._text = f"({types_text(inputs)}) -> {given}"
+        return self
+
+
+class DialectType(Type):
+    """A type of a dialect that is only passed on: ``!stablehlo.token``, ``!quant.uniform<…>``."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        self, is_new = cls._of(text)
+        if is_new:
+            self._text = text
+        return self
+
+
+Types: TypeAlias = Sequence[Type]
+
+
+def types_text(types: Types) -> str:
+    """Types with commas between them."""
+    return ", ".join(map(str, types))
+
+
+F32: Final = ScalarType("f32")
+F64: Final = ScalarType("f64")
+I1: Final = ScalarType("i1")
+I32: Final = ScalarType("i32")
+I64: Final = ScalarType("i64")
+INDEX: Final = ScalarType("index")
+NONE: Final = ScalarType("none")
