@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..ir.attributes import Attribute, DenseArray, SymbolRef, dictionary_text, symbol_text
-from ..ir.syntax import CustomSyntax, Parts, Syntax, parse_types, syntax_of
+from ..ir.operation import Operation, Value
+from ..ir.parser import Parser, Parts
+from ..ir.printer import Printer
+from ..ir.syntax import CustomSyntax, Syntax, parse_types, syntax_of
 from ..ir.types import I32, FunctionType, Type
-
-if TYPE_CHECKING:
-    from ..ir.operation import Operation, Value
-    from ..ir.parser import Parser
-    from ..ir.printer import Printer
 
 _VISIBILITIES: Final = ("public", "private", "nested")
 

@@ -6,7 +6,7 @@ The forms are those of StableHLO 1.x (``stablehlo/dialect/StablehloOps.td`` and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..ir.attributes import (
     Attribute,
@@ -21,9 +21,10 @@ from ..ir.attributes import (
 )
 from ..ir.convolution import convolution_sides
 from ..ir.operation import Block, Operation, Region
+from ..ir.parser import Parser, Parts
+from ..ir.printer import Printer
 from ..ir.syntax import (
     CustomSyntax,
-    Parts,
     Syntax,
     kind_text,
     parse_ints,
@@ -34,10 +35,6 @@ from ..ir.syntax import (
 )
 from ..ir.types import I1, I32, I64, ShapedType, TensorType, Type, types_text
 from .builtin import CONSTANT
-
-if TYPE_CHECKING:
-    from ..ir.parser import Parser
-    from ..ir.printer import Printer
 
 _UNARY: Final = [
     "abs",

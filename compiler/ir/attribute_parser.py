@@ -28,7 +28,7 @@ _ENUM: Final = re.compile(SPACE + r"<\s*([a-z_]++)\s+([A-Za-z0-9_]++)\s*>", re.A
 _FIELD: Final = re.compile(SPACE + r"([a-z_][A-Za-z0-9_]*+)\s*=(?!=)", re.ASCII)
 _KEY: Final = re.compile(SPACE + r"([A-Za-z_][A-Za-z0-9_$.]*+)", re.ASCII)
 _NAME_VALUE: Final = re.compile(SPACE + r"([A-Za-z_][A-Za-z0-9_]*+)", re.ASCII)
-_ALIAS: Final = re.compile(r"^#([A-Za-z_][A-Za-z0-9_$]*)[ \t]*=", re.ASCII | re.MULTILINE)
+_ALIAS: Final = re.compile(r"^[ \t]*#([A-Za-z_][A-Za-z0-9_$]*)[ \t]*=", re.ASCII | re.MULTILINE)
 _DENSE: Final = re.compile(SPACE + r"(dense|dense_resource|sparse|array|affine_map|affine_set|strided|distinct)\b")
 
 

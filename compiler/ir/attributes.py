@@ -5,7 +5,6 @@ Strings, booleans, types, tuples (arrays), dictionaries and None (a unit attribu
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Mapping
@@ -284,12 +283,13 @@ def _number(value: object, type: Type) -> str:
     if not math.isfinite(number):
         bits = np.asarray(value, type.dtype).view(f"u{type.dtype.itemsize}")
         return f"0x{int(bits):0{type.dtype.itemsize * 2}X}"
-    return _shortest(number, type.dtype.name)
+    return _shortest(number, type.dtype)
 
 
-@functools.lru_cache(maxsize=1024)
-def _shortest(number: float, dtype: str) -> str:
-    """The fewest digits that give the same value in the type, with an exponent as MLIR prints it."""
-    if dtype in ("float32", "float64"):
-        return np.format_float_scientific(np.dtype(dtype).type(number), trim="0", exp_digits=2)
-    return np.format_float_scientific(number, trim="0", exp_digits=2)
+def _shortest(number: float, dtype: np.dtype[np.generic]) -> str:
+    """Six digits after the point as MLIR prints them, where they give the same value, else as few as do."""
+    text = f"{number:e}"
+    if np.asarray(float(text), dtype) == np.asarray(number, dtype):
+        return text
+    shortest = np.float32(number) if dtype == np.float32 else np.float64(number)
+    return np.format_float_scientific(shortest, trim="0", exp_digits=2)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from .attribute_parser import AttributeParser
 from .attributes import Attribute
 from .operation import Block, DebugLocation, Location, Operation, Region, Value
 from .scanner import SPACE, unescaped
 from .source import SourceText
-from .syntax import CustomSyntax, Parts, Syntax
 from .type_parser import MAX_DEPTH
 from .types import Type
 
@@ -39,6 +39,23 @@ _IMPLIED: Final = {"module": "builtin.module", "unrealized_conversion_cast": "bu
 _ISOLATED: Final = frozenset({"func.func", "builtin.module"})
 
 
+@dataclass(slots=True)
+class Parts:
+    """What an operation's syntax reads: all but its name, its successors and its place."""
+
+    operands: Sequence[Value]
+    result_types: Sequence[Type]
+    attributes: dict[str, Attribute]
+    regions: Sequence[Region]
+
+
+class ReadableSyntax(Protocol):
+    """The custom syntax of an operation, as a parser needs it."""
+
+    def parse(self, parser: Parser, name: str, /) -> Parts:
+        """Reads an operation after its name."""
+
+
 class Parser(AttributeParser):
     """Reads operations.
 
@@ -46,7 +63,7 @@ class Parser(AttributeParser):
         block: to which operations are added.
     """
 
-    def __init__(self, source: SourceText, syntaxes: Mapping[str, Syntax | CustomSyntax]) -> None:
+    def __init__(self, source: SourceText, syntaxes: Mapping[str, ReadableSyntax]) -> None:
         super().__init__(source)
         self._syntaxes = syntaxes
         self._values: dict[str, Value] = {}
@@ -110,10 +127,11 @@ class Parser(AttributeParser):
     def _full_name(self, name: str) -> str:
         if "." in name:
             return name
-        return _IMPLIED.get(name) or f"func.{name}"
+        name = _IMPLIED.get(name, name)
+        return f"func.{name}" if f"func.{name}" in self._syntaxes else name
 
     def _unknown(self, name: str) -> str:
-        if any(known.startswith(name.partition(".")[0] + ".") for known in self._syntaxes):
+        if "." in name and any(known.startswith(name.partition(".")[0] + ".") for known in self._syntaxes):
             return f'the syntax of {name} is not known; print the program in the generic form: "{name}"(…)'
         return f"unknown operation {name}"
 

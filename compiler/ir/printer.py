@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from .attributes import attribute_text, dictionary_text
 from .operation import Block, DebugLocation, Operation, Region, Value
-from .syntax import CustomSyntax, Syntax
 from .types import FunctionType
 
+_SHORT: Final = {"builtin.module": "module", "func.call": "call", "func.return": "return"}
 _CONSTANTS: Final = frozenset({"stablehlo.constant", "arith.constant"})
+
+
+class PrintableSyntax(Protocol):
+    """The custom syntax of an operation, as a printer needs it."""
+
+    def print(self, printer: Printer, operation: Operation, /) -> str:
+        """The text after an operation's name."""
 
 
 class Printer:
@@ -21,7 +28,7 @@ class Printer:
         with_locations: whether debug locations are printed.
     """
 
-    def __init__(self, syntaxes: Mapping[str, Syntax | CustomSyntax], with_locations: bool = False) -> None:
+    def __init__(self, syntaxes: Mapping[str, PrintableSyntax], with_locations: bool = False) -> None:
         self._syntaxes = syntaxes
         self._with_locations = with_locations
         self._names: dict[Value, str] = {}
@@ -42,10 +49,9 @@ class Printer:
         if syntax is None:
             body = self._generic(operation)
         else:
-            name = operation.name.removeprefix("builtin.")
+            name = _SHORT.get(operation.name, operation.name)
             printed = syntax.print(self, operation)
-            body = f"{name} {printed}" if printed and printed[0] not in "(:" else f"{name}{printed}"
-            body = f"{name} {printed}" if printed.startswith(":") else body
+            body = name + printed if printed.startswith("(") else f"{name} {printed}".rstrip()
         location = operation.location
         if self._with_locations and isinstance(location, DebugLocation):
             body += f" loc({location.text})"

@@ -21,32 +21,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .attributes import Attribute, DenseArray, EnumAttr, IntegerAttr, attribute_text
-from .operation import Operation, Region, Value
+from .operation import Operation, Value
+from .parser import Parser, Parts
+from .printer import Printer
 from .types import I64, FunctionType, Type, types_text
-
-if TYPE_CHECKING:
-    from .parser import Parser
-    from .printer import Printer
-
-
-@dataclass(slots=True)
-class Parts:
-    """What a syntax has read of an operation so far.
-
-    Attributes:
-        operands: as (name, offset) until their types are known, then as values.
-        result_types: of the results.
-        attributes: by name.
-        regions: bodies.
-    """
-
-    operands: list[Value]
-    result_types: Sequence[Type]
-    attributes: dict[str, Attribute]
-    regions: list[Region]
 
 
 @dataclass(frozen=True, slots=True)

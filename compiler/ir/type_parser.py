@@ -62,6 +62,9 @@ class TypeParser(Scanner):
         start = self.here()
         found = self.accept_type()
         if found is None:
+            name = _NAME.match(self.text, start)
+            if name is not None:
+                self.error(f"there is no type {name[1]}", start)
             self.unexpected("a type")
         if match is not None and self.position == match.end():
             self._simple[self.text[start : self.position]] = found

@@ -7,17 +7,17 @@ and why, which scripts of the tree generate more sources, and where later compil
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from support import source_trees
 
 __all__ = [
     "E2E_FOLDER",
@@ -212,32 +212,12 @@ class E2ESource:
 
 def named_tree() -> Path | None:
     """The tree that ``PUMICE_IREE_TREE`` names, or ``None``."""
-    named = os.environ.get("PUMICE_IREE_TREE")
-    return Path(named) if named else None
+    return source_trees.named_tree("PUMICE_IREE_TREE")
 
 
-@contextmanager
-def opened_tree(tree: Path) -> Iterator[Path]:
-    """A folder with the tree's tests and VM sources: the checkout itself, or what a git directory's HEAD has, unpacked
-    into a temporary folder that lives as long as the context.
-
-    Raises:
-        FileNotFoundError: ``tree`` is neither.
-    """
-    if (tree / E2E_FOLDER).is_dir():
-        yield tree
-        return
-    if not (tree / "objects").is_dir():
-        raise FileNotFoundError(
-            f"expected a checkout of IREE or its git directory at {tree}; set PUMICE_IREE_TREE to one"
-        )
-    archived = subprocess.run(
-        ["git", "-C", str(tree), "archive", "HEAD", E2E_FOLDER, VM_FOLDER], check=True, capture_output=True
-    ).stdout
-    with TemporaryDirectory(prefix="iree-tree-") as folder:
-        with tarfile.open(fileobj=io.BytesIO(archived)) as archive:
-            archive.extractall(folder, filter="data")
-        yield Path(folder)
+def opened_tree(tree: Path) -> AbstractContextManager[Path]:
+    """A folder with the tree's tests and VM sources, for as long as the context lives."""
+    return source_trees.opened_tree(tree, (E2E_FOLDER, VM_FOLDER))
 
 
 def _flags(name: str) -> tuple[str, ...]:

@@ -1,0 +1,114 @@
+"""Executables of the reference device: operations as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...hal_reference.program import Body, Node, TensorSpec
+from ..ir.attributes import (
+    Attribute,
+    DenseArray,
+    DenseElements,
+    EnumAttr,
+    FloatAttr,
+    IntegerAttr,
+    StructAttr,
+    SymbolRef,
+)
+from ..ir.operation import Block, Operation, Value
+from ..ir.types import ShapedType, Type
+
+_TOKEN = TensorSpec(np.dtype(np.uint8), (0,))
+
+
+class ProgramWriter:
+    """Writes functions as programs of the reference device; calls are written out in full.
+
+    Args:
+        functions: by symbol name.
+    """
+
+    def __init__(self, functions: Mapping[str, Operation]) -> None:
+        self._functions = functions
+        self._numbers: dict[Value, int] = {}
+        self._count = 0
+
+    def function(self, name: str) -> Body:
+        """The program of a function."""
+        return self.block(self._functions[name].regions[0].block)
+
+    def block(self, block: Block) -> Body:
+        """The program of a block whose terminator returns."""
+        arguments = tuple(self._new(value) for value in block.arguments)
+        nodes: list[Node] = []
+        results = self._operations(block, nodes)
+        return Body(arguments, tuple(nodes), tuple(results))
+
+    def _operations(self, block: Block, nodes: list[Node]) -> list[int]:
+        for operation in block.operations[:-1]:
+            if operation.name == "func.call":
+                self._call(operation, nodes)
+                continue
+            bodies = tuple(self.block(region.block) for region in operation.regions)
+            attributes = {name: plain(value) for name, value in flat_attributes(operation).items()}
+            nodes.append(
+                Node(
+                    operation.name.removeprefix("stablehlo."),
+                    tuple(self._numbers[value] for value in operation.operands),
+                    tuple(self._new(value) for value in operation.results),
+                    tuple(spec_of(value.type) for value in operation.results),
+                    attributes,
+                    bodies,
+                )
+            )
+        return [self._numbers[value] for value in block.terminator.operands]
+
+    def _call(self, operation: Operation, nodes: list[Node]) -> None:
+        callee = operation.attributes["callee"]
+        assert isinstance(callee, SymbolRef)
+        block = self._functions[callee.name].regions[0].block
+        for argument, value in zip(block.arguments, operation.operands, strict=True):
+            self._numbers[argument] = self._numbers[value]
+        for result, number in zip(operation.results, self._operations(block, nodes), strict=True):
+            self._numbers[result] = number
+
+    def _new(self, value: Value) -> int:
+        self._numbers[value] = self._count
+        self._count += 1
+        return self._count - 1
+
+
+def spec_of(type: Type) -> TensorSpec:
+    """A type as NumPy knows it."""
+    if not isinstance(type, ShapedType):
+        return _TOKEN
+    return TensorSpec(type.scalar.dtype, tuple(length for length in type.shape if length is not None))
+
+
+def flat_attributes(operation: Operation) -> Mapping[str, Attribute | object]:
+    """Attributes with the fields of structures among them."""
+    found: dict[str, Attribute | object] = {}
+    for name, value in operation.attributes.items():
+        if isinstance(value, StructAttr):
+            found.update(value.fields)
+        else:
+            found[name] = value
+    return found
+
+
+def plain(value: object) -> Any:
+    """An attribute as Python data."""
+    if isinstance(value, IntegerAttr | FloatAttr):
+        return value.value
+    if isinstance(value, EnumAttr):
+        return value.case
+    if isinstance(value, DenseArray):
+        return list(value.values)
+    if isinstance(value, DenseElements):
+        return value.array
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return value

@@ -1,0 +1,88 @@
+"""Programs of tensor operations as plain data, and their evaluation with NumPy.
+
+A program is what an executable of the reference device holds. Values are numbered through the whole program, so that a
+body may use what is defined around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """Type of a tensor: NumPy dtype and static shape. Tokens are empty tensors of bytes."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation.
+
+    Attributes:
+        name: of the StableHLO operation, without the dialect.
+        operands: numbers of the values used.
+        results: numbers of the values defined.
+        types: of the results.
+        attributes: integers, lists of integers, names, booleans, numbers; ``value`` of a constant is an array.
+        bodies: of the operation's regions.
+    """
+
+    name: str
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    types: tuple[TensorSpec, ...]
+    attributes: Mapping[str, Any]
+    bodies: tuple[Body, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Operations in order.
+
+    Attributes:
+        arguments: numbers of the values that are given.
+        nodes: in order.
+        results: numbers of the values that come out.
+    """
+
+    arguments: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    results: tuple[int, ...]
+
+
+Definition: TypeAlias = Callable[["Evaluator", Node, Sequence[Array]], Sequence[Array]]
+
+
+class Evaluator:
+    """Evaluates bodies with one definition an operation.
+
+    Args:
+        definitions: by name.
+    """
+
+    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+        self._definitions = definitions
+        self._values: dict[int, Array] = {}
+
+    def run(self, body: Body, arguments: Sequence[Array]) -> list[Array]:
+        """What a body gives for its arguments.
+
+        Raises:
+            KeyError: an operation that has no definition.
+        """
+        values = self._values
+        values.update(zip(body.arguments, arguments, strict=True))
+        for node in body.nodes:
+            given = self._definitions[node.name](self, node, [values[number] for number in node.operands])
+            values.update(zip(node.results, given, strict=True))
+        return [values[number] for number in body.results]

@@ -1,0 +1,135 @@
+"""The StableHLO project's own tests, read from a checkout or a git directory that the user names; none of it is kept.
+
+``PUMICE_STABLEHLO_TREE`` names the tree. A program checks its own results: by operations of the ``check`` dialect, or
+by custom calls of the same names, with the tolerances of ``stablehlo/tests/CheckOps.cpp``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from pumice.compiler.dialects.text import SYNTAXES, parse
+from pumice.compiler.ir.attributes import Attribute
+from pumice.compiler.ir.operation import Operation
+from pumice.compiler.ir.parser import Parser, Parts
+from pumice.compiler.ir.printer import Printer
+from pumice.compiler.ir.syntax import CustomSyntax
+from pumice.compiler.targets.reference import ProgramWriter
+from pumice.hal_reference.operations import DEFINITIONS, is_float, total_order
+from pumice.hal_reference.program import Array, Definition, Evaluator, Node
+
+DATA_FOLDER: Final = "stablehlo/testdata"
+INTERPRET_FOLDER: Final = "stablehlo/tests/interpret"
+_TOLERANCE: Final = 1e-3
+_MAX_ULPS: Final = 3
+
+
+class WrongResultError(AssertionError):
+    """A program's result is not the one it expects."""
+
+
+def _parse_check(parser: Parser, name: str) -> Parts:
+    names = parser.operand_names()
+    attributes: dict[str, Attribute] = {}
+    if parser.accept(","):
+        if parser.accept_word("max_ulp_difference"):
+            parser.expect("=")
+            parser.integer()
+        else:
+            attributes["value"] = parser.attribute()
+    attributes |= parser.attribute_dictionary()
+    if parser.accept(":"):
+        types = list(parser.function_type().inputs) if parser.at("(") else parser.types()
+    else:
+        types = [getattr(attributes["value"], "type", None)]
+    return Parts(parser.operands(names, types * len(names) if len(types) == 1 else types), [], attributes, [])
+
+
+def _print_check(printer: Printer, operation: Operation) -> str:
+    raise NotImplementedError
+
+
+CHECKS: Final = ("expect_eq", "expect_eq_const", "expect_almost_eq", "expect_almost_eq_const", "expect_close")
+_SYNTAXES: Final = {**SYNTAXES, **{f"check.{name}": CustomSyntax(_parse_check, _print_check) for name in CHECKS}}
+
+
+def expect(name: str, actual: Array, expected: Array) -> None:
+    """One check.
+
+    Raises:
+        WrongResultError: it fails.
+    """
+    if name.startswith("check.expect_eq"):
+        wrong = ~((actual == expected) | ((actual != actual) & (expected != expected)))
+    elif name.startswith("check.expect_almost_eq"):
+        wide = np.complex128 if actual.dtype.kind == "c" else np.float64
+        wrong = ~np.isclose(actual.astype(wide), expected.astype(wide), _TOLERANCE, _TOLERANCE, equal_nan=True)
+    else:
+        wrong = ulps(actual, expected) > _MAX_ULPS
+    if np.any(wrong):
+        at = tuple(int(index[0]) for index in np.nonzero(np.atleast_1d(wrong)))
+        got, wanted = np.atleast_1d(actual)[at], np.atleast_1d(expected)[at]
+        raise WrongResultError(f"{name}: expected {wanted} at {list(at)}, got {got}")
+
+
+def ulps(actual: Array, expected: Array) -> Array:
+    """How many values of the type lie between two, element by element; infinitely many where only one is a NaN."""
+    if actual.dtype.kind == "c":
+        parts = zip((actual.real, actual.imag), (expected.real, expected.imag), strict=True)
+        return np.maximum(*(ulps(left, right) for left, right in parts))
+    if not is_float(actual.dtype):
+        return np.where(actual == expected, 0.0, np.inf)
+    nans = np.isnan(actual), np.isnan(expected)
+    apart = np.abs(total_order(actual).astype(np.float64) - total_order(expected).astype(np.float64))
+    return np.where(nans[0] & nans[1], 0, np.where(nans[0] | nans[1], np.inf, apart))
+
+
+def _check(_: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
+    name = node.attributes.get("call_target_name", node.name)
+    actual, *others = operands
+    expect(name, actual, node.attributes["value"] if "value" in node.attributes else others[0])
+    return []
+
+
+DEFINED: Final[Mapping[str, Definition]] = {
+    **DEFINITIONS,
+    **{f"check.{name}": _check for name in CHECKS},
+    "custom_call": _check,
+}
+
+
+def programs(text: str, path: str) -> Iterator[tuple[str, Mapping[str, Operation], list[str]]]:
+    """The programs of a file, which lines of dashes part: a name, the functions, and which of them to run."""
+    for index, part in enumerate(text.split("// -----")):
+        operations = parse(part, path, _SYNTAXES)
+        if len(operations) == 1 and operations[0].name == "builtin.module":
+            operations = operations[0].regions[0].block.operations
+        functions = {str(op.attributes["sym_name"]): op for op in operations if op.name == "func.func"}
+        entries = [
+            name
+            for name, function in functions.items()
+            if function.regions
+            and not function.regions[0].blocks[0].arguments
+            and function.attributes.get("sym_visibility") != "private"
+        ]
+        yield f"{path}:{index}", functions, ["main"] if "main" in functions else entries
+
+
+def run_on_reference(functions: Mapping[str, Operation], entries: Sequence[str]) -> None:
+    """Runs functions by the definitions of the reference device.
+
+    Raises:
+        WrongResultError: a check fails.
+    """
+    with np.errstate(all="ignore"):
+        for name in entries:
+            Evaluator(DEFINED).run(ProgramWriter(functions).function(name), [])
+
+
+def sources(tree: Path, folder: str) -> Iterator[Path]:
+    """The programs below a folder of the tree, in order."""
+    yield from sorted((tree / folder).rglob("*.mlir"))

@@ -1,0 +1,86 @@
+"""StableHLO's own programs, run by the definitions of the reference device, and printed and read again.
+
+They are read from the tree that ``PUMICE_STABLEHLO_TREE`` names, and skipped without one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import stablehlo_tree
+from support.source_trees import named_tree, opened_tree
+
+from pumice.compiler.dialects.text import parse, to_text
+from pumice.compiler.ir.source import CompileError
+
+pytestmark = pytest.mark.skipif(
+    named_tree("PUMICE_STABLEHLO_TREE") is None, reason="PUMICE_STABLEHLO_TREE names no tree of StableHLO"
+)
+
+
+@pytest.fixture(scope="module")
+def tree() -> Iterator[Path]:
+    named = named_tree("PUMICE_STABLEHLO_TREE")
+    assert named is not None
+    with opened_tree(named, (stablehlo_tree.DATA_FOLDER, stablehlo_tree.INTERPRET_FOLDER)) as folder:
+        yield folder
+
+
+def test_every_program_prints_as_text_that_reads_the_same(tree: Path) -> None:
+    """In the custom syntax and in the generic one."""
+    count = 0
+    for path in stablehlo_tree.sources(tree, stablehlo_tree.DATA_FOLDER):
+        operations = parse(path.read_text(encoding="utf-8"), path.name)
+        text = to_text(operations)
+        assert to_text(parse(text)) == text, path
+        assert to_text(parse(to_text(operations, generic=True))) == text, path
+        count += 1
+    assert count >= 2_800
+
+
+# What these expect was computed in single precision: the definitions, in double precision, are further off than the
+# checks allow.
+_COARSE = {
+    "fft_complex64_14_15_16_17.mlir",
+    "fft_float32_14_15_16_17.mlir",
+    "triangular_solve_float32_2_8_8_float32_2_10_8.mlir",
+}
+
+
+def test_programs_of_static_shapes_give_what_they_expect(tree: Path) -> None:
+    passed, failed, missing = 0, [], Counter[str]()
+    for path in stablehlo_tree.sources(tree, stablehlo_tree.DATA_FOLDER):
+        if path.parent.name in ("dynamic", "quantized"):
+            continue
+        for name, functions, entries in stablehlo_tree.programs(path.read_text(encoding="utf-8"), path.name):
+            try:
+                stablehlo_tree.run_on_reference(functions, entries)
+                passed += 1
+            except KeyError as error:
+                missing[str(error)] += 1
+            except stablehlo_tree.WrongResultError as error:
+                failed.append(f"{name}: {error}")
+    print(f"\n{passed} passed, {len(failed)} failed, {sum(missing.values())} without a definition: {missing}")
+    assert {line.partition(":")[0] for line in failed} == _COARSE, failed
+    assert all(operation.startswith("'chlo.") for operation in missing), missing
+    assert passed >= 2_200
+
+
+def test_the_interpreters_tests_give_what_they_expect(tree: Path) -> None:
+    """Those that fail on purpose fail here too."""
+    passed, failed, refused = 0, [], Counter[str]()
+    for path in stablehlo_tree.sources(tree, stablehlo_tree.INTERPRET_FOLDER):
+        for part in path.read_text(encoding="utf-8").split("// -----"):
+            try:
+                for _, functions, entries in stablehlo_tree.programs(part, path.name):
+                    stablehlo_tree.run_on_reference(functions, entries)
+                passed += 1
+            except stablehlo_tree.WrongResultError as error:
+                failed.append(f"{path.name}: {error}")
+            except (CompileError, KeyError, ValueError) as error:
+                refused[f"{path.name}: {type(error).__name__}"] += 1
+    print(f"\n{passed} passed, {len(failed)} failed: {failed}; refused: {refused}")
+    assert passed >= 440
