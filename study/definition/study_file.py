@@ -12,14 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from ...status import (
-    IncompatibleError,
-    InvalidArgumentError,
-    NotFoundError,
-    PermissionDeniedError,
-    UnavailableError,
-    shown,
-)
+from ...files import reading_errors
+from ...status import IncompatibleError, InvalidArgumentError, NotFoundError, shown
 from .axis import Axis, read_axis
 from .messages import did_you_mean, located
 from .study import FORMAT_VERSION, Study, Target, make_sampling
@@ -54,14 +48,10 @@ def load_study(path: str | Path, builtin: Path | None = None) -> Study:
                 f"built-in studies are {', '.join(names) or 'none'}"
             )
         file = builtin / f"{path}.toml"
+    with reading_errors(file):
+        data = file.read_bytes()
     try:
-        text = file.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise NotFoundError(f"there is no study file {file}") from None
-    except PermissionError:
-        raise PermissionDeniedError(f"the study file {file} may not be read") from None
-    except OSError as error:
-        raise UnavailableError(f"the study file {file} cannot be read: {error.strerror or error}") from None
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidArgumentError(
             f"expected TOML, which is UTF-8; byte {error.start} is not", location=str(file)

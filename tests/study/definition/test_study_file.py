@@ -105,9 +105,9 @@ def test_built_in_studies_are_found_by_name(tmp_path: Path) -> None:
         NotFoundError, match=r"'batch-deth' \(did you mean 'batch-depth'\?\); built-in studies are batch-depth"
     ):
         load_study("batch-deth", tmp_path)
-    with pytest.raises(NotFoundError, match="there is no study file batch-depth"):
+    with pytest.raises(NotFoundError, match="no such file: .*batch-depth"):
         load_study("batch-depth")
-    with pytest.raises(NotFoundError, match="there is no study file other.toml"):
+    with pytest.raises(NotFoundError, match="no such file: .*other.toml"):
         load_study("other.toml", tmp_path)
 
 
@@ -122,7 +122,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise PermissionError
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(PermissionDeniedError, match="may not be read"):
+    with pytest.raises(PermissionDeniedError, match="cannot be read"):
         load_study(tmp_path / "latin.toml")
 
 
