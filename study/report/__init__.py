@@ -3,7 +3,7 @@
 Imports: ``study.definition``, ``study.statistics``, ``study.workloads``, ``study.results`` and ``runtime.profiling``.
 
 Read: page, terminal, overview, chart, palette, units, series, scaling, stacks, distributions, sequence, roofline,
-comparisons, point_rows, captions.
+comparisons, point_rows.
 """
 
 from .page import write_report

@@ -23,13 +23,7 @@ _FARTHEST: Final = 1.6
 
 @dataclass(frozen=True, slots=True)
 class ComparedPoints:
-    """Two points that differ in one thing.
-
-    Attributes:
-        name: the second one, for people.
-        reference: what it is compared with.
-        comparison: of the second with it.
-    """
+    """Two points that differ in one thing: the name of the second, for people, what it is compared with, and how."""
 
     name: str
     reference: str
@@ -65,12 +59,7 @@ def compare_across(analysis: StudyAnalysis) -> list[ComparedPoints]:
 
 
 def compare_with_run(results: Results, earlier: Results) -> list[ComparedPoints]:
-    """Each point with the same point of an earlier run; see ``compare_results``.
-
-    Raises:
-        FailedPreconditionError: they have no point in common.
-        InvalidArgumentError: a point measures different things.
-    """
+    """Each point with the same point of an earlier run; see ``compare_results``."""
     found = compare_results(earlier, results)
     return [
         ComparedPoints(point_label(one.b.point, device=found.by_device), "the earlier run", one.comparison)

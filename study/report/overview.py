@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -26,12 +26,8 @@ _SAID: Final[Mapping[PointStatus, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClockQuality:
-    """How well the clocks of a device and the host are related in a run.
-
-    Attributes:
-        run: its number.
-        device: the device's URI.
-        relation: of all readings; ``None`` without readings, so without device times.
+    """How well the clocks of a device and the host are related in a run: by all readings, or ``None`` without device
+    times.
     """
 
     run: int
@@ -151,13 +147,12 @@ def warnings(analysis: StudyAnalysis) -> list[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """Points with the same status and reason."""
 
     status: PointStatus
     reason: str
-    points: tuple[str, ...]
+    points: list[str]
 
 
 def problems(analysis: StudyAnalysis) -> list[Problem]:
@@ -168,7 +163,7 @@ def problems(analysis: StudyAnalysis) -> list[Problem]:
             # The figures in the reason of a noisy point are in the table.
             reason = one.result.reason.split(":")[0] if one.status is PointStatus.NOISY else one.result.reason
             groups.setdefault((one.status, reason), []).append(one.point.label)
-    return [Problem(status, reason, tuple(points)) for (status, reason), points in groups.items()]
+    return [Problem(*key, points) for key, points in groups.items()]
 
 
 def facts(analysis: StudyAnalysis) -> list[tuple[str, str]]:
@@ -181,12 +176,8 @@ def facts(analysis: StudyAnalysis) -> list[tuple[str, str]]:
         version = record.facts.get("api_version")
         rows.append(("Driver", f"{record.driver}{f', Vulkan {version}' if version else ''}"))
     for quality in clock_qualities(analysis):
-        rows.append(
-            (
-                "Clocks",
-                quality.text if len(results.devices) < 2 else f"{quality.device}, run {quality.run}: {quality.text}",
-            )
-        )
+        where = f"{quality.device}, run {quality.run}: " if len(results.devices) > 1 else ""
+        rows.append(("Clocks", where + quality.text))
     if results.runs:
         run = results.runs[-1]
         cpu = run.environment.get("cpu")
@@ -198,24 +189,19 @@ def facts(analysis: StudyAnalysis) -> list[tuple[str, str]]:
         packages = run.environment.get("packages")
         versions = packages.items() if isinstance(packages, Mapping) else ()
         python = str(run.environment.get("python") or f"Python {run.python}")
-        rows.append(
-            ("Versions", ", ".join([f"pumice {run.pumice}", python, *(f"{name} {each}" for name, each in versions)]))
-        )
-        rows.append(
-            ("Runs", "; ".join(f"{one.number}: {one.started}, {one.outcome or 'not ended'}" for one in results.runs))
-        )
+        told = [f"pumice {run.pumice}", python, *(f"{name} {each}" for name, each in versions)]
+        rows.append(("Versions", ", ".join(told)))
+        runs = [f"{one.number}: {one.started}, {one.outcome or 'not ended'}" for one in results.runs]
+        rows.append(("Runs", "; ".join(runs)))
     sampling = analysis.study.sampling
-    rows.append(
-        (
-            "Sampling",
-            f"{sampling.min_samples} to {sampling.max_samples} samples a point, at most "
-            f"{plain_text(sampling.time_limit)} s; done at a relative "
-            f"{'standard error of the median' if sampling.criterion == 'error' else 'change of entropy'} of "
-            f"{plain_text(100 * sampling.relative_error)} %, too noisy above "
-            f"{plain_text(100 * sampling.noise_limit)} %; blocks of {sampling.block}, {sampling.interleave} points "
-            f"interleaved, {sampling.cache} caches",
-        )
+    criterion = "standard error of the median" if sampling.criterion == "error" else "change of entropy"
+    text = (
+        f"{sampling.min_samples} to {sampling.max_samples} samples a point, at most {plain_text(sampling.time_limit)} "
+        f"s; done at a relative {criterion} of {plain_text(100 * sampling.relative_error)} %, too noisy above "
+        f"{plain_text(100 * sampling.noise_limit)} %; blocks of {sampling.block}, {sampling.interleave} points "
+        f"interleaved, {sampling.cache} caches"
     )
+    rows.append(("Sampling", text))
     counts = [one.total for one in analysis.points if one.total]
     if counts:
         rows.append(("Samples", f"{sum(counts):,} of {len(counts)} points, median {int(np.median(counts))} a point"))

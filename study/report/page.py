@@ -36,17 +36,6 @@ _MAX_NOTES: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class _Plot:
-    """A chart on the page; ``json`` is safe in a script element."""
-
-    id: str
-    title: str
-    caption: str
-    height: int
-    json: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Table:
     caption: str
     columns: tuple[Column, ...]
@@ -57,17 +46,9 @@ class _Table:
 class _Section:
     id: str
     title: str
-    text: str = ""
-    plots: Sequence[_Plot] = ()
+    charts: Sequence[Chart]
     tables: Sequence[_Table] = ()
-    small: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Fact:
-    title: str
-    text: str
-    open: bool = False
+    text: str = ""
 
 
 def write_report(results: Results, path: str | os.PathLike[str], *, compare_with: Results | None = None) -> Path:
@@ -106,6 +87,7 @@ def render_report(results: Results, *, compare_with: Results | None = None) -> s
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["script"] = _script_json
     table = point_table(analysis)
     page = environment.get_template("report.html.j2")
     return page.render(
@@ -123,7 +105,7 @@ def render_report(results: Results, *, compare_with: Results | None = None) -> s
         raw=_raw_facts(analysis),
         source=str(results.path),
         version=_version(),
-        dark=_script_json(json.dumps(dict(DARK))),
+        dark=json.dumps(dict(DARK)),
         # The template does not escape these three and JSON.
         style=(_TEMPLATES / "report.css").read_text(encoding="utf-8"),
         script=(_TEMPLATES / "report.js").read_text(encoding="utf-8"),
@@ -145,68 +127,29 @@ def _script_json(text: str) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-class _Sections:
-    """Collects sections and numbers their plots."""
-
-    def __init__(self) -> None:
-        self.found: list[_Section] = []
-        self._plots = 0
-
-    def add(
-        self, id: str, title: str, charts: Sequence[Chart], *, text: str = "", tables: Sequence[_Table] = ()
-    ) -> None:
-        """Adds a section unless it has neither charts nor tables."""
-        if not charts and not tables:
-            return
-        plots = []
-        for chart in charts:
-            self._plots += 1
-            plots.append(
-                _Plot(
-                    f"plot-{self._plots}",
-                    chart.title,
-                    chart.caption,
-                    int(chart.figure.layout.height),
-                    _script_json(chart.figure.to_json()),
-                )
-            )
-        self.found.append(
-            _Section(id, title, text, plots, tables, bool(charts) and all(chart.small for chart in charts))
-        )
-
-
 def _sections(analysis: StudyAnalysis, compare_with: Results | None) -> list[_Section]:
-    sections = _Sections()
     lines = fitted_lines(analysis)
-    sections.add("headline", "Headline", headline_charts(analysis), tables=[_fit_table(lines)] if lines else [])
-    _add_comparisons(sections, analysis, compare_with)
-    sections.add("stacks", "Latency stacks", stack_charts(analysis))
-    sections.add("roofline", "Roofline", roofline_charts(analysis))
-    sections.add("spread", "Distributions", spread_charts(analysis))
+    compared = [(f"Across {analysis.study.compare}", compare_across(analysis))]
+    if compare_with is not None:
+        compared.append((f"With the run of {compare_with.created}", compare_with_run(analysis.results, compare_with)))
+    compared = [(title, rows) for title, rows in compared if rows]
+    forests = [forest_chart(rows, title) for title, rows in compared]
     histograms, cut = histogram_charts(analysis)
-    sections.add(
-        "histograms",
-        "Each point",
-        histograms,
-        text="Bars count samples (left axis), the stepped line is their cumulative share (right axis); grey ones are "
+    bars = (
+        "Bars count samples (left axis), the stepped line is their cumulative share (right axis); grey ones are "
         "disturbed and not in the statistics. The vertical line is the median, the band its interval; dotted lines are "
         "Tukey's fences, beyond which samples are mild and severe outliers."
-        + (f"{cut} points are shown, evenly chosen." if cut else ""),
     )
-    sections.add("time", "Over time", sequence_charts(analysis))
-    return sections.found
-
-
-def _add_comparisons(sections: _Sections, analysis: StudyAnalysis, compare_with: Results | None) -> None:
-    found: list[tuple[str, list[ComparedPoints]]] = []
-    if analysis.study.compare is not None:
-        found.append((f"Across {analysis.study.compare}", compare_across(analysis)))
-    if compare_with is not None:
-        found.append((f"With the run of {compare_with.created}", compare_with_run(analysis.results, compare_with)))
-    found = [(title, rows) for title, rows in found if rows]
-    charts = [forest_chart(rows, title) for title, rows in found]
-    tables = [_comparison_table(title, rows) for title, rows in found]
-    sections.add("comparison", "Comparison", charts, tables=tables)
+    sections = (
+        _Section("headline", "Headline", headline_charts(analysis), [_fit_table(lines)] if lines else []),
+        _Section("comparison", "Comparison", forests, [_comparison_table(*each) for each in compared]),
+        _Section("stacks", "Latency stacks", stack_charts(analysis)),
+        _Section("roofline", "Roofline", roofline_charts(analysis)),
+        _Section("spread", "Distributions", spread_charts(analysis)),
+        _Section("histograms", "Each point", histograms, text=bars + (f"{cut} points are shown, evenly chosen." if cut else "")),
+        _Section("time", "Over time", sequence_charts(analysis)),
+    )
+    return [each for each in sections if each.charts or each.tables]
 
 
 def _comparison_table(title: str, rows: Sequence[ComparedPoints]) -> _Table:
@@ -242,21 +185,22 @@ def _fit_table(lines: Sequence[FittedLine]) -> _Table:
     return _Table(text, columns, fit_rows(lines))
 
 
-def _raw_facts(analysis: StudyAnalysis) -> list[_Fact]:
+def _raw_facts(analysis: StudyAnalysis) -> list[tuple[str, str, bool]]:
+    """Titles with texts, and whether these are open at first."""
     results = analysis.results
-    found = []
+    found: list[tuple[str, str, bool]] = []
     if results.text is not None:
-        found.append(_Fact("The study's TOML text", results.text))
-    found.append(_Fact("The study as JSON", _json(dict(results.study))))
+        found.append(("The study's TOML text", results.text, False))
+    found.append(("The study as JSON", _json(dict(results.study)), False))
     for run in results.runs:
-        found.append(_Fact(f"Run {run.number}: command, environment", _json(dataclasses.asdict(run))))
+        found.append((f"Run {run.number}: command, environment", _json(dataclasses.asdict(run)), False))
     for record in results.devices:
-        found.append(_Fact(f"Device {record.device} in run {record.run}", _json(dataclasses.asdict(record))))
+        found.append((f"Device {record.device} in run {record.run}", _json(dataclasses.asdict(record)), False))
     clocks = "\n".join(f"run {one.run}, {one.device}: {one.text}" for one in clock_qualities(analysis))
     if clocks:
-        found.append(_Fact("Clock fits", clocks))
+        found.append(("Clock fits", clocks, False))
     if results.peaks:
-        found.append(_Fact("Measured peaks", _json([dataclasses.asdict(one) for one in results.peaks])))
+        found.append(("Measured peaks", _json([dataclasses.asdict(one) for one in results.peaks]), False))
     notes = results.notes
     if notes:
         lines = [
@@ -265,10 +209,10 @@ def _raw_facts(analysis: StudyAnalysis) -> list[_Fact]:
         ]
         if len(notes) > _MAX_NOTES:
             lines.append(f"… and {len(notes) - _MAX_NOTES} more")
-        found.append(_Fact(f"Notes ({len(notes)})", "\n".join(lines), open=len(notes) <= 20))
+        found.append((f"Notes ({len(notes)})", "\n".join(lines), len(notes) <= 20))
     failures = [f"{one.point.label}: {one.result.error}" for one in analysis.points if one.result.error]
     if failures:
-        found.append(_Fact(f"Failures ({len(failures)})", "\n".join(failures)))
+        found.append((f"Failures ({len(failures)})", "\n".join(failures), False))
     return found
 
 

@@ -31,13 +31,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class PointTable:
-    """The table.
-
-    Attributes:
-        unit: of all times in it.
-        columns: in order; the first is the point, the second its status.
-        rows: the cells of each point.
-        points: the points, in the order of the rows.
+    """The table of points: its unit of time, its columns (first the point, then its status), and the cells of each
+    point.
     """
 
     unit: TimeUnit

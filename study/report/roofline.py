@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..results.analysis import PointAnalysis, StudyAnalysis
-from .captions import samples_text
-from .chart import Chart, label, new_figure, point_label, style_log_axis
+from .chart import Chart, label, new_figure, point_label, samples_text, style_log_axis
 from .palette import INK, MUTED, SERIES, SYMBOLS
 from .units import number_text
 

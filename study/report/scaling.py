@@ -10,16 +10,18 @@ import numpy as np
 
 from ..definition.point import AxisValue
 from ..results.analysis import PointAnalysis, StudyAnalysis
-from .captions import headline_caption, interval_in, point_hover
 from .chart import (
     MAX_ROWS,
     Chart,
     error_bars,
     evenly,
+    headline_caption,
+    interval_in,
     is_wide,
     label,
     name_rows,
     new_figure,
+    point_hover,
     point_label,
     style_log_axis,
     style_value_axis,
@@ -42,11 +44,13 @@ def headline_charts(analysis: StudyAnalysis) -> list[Chart]:
     numeric = [
         axis for axis in numeric_axes(analysis) if any(len(one) > 1 for one in series_over(analysis, axis).values())
     ]
-    order = [
-        *(axis for axis in analysis.study.fit if axis in numeric),
-        *(a for a in numeric if a not in analysis.study.fit),
-    ]
-    charts = [chart for axis in order for chart in _curves(analysis, axis)]
+    order = dict.fromkeys((*(axis for axis in analysis.study.fit if axis in numeric), *numeric))
+    charts = []
+    for axis in order:
+        every = series_over(analysis, axis)
+        for measure in dict.fromkeys(points[0].point.measure for points in every.values()):
+            series = {key: points for key, points in every.items() if points[0].point.measure == measure}
+            charts.append(_curve_chart(analysis, axis, measure, series))
     alone = [one for one in analysis.measured if not any(axis in one.point.axes for axis in numeric)]
     for measure in dict.fromkeys(one.point.measure for one in alone):
         mine = [one for one in alone if one.point.measure == measure]
@@ -62,13 +66,6 @@ def _varying(keys: Sequence[Key]) -> list[str]:
     for name in names:
         values[name] = {dict(key).get(name) for key in keys}
     return sorted((name for name in names if len(values[name]) > 1), key=lambda name: len(values[name]))
-
-
-def _curves(analysis: StudyAnalysis, axis: str) -> Iterator[Chart]:
-    every = series_over(analysis, axis)
-    for measure in dict.fromkeys(points[0].point.measure for points in every.values()):
-        series = {key: points for key, points in every.items() if points[0].point.measure == measure}
-        yield _curve_chart(analysis, axis, measure, series)
 
 
 def _panels(series: Mapping[Key, list[PointAnalysis]]) -> tuple[dict[str, list[Key]], list[str], str]:

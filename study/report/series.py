@@ -20,14 +20,7 @@ Key = tuple[tuple[str, AxisValue], ...]
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
-    """A fitted line and what it is of.
-
-    Attributes:
-        axis: over which.
-        series: what the points on it share.
-        measure: the duration.
-        line: the fit.
-    """
+    """A fitted line: the axis that it is over, what the points on it share, and the duration."""
 
     axis: str
     series: str

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..results.analysis import STACK, PointAnalysis, StudyAnalysis
-from .captions import samples_text
-from .chart import MAX_ROWS, Chart, evenly, label, name_rows, new_figure, point_label
+from .chart import MAX_ROWS, Chart, evenly, label, name_rows, new_figure, point_label, samples_text
 from .palette import INK, SEGMENT_COLOURS
 from .units import time_text, time_unit
 

@@ -123,31 +123,17 @@ def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool 
     if summary is not None:
         counts = summary.outliers
         mild, severe = counts.low_mild + counts.high_mild, counts.low_severe + counts.high_severe
-        rows.append(
-            (
-                "noise",
-                f"relative standard error of the median {percent_text(summary.relative_error)}; "
-                f"{mild} mild and {severe} severe outliers",
-            )
-        )
+        noise = f"relative standard error of the median {percent_text(summary.relative_error)}"
+        rows.append(("noise", f"{noise}; {mild} mild and {severe} severe outliers"))
     if one.dispatches > 1:
         note = ", which may overlap: the marginal cost of a dispatch, not its duration" if one.overlapping else ""
         rows.append(("per dispatch", f"{time_text(one.per_dispatch)} of {one.dispatches} dispatches{note}"))
     if one.baseline_median is not None and one.median is not None:
-        rows.append(
-            (
-                "empty kernel",
-                f"{time_text(one.baseline_median)} in the same setting; this point takes "
-                f"{time_text(one.median - one.baseline_median)} more",
-            )
-        )
+        more = f"this point takes {time_text(one.median - one.baseline_median)} more"
+        rows.append(("empty kernel", f"{time_text(one.baseline_median)} in the same setting; {more}"))
     if one.first_call is not None and one.median:
-        rows.append(
-            (
-                "first call",
-                f"{time_text(one.first_call)}, {number_text(one.first_call / one.median, 3)} times the median",
-            )
-        )
+        times = number_text(one.first_call / one.median, 3)
+        rows.append(("first call", f"{time_text(one.first_call)}, {times} times the median"))
     rows += [(name, number_text(value)) for name, value in one.figures.items()]
     runs = set(one.result.runs.tolist())
     clocks = [each.text for each in clock_qualities(analysis) if each.device == point.device and each.run in runs]
@@ -157,13 +143,7 @@ def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool 
 
 
 def stack_bar(medians: Mapping[str, float], width: int, *, scale: float | None = None) -> Text:
-    """A latency stack of one line: each segment in its colour.
-
-    Args:
-        medians: nanoseconds by name, such as ``PointAnalysis.stack``.
-        width: columns for ``scale``.
-        scale: nanoseconds that fill the width; ``None`` takes the segments' sum.
-    """
+    """A latency stack of one line, each segment in its colour; ``scale`` nanoseconds, or their sum, fill the width."""
     scale = scale or sum(medians.get(name, 0.0) for name in STACK)
     text = Text()
     if not scale > 0:
@@ -232,13 +212,11 @@ def _segments(one: PointAnalysis, subtract_baseline: bool) -> Table:
 
 def _points(analysis: StudyAnalysis, shown: Sequence[PointAnalysis]) -> Table:
     data = point_table(analysis, shown)
+    named = {"target", *analysis.axes, *_FIGURES}
     kept = [
         place
         for place, column in enumerate(data.columns)
-        if place == 0
-        or column.name.split(",")[0].split(" ")[0] in _COLUMNS
-        or column.name in analysis.axes
-        or column.name in _FIGURES
+        if column.name in named or column.name.split(",")[0].split(" ")[0] in _COLUMNS
     ]
     columns = [data.columns[place] for place in kept]
     table = new_table([one.name for one in columns], right={one.name for one in columns if one.numeric})

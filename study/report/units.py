@@ -10,12 +10,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class TimeUnit:
-    """A unit of time.
-
-    Attributes:
-        name: its symbol.
-        ns: nanoseconds of one.
-    """
+    """A unit of time: its symbol, and the nanoseconds of one."""
 
     name: str
     ns: float
