@@ -32,7 +32,6 @@ class ClusterTask(Generic[Result]):
 
     @property
     def is_done(self) -> bool:
-        """Whether it ended, with or without a result."""
         return bool(self._future.done())
 
     def on_end(self, callback: Callable[[], None]) -> None:
@@ -67,7 +66,6 @@ class ClusterClient:
 
     @property
     def address(self) -> str:
-        """The scheduler's."""
         return str(self._client.scheduler.address)
 
     def workers(self) -> dict[str, str]:

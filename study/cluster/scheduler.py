@@ -184,7 +184,6 @@ class ChunkScheduler:
         return True
 
     def _files_on(self, address: str) -> object:
-        """The files, sent to a worker once."""
         if not self.work.files:
             return None
         if address not in self._files:

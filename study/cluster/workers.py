@@ -126,5 +126,4 @@ class ClusterWorkers:
 
 
 def installed_version() -> str:
-    """The installed version of pumice."""
     return importlib.metadata.version("pumice")

@@ -112,7 +112,6 @@ class _Settings:
         self._known: dict[tuple[AxisValue, ...], object] = {}
 
     def point(self, index: int, device: str, axes: Mapping[str, AxisValue]) -> Point:
-        """The point at values of the target's axes."""
         target = self._target
         settings = {setting.name: self._value(setting, axes) for setting in target.kind_of.settings}
         _fill_in(target, settings, self._study)

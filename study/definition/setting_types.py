@@ -42,7 +42,6 @@ def integer(least: int, most: float = math.inf) -> SettingType:
 
 
 def choice(*choices: str) -> SettingType:
-    """One of a few names."""
     text = "one of " + ", ".join(choices)
 
     def check(value: object) -> object:

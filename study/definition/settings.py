@@ -63,7 +63,6 @@ class Sampling:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The names of all settings."""
         return tuple(one.name for one in fields(cls))
 
 

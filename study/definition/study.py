@@ -75,7 +75,6 @@ class Target:
 
     @property
     def kind_of(self) -> Kind:
-        """The kind's settings."""
         return KINDS[self.kind]
 
     @property
@@ -165,7 +164,6 @@ class Study:
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """The names of its axes."""
         return tuple(axis.name for axis in self.axes)
 
     def figures_of(self, target: Target) -> Figures:

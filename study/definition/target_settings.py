@@ -63,7 +63,6 @@ class Kind:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its settings."""
         return tuple(setting.name for setting in self.settings)
 
     def find(self, name: str) -> Setting:

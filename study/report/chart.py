@@ -39,14 +39,12 @@ class Chart:
     small: bool = False
 
 
-def evenly(items: Sequence[_Item], most: int) -> tuple[list[_Item], str]:
-    """At most ``most`` items, evenly chosen with the first and the last, and what to say if some are left out:
-    ``" 60 of 75"``.
-    """
+def evenly(items: Sequence[_Item], most: int, what: str) -> tuple[list[_Item], str]:
+    """At most ``most`` items, evenly chosen with the first and the last, and a sentence if some are left out."""
     if len(items) <= most:
         return list(items), ""
     chosen = [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
-    return chosen, f" {most} of {len(items)}"
+    return chosen, f" {most} of {len(items)} {what} are shown, evenly chosen."
 
 
 def label(text: str) -> str:
@@ -66,7 +64,6 @@ def point_label(point: Point, without: Iterable[str] = (), *, device: bool = Fal
 
 
 def value_text(value: AxisValue) -> str:
-    """An axis value."""
     return number_text(value) if isinstance(value, float) else str(value)
 
 

@@ -79,7 +79,6 @@ def _compare(first: PointAnalysis, second: PointAnalysis) -> Comparison:
 
 
 def ratio_text(comparison: Comparison) -> str:
-    """``1.042 [1.031, 1.056]``."""
     if not math.isfinite(comparison.ratio):
         return "no ratio"
     low, high = comparison.interval

@@ -25,7 +25,7 @@ def spread_charts(analysis: StudyAnalysis) -> list[Chart]:
     charts = []
     for measure in dict.fromkeys(one.point.measure for one in analysis.measured):
         points = [one for one in analysis.measured if one.point.measure == measure]
-        charts.append(_spread(*evenly(points, MAX_ROWS), measure))
+        charts.append(_spread(*evenly(points, MAX_ROWS, "points"), measure))
     return charts
 
 
@@ -96,14 +96,12 @@ def _spread(shown: Sequence[PointAnalysis], cut: str, measure: str) -> Chart:
     )
     if thinned:
         text += f" {thinned:,} outliers of many are not drawn."
-    if cut:
-        text += f"{cut} points are shown, evenly chosen."
-    return Chart(f"Spread of {measure}", text, figure)
+    return Chart(f"Spread of {measure}", text + cut, figure)
 
 
 def histogram_charts(analysis: StudyAnalysis) -> tuple[list[Chart], str]:
     """A small chart a point, its histogram and cumulative distribution, and what to say if some are left out."""
-    shown, cut = evenly(analysis.measured, _MAX_HISTOGRAMS)
+    shown, cut = evenly(analysis.measured, _MAX_HISTOGRAMS, "points")
     return [_histogram(one) for one in shown], cut
 
 

@@ -36,7 +36,6 @@ class ClockQuality:
 
     @property
     def text(self) -> str:
-        """For people."""
         clock = self.relation
         if clock is None:
             return "no device timestamps"
@@ -49,7 +48,6 @@ class ClockQuality:
 
 
 def clock_qualities(analysis: StudyAnalysis) -> list[ClockQuality]:
-    """For each run and device."""
     results = analysis.results
     readings: dict[tuple[int, str], list[ClockCalibration]] = {(one.run, one.device): [] for one in results.devices}
     facts = {(one.run, one.device): one.facts for one in results.devices}

@@ -146,7 +146,12 @@ def _sections(analysis: StudyAnalysis, compare_with: Results | None) -> list[_Se
         _Section("stacks", "Latency stacks", stack_charts(analysis)),
         _Section("roofline", "Roofline", roofline_charts(analysis)),
         _Section("spread", "Distributions", spread_charts(analysis)),
-        _Section("histograms", "Each point", histograms, text=bars + (f"{cut} points are shown, evenly chosen." if cut else "")),
+        _Section(
+            "histograms",
+            "Each point",
+            histograms,
+            text=bars + cut,
+        ),
         _Section("time", "Over time", sequence_charts(analysis)),
     )
     return [each for each in sections if each.charts or each.tables]

@@ -42,7 +42,6 @@ class PointTable:
 
     @property
     def overlapping(self) -> bool:
-        """Whether dispatches of any point may overlap."""
         return any(one.overlapping for one in self.points)
 
 

@@ -74,15 +74,15 @@ def _panels(series: Mapping[Key, list[PointAnalysis]]) -> tuple[dict[str, list[K
     names = _varying(keys)
     if len(names) == 1 and len(keys) > len(SERIES):
         # Panels of one line each would show no more than one panel.
-        lines, cut = evenly(keys, len(SERIES))
-        return {"": lines}, names, f"{cut} values of {names[0]} are shown, evenly chosen."
+        lines, cut = evenly(keys, len(SERIES), f"values of {names[0]}")
+        return {"": lines}, names, cut
     # Names move from lines to panels, the one with the most values first, until each panel has enough colours.
     facets: list[str] = []
     while names and max(len(group) for group in _grouped(keys, facets).values()) > len(SERIES):
         facets.append(names.pop())
     groups = _grouped(keys, facets)
-    chosen, cut = evenly(list(groups), _MAX_PANELS)
-    return {name: groups[name] for name in chosen}, names, f"{cut} panels are shown, evenly chosen." if cut else ""
+    chosen, cut = evenly(list(groups), _MAX_PANELS, "panels")
+    return {name: groups[name] for name in chosen}, names, cut
 
 
 def _grouped(keys: Sequence[Key], names: Sequence[str]) -> dict[str, list[Key]]:
@@ -233,7 +233,6 @@ def _style_axes(
 
 
 def _bar_chart(points: Sequence[PointAnalysis], measure: str) -> Chart:
-    """The headline of points that no numeric axis distinguishes."""
     from plotly import graph_objects as go
 
     unit = time_unit(one.median for one in points)

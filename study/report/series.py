@@ -29,7 +29,6 @@ class FittedLine:
 
     @property
     def text(self) -> str:
-        """For people, with intervals."""
         line = self.line
         slope, fixed = (
             f"{time_text(value)} [{time_text(interval.low)}, {time_text(interval.high)}]"
@@ -50,7 +49,6 @@ def fitted_lines(analysis: StudyAnalysis) -> list[FittedLine]:
 
 
 def fit_rows(lines: Sequence[FittedLine]) -> list[tuple[str, ...]]:
-    """The cells of a table of fitted lines."""
     rows: list[tuple[str, ...]] = []
     for one in lines:
         line = one.line

@@ -15,7 +15,7 @@ _NAMES: Final = {"device": "queue, execute and wake"}
 
 def stack_charts(analysis: StudyAnalysis) -> list[Chart]:
     """One chart of all points: bars of times and of shares; none if samples have no segments."""
-    shown, cut = evenly([one for one in analysis.points if any(one.stack.values())], MAX_ROWS)
+    shown, cut = evenly([one for one in analysis.points if any(one.stack.values())], MAX_ROWS, "points")
     return [_chart(shown, cut)] if shown else []
 
 
@@ -88,4 +88,4 @@ def _caption(shown: Sequence[PointAnalysis], cut: str) -> str:
         text += (
             f" {len(bounded)} of {len(shown)} points have no device timestamps: queue, execute and wake are one bar."
         )
-    return text + (f"{cut} points are shown, evenly chosen." if cut else "")
+    return text + cut

@@ -31,7 +31,6 @@ def time_unit(values: Iterable[float | None]) -> TimeUnit:
 
 
 def time_text(ns: float | None, digits: int = 4) -> str:
-    """Nanoseconds in a suitable unit, with its symbol."""
     if ns is None or not math.isfinite(ns):
         return "—"
     unit = time_unit([ns])
@@ -63,7 +62,6 @@ def bound_text(ns: float) -> str:
 
 
 def percent_text(fraction: float | None, digits: int = 2) -> str:
-    """A fraction in percent."""
     if fraction is None or not math.isfinite(fraction):
         return "—"
     return f"{number_text(100 * fraction, digits)} %"

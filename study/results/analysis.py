@@ -49,17 +49,14 @@ class PointAnalysis:
 
     @property
     def point(self) -> Point:
-        """The point."""
         return self.result.point
 
     @property
     def status(self) -> PointStatus:
-        """Its latest status."""
         return self.result.status
 
     @cached_property
     def total(self) -> int:
-        """The number of measured samples."""
         return self.result.count
 
     @cached_property
@@ -94,7 +91,6 @@ class PointAnalysis:
 
     @cached_property
     def blocks(self) -> Integers:
-        """The block of each sample that counts."""
         return self.result.blocks_of(keep=self.keep)
 
     def summary(self, name: str = "headline") -> Summary | None:
@@ -110,7 +106,6 @@ class PointAnalysis:
 
     @cached_property
     def medians(self) -> Mapping[str, float]:
-        """The median of each duration."""
         return self.result.medians(keep=self.keep)
 
     @cached_property
@@ -121,7 +116,6 @@ class PointAnalysis:
 
     @property
     def median(self) -> float | None:
-        """The headline's median."""
         return self.medians.get(self.point.measure)
 
     @cached_property
@@ -147,12 +141,10 @@ class PointAnalysis:
 
     @property
     def first_call(self) -> float | None:
-        """The headline of the first call."""
         return self.first.get(self.point.measure)
 
     @cached_property
     def dispatches(self) -> int:
-        """Dispatches of a sample."""
         counts = self.result.integers("dispatches")
         return int(np.median(counts)) if counts.size else 1
 

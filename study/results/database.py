@@ -228,6 +228,5 @@ class Reader:
             return connection
 
     def close(self) -> None:
-        """Closes the connection; idempotent."""
         self.connection.close()
         self._copy.close()

@@ -60,7 +60,6 @@ class WriterLock:
         self._connection = connection
 
     def close(self) -> None:
-        """Releases the lock; idempotent."""
         self._connection.close()
 
 

@@ -38,7 +38,6 @@ _SIGN: Final = 1 << 63
 
 
 def number_or_null(value: float | None) -> float | None:
-    """NULL for NaN."""
     return None if value is None or math.isnan(value) else float(value)
 
 

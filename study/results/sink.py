@@ -116,10 +116,8 @@ class SinkLog(Sink):
         self._written: list[tuple[str, str, tuple[Mapping[str, Value], ...]]] = []
 
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
-        """See ``Sink``."""
         self._written.append((table, doing, tuple(rows)))
 
     def replay(self, sink: Sink) -> None:
-        """Writes everything to another sink."""
         for written in self._written:
             sink.write(*written)

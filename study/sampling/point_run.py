@@ -166,7 +166,6 @@ class PointRun:
 
     @property
     def progress(self) -> float:
-        """Estimated progress, from 0 to 1."""
         sampling = self._sampling
         return min(1.0, max(self.count / sampling.max_samples, self._elapsed / max(sampling.time_limit, 1e-9)))
 
@@ -209,7 +208,6 @@ class PointRun:
         return resolve(raws, ClockRelation(self.point.device, (before, after)))
 
     def close(self) -> None:
-        """Releases everything; idempotent."""
         if self._workload is not None:
             self._workload.close()
             self._workload = None

@@ -109,7 +109,6 @@ def sample_points(
 
 
 def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:
-    """Opens a device and records its facts."""
     device = pool.open(uri)
     profile = device.profile
     sink.add_device(
@@ -121,7 +120,6 @@ def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:
 
 
 def pending_points(points: Sequence[Point], statuses: Sequence[PointStatus]) -> list[Point]:
-    """The unfinished points."""
     return [point for point, status in zip(points, statuses, strict=True) if not status.is_final]
 
 

@@ -81,7 +81,6 @@ class Decision:
 
     @property
     def done(self) -> bool:
-        """Whether no more samples are needed."""
         return self.reason is not None
 
 

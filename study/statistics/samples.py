@@ -41,7 +41,6 @@ def samples_of(values: ArrayLike, blocks: ArrayLike | None, who: str) -> Samples
 
 
 def block_medians(samples: Samples) -> NDArray[np.float64]:
-    """The median of each block."""
     distinct = () if samples.blocks is None else np.unique(samples.blocks)
     return np.array([np.median(samples.numbers[samples.blocks == block]) for block in distinct])
 

@@ -73,7 +73,6 @@ class CopyWorkload(Workload):
             raise
 
     def sample(self) -> RawSample:
-        """One copy, or a batch of them."""
         before = self._context.preemptions()
         if self._commands is None:
             raw = self._host_copy()
@@ -106,7 +105,6 @@ class CopyWorkload(Workload):
         return RawSample(begin, done=clock(), dispatches=self._batch, barrier="between")
 
     def close(self) -> None:
-        """Releases the memory; idempotent."""
         if self._commands is not None:
             self._commands.close()
         for buffer in self._buffers:

@@ -50,6 +50,5 @@ class ThreadWait:
             self._answered.release()
 
     def close(self) -> None:
-        """Ends the thread; idempotent."""
         self._asked.release()
         self._thread.join(5)

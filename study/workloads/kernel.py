@@ -115,7 +115,6 @@ class KernelWorkload(Workload):
         self._ranges = list(zip(*columns, strict=True))
 
     def _make(self) -> None:
-        """Creates the kernel."""
         settings = self._settings
         kernel = self._kernel = Kernel(
             self.device,
@@ -214,7 +213,6 @@ class KernelWorkload(Workload):
         return self._run(begin, before, created=created, recorded=recorded)
 
     def sample(self) -> RawSample:
-        """One run."""
         settings, clock = self._settings, self._clock
         if self._sweep is not None:
             self._sweep.run()
@@ -362,7 +360,6 @@ class KernelWorkload(Workload):
         return tuple(columns)
 
     def close(self) -> None:
-        """Releases everything; idempotent."""
         if self._thread is not None:
             self._thread.close()
             self._thread = None

@@ -38,7 +38,6 @@ def kernel_code(settings: Mapping[str, Any], context: WorkloadContext, minor: in
 
 
 def plan_options(settings: Mapping[str, Any]) -> PlanOptions:
-    """How the device is opened."""
     push = {"auto": None, "sets": False, "push": True, "address": None}[settings["descriptors"]]
     # Too many queues are an error once the device is known.
     queues = min(settings["queues"], _MAX_QUEUES)
@@ -92,7 +91,6 @@ class PlantedSleep:
             )
 
     def is_in(self, segment: str) -> bool:
-        """Whether the sleep is in that segment."""
         return segment == self._segment
 
     def at_end_of(self, segment: str) -> None:

@@ -70,7 +70,6 @@ class ModuleWorkload(Workload):
             raise InvalidArgumentError(f"say which function: the module has {', '.join(names) or 'none'}")
 
     def sample(self) -> RawSample:
-        """``in_flight`` calls."""
         return self._run(-1, self._context.preemptions())
 
     def _run(self, begin: int, before: int, *, created: int = -1) -> RawSample:
@@ -116,6 +115,5 @@ class ModuleWorkload(Workload):
         return profile
 
     def close(self) -> None:
-        """Closes the session; idempotent."""
         self._arguments = []
         self._session.close()

@@ -73,7 +73,6 @@ class ReferenceKernel:
         return statistics.median(self._last) / statistics.median(self._first) - 1
 
     def close(self) -> None:
-        """Releases everything; idempotent."""
         self._commands.close()
         self._kernel.close()
         self._array.close()

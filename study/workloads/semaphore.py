@@ -32,7 +32,6 @@ class SemaphoreWorkload(Workload):
         self._ended = False
         self._error: BaseException | None = None
         wait: Callable[[int], int] = getattr(self, f"_wait_{settings['wait']}")
-        self._asyncio = settings["wait"] == "asyncio"
         for index in range(settings["waiters"]):
             go = threading.Semaphore(0)
             self._go.append(go)
@@ -84,7 +83,6 @@ class SemaphoreWorkload(Workload):
         return asyncio.run(wait())
 
     def sample(self) -> RawSample:
-        """One signal."""
         clock, count, limit = self._clock, len(self._threads), self._context.timeout
         self._value += 1
         self._awake.clear()
@@ -108,7 +106,6 @@ class SemaphoreWorkload(Workload):
                 raise DeadlineExceededError(f"a waiting thread did not answer within {limit:g} s")
 
     def close(self) -> None:
-        """Ends the threads; idempotent."""
         if not self._ended:
             self._ended = True
             for go in self._go:

@@ -62,7 +62,6 @@ class SubmitWorkload(Workload):
         )
 
     def close(self) -> None:
-        """Releases everything; idempotent."""
         for commands in self._commands:
             commands.close()
         for semaphore in (*self._signals, *self._waits):

@@ -36,7 +36,6 @@ class TimedCommands(Closing):
 
     @classmethod
     def dispatch(cls, device: Device, name: str, dispatch: PreparedDispatch) -> TimedCommands:
-        """One dispatch of a kernel."""
         return cls(device, name, lambda commands: commands.dispatch(*dispatch))
 
     def run(self) -> float:
@@ -46,7 +45,6 @@ class TimedCommands(Closing):
         return self._commands.timings()[0].duration_ns if self._on_device else float(awake - called)
 
     def close(self) -> None:
-        """Releases the command buffer; idempotent."""
         self._commands.close()
 
 
@@ -82,11 +80,9 @@ class CacheSweep:
         self._commands = TimedCommands.dispatch(device, "sweep", dispatch)
 
     def run(self) -> None:
-        """Sweeps, and waits for the end."""
         self._commands.run()
 
     def close(self) -> None:
-        """Releases the memory; idempotent."""
         self._commands.close()
         self._kernel.close()
         self._array.close()

@@ -55,7 +55,6 @@ class DevicePool(Closing):
         return Device(HalDevice(driver, index, options=options or PlanOptions(), persistent_cache=persistent_cache))
 
     def close(self) -> None:
-        """Closes all; idempotent."""
         for device in self._devices.values():
             device.close()
         self._devices.clear()
