@@ -13,26 +13,21 @@ from .grammar_tables import BIT_MASKS, ENUMERANTS, INSTRUCTIONS, PAIRS, PARAMETE
 
 
 class Enumeration:
-    """The numbers of one enumeration as attributes: ``Decoration.Binding`` is 33."""
+    """The numbers of one enumeration as attributes: ``Decoration.Binding`` is 33; ``names`` are by number."""
 
     def __init__(self, kind: str, members: str) -> None:
         words = members.split()
         self._kind = kind
-        self._names = {int(value): name for name, value in zip(words[::2], words[1::2], strict=True)}
-        self.__dict__.update({name: value for value, name in self._names.items()})
+        self.names: dict[int, str] = dict(zip(map(int, words[1::2]), words[::2], strict=True))
+        self.__dict__.update({name: value for value, name in self.names.items()})
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> int: ...
 
-    @property
-    def names(self) -> dict[int, str]:
-        """Names by number."""
-        return self._names
-
     def name(self, number: int) -> str:
         """The name of a number, ``"Decoration(<number>)"`` if it has none."""
-        return self._names.get(number) or f"{self._kind}({number})"
+        return self.names.get(number) or f"{self._kind}({number})"
 
 
 class Layout(NamedTuple):
@@ -107,12 +102,7 @@ def operand_kinds(words: Sequence[int], start: int, end: int) -> Iterator[tuple[
     """The operands of an instruction as (index of the first word, kind).
 
     A literal that depends on a type counts as one word, save where it is the last operand. An instruction that is not
-    in the grammar has no operands.
-
-    Args:
-        words: a whole module.
-        start: index of the instruction's first word.
-        end: index past its last word.
+    in the grammar has no operands. ``words`` are of a whole module, ``start`` and ``end`` of the instruction.
     """
     layout = LAYOUTS.get(words[start] & 0xFFFF)
     pending = list(reversed(layout.operands)) if layout else []

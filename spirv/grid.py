@@ -36,7 +36,7 @@ def part_of_grid(code: bytes, base: Three, groups: Three, local_size: Three) -> 
 
     Args:
         code: valid SPIR-V.
-        base: number of the part's first workgroup (x, y, z).
+        base: number of the part's first workgroup.
         groups: workgroups of the whole grid.
         local_size: invocations of a workgroup.
 
@@ -110,7 +110,6 @@ class _Constants:
         self.bound = bound
         self.vectors: dict[int, int] = {}
         self.code: list[int] = []
-        self._made: dict[tuple[int, Three, int | None], int] = {}
 
     def take(self) -> int:
         self.bound += 1
@@ -118,17 +117,12 @@ class _Constants:
 
     def constant(self, type_id: int, values: Three, component: int | None) -> int:
         """A vector of three, or one of its components, of a type of the module."""
-        key = type_id, values, component
-        found = self._made.get(key)
-        if found is None:
-            if component is not None:
-                found = self._scalar(type_id, values[component])
-            else:
-                parts = [self._scalar(self.vectors[type_id], value) for value in values]
-                found = self.take()
-                self.code += encode(Op.ConstantComposite, type_id, found, *parts)
-            self._made[key] = found
-        return found
+        if component is not None:
+            return self._scalar(type_id, values[component])
+        parts = [self._scalar(self.vectors[type_id], value) for value in values]
+        made = self.take()
+        self.code += encode(Op.ConstantComposite, type_id, made, *parts)
+        return made
 
     def _scalar(self, type_id: int, value: int) -> int:
         made = self.take()

@@ -29,7 +29,7 @@ class BlockLayout:
     Attributes:
         members: in declaration order.
         size: bytes up to the end of the last member; a run-time sized array counts as empty.
-        element: what its elements are, see `Binding.element`.
+        element: see `Binding.element`.
         scalars: every scalar type within.
         depth: levels of nested structures, its own included.
         total: members, nested ones included.

@@ -14,12 +14,10 @@ from .words import pack, read_binary
 
 
 def specialize(code: bytes, values: Mapping[int, bytes]) -> bytes:
-    """The module with new defaults for its specialization constants.
+    """A module that reflection has accepted, with new defaults for its specialization constants.
 
-    Args:
-        code: a module that reflection has accepted.
-        values: specialization data by constant id, as VkSpecializationInfo takes it: little-endian in the constant's
-            width, a VkBool32 for booleans. Ids that the module does not have are ignored.
+    ``values`` are specialization data by constant id, as VkSpecializationInfo takes it: little-endian in the constant's
+    width, a VkBool32 for booleans. Ids that the module does not have are ignored.
     """
     binary = read_binary(code)
     words = list(binary.words)

@@ -24,11 +24,8 @@ def least_subgroup_size(code: bytes, invocations: int) -> int:
     """The smallest subgroup size with which a compiled kernel is right; 1 if it does not use subgroups.
 
     Shuffles by constants show how far they reach, clusters their size. A reduction over the whole subgroup only shows
-    that the kernel is for targets that compilers know, unless it reads the device's size.
-
-    Args:
-        code: valid SPIR-V.
-        invocations: of a workgroup.
+    that the kernel is for targets that compilers know, unless it reads the device's size. ``invocations`` are those of
+    a workgroup; the code must be valid.
     """
     binary = read_binary(code)
     constants: dict[int, int] = {}

@@ -8,6 +8,7 @@ thread.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -26,8 +27,6 @@ _TIMEOUT_SECONDS: Final = 60.0
 # Checking a module takes milliseconds, and a program waits for it.
 _CHECK_SECONDS: Final = 10.0
 _MAX_MESSAGE: Final = 1000
-
-_versions: dict[tuple[str, int], str] = {}
 
 
 def find_tool(name: str) -> Path:
@@ -92,17 +91,19 @@ def tool_message(result: subprocess.CompletedProcess[bytes]) -> str:
     return shorten(text, _MAX_MESSAGE)
 
 
-def executable_version(executable: Path, arguments: Sequence[str] = ("--version",)) -> str:
+def executable_version(executable: Path) -> str:
     """All that an executable prints about its version, cached until the file changes."""
     try:
-        key = (str(executable), executable.stat().st_mtime_ns)
+        changed = executable.stat().st_mtime_ns
     except OSError as error:
         raise UnavailableError(f"{executable} cannot be read: {error}; check that it is still installed") from error
-    known = _versions.get(key)
-    if known is None:
-        result = run_tool(executable, arguments, timeout=_CHECK_SECONDS)
-        known = _versions[key] = (result.stdout or result.stderr).decode("utf-8", "replace").strip()
-    return known
+    return _version(executable, changed)
+
+
+@functools.cache
+def _version(executable: Path, changed: int) -> str:
+    result = run_tool(executable, ["--version"], timeout=_CHECK_SECONDS)
+    return (result.stdout or result.stderr).decode("utf-8", "replace").strip()
 
 
 def validate(code: bytes, *, target_env: str = "vulkan1.2") -> None:

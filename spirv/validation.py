@@ -12,10 +12,10 @@ process.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import logging
 import os
-import threading
 
 from ..files import cache_directory
 from ..status import UnavailableError
@@ -24,8 +24,6 @@ from . import tools as spirv_tools
 _REQUIRE = "PUMICE_REQUIRE_SPIRV_VAL"
 _log = logging.getLogger("pumice.spirv")
 _passed: set[tuple[bytes, str]] = set()
-_lock = threading.Lock()
-_warned = False
 
 
 def ensure_valid(code: bytes, target_env: str) -> None:
@@ -36,25 +34,18 @@ def ensure_valid(code: bytes, target_env: str) -> None:
         UnavailableError: the tool is not installed, and ``PUMICE_REQUIRE_SPIRV_VAL`` is set.
         DeadlineExceededError: the tool did not end in time.
     """
-    global _warned
     key = (hashlib.sha256(code).digest(), target_env)
     if key in _passed:
         return
-    directory = cache_directory()
     try:
         tool = spirv_tools.find_tool("spirv-val")
     except UnavailableError as error:
         if os.environ.get(_REQUIRE, "") not in ("", "0"):
             raise
-        with _lock:
-            if not _warned:
-                _warned = True
-                _log.warning(
-                    "SPIR-V goes to the driver unchecked, and a damaged module may crash it: %s", error.message
-                )
+        _warn_once(error.message)
         return
     stamp = None
-    if directory is not None:
+    if (directory := cache_directory()) is not None:
         version = hashlib.sha256(f"{tool}:{tool.stat().st_mtime_ns}".encode()).hexdigest()[:16]
         stamp = directory / "spirv-val" / f"{key[0].hex()}-{target_env}-{version}"
     if stamp is None or not stamp.exists():
@@ -63,5 +54,9 @@ def ensure_valid(code: bytes, target_env: str) -> None:
             with contextlib.suppress(OSError):
                 stamp.parent.mkdir(parents=True, exist_ok=True)
                 stamp.touch()
-    with _lock:
-        _passed.add(key)
+    _passed.add(key)
+
+
+@functools.cache
+def _warn_once(reason: str) -> None:
+    _log.warning("SPIR-V goes to the driver unchecked, and a damaged module may crash it: %s", reason)
