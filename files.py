@@ -106,6 +106,8 @@ def reading_errors(path: Path) -> Iterator[None]:
     shown = shorten(str(path))
     try:
         yield
+    except PumiceError:  # some of them are OSErrors or ValueErrors too
+        raise
     except FileNotFoundError:
         raise NotFoundError(f"no such file: {shown}") from None
     except PermissionError as error:

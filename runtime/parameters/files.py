@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import mmap
 import os
-import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from ...files import reading_errors
 from ...formats.npy import NPY_MAGIC
-from ...status import InvalidArgumentError, NotFoundError, PermissionDeniedError, UnavailableError, shown
+from ...status import InvalidArgumentError, shown
 from .entry import ParameterEntry
 from .gguf import GGUF_MAGIC, read_gguf
 from .irpa import ARCHIVE_MAGIC, read_parameter_archive
@@ -27,25 +27,16 @@ def read_parameter_file(path: str | os.PathLike[str], *, writable: bool = False)
     The file is mapped: only the header is read until the bytes are used. The mapping lives as long as an entry or a
     view of one. Do not truncate a mapped file: the operating system ends programs that access missing pages.
     """
-    source = os.fspath(path)
-    if "\0" in source:
-        raise InvalidArgumentError(f"expected the path of a file, got {shown(source)}")
-    try:
-        with Path(source).open("r+b" if writable else "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise InvalidArgumentError(f"expected a regular file, which can be mapped, at {shown(source)}")
+    source = Path(path)
+    if "\0" in str(source):
+        raise InvalidArgumentError(f"expected the path of a file, got {shown(str(source))}")
+    with reading_errors(source):
+        if source.exists() and not source.is_file():
+            raise InvalidArgumentError(f"expected a regular file, which can be mapped, at {shown(str(source))}")
+        with source.open("r+b" if writable else "rb") as file:
             access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-            mapped = mmap.mmap(file.fileno(), 0, access=access) if status.st_size else b""
-            return _read(file, memoryview(mapped), Path(source))
-    except FileNotFoundError:
-        raise NotFoundError(f"expected a parameter file at {shown(source)}, there is none") from None
-    except PermissionError as error:
-        raise PermissionDeniedError(f"expected to open {shown(source)}: {error.strerror}") from None
-    except IsADirectoryError:
-        raise InvalidArgumentError(f"expected a parameter file at {shown(source)}, it is a directory") from None
-    except OSError as error:
-        raise UnavailableError(f"expected to read {shown(source)}: {error.strerror or error}") from None
+            mapped = mmap.mmap(file.fileno(), 0, access=access) if os.fstat(file.fileno()).st_size else b""
+            return _read(file, memoryview(mapped), source)
 
 
 def _read(file: BinaryIO, data: memoryview, path: Path) -> list[ParameterEntry]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import BinaryIO, Final
 
 from ...files import write_whole
@@ -40,80 +40,66 @@ _DATA_ALIGNMENT: Final = 64
 def read_parameter_archive(data: memoryview) -> list[ParameterEntry]:
     """The entries of an archive's bytes, in place, in the order of the file; writable where the bytes are."""
     entries: list[ParameterEntry] = []
-    budget = _Budget(len(data))
-    base: int | None = 0
-    while base is not None:
-        base = _read_header(data, base, entries, budget)
-    return entries
-
-
-class _Budget:
-    """Limits all tables and names to the file's size: where they overlap, a small file could mean endless work."""
-
-    def __init__(self, size: int) -> None:
-        self._entries = size // _ENTRY.size
-        self._names = size
-
-    def take(self, name_bytes: int) -> None:
-        self._entries -= 1
-        self._names -= name_bytes
-        if self._entries < 0 or self._names < 0:
+    names = 0
+    for count, entry in enumerate(_entries(data), 1):
+        if entry is not None:
+            entries.append(entry)
+            names += len(entry.name)
+        # Where tables or names overlap, a small file could mean endless work.
+        if count * _ENTRY.size > len(data) or names > len(data):
             raise InvalidArgumentError(
                 "parameter archive: its tables or names overlap and take more bytes than the file has; write the "
                 "archive again"
             )
+    return entries
 
 
-def _read_header(data: memoryview, base: int, entries: list[ParameterEntry], budget: _Budget) -> int | None:
-    """Reads one header and its entries; returns where the next header is."""
-    what = f"parameter archive header at byte {base}"
-    magic, major, minor, header_size, next_offset, _ = _PREFIX.unpack(checked_slice(data, base, _PREFIX.size, what))
-    if magic != ARCHIVE_MAGIC:
-        raise InvalidArgumentError(f"{what}: expected the bytes {ARCHIVE_MAGIC!r} of an .irpa file, got {magic!r}")
-    if (major, minor) != (0, 0):
-        raise IncompatibleError(
-            f"{what}: its version is {major}.{minor}, known is 0.0; convert it with a tool of that version, or upgrade "
-            "pumice"
+def _entries(data: memoryview) -> Iterator[ParameterEntry | None]:
+    """The entries of each header; ``None`` for those that are skipped."""
+    base = 0
+    while True:
+        what = f"parameter archive header at byte {base}"
+        magic, major, minor, header_size, next_offset, _ = _PREFIX.unpack(checked_slice(data, base, _PREFIX.size, what))
+        if magic != ARCHIVE_MAGIC:
+            raise InvalidArgumentError(f"{what}: expected the bytes {ARCHIVE_MAGIC!r} of an .irpa file, got {magic!r}")
+        if (major, minor) != (0, 0):
+            raise IncompatibleError(
+                f"{what}: its version is {major}.{minor}, known is 0.0; convert it with a tool of that version, or "
+                "upgrade pumice"
+            )
+        if header_size != _HEADER_SIZE:
+            raise InvalidArgumentError(
+                f"{what}: a header of version 0.0 has {_HEADER_SIZE} bytes, this one says {header_size}"
+            )
+        count, *ranges = _SEGMENTS.unpack(checked_slice(data, base + _PREFIX.size, _SEGMENTS.size, what))
+        table, names, storage = (
+            checked_slice(data, base + offset if length else 0, length, f"{what}, {segment} segment")
+            for segment, offset, length in zip(("entry", "metadata", "storage"), ranges[::2], ranges[1::2], strict=True)
         )
-    if header_size != _HEADER_SIZE:
-        raise InvalidArgumentError(
-            f"{what}: a header of version 0.0 has {_HEADER_SIZE} bytes, this one says {header_size}"
-        )
-    count, *ranges = _SEGMENTS.unpack(checked_slice(data, base + _PREFIX.size, _SEGMENTS.size, what))
-    table, names, storage = (
-        checked_slice(data, base + offset if length else 0, length, f"{what}, {segment} segment")
-        for segment, offset, length in zip(("entry", "metadata", "storage"), ranges[::2], ranges[1::2], strict=True)
-    )
-    position = 0
-    for ordinal in range(count):
-        where = f"{what}, entry {ordinal} of {count}"
-        entry_header = checked_slice(table, position, _ENTRY.size, where)
-        entry_size = _ENTRY.unpack(entry_header)[0]
-        if entry_size < _ENTRY.size:
-            raise InvalidArgumentError(f"{where}: expected a size of {_ENTRY.size} bytes or more, got {entry_size}")
-        entry = _read_entry(checked_slice(table, position, entry_size, where), names, storage, budget, where)
-        if entry is not None:
-            entries.append(entry)
-        position += _align(entry_size, _ENTRY_ALIGNMENT)
-    if not next_offset:
-        return None
-    if next_offset < _HEADER_SIZE or next_offset % _ENTRY_ALIGNMENT:
-        raise InvalidArgumentError(
-            f"{what}: the next header lies at a multiple of {_ENTRY_ALIGNMENT} bytes after this one, not at "
-            f"{next_offset}"
-        )
-    return base + int(next_offset)
+        position = 0
+        for ordinal in range(count):
+            where = f"{what}, entry {ordinal} of {count}"
+            entry_header = checked_slice(table, position, _ENTRY.size, where)
+            entry_size = _ENTRY.unpack(entry_header)[0]
+            if entry_size < _ENTRY.size:
+                raise InvalidArgumentError(f"{where}: expected a size of {_ENTRY.size} bytes or more, got {entry_size}")
+            yield _read_entry(checked_slice(table, position, entry_size, where), names, storage, where)
+            position += _align(entry_size, _ENTRY_ALIGNMENT)
+        if not next_offset:
+            return
+        if next_offset < _HEADER_SIZE or next_offset % _ENTRY_ALIGNMENT:
+            raise InvalidArgumentError(
+                f"{what}: the next header lies at a multiple of {_ENTRY_ALIGNMENT} bytes after this one, not at "
+                f"{next_offset}"
+            )
+        base += next_offset
 
 
-def _read_entry(
-    record: memoryview, names: memoryview, storage: memoryview, budget: _Budget, where: str
-) -> ParameterEntry | None:
+def _read_entry(record: memoryview, names: memoryview, storage: memoryview, where: str) -> ParameterEntry | None:
     _, kind, _, name_offset, name_length, metadata_offset, metadata_length, _ = _ENTRY.unpack_from(record)
     body = record[_ENTRY.size :]
     if kind == _SKIPPED:
-        budget.take(0)
         return None
-    budget.take(name_length)
     name = decode_name(checked_slice(names, name_offset if name_length else 0, name_length, f"{where}, name"))
     where = f"{where}, {shown(name)}"
     metadata = checked_slice(

@@ -12,17 +12,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ...files import reading_errors
 from ...formats.element_type import MAX_RANK, ElementType, format_shape_and_type
 from ...formats.npy import read_npy_header
-from ...status import (
-    InvalidArgumentError,
-    NotFoundError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnavailableError,
-    shorten,
-    shown,
-)
+from ...status import InvalidArgumentError, ResourceExhaustedError, shorten, shown
 
 Array: TypeAlias = npt.NDArray[np.generic]
 
@@ -80,31 +73,22 @@ class ValueFiles:
                 raise InvalidArgumentError(f"expected the bytes in {shown(path)} to be {sizes}; check shape and type")
 
     def _file(self, path: str, *, restart: bool) -> BufferedReader:
-        try:
+        with reading_errors(Path(path)):
+            if "\0" in path or Path(path).is_dir():
+                raise InvalidArgumentError(f"expected the path of a file, got {shown(path)}")
             if path not in self._open:
                 self._open[path] = Path(path).open("rb")  # noqa: SIM115 (closed by __exit__)
             elif restart:
                 self._open[path].seek(0)
-        except FileNotFoundError:
-            raise NotFoundError(f"expected a file at {shown(path)}, there is none") from None
-        except PermissionError as error:
-            raise PermissionDeniedError(f"expected to read {shown(path)}: {error.strerror}") from None
-        except (IsADirectoryError, ValueError) as error:
-            raise InvalidArgumentError(
-                f"expected the path of a file, got {shown(path)}: {shorten(str(error))}"
-            ) from None
-        except OSError as error:
-            raise UnavailableError(f"expected to read {shown(path)}: {error.strerror}") from None
         return self._open[path]
 
     def _read(self, path: str, file: BufferedReader, size: int, what: str) -> bytes:
         try:
-            status = os.fstat(file.fileno())
-            # The size of a regular file is known, that of a pipe is not.
-            left = status.st_size - file.tell() if stat.S_ISREG(status.st_mode) else size
-            data = file.read(size) if left >= size else b""
-        except OSError as error:
-            raise UnavailableError(f"expected to read {shown(path)}: {error.strerror}") from None
+            with reading_errors(Path(path)):
+                status = os.fstat(file.fileno())
+                # The size of a regular file is known, that of a pipe is not.
+                left = status.st_size - file.tell() if stat.S_ISREG(status.st_mode) else size
+                data = file.read(size) if left >= size else b""
         except (MemoryError, OverflowError):
             raise ResourceExhaustedError(f"expected {what} to fit memory, it takes {size} bytes") from None
         if len(data) != size:
@@ -113,10 +97,8 @@ class ValueFiles:
         return data
 
     def _read_npy(self, path: str, file: BufferedReader) -> Array:
-        try:
+        with reading_errors(Path(path)):
             shape, fortran_order, stored = read_npy_header(file, shorten(path))
-        except OSError as error:
-            raise UnavailableError(f"expected to read {shown(path)}: {error.strerror}") from None
         if len(shape) > MAX_RANK:
             raise InvalidArgumentError(f"{shorten(path)}: expected at most {MAX_RANK} axes, got {len(shape)}")
         element_type = ElementType.from_dtype(stored.newbyteorder("="))

@@ -234,9 +234,9 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         ParameterIndex.from_file(tmp_path / "x.txt")
     with pytest.raises(InvalidArgumentError, match="first bytes are b''"):
         ParameterIndex.from_file(tmp_path / "empty.irpa")
-    with pytest.raises(NotFoundError, match="there is none"):
+    with pytest.raises(NotFoundError, match="no such file"):
         ParameterIndex.from_file(tmp_path / "missing.irpa")
-    with pytest.raises(InvalidArgumentError, match="directory"):
+    with pytest.raises(InvalidArgumentError, match="regular file"):
         ParameterIndex.from_file(tmp_path)
     with pytest.raises(InvalidArgumentError, match="path of a file"):
         ParameterIndex.from_file("nul\0.irpa")

@@ -518,7 +518,7 @@ def test_parameters(kit: Path, tmp_path: Path) -> None:
         1, "two parameters of one scope are named 'w'",
         *call, f"--parameters=m={tmp_path}/a.irpa", f"--parameters=m={tmp_path}/a.irpa",
     )  # fmt: skip
-    wrong(1, "expected a parameter file at '/nonexistent.irpa'", *call, "--parameters=m=/nonexistent.irpa")
+    wrong(1, "no such file: /nonexistent.irpa", *call, "--parameters=m=/nonexistent.irpa")
     wrong(1, "expected .*mul.spv.* to be an .irpa", *call, f"--parameters={shaders.path('mul')}")
 
 
