@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ..results.analysis import PointAnalysis, StudyAnalysis
-from ..statistics.outliers import classify
+from ..statistics.summary import classify
 from .chart import MAX_ROWS, Chart, evenly, name_rows, new_figure, point_label, samples_text, style_value_axis
 from .palette import FLAGS, INK, MUTED, SERIES, faded
 from .units import time_text, time_unit

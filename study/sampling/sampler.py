@@ -14,7 +14,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Final, Protocol, cast
 
 from ...status import DeviceLostError, PumiceError, ResourceExhaustedError, UnavailableError, UnimplementedError
@@ -65,17 +65,8 @@ class SampleRun:
     elapsed_ns: int = 0
 
     def __add__(self, other: SampleRun) -> SampleRun:
-        return SampleRun(
-            self.done + other.done,
-            self.noisy + other.noisy,
-            self.failed | other.failed,
-            self.skipped | other.skipped,
-            self.samples + other.samples,
-            self.preempted + other.preempted,
-            self.throttled + other.throttled,
-            self.sampling_ns + other.sampling_ns,
-            self.elapsed_ns + other.elapsed_ns,
-        )
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return SampleRun(*(mine | its if isinstance(mine, dict) else mine + its for mine, its in pairs))
 
 
 class Sampler:

@@ -1,6 +1,6 @@
-"""Statistics of samples: summaries with intervals, outliers, fitted lines, and comparisons of two runs.
+"""Statistics of samples: summaries with intervals, fitted lines, and comparisons of two runs.
 
 Imports: ``status`` only.
 
-Read: summary, bootstrap, outliers, samples, comparison, fit.
+Read: summary, bootstrap, samples, comparison, fit.
 """

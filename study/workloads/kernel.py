@@ -159,25 +159,17 @@ class KernelWorkload(Workload):
         depth = settings["in_flight"]
         for index in range(depth):
             queue = self._queues[index % len(self._queues)]
-            group = []
             for place in range(per):
                 # A span costs time itself: only the first and the last command buffer of a queue's work carry one.
-                edge = (place == 0 and index < len(self._queues)) or (
-                    place == per - 1 and index >= depth - len(self._queues)
-                )
+                first = place == 0 and index < len(self._queues)
+                last = place == per - 1 and index >= depth - len(self._queues)
                 timing: Any = False
-                if self._timed and (edge or settings["timestamps"] == "each"):
+                if self._timed and (first or last or settings["timestamps"] == "each"):
                     timing = "span" if settings["timestamps"] == "span" else True
-                commands = hal.create_command_buffer(timing=timing, name=self._name)
-                self._commands.append(commands)
-                group.append(commands)
-            self._submissions.append(PreparedSubmission(queue, group, clock=self._clock))
+                self._commands.append(hal.create_command_buffer(timing=timing, name=self._name))
+            self._submissions.append(PreparedSubmission(queue, self._commands[-per:], clock=self._clock))
 
-    def _record(self) -> None:
-        for commands in self._commands:
-            self._record_one(commands)
-
-    def _record_one(self, commands: CommandBuffer) -> None:
+    def _record(self, commands: CommandBuffer) -> None:
         dispatch, indirect = self._dispatch, self._indirect
         assert dispatch is not None
         pipeline, buffers, groups, push = dispatch
@@ -208,7 +200,8 @@ class KernelWorkload(Workload):
         self._make()
         created = self._clock()
         self._make_commands()
-        self._record()
+        for commands in self._commands:
+            self._record(commands)
         recorded = self._clock()
         return self._run(begin, before, created=created, recorded=recorded)
 
@@ -224,20 +217,16 @@ class KernelWorkload(Workload):
             self._sleep.at_end_of("update")
             updated = clock()
         if settings["record"] == "each":
-            self._record()
+            for commands in self._commands:
+                self._record(commands)
             self._sleep.at_end_of("record")
             recorded = clock()
         return self._run(begin, before, updated=updated, recorded=recorded)
 
     def _run(self, begin: int, before: int, *, created: int = -1, updated: int = -1, recorded: int = -1) -> RawSample:
         settings = self._settings
-        match settings["calls"]:
-            case "native":
-                called, returned, awake = self._run_native()
-            case "hal":
-                called, returned, awake = self._run_hal()
-            case _:
-                called, returned, awake = self._run_kernel()
+        runs = {"native": self._run_native, "hal": self._run_hal, "kernel": self._run_kernel}
+        called, returned, awake = runs[settings["calls"]]()
         if self._sleep.is_in("wake"):
             self._sleep.at_end_of("wake")
             awake = self._clock()
@@ -273,17 +262,12 @@ class KernelWorkload(Workload):
         timeout = self._context.timeout
         if len(self._submissions) == 1 and self._settings["wait"] == "host":
             return self._submissions[0].run(timeout)
-        called = -1
-        numbers: dict[PreparedSubmission, int] = {}
-        for submission in self._submissions:
-            number, before, returned = submission.submit()
-            if called < 0:
-                called = before
-            numbers[submission] = number
+        told = [submission.submit() for submission in self._submissions]
+        called, returned = told[0][1], told[-1][2]
         awake = returned
         # The last one of each queue; those before it are done then.
-        for submission in self._submissions[-len(self._queues) :]:
-            number = numbers[submission]
+        last = slice(-len(self._queues), None)
+        for submission, (number, _, _) in zip(self._submissions[last], told[last], strict=True):
             if self._thread is not None:
                 awake = self._thread.wait(submission, number, timeout, self._clock)
             elif self._settings["wait"] == "poll":

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pumice.status import InvalidArgumentError
-from pumice.study.statistics.outliers import classify
+from pumice.study.statistics.summary import classify
 
 
 def test_planted_outliers_of_every_class_are_found() -> None:
