@@ -42,26 +42,16 @@ class ValueKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredValue:
-    """An argument or a result as the source program declares it.
+    """An argument or a result as the source program declares it."""
 
-    Attributes:
-        name: without the ``%``; ``input0``, ``output0`` and so on where the author gave none.
-        type_text: the type in full, ``tensor<?x4xf32, #encoding>``.
-        kind: tensor, scalar, reference (``!hal.fence``, ``!vm.list<?>``) or something else.
-        element_type: of a tensor or scalar, as text: ``f32``, ``bf16``, ``si8``, ``f8E4M3FN``, ``complex<f32>``,
-            ``index``.
-        shape: of a ranked tensor, ``None`` for a dynamic dimension; ``None`` where there is no rank.
-        encoding: the part of a tensor's type after its element type, or ``None``.
-        attributes: texts by name, such as ``iree.abi.output``: ``1 : index``.
-    """
-
-    name: str
-    type_text: str
+    name: str  # without the ``%``; ``input0``, ``output0`` and so on where the author gave none
+    type_text: str  # the type in full, ``tensor<?x4xf32, #encoding>``
     kind: ValueKind = ValueKind.OTHER
+    # Of a tensor or scalar, as text: ``f32``, ``bf16``, ``si8``, ``f8E4M3FN``, ``complex<f32>``, ``index``.
     element_type: str | None = None
-    shape: tuple[int | None, ...] | None = None
-    encoding: str | None = None
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    shape: tuple[int | None, ...] | None = None  # ``None`` for a dynamic dimension, and where there is no rank
+    encoding: str | None = None  # the part of a tensor's type after its element type
+    attributes: Mapping[str, str] = field(default_factory=dict)  # texts, such as ``iree.abi.output``: ``1 : index``
 
     def __str__(self) -> str:
         return f"{self.name}: {self.type_text}"
@@ -69,21 +59,13 @@ class DeclaredValue:
 
 @dataclass(frozen=True, slots=True)
 class FunctionDeclaration:
-    """A function as the source program declares it.
+    """A function as the source program declares it."""
 
-    Attributes:
-        name: that it is exported by.
-        is_async: whether the caller passes a wait and a signal fence behind the declared arguments.
-        arguments: in order, without the fences.
-        results: in order.
-        text: as it was written.
-    """
-
-    name: str
-    is_async: bool
-    arguments: tuple[DeclaredValue, ...]
+    name: str  # that it is exported by
+    is_async: bool  # whether the caller passes a wait and a signal fence behind the declared arguments
+    arguments: tuple[DeclaredValue, ...]  # without the fences
     results: tuple[DeclaredValue, ...]
-    text: str = field(default="", compare=False)
+    text: str = field(default="", compare=False)  # as it was written
 
     def format(self) -> str:
         """For people to read: ``async mul(lhs: tensor<?xf32>, rhs: f32) -> (output0: tensor<?xf32>)``."""
@@ -117,50 +99,39 @@ def parse_declaration(text: str) -> FunctionDeclaration | None:
     header = _HEADER.match(text) if len(text) <= _MAX_LENGTH else None
     if header is None:
         return None
-    end = _end_of_group(text, header.end() - 1)
-    if end is None or not text.startswith(" -> (", end):
-        return None
-    arguments = _values(text[header.end() : end - 1])
-    last = _end_of_group(text, end + 4)
-    if last != len(text) or arguments is None:
-        return None
-    results = _values(text[end + 5 : last - 1])
-    if results is None:
+    try:
+        end = _end_of_group(text, header.end() - 1)
+        arguments = _values(text[header.end() : end - 1])
+        if not text.startswith(" -> (", end) or _end_of_group(text, end + 4) != len(text):
+            return None
+        results = _values(text[end + 5 : -1])
+    except _OtherFormError:
         return None
     return FunctionDeclaration(header[2], header[1] == "async", arguments, results, text)
 
 
-def _values(text: str) -> tuple[DeclaredValue, ...] | None:
-    parts = _split(text) if text else []
-    if parts is None:
-        return None
-    values = []
-    for part in parts:
-        value = _value(part)
-        if value is None:
-            return None
-        values.append(value)
-    return tuple(values)
+class _OtherFormError(Exception):
+    """The text is no declaration."""
 
 
-def _value(text: str) -> DeclaredValue | None:
-    name, colon, rest = text.partition(": ")
-    if not colon or not name.startswith("%"):
-        return None
+def _values(text: str) -> tuple[DeclaredValue, ...]:
+    return tuple(_value(part) for part in _split(text)) if text else ()
+
+
+def _value(text: str) -> DeclaredValue:
+    name, _, rest = text.partition(": ")
     attributes: dict[str, str] = {}
     brace = _find(rest, "{")
     if brace is not None and brace > 0:
-        end = _end_of_group(rest, brace)
-        entries = _split(rest[brace + 1 : -1])
-        if end != len(rest) or entries is None:
-            return None
-        for entry in entries:
+        for entry in _split(rest[brace + 1 : -1]):
             key, _, value = entry.partition(" = ")
             attributes[key] = value
+        if _end_of_group(rest, brace) != len(rest):
+            raise _OtherFormError
         rest = rest[:brace]
     type_text = rest.strip()
-    if not type_text:
-        return None
+    if not type_text or not name.startswith("%"):
+        raise _OtherFormError
     kind, element_type, shape, encoding = _parse_type(type_text)
     return DeclaredValue(name[1:], type_text, kind, element_type, shape, encoding, attributes)
 
@@ -211,16 +182,16 @@ def _letters(value: DeclaredValue) -> tuple[str, ...]:
     return ("i",)
 
 
-def _end_of_group(text: str, start: int) -> int | None:
+def _end_of_group(text: str, start: int) -> int:
     """The position behind the bracket that closes the one at ``start``."""
     for position, depth in _walk(text, start):
         if depth == 0:
             return position + 1
-    return None
+    raise _OtherFormError
 
 
-def _split(text: str) -> list[str] | None:
-    """The parts between top-level commas, stripped; ``None`` for unbalanced brackets."""
+def _split(text: str) -> list[str]:
+    """The parts between top-level commas, stripped."""
     parts = []
     start = 0
     depth = 0
@@ -229,7 +200,9 @@ def _split(text: str) -> list[str] | None:
             parts.append(text[start:position].strip())
             start = position + 1
     parts.append(text[start:].strip())
-    return None if depth or not all(parts) else parts
+    if depth or not all(parts):
+        raise _OtherFormError
+    return parts
 
 
 def _find(text: str, character: str) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -20,40 +21,26 @@ BranchOperands: TypeAlias = tuple[tuple[int, int], ...]
 FieldValue: TypeAlias = int | float | str | tuple[int, ...] | BranchOperands | tuple[tuple[int, BranchOperands], ...]
 
 
+@dataclass(slots=True, eq=False)
 class Instruction:
     """One decoded instruction.
 
-    Attributes:
-        pc: of its first byte, from the start of the function.
-        end: pc of the next instruction.
-        operation: of the instruction set.
-        values: one a field of the operation: ``REGISTER`` the 16 bits as they are; immediates signed ints or floats;
-            ordinals and ``GLOBAL`` unsigned; ``BRANCH_TARGET`` a pc; ``STRING`` a str; ``OPERANDS``, ``RESULTS`` and
-            ``SEGMENT_SIZES`` tuples of ints; ``BRANCH_OPERANDS`` a tuple of (source, destination); ``BRANCH_TABLE`` a
-            tuple of (target, branch operands).
+    Its values, one a field of the operation, are for ``REGISTER`` the 16 bits as they are; immediates signed ints or
+    floats; ordinals and ``GLOBAL`` unsigned; ``BRANCH_TARGET`` a pc; ``STRING`` a str; ``OPERANDS``, ``RESULTS`` and
+    ``SEGMENT_SIZES`` tuples of ints; ``BRANCH_OPERANDS`` a tuple of (source, destination); ``BRANCH_TABLE`` a tuple of
+    (target, branch operands).
     """
 
-    __slots__ = ("end", "operation", "pc", "values")
-
-    def __init__(self, pc: int, end: int, operation: Operation, values: tuple[FieldValue, ...]) -> None:
-        self.pc = pc
-        self.end = end
-        self.operation = operation
-        self.values = values
-
-    def __repr__(self) -> str:
-        return f"Instruction({self.pc}, {self.operation.mnemonic}, {self.values})"
+    pc: int  # of its first byte, from the start of the function
+    end: int  # pc of the next instruction
+    operation: Operation
+    values: tuple[FieldValue, ...]
 
 
 def decode_function(isa: Isa, code: memoryview) -> tuple[Instruction, ...]:
-    """All instructions of a function, block markers among them.
+    """All instructions of a function, of which ``code`` are the bytes and no others; block markers are among them.
 
-    Args:
-        isa: of the module's bytecode version.
-        code: the function's bytes and no others, format ``B``.
-
-    Raises:
-        InvalidArgumentError: an unknown opcode, or an instruction that goes past the end; names its pc.
+    InvalidArgumentError for an unknown opcode, or an instruction that goes past the end; it names its pc.
     """
     core, extensions = _tables(isa)
     instructions: list[Instruction] = []
@@ -152,11 +139,7 @@ def _entry(operation: Operation) -> _Entry:
         steps.append(_STEPS[field.kind])
     if run:
         steps.append(_run_step(run))
-    return operation, _nothing, 0, tuple(steps)
-
-
-def _nothing(code: memoryview, pc: int) -> tuple[FieldValue, ...]:
-    return ()
+    return operation, lambda code, pc: (), 0, tuple(steps)
 
 
 def _run_step(run: str) -> _Step:

@@ -37,79 +37,48 @@ def check_features(owner: str, requirements: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A function's calling convention and reflection attributes.
+    """A function's calling convention and reflection attributes."""
 
-    Attributes:
-        calling_convention: as ``CallingConvention.parse`` takes it; empty where the file has none.
-        attributes: reflection, such as ``iree.abi.declaration``.
-    """
-
-    calling_convention: str
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    calling_convention: str  # as ``CallingConvention.parse`` takes it; empty where the file has none
+    attributes: Mapping[str, str] = field(default_factory=dict)  # such as ``iree.abi.declaration``
 
 
 @dataclass(frozen=True, slots=True)
 class DependencyDef:
-    """A module that this one imports from.
-
-    Attributes:
-        name: of the module.
-        minimum_version: the lowest version that is accepted.
-        required: whether loading fails without it.
-    """
+    """A module that this one imports from."""
 
     name: str
-    minimum_version: int = 0
-    required: bool = True
+    minimum_version: int = 0  # the lowest that is accepted
+    required: bool = True  # whether loading fails without it
 
 
 @dataclass(frozen=True, slots=True)
 class ImportDef:
-    """A function of another module.
+    """A function of another module."""
 
-    Attributes:
-        name: with the module's, ``hal.fence.await``.
-        signature: how this module calls it.
-        required: whether loading fails without it.
-    """
-
-    name: str
-    signature: Signature
-    required: bool = True
+    name: str  # with the module's, ``hal.fence.await``
+    signature: Signature  # how this module calls it
+    required: bool = True  # whether loading fails without it
 
 
 @dataclass(frozen=True, slots=True)
 class ExportDef:
-    """A function that others may call.
+    """A function that others may call."""
 
-    Attributes:
-        name: without the module's.
-        ordinal: index into ``ModuleDef.functions``.
-    """
-
-    name: str
-    ordinal: int
+    name: str  # without the module's
+    ordinal: int  # index into ``ModuleDef.functions``
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionDescriptor:
-    """Where a function's bytecode is and what its frame needs.
+    """Where a function's bytecode is and what its frame needs."""
 
-    Attributes:
-        offset: of the first byte in ``ModuleDef.bytecode``; a multiple of 8.
-        length: in bytes, at least 1.
-        requirements: bits of :class:`Feature`.
-        block_count: number of basic blocks, at least 1.
-        i32_register_count: 32-bit registers, 0 to 32,767; an i64 or f64 takes two.
-        ref_register_count: reference registers, 0 to 16,384.
-    """
-
-    offset: int
-    length: int
-    requirements: int
-    block_count: int
-    i32_register_count: int
-    ref_register_count: int
+    offset: int  # of the first byte in ``ModuleDef.bytecode``; a multiple of 8
+    length: int  # in bytes, at least 1
+    requirements: int  # bits of ``Feature``
+    block_count: int  # number of basic blocks, at least 1
+    i32_register_count: int  # 32-bit registers, 0 to 32,767; an i64 or f64 takes two
+    ref_register_count: int  # reference registers, 0 to 16,384
 
 
 @dataclass(frozen=True, slots=True)
