@@ -2,6 +2,6 @@
 
 Imports: `bytecode` and the ground files at the root.
 
-Read: `syntax`, `literals`, `lexer`, `cursor`, `instruction_parser`, `parser`; `encoder`, `assembler`; `disassembler`,
+Read: `syntax`, `literals`, `lexer`, `cursor`, `instruction_parser`, `parser`, `assembler`; `disassembler`,
 `isa_reference`.
 """

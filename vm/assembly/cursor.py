@@ -64,7 +64,7 @@ class Cursor:
     def symbol(self, expected: str) -> Token:
         """A name after ``@``, without an ordinal."""
         token = self.expect_kind(TokenKind.SYMBOL, f"{expected} such as @name")
-        if symbol_ordinal(token) is not None:
+        if token.ordinal is not None:
             raise self.error(token, f"expected {expected} such as @name, got an ordinal: {token}")
         return token
 
@@ -109,7 +109,7 @@ class Cursor:
 
     def once(self, token: Token, what: str, known: Container[str]) -> str:
         """The name of a token, a symbol's without its sigil; an error if it is known."""
-        name = symbol_name(token) if token.kind is TokenKind.SYMBOL else token.text
+        name = token.name if token.kind is TokenKind.SYMBOL else token.text
         if name in known:
             raise self.error(token, f"expected each {what} once, got {token} again")
         return name
@@ -121,20 +121,3 @@ class Cursor:
     def error(self, at: Token, message: str) -> InvalidArgumentError:
         """An error at a token."""
         return self._source.error(at, message)
-
-
-def symbol_name(token: Token) -> str:
-    """The name of a symbol without ``@``, quotes and ordinal."""
-    text = token.text[1:]
-    if text.startswith('"'):
-        return text[1 : text.index('"', 1)]
-    return text.partition(":")[0]
-
-
-def symbol_ordinal(token: Token) -> str | None:
-    """The digits of ``@name:12``; ``None`` for a symbol without an ordinal."""
-    text = token.text[1:]
-    if text.startswith('"'):
-        text = text[text.index('"', 1) + 1 :]
-    _, colon, digits = text.partition(":")
-    return digits if colon else None

@@ -22,11 +22,11 @@ from typing import Final, cast
 
 from ...status import OutOfRangeError
 from ..bytecode.decoder import BranchOperands, FieldValue, Instruction
-from ..bytecode.isa import IMPORT_BIT, MOVE_BIT, Access, Field, FieldKind, Move, Operation, register_text
+from ..bytecode.isa import IMPORT_BIT, LETTERS, MOVE_BIT, Access, Field, FieldKind, Move, Operation, register_text
 from ..bytecode.verifier import VerifiedFunction, VerifiedModule
 from .syntax import text_forms
 
-_TYPES: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64", "r": "!vm.ref<?>"}
+_TYPES: Final = {letter: "!vm.ref<?>" if bank == "ref" else bank for bank, letter in LETTERS.items()}
 _SYMBOL: Final = re.compile(r"[A-Za-z0-9_$.]+", re.ASCII)
 
 

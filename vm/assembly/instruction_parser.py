@@ -12,6 +12,7 @@ from typing import Final
 
 from ...status import close_to
 from ..bytecode.isa import (
+    BANK_SIZES,
     MAX_I32_REGISTERS,
     MAX_REF_REGISTERS,
     MOVE_BIT,
@@ -30,7 +31,6 @@ from .syntax import CountedList, FunctionSyntax, GlobalReference, InstructionSyn
 
 _MAX_COUNT: Final = 0xFFFF
 _PAIRS: Final = frozenset({"i64", "f64"})
-_SIZES: Final = {"i32": 4, "f32": 4, "i64": 8, "f64": 8, "ref": 0}
 
 
 class InstructionParser:
@@ -155,7 +155,7 @@ class InstructionParser:
     def _global(self, operation: Operation, what: str) -> GlobalReference:
         cursor = self._cursor
         bank = next(each.bank for each in operation.fields if each.kind is FieldKind.REGISTER)
-        size = _SIZES[bank or "i32"]
+        size = BANK_SIZES[bank or "i32"]
         segment = ".rwdata" if size else ".refs"
         token = cursor.next
         if cursor.accept(segment):

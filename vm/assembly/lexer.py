@@ -42,6 +42,19 @@ class Token:
     line: int  # from 0, as the column
     column: int
 
+    @property
+    def name(self) -> str:
+        """The name of a symbol without ``@``, quotes and ordinal."""
+        if self.text.startswith('@"'):
+            return self.text[2 : self.text.index('"', 2)]
+        return self.text[1:].partition(":")[0]
+
+    @property
+    def ordinal(self) -> str | None:
+        """The digits of ``@name:12``; ``None`` for a symbol without an ordinal."""
+        _, colon, digits = self.text[1:].rpartition('"')[2].partition(":")
+        return digits if colon else None
+
     def __str__(self) -> str:
         if self.kind is TokenKind.END:
             return "the end of the line"

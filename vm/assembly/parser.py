@@ -28,16 +28,15 @@ from typing import Final
 
 from ...status import PumiceError
 from ..bytecode.calling_convention import CallingConvention
-from ..bytecode.isa import Access, Field, FieldKind, Isa, Move
+from ..bytecode.isa import BANK_SIZES, LETTERS, Access, Field, FieldKind, Isa, Move, register_text
 from ..bytecode.module_def import DependencyDef, ImportDef, Signature
-from .cursor import Cursor, symbol_name
+from ..bytecode.verifier import argument_registers
+from .cursor import Cursor
 from .instruction_parser import InstructionParser, parse_register
 from .lexer import SourceText, Token, TokenKind
 from .syntax import BlockSyntax, FunctionSyntax, ModuleSyntax
 
-_LETTERS: Final = {"i32": "i", "i64": "I", "f32": "f", "f64": "F"}
-_SIZES: Final = {"i32": 4, "i64": 8, "f32": 4, "f64": 8, "ref": 0}
-_GLOBALS: Final = {f"vm.global.{bank}": size for bank, size in _SIZES.items()}
+_GLOBALS: Final = {f"vm.global.{bank}": size for bank, size in BANK_SIZES.items()}
 
 
 class AssemblyParser:
@@ -85,7 +84,7 @@ class AssemblyParser:
 
     def _module_directive(self, cursor: Cursor) -> None:
         cursor.expect("vm.module")
-        self._module.name = symbol_name(cursor.symbol("a module name"))
+        self._module.name = cursor.symbol("a module name").name
         if cursor.accept("version"):
             self._module.version = cursor.integer(32, signed=False, what="the module version")
         self._attributes(cursor, self._module.attributes)
@@ -209,7 +208,7 @@ class AssemblyParser:
             if cursor.next.kind is TokenKind.REGISTER:
                 cursor.take()
                 cursor.expect(":")
-            results += self._letter(cursor)[1]
+            results += LETTERS[self._bank(cursor)]
         self._attributes(cursor, function.attributes)
         cursor.expect("{")
         function.calling_convention = f"0{arguments or 'v'}_{results or 'v'}"
@@ -219,39 +218,32 @@ class AssemblyParser:
 
     def _arguments(self, cursor: Cursor, function: FunctionSyntax) -> str:
         letters = ""
-        values = references = 0
+        found: list[tuple[Token, int, str]] = []
         cursor.expect("(")
         while not cursor.accept(")"):
             if letters:
                 cursor.expect(",")
             token = cursor.expect_kind(TokenKind.REGISTER, "an argument such as %i0: i32, or ')'")
             cursor.expect(":")
-            bank, letter = self._letter(cursor)
+            bank = self._bank(cursor)
             field = Field("argument", FieldKind.REGISTER, bank, Access.READ, Move.REFUSE)
-            ordinal = parse_register(cursor, token, field, function) & 0x7FFF
-            if bank == "ref":
-                expected, name = references, f"%r{references}"
-                references += 1
-            elif bank in ("i64", "f64"):
-                expected = values + values % 2
-                name = f"%i{expected}:{expected + 1}"
-                values = expected + 2
-            else:
-                expected, name = values, f"%i{values}"
-                values += 1
-            if ordinal != expected:
+            found.append((token, parse_register(cursor, token, field, function), bank))
+            letters += LETTERS[bank]
+        expected = argument_registers(CallingConvention.parse(f"0{letters}"))
+        for (token, register, bank), wanted in zip(found, expected, strict=True):
+            if register != wanted:
+                name = register_text(wanted, bank)
                 raise cursor.error(token, f"expected {name}: arguments take the registers in order, got {token}")
-            letters += letter
         return letters
 
     @staticmethod
-    def _letter(cursor: Cursor) -> tuple[str, str]:
+    def _bank(cursor: Cursor) -> str:
         token = cursor.type_name()
         if token.kind is TokenKind.TYPE:
-            return "ref", "r"
-        if token.text not in _LETTERS:
+            return "ref"
+        if token.text not in LETTERS or token.text == "ref":
             raise cursor.error(token, f"expected i32, i64, f32, f64 or a reference such as !vm.buffer, got {token}")
-        return token.text, _LETTERS[token.text]
+        return token.text
 
     def _statement(self, function: FunctionSyntax, tokens: list[Token]) -> None:
         first = tokens[0]

@@ -1,7 +1,7 @@
 """The syntax of VM assembly text as plain values, and the text form of each instruction.
 
-:mod:`.parser` and :mod:`.instruction_parser` make these from tokens; :mod:`.encoder` and :mod:`.assembler` make
-bytecode of them. Names are still names here: blocks, functions, globals and types are resolved when the bytes are made.
+:mod:`.parser` and :mod:`.instruction_parser` make these from tokens; :mod:`.assembler` makes bytecode of
+them. Names are still names here: blocks, functions, globals and types are resolved when the bytes are made.
 """
 
 from __future__ import annotations

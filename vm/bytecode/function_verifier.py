@@ -13,7 +13,9 @@ from typing import Any, Final, NoReturn, TypeAlias, cast
 from .calling_convention import CallingConvention, Repeated
 from .decoder import BranchOperands, Instruction
 from .isa import (
+    BANK_SIZES,
     IMPORT_BIT,
+    LETTERS,
     MAX_I32_REGISTERS,
     MAX_REF_REGISTERS,
     MOVE_BIT,
@@ -26,9 +28,7 @@ from .isa import (
 )
 from .module_def import Feature, FunctionDescriptor, ModuleDef
 
-_SIZES: Final = {"i32": 4, "f32": 4, "i64": 8, "f64": 8}
-_BANKS_OF: Final = {"i": "i32", "f": "f32", "I": "i64", "F": "f64", "r": "ref"}
-_WIDE: Final = frozenset("IF")
+_BANKS: Final = {letter: bank for bank, letter in LETTERS.items()}
 
 
 class Refusal(Exception):
@@ -79,7 +79,7 @@ class FunctionVerifier:
             if register & REF_BIT:
                 ref += 1
             else:
-                i32 = register + (2 if letter in _WIDE else 1)
+                i32 = register + (2 if letter in ("I", "F") else 1)
         if i32 > self.i32_limit or ref > self.ref_limit:
             _refuse(
                 f"expected registers for the arguments of {self.signature.text!r}, got {self.i32_count} for values "
@@ -158,7 +158,7 @@ class FunctionVerifier:
         if len(letters) != len(registers):
             _refuse(f"expected {len(letters)} {what}, got {len(registers)}")
         for letter, register in zip(letters, registers, strict=True):
-            self.register(_BANKS_OF[letter], register)
+            self.register(_BANKS[letter], register)
 
     def remap(self, operands: BranchOperands) -> None:
         for source, destination in operands:
@@ -247,11 +247,11 @@ def _list_check(index: int, bank: str | None) -> _Check:
 
 
 def _global_check(operation: Operation, index: int) -> _Check:
-    size = _SIZES.get(next((str(each.bank) for each in operation.fields if each.kind is FieldKind.REGISTER), ""))
+    size = BANK_SIZES[next(each.bank or "" for each in operation.fields if each.kind is FieldKind.REGISTER)]
 
     def check(function: FunctionVerifier, position: int) -> None:
         definition = function.definition
-        if size is None:
+        if not size:
             if position >= definition.global_refs:
                 _refuse(f"expected a reference global below {definition.global_refs}, got {position}")
         elif position % size or position + size > definition.global_bytes:

@@ -30,6 +30,9 @@ REF_MASK: Final = 0x3FFF
 # Most registers a function has, by bank (isa.h of 17.0).
 MAX_I32_REGISTERS: Final = 0x7FFF
 MAX_REF_REGISTERS: Final = 0x3FFF
+# Letters of calling conventions by bank, and the bytes of values.
+LETTERS: Final = {"i32": "i", "i64": "I", "f32": "f", "f64": "F", "ref": "r"}
+BANK_SIZES: Final = {"i32": 4, "i64": 8, "f32": 4, "f64": 8, "ref": 0}
 # Bit 31 of a function ordinal: the low bits are an ordinal in the import table.
 IMPORT_BIT: Final = 0x8000_0000
 # Operations that call a function; their first field is its ordinal.

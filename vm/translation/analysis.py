@@ -11,17 +11,15 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cache
-from typing import Final, cast
+from typing import cast
 
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.decoder import BranchOperands, Instruction
-from ..bytecode.isa import CALLS, IMPORT_BIT, MOVE_BIT, REF_BIT, REF_MASK, Access, FieldKind, Move, Operation
+from ..bytecode.isa import CALLS, IMPORT_BIT, LETTERS, MOVE_BIT, REF_BIT, REF_MASK, Access, FieldKind, Move, Operation
 from ..bytecode.verifier import VerifiedFunction
 from .basic_block import Block, Edge, Operands, Variable, registers_of
 from .module_analysis import ModuleAnalysis
 from .register_types import edge_is_whole, edge_types, merge_types, read_type, write_type
-
-_TYPE_OF_BANK: Final = {"i32": "i", "i64": "I", "f32": "f", "f64": "F", "ref": "r"}
 
 
 class FunctionAnalysis:
@@ -325,7 +323,7 @@ def _register_fields(operation: Operation) -> tuple[tuple[int, str, bool, bool, 
     fields = []
     for index, field in enumerate(operation.fields):
         if field.kind in (FieldKind.REGISTER, FieldKind.OPERANDS):
-            kind = _TYPE_OF_BANK[field.bank or "i32"]
+            kind = LETTERS[field.bank or "i32"]
             moved = MOVE_BIT if kind == "r" and field.move is Move.ALLOW else 0
             fields.append((index, kind, field.kind is FieldKind.OPERANDS, field.access is Access.WRITE, moved))
     return tuple(fields)
