@@ -55,15 +55,14 @@ def expand(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
 def derive(
     study: Study, point: Point, measured: Mapping[str, float], peaks: Mapping[str, float] | None = None
 ) -> dict[str, float]:
-    """All derived figures of a point.
+    """All derived figures of a point; a baseline has none.
 
     ``bytes`` and ``flops``, of one dispatch, yield ``GB/s`` and ``GFLOP/s`` over the headline, if no figure has that
-    name; ``bytes`` of a copy is its setting if no figure has that name. Figures that need a missing measurement are
-    omitted; undefined ones are NaN. A baseline has none.
+    name; so does the setting ``bytes`` of a copy. Figures that need a missing measurement are omitted; undefined ones
+    are NaN.
 
     Args:
-        study: of the point.
-        point: whose figures.
+        study, point: whose figures.
         measured: seconds of a sample, with all its dispatches, by segment, ``device`` and ``total``. Defaults: ``time``
             is the point's measure, ``dispatches`` batch times command buffers times submissions in flight.
         peaks: the device's measured peaks by the name of a figure, such as ``{"GB/s": 900.0}``: each yields another

@@ -219,14 +219,8 @@ def _remainder(left: Any, right: Any) -> object:
 
 
 class Template:
-    """A value, nested lists and tables included, with expressions in it.
-
-    Attributes:
-        expressions: all of them with their paths within the value, such as ``[1].shape[0]``.
-        names: the names that they need values for.
-
-    Raises:
-        InvalidArgumentError: a text after a ``$`` is not an expression; the location is its path.
+    """A value, nested lists and tables included, with expressions in it: all of them with their paths within the value,
+    such as ``[1].shape[0]``, and the names that they need values for. Errors are located at these paths.
     """
 
     def __init__(self, value: object) -> None:

@@ -25,16 +25,10 @@ def make_arrays(bindings: Sequence[Any], dtype: str, folder: Path, seed: int) ->
 def make_array(
     description: str | Mapping[str, Any], dtype: str, folder: Path, seed: Sequence[int], where: str
 ) -> Array:
-    """A host array.
-
-    Args:
-        description: as ``setting_types.BINDINGS`` and ``INPUTS`` check it: text as ``pumice run --binding`` takes it
-            (``"4xf32=1,2,3,4"``, ``"@file.npy"``), or a table with ``shape``, ``dtype`` and ``init``: ``"random"``
-            (floats in [0, 1), integers below 2^16), ``"zeros"``, ``"arange"``, a number, or ``"@file.npy"``.
-        dtype: of tables that have none.
-        folder: what file names are relative to.
-        seed: of random numbers.
-        where: for messages.
+    """A host array of ``description``, as ``setting_types.BINDINGS`` and ``INPUTS`` check it: text as ``pumice run
+    --binding`` takes it (``"4xf32=1,2,3,4"``, ``"@file.npy"``), or a table with ``shape``, ``dtype`` and ``init``:
+    ``"random"`` (floats in [0, 1), integers below 2^16), ``"zeros"``, ``"arange"``, a number, or ``"@file.npy"``.
+    ``where`` is for messages.
     """
     if isinstance(description, str):
         value = parse_value(with_folder(description, folder))

@@ -35,9 +35,7 @@ class Sample(NamedTuple):
 
     Attributes:
         started: host time of the begin, nanoseconds of ``time.monotonic_ns``.
-        total: begin to done, by the host's clock.
-        create, update, record, submit, queue, execute, wake, read: the segments; see the module.
-        device: the submit call returned to the host awake: an upper bound of ``queue + execute + wake``.
+        total, create, update, record, submit, queue, execute, wake, read, device: see the module.
         overlap: how long the device ran before the submit call returned.
         deviation: maximum error of host times of device events.
         device_begin, device_end: raw device timestamps in ticks; -1 without timestamps.

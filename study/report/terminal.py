@@ -60,11 +60,8 @@ _FIGURES: Final = ("GB/s", "GFLOP/s")
 
 
 def terminal_report(results: Results, *, baselines: bool = False) -> list[RenderableType]:
-    """The report of a study; up to three points are summarized instead of tabulated.
-
-    Args:
-        results: of the study.
-        baselines: include the points of the empty kernel in the tables.
+    """The report of a study; up to three points are summarized instead of tabulated. ``baselines``: with the points of
+    the empty kernel in the tables.
     """
     analysis = StudyAnalysis(results)
     study = analysis.study
@@ -87,11 +84,8 @@ def terminal_report(results: Results, *, baselines: bool = False) -> list[Render
 
 
 def terminal_summary(results: Results, *, subtract_baseline: bool = False) -> list[RenderableType]:
-    """A summary of each point: segments, disturbances, the baseline, the first call, noise and clocks.
-
-    Args:
-        results: of the study; more than a dozen points are tabulated, as in ``terminal_report``.
-        subtract_baseline: add a row with the headline minus the median of the empty kernel.
+    """A summary of each point; more than a dozen are tabulated. ``subtract_baseline`` adds a row with the headline
+    minus the median of the empty kernel.
     """
     analysis = StudyAnalysis(results)
     shown = [one for one in analysis.points if not one.point.is_baseline]

@@ -33,11 +33,7 @@ Keep = SampleFlag | Literal["kept"] | None
 
 class PointAnalysis:
     """The figures of one point, computed on demand. All times are nanoseconds of a sample with all its dispatches.
-
-    Attributes:
-        result: the measurements.
-        keep: which samples are in the statistics, as ``PointResult.values`` takes it.
-        sampling: has the confidence and the seed of all intervals.
+    ``keep`` says which samples are in the statistics, ``sampling`` has the confidence and the seed of intervals.
     """
 
     def __init__(self, results: Results, result: PointResult, sampling: Sampling, keep: Keep = "kept") -> None:

@@ -43,11 +43,11 @@ def export_results(
         path: of the file, which is replaced if it exists.
         raw: one row a sample, of all phases, instead of one a point.
         keep: which samples are in the statistics of points: ``"kept"`` for those of ``PointResult.keep``, or as in
-            ``PointResult.values``; raw rows are of all samples.
+            ``PointResult.values``.
 
     Raises:
         InvalidArgumentError: no such kind.
-        NotFoundError, PermissionDeniedError, ResourceExhaustedError: no such folder, not writable, or the disk is full.
+        NotFoundError, PermissionDeniedError, ResourceExhaustedError: as ``write_report``.
     """
     _check(kind)
     write_whole(path, lambda file: export_to(results, kind, file, raw=raw, keep=keep))

@@ -69,18 +69,9 @@ def kept(disturbed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One start or resumption of a study.
-
-    Attributes:
-        number: from 1.
-        started: ISO 8601, UTC.
-        pumice, python: versions.
-        host: the host's name.
-        pid: of the writing process.
-        command: its command line, quoted for a shell.
-        environment: facts of the host, see ``environment_facts``.
-        ended: ISO 8601, UTC; ``None`` for a run that continues or was killed.
-        outcome: ``"complete"``, or why it ended; ``None`` as ``ended``.
+    """One start or resumption of a study, numbered from 1. Times are ISO 8601, UTC; ``pid`` is of the writing process,
+    ``command`` its command line, quoted for a shell; for ``environment`` see ``environment_facts``. ``outcome`` is
+    ``"complete"``, or why it ended; it and ``ended`` are ``None`` for a run that continues or was killed.
     """
 
     number: int

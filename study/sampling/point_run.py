@@ -52,14 +52,7 @@ class Prior:
 
 
 class PointRun:
-    """One point; see the module.
-
-    Attributes:
-        point: the point.
-        count: samples so far, those of earlier runs included.
-        preempted: samples of this run during which the host was preempted.
-        throttled: samples of this run while the device was throttled.
-    """
+    """One point; see the module. ``count`` includes samples of earlier runs, ``preempted`` and ``throttled`` do not."""
 
     def __init__(
         self,

@@ -67,12 +67,8 @@ class StopReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision of a stop rule.
-
-    Attributes:
-        reason: why the point is done; ``None`` to continue.
-        relative_error: the last computed relative standard error of the median, a fraction; NaN before.
-        noisy: the point is done, and ``relative_error`` is above the noise limit or unknown.
+    """A decision of a stop rule: the reason why the point is done, ``None`` to continue; the last computed relative
+    standard error of the median, NaN before; and whether that is above the noise limit or unknown at the end.
     """
 
     reason: StopReason | None

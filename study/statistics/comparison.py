@@ -9,26 +9,20 @@ evidence that there is none, so SAME has conditions of its own:
   too narrow; the test is exact but answers another question, so both have to agree.
 - **SAME**: otherwise, if the interval's half-width and the ratio's distance from 1 are at most ``resolution``. So every
   ratio in the interval is within about ``2 * resolution`` of 1, and a larger change is excluded at the level
-  ``confidence``. With the default ``resolution`` of 2.5 % a 5 % slow-down is at the limit, so that it is missed about
-  as rarely as ``1 - confidence``.
+  ``confidence``.
 - **UNCLEAR**: otherwise. More samples or a quieter machine are needed.
 
-The default level is 99 %: of a hundred equal points about one is called FASTER or SLOWER by chance, fewer because of
-the threshold. A stop rule that ends points at 0.5 % relative error gives half-widths of ``2.58 * sqrt(2) * 0.5 % = 1.8
-%``, so that equal points are SAME with a margin.
+The default level is 99 %: of a hundred equal points about one is called FASTER or SLOWER by chance. A stop rule that
+ends points at 0.5 % relative error gives half-widths of ``2.58 * sqrt(2) * 0.5 % = 1.8 %``, so that equal points are
+SAME with a margin.
 
-``bootstrap`` describes what is resampled (samples, blocks or Student's t). Coarse clocks are handled in two ways. Each
-time is moved at random, with a seed, by up to half a tick earlier or later, the interval of the event, so that medians
-do not jump by whole ticks. And if more than three quarters of a run's times are in one tick, its median is known only
-to half a tick whatever the number of samples, and the interval is widened by that.
+Coarse clocks are handled in two ways. Each time is moved at random, with a seed, by up to half a tick earlier or later,
+the interval of the event, so that medians do not jump by whole ticks. And if more than three quarters of a run's times
+are in one tick, its median is known only to half a tick whatever the number of samples, and the interval is widened by
+that.
 
-The samples of two runs do not show what differs from run to run (memory placement, clock states). If that matters, take
-several runs and compare them with each other first. Nor do blocks show a drift that is slow compared with them, such as
-a machine that warms up over many consecutive blocks: blocks of other points in between make it visible.
-
-The effect size is Cliff's delta, from the Mann-Whitney statistic. It describes the distributions, not the medians: a
-change that is small compared with the spread of samples has a small effect however certain it is. The verdict does not
-depend on it.
+The samples of two runs do not show what differs from run to run (memory placement, clock states), nor blocks a drift
+that is slow compared with them: compare several runs with each other first, and measure other points in between.
 """
 
 from __future__ import annotations

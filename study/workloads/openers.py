@@ -2,55 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from ...status import InvalidArgumentError
 from ..definition.point import Point
 from ..definition.settings import Sampling
 from ..definition.target_settings import KINDS
+from .copy import CopyWorkload
+from .kernel import KernelWorkload
+from .module import ModuleWorkload
+from .pipeline import PipelineWorkload
+from .semaphore import SemaphoreWorkload
+from .submit import SubmitWorkload
 from .workload import Workload, WorkloadContext
+
+_WORKLOADS: Final[Mapping[str, Callable[[Mapping[str, Any], WorkloadContext], Workload]]] = {
+    "copy": CopyWorkload,
+    "module": ModuleWorkload,
+    "pipeline": PipelineWorkload,
+    "semaphore": SemaphoreWorkload,
+    "submit": SubmitWorkload,
+}
 
 
 def open_workload(kind: str, point: Point, context: WorkloadContext, sampling: Sampling) -> Workload:
     """Creates the workload of a point; ``sampling`` has the cache settings that the point leaves open."""
     settings: Mapping[str, Any] = point.settings
-    match kind:
-        case "kernel":
-            from .kernel import KernelWorkload
-
-            return KernelWorkload(
-                {**settings, "cache": settings["cache"] or sampling.cache}, context, flush_bytes=sampling.flush_bytes
-            )
-        case "module":
-            from .module import ModuleWorkload
-
-            return ModuleWorkload(settings, context)
-        case "copy":
-            from .copy import CopyWorkload
-
-            return CopyWorkload(settings, context)
-        case "pipeline":
-            from .pipeline import PipelineWorkload
-
-            return PipelineWorkload(settings, context)
-        case "semaphore":
-            if settings["signal"] == "device":
-                return _device_signal(settings, context)
-            from .semaphore import SemaphoreWorkload
-
-            return SemaphoreWorkload(settings, context)
-        case "submit":
-            from .submit import SubmitWorkload
-
-            return SubmitWorkload(settings, context)
-    raise InvalidArgumentError(f"there is no kind {kind!r} of targets; the kinds are {', '.join(KINDS)}")
+    if kind not in KINDS:
+        raise InvalidArgumentError(f"there is no kind {kind!r} of targets; the kinds are {', '.join(KINDS)}")
+    if kind == "kernel":
+        settings = {**settings, "cache": settings["cache"] or sampling.cache}
+        return KernelWorkload(settings, context, flush_bytes=sampling.flush_bytes)
+    if kind == "semaphore" and settings["signal"] == "device":
+        return _device_signal(settings, context)
+    return _WORKLOADS[kind](settings, context)
 
 
 def _device_signal(settings: Mapping[str, Any], context: WorkloadContext) -> Workload:
     """The empty kernel, whose end is the signal."""
-    from .kernel import KernelWorkload
-
     if settings["wait"] == "asyncio" or settings["waiters"] != 1:
         raise InvalidArgumentError(
             'a signal by the device has one waiter, with wait "host", "thread" or "poll"; '

@@ -57,13 +57,8 @@ class ReferenceKernel:
         started = time.monotonic_ns()
         taken = self._fastest()
         self._last.append(taken)
-        return started, taken, abs(self.change) > max(self._limit, self.spread)
-
-    @property
-    def spread(self) -> float:
-        """Interquartile range of the first readings over their median."""
         first, median, third = statistics.quantiles(self._first, n=4)
-        return (third - first) / median
+        return started, taken, abs(self.change) > max(self._limit, (third - first) / median)
 
     @property
     def change(self) -> float:

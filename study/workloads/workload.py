@@ -75,16 +75,9 @@ def preemption_counter() -> Callable[[], int]:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadContext:
-    """What workloads are created in.
-
-    Attributes:
-        pool: opens devices.
-        uri: of the point's device.
-        folder: what file names are relative to.
-        seed: of random inputs.
-        timeout: seconds after which an unfinished sample is an error.
-        preemptions: see ``preemption_counter``.
-        clock: the host's time in nanoseconds.
+    """What workloads are created in: the devices and the URI of the point's, the folder that file names are relative
+    to, the seed of random inputs, the seconds after which an unfinished sample is an error, a ``preemption_counter``,
+    and the host's clock in nanoseconds.
     """
 
     pool: DevicePool
