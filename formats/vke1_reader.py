@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import TypeVar
 
 from ..status import IncompatibleError, InvalidArgumentError
@@ -58,7 +59,8 @@ def parse_executable(data: bytes | bytearray | memoryview) -> vke1.ExecutableDef
     return executable
 
 
-def _read_enum(kind: type[_Enum], value: int, table: Table, slot: int, name: str) -> _Enum:
+def _read_enum(kind: type[_Enum], table: Table, slot: int, name: str, read: Callable[..., int] = Table.u8) -> _Enum:
+    value = read(table, slot, name)
     try:
         return kind(value)
     except ValueError:
@@ -89,7 +91,7 @@ def _read_pipeline(table: Table) -> vke1.PipelineDef:
         entry_point=table.require_string(1, "entry_point"),
         pipeline_layout=table.u32(2, "pipeline_layout_ordinal"),
         subgroup_size=table.u32(3, "subgroup_size"),
-        dispatch_abi=_read_enum(vke1.DispatchAbi, table.u8(5, "dispatch_abi"), table, 5, "dispatch_abi"),
+        dispatch_abi=_read_enum(vke1.DispatchAbi, table, 5, "dispatch_abi"),
         bda_layout=_read_bda_layout(table.table(6, "bda_dispatch_layout")),
         debug_info=_read_debug_info(table.table(4, "debug_info")),
     )
@@ -98,14 +100,13 @@ def _read_pipeline(table: Table) -> vke1.PipelineDef:
 def _read_bda_layout(table: Table | None) -> vke1.BdaDispatchLayoutDef | None:
     if table is None:
         return None
-    entry_type = table.u8(5, "binding_table_entry_type")
     return vke1.BdaDispatchLayoutDef(
         abi_version=table.u32(0, "abi_version", 1),
         root_offset=table.u32(1, "root_push_constant_offset"),
         root_length=table.u32(2, "root_push_constant_length", vke1.BDA_ROOT_BYTES),
         constant_offset=table.u32(3, "constant_push_constant_offset", vke1.BDA_ROOT_BYTES),
         constant_count=table.u32(4, "constant_count"),
-        entry_type=_read_enum(vke1.BdaEntryType, entry_type, table, 5, "binding_table_entry_type"),
+        entry_type=_read_enum(vke1.BdaEntryType, table, 5, "binding_table_entry_type"),
         binding_count=table.u32(6, "binding_count"),
         bindings=tuple(
             vke1.BdaBindingDef(binding.u32(0, "minimum_alignment", 1), binding.u64(1, "minimum_length"))
@@ -119,9 +120,7 @@ def _read_set_layout(table: Table) -> vke1.DescriptorSetLayoutDef:
         tuple(
             vke1.DescriptorBindingDef(
                 binding=binding.u32(0, "binding"),
-                descriptor_type=_read_enum(
-                    vke1.DescriptorType, binding.u32(1, "descriptor_type"), binding, 1, "descriptor_type"
-                ),
+                descriptor_type=_read_enum(vke1.DescriptorType, binding, 1, "descriptor_type", Table.u32),
                 count=binding.u32(2, "descriptor_count"),
                 stage_flags=binding.u32(3, "stage_flags"),
             )

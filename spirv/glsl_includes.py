@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final
 
@@ -90,16 +91,13 @@ def included_files(
                     f"the included file {shown(str(path))} cannot be read: {shorten(str(error))}"
                 ) from error
             files[path] = content
-            wanted[path] = [] if _is_guarded(content) else _include_names(content)
+            is_guarded = _GUARD.match(_COMMENT.sub(b" ", content.removeprefix(BYTE_ORDER_MARK)))
+            wanted[path] = [] if is_guarded else _include_names(content)
             names.update(dict.fromkeys(_include_names(content)))
             if path.parent not in folders:
                 folders.append(path.parent)
     _refuse_rings(wanted, folders)
     return dict(sorted(files.items()))
-
-
-def _is_guarded(text: bytes) -> bool:
-    return _GUARD.match(_COMMENT.sub(b" ", text.removeprefix(BYTE_ORDER_MARK))) is not None
 
 
 def _refuse_rings(wanted: Mapping[Path, Sequence[str]], folders: Sequence[Path]) -> None:
@@ -109,18 +107,11 @@ def _refuse_rings(wanted: Mapping[Path, Sequence[str]], folders: Sequence[Path])
         )
         return {p for p in found if p is not None}
 
-    graph = {path: includes(path) for path in wanted}
-    # A file that includes nothing, or that nothing includes, is in no ring; without those only rings are left.
-    while True:
-        included = set().union(*graph.values())
-        outside = [path for path, targets in graph.items() if path not in included or not targets & graph.keys()]
-        if not outside:
-            break
-        for path in outside:
-            del graph[path]
-    if graph:
-        ring = ", ".join(str(path) for path in sorted(graph))
+    try:
+        TopologicalSorter({path: includes(path) for path in wanted}).prepare()
+    except CycleError as error:
+        ring = ", ".join(str(path) for path in sorted(set(error.args[1])))
         raise InvalidArgumentError(
             f"these files include each other without end: {ring}; start one of them with an include guard "
             "(#ifndef NAME, #define NAME, at the end #endif)"
-        )
+        ) from None
