@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-__all__ = ["HANG_S", "MEMORY", "WRONG", "Cases", "Outcome", "Tally", "limit_memory", "run_cases"]
+__all__ = ["HANG_S", "MEMORY", "WRONG", "Cases", "Outcome", "Tally", "limit_memory", "open_cases", "run_cases"]
 
 WRONG: Final = ("bug", "crash", "hang", "memory")
 """Outcomes that must not be."""
@@ -68,6 +68,13 @@ class Cases(Protocol):
         """Gives back what it holds."""
 
 
+def open_cases(opener: str, folder: Path) -> Cases:
+    """What ``module:callable`` makes for a folder."""
+    module, _, function = opener.partition(":")
+    cases: Cases = getattr(importlib.import_module(module), function)(folder)
+    return cases
+
+
 def limit_memory(size: int = MEMORY) -> None:
     """Bounds what this process may reserve, as on a machine of that memory; what it touches is for others to watch."""
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
@@ -83,9 +90,7 @@ def _work(opener: str, paths: str, folder: str, memory: int, seed: int, first: i
     sys.path[:0] = json.loads(paths)
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a driver prints is no answer
-    module, _, function = opener.partition(":")
-    given = Path(folder or tempfile.mkdtemp(prefix="cases-"))
-    cases: Cases = getattr(importlib.import_module(module), function)(given)
+    cases = open_cases(opener, Path(folder or tempfile.mkdtemp(prefix="cases-")))
     print("null", file=output, flush=True)  # ready
     planted = dict(entry.split("=") for entry in filter(None, os.environ.get(_PLANTED, "").split(",")))
     for index in range(first, last, step):

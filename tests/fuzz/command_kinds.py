@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 from typing import Final
 
-from case_pool import Cases, Outcome
-from judging import ODD_NUMBERS, ODD_TEXTS, damaged_text, judged_command
+from case_pool import Outcome
+from judging import ODD_NUMBERS, ODD_TEXTS, SeededCases, T, damaged_text, judged_command
 
 from pumice import shaders
 
@@ -153,27 +153,24 @@ def _as_argument(text: str) -> str:
     return os.fsdecode(text.replace("\0", "\\0").encode("utf-8", "surrogatepass"))
 
 
-class CommandCases:
-    """Command lines, run in a folder of their own."""
+class _FolderCases(SeededCases[T]):
+    """Commands, run in a folder of their own."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder / "work"
-        self.folder.mkdir()
-        os.chdir(self.folder)
+        work = folder / "work"
+        work.mkdir()
+        os.chdir(work)
         os.environ["PUMICE_DEVICE"] = "lavapipe"
 
+
+class CommandCases(_FolderCases[list[str]]):
+    """Command lines."""
+
+    def input(self, seed: int, index: int) -> list[str]:
+        return command_line(random.Random(f"{seed}/{index}"))
+
     def run(self, seed: int, index: int) -> Outcome:
-        return judged_command(command_line(random.Random(f"{seed}/{index}")), statuses=(0, 1, 2, 3, 4))
-
-    def describe(self, seed: int, index: int) -> str:
-        return repr(command_line(random.Random(f"{seed}/{index}")))
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-def open_commands(folder: Path) -> Cases:
-    return CommandCases(folder)
+        return judged_command(self.input(seed, index), statuses=(0, 1, 2, 3, 4))
 
 
 # -- the environment ---------------------------------------------------------------------------------
@@ -204,7 +201,7 @@ COMMANDS: Final = (
 )  # fmt: skip
 
 
-class EnvironmentCases(CommandCases):
+class EnvironmentCases(_FolderCases[tuple[tuple[str, ...], dict[str, str]]]):
     """Commands under environment variables that say what they should not."""
 
     def input(self, seed: int, index: int) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -221,10 +218,3 @@ class EnvironmentCases(CommandCases):
     def run(self, seed: int, index: int) -> Outcome:
         command, variables = self.input(seed, index)
         return judged_command(command, environment=variables)
-
-    def describe(self, seed: int, index: int) -> str:
-        return repr(self.input(seed, index))
-
-
-def open_environment(folder: Path) -> Cases:
-    return EnvironmentCases(folder)

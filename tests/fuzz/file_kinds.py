@@ -1,8 +1,7 @@
-"""Files that pumice reads: arrays, parameters, executables, modules, results, pipeline caches."""
+"""Files of data that pumice reads: arrays, parameters, results."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -18,29 +17,17 @@ from typing import Any, Final
 import numpy as np
 from case_pool import Cases, Outcome
 from click.testing import CliRunner
-from judging import FileCases, judged, judged_command, one_of, small_study
+from judging import FileCases, SeededCases, judged, judged_command, one_of, small_study
 from mutations import mutate, plain_base
 from numpy.lib import format as npy
 
-import pumice
-from pumice import shaders
-from pumice.formats.vke1_reader import parse_executable
-from pumice.formats.vke1_writer import build_executable
-from pumice.hal_vulkan.commands.pipeline_cache import PipelineCache
-from pumice.hal_vulkan.device import Device
-from pumice.hal_vulkan.instance.driver import shared_driver
 from pumice.runtime.parameters.files import read_parameter_file
 from pumice.runtime.parameters.index import ParameterIndex
 from pumice.runtime.values.files import ValueFiles
-from pumice.status import DeadlineExceededError
 from pumice.study.results.database import RESULTS_FILE
 from pumice.study.results.results import Results
 from pumice.study.results.store import Store
 from pumice.tools.cli import main
-from pumice.vm.assembly.disassembler import disassemble_module
-from pumice.vm.bytecode.archive import ModuleArchive
-from pumice.vm.bytecode.reader import read_module
-from pumice.vm.bytecode.verifier import verify_module
 
 HERE: Final = Path(__file__).parent
 EDGES: Final = (
@@ -253,40 +240,7 @@ def open_irpa(folder: Path) -> Cases:
     return FileCases(folder, [path.read_bytes()], "p.irpa", _use_parameters)
 
 
-# -- executables and modules -------------------------------------------------------------------------
-
-
-def open_vke1(folder: Path) -> Cases:
-    from support.hal_module import executable_blob
-
-    files = [executable_blob("mul"), executable_blob("mul", "examples/saxpy"), executable_blob("examples/matmul")]
-
-    def use(path: Path) -> None:
-        build_executable(parse_executable(path.read_bytes()))
-
-    return FileCases(folder, files, "e.vke1", use)
-
-
-def open_module(folder: Path) -> Cases:
-    """Modules that are read, verified and disassembled; ``module-run`` runs them."""
-    from mutants import assembled_bases
-
-    class Modules(FileCases):
-        def input(self, seed: int, index: int) -> bytes:
-            return mutate(bases, seed, index).data
-
-    from mutations import load_base
-
-    bases = [load_base(*file) for file in assembled_bases()]
-
-    def use(path: Path) -> None:
-        with ModuleArchive.open(path) as archive:
-            disassemble_module(verify_module(read_module(archive)), offsets=True)
-
-    return Modules(folder, [base.data for base in bases], "m.vmfb", use)
-
-
-# -- results and pipeline caches ---------------------------------------------------------------------
+# -- results ------------------------------------------------------------------------------------------
 
 
 def _results_file(folder: Path) -> bytes:
@@ -294,7 +248,7 @@ def _results_file(folder: Path) -> bytes:
     return (folder / RESULTS_FILE).read_bytes()
 
 
-class ResultsCases:
+class ResultsCases(SeededCases[bytes]):
     """Results databases: damaged bytes, and rows, columns and tables that are not what a study writes."""
 
     def __init__(self, folder: Path) -> None:
@@ -362,7 +316,7 @@ class ResultsCases:
             command = random.Random(f"{seed}/{index}/command").choice(self.COMMANDS)
             outcome = judged_command([*command, str(self.folder)], statuses=(0, 1, 2, 3, 4))
         else:
-            outcome = judged(self._use)
+            outcome = judged(self._read)
         kept = os.environ.get("PUMICE_FUZZ_KEEP")
         if outcome.result == "bug" and kept:
             Path(kept).mkdir(parents=True, exist_ok=True)
@@ -376,7 +330,7 @@ class ResultsCases:
         ("study", "export", "--markdown", "-"),
     )  # fmt: skip
 
-    def _use(self) -> None:
+    def _read(self) -> None:
         with Results.open(self.folder) as results:
             _ = results.runs, results.devices, results.clocks, results.references, results.peaks, results.notes
             for point in results.points:
@@ -388,121 +342,3 @@ class ResultsCases:
                 results.figures(point)
             results.as_study()
         Store.open(self.folder).close()
-
-    def describe(self, seed: int, index: int) -> str:
-        return f"a results file of {len(self.input(seed, index))} bytes"
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-def open_results(folder: Path) -> Cases:
-    return ResultsCases(folder)
-
-
-class PipelineCacheCases:
-    """Pipeline-cache files: damaged, and damaged with the right checksum, so that the driver sees them."""
-
-    def __init__(self, folder: Path) -> None:
-        os.environ["PUMICE_CACHE_DIR"] = str(folder / "cache")
-        driver = shared_driver()
-        self.device = Device(driver, driver.select("lavapipe"), persistent_cache=False)
-        cache = PipelineCache(self.device)
-        assert cache.path is not None
-        self.path = cache.path
-        self.path.parent.mkdir(parents=True)
-        # As `PipelineCache.save` writes it; a driver without a cache of its own never has anything to save.
-        data = cache._data()
-        self.device.destroy("pipeline cache", cache.handle)
-        self.base = plain_base("cache", b"pumicePC1\n" + hashlib.sha256(data).digest() + data)
-
-    def input(self, seed: int, index: int) -> bytes:
-        data = mutate([self.base], seed, index, "file").data
-        rng = random.Random(f"{seed}/{index}/cache")
-        if rng.random() < 0.5:
-            magic, body = data[:10], data[42:]
-            data = magic + hashlib.sha256(body).digest() + body
-        return data
-
-    def run(self, seed: int, index: int) -> Outcome:
-        self.path.write_bytes(self.input(seed, index))
-        return judged(self._use)
-
-    def _use(self) -> None:
-        PipelineCache(self.device).close()
-
-    def describe(self, seed: int, index: int) -> str:
-        return f"a cache file of {len(self.input(seed, index))} bytes"
-
-    def close(self) -> None:
-        self.device.close()
-
-
-def open_pipeline_cache(folder: Path) -> Cases:
-    return PipelineCacheCases(folder)
-
-
-# -- SPIR-V ------------------------------------------------------------------------------------------
-
-
-def _shader_files() -> list[bytes]:
-    return [shaders.spirv(name) for name in shaders.names()]
-
-
-def open_spirv(folder: Path) -> Cases:
-    """What is read of a shader, and what is written anew."""
-    from pumice.spirv.grid import part_of_grid
-    from pumice.spirv.reflect import reflect
-    from pumice.spirv.repair import repair
-    from pumice.spirv.specialize import specialize
-    from pumice.spirv.subgroups import least_subgroup_size
-    from pumice.spirv.tools import validate
-
-    def use(path: Path) -> None:
-        code = path.read_bytes()
-        reflection = reflect(code)
-        reflection.to_json()
-        repair(code)
-        least_subgroup_size(code, 64)
-        specialize(code, {constant.constant_id: b"\1\0\0\0" for constant in reflection.specialization_constants})
-        # What follows takes valid modules; whether one is, takes a process to tell.
-        if len(code) % 64 == 0:
-            validate(code)
-            for entry in reflection.entry_points:
-                part_of_grid(code, (0, 0, 0), (1, 1, 1), entry.local_size)
-
-    return FileCases(folder, _shader_files(), "s.spv", use, part="spirv")
-
-
-class ShaderRuns:
-    """Shaders with exchanged operands on a device, through everything that checks them before."""
-
-    def __init__(self, folder: Path) -> None:
-        self.device = pumice.open_device("lavapipe")
-        self.bases = [plain_base(name, shaders.spirv(name), "spirv") for name in shaders.names()]
-
-    def input(self, seed: int, index: int) -> bytes:
-        return mutate(self.bases, seed, index, "spirv").data
-
-    def run(self, seed: int, index: int) -> Outcome:
-        code = self.input(seed, index)
-        outcome = judged(lambda: self._use(code))
-        try:
-            self.device.hal.wait_idle(1.0)
-        except DeadlineExceededError:
-            return Outcome(outcome.stage, outcome.result, outcome.detail, busy=True)
-        return outcome
-
-    def _use(self, code: bytes) -> None:
-        with pumice.Kernel(self.device, code, name="damaged") as kernel:
-            kernel(*(np.ones(64, np.float32) for _ in kernel.parameters), groups=(1, 1, 1))
-
-    def describe(self, seed: int, index: int) -> str:
-        return f"a shader of {len(self.input(seed, index))} bytes"
-
-    def close(self) -> None:
-        self.device.close()
-
-
-def open_spirv_run(folder: Path) -> Cases:
-    return ShaderRuns(folder)

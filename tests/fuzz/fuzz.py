@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from case_pool import Cases, Tally
+    from case_pool import Tally
 
 __all__ = ["KINDS", "Kind", "bad_ends", "run_kind"]
 
@@ -49,11 +49,11 @@ KINDS: Final[Mapping[str, Kind]] = {
     "safetensors": Kind("file_kinds:open_safetensors", 9_000, 80),
     "gguf": Kind("file_kinds:open_gguf", 9_000, 100),
     "irpa": Kind("file_kinds:open_irpa", 9_000, 100),
-    "vke1": Kind("file_kinds:open_vke1", 6_000, 40),
-    "module": Kind("file_kinds:open_module", 3_000, 10),
-    "spirv": Kind("file_kinds:open_spirv", 6_000, 40),
-    "spirv-run": Kind("file_kinds:open_spirv_run", 1_500, 20),
-    "glsl": Kind("text_kinds:open_glsl", 1_000, 6),
+    "vke1": Kind("program_kinds:open_vke1", 6_000, 40),
+    "module": Kind("program_kinds:open_module", 3_000, 10),
+    "spirv": Kind("program_kinds:open_spirv", 6_000, 40),
+    "spirv-run": Kind("program_kinds:ShaderRuns", 1_500, 20),
+    "glsl": Kind("text_kinds:GlslCases", 1_000, 6),
     "value": Kind("text_kinds:open_value", 9_000, 150),
     "expression": Kind("text_kinds:open_expression", 7_000, 150),
     "axis": Kind("text_kinds:open_axis", 4_000, 80),
@@ -61,13 +61,13 @@ KINDS: Final[Mapping[str, Kind]] = {
     "device-uri": Kind("text_kinds:open_device_uri", 3_000, 60),
     "declaration": Kind("text_kinds:open_declaration", 3_000, 80),
     "assembly": Kind("text_kinds:open_assembly", 1_500, 12),
-    "results": Kind("file_kinds:open_results", 1_000, 12),
-    "pipeline-cache": Kind("file_kinds:open_pipeline_cache", 1_000, 20),
-    "command-line": Kind("command_kinds:open_commands", 1_800, 15),
-    "environment": Kind("command_kinds:open_environment", 350, 6),
-    "output": Kind("process_kinds:open_output", 150, 2),
-    "input": Kind("process_kinds:open_input", 100, 1),
-    "signals": Kind("process_kinds:open_signals", 100, 2),
+    "results": Kind("file_kinds:ResultsCases", 1_000, 12),
+    "pipeline-cache": Kind("program_kinds:PipelineCacheCases", 1_000, 20),
+    "command-line": Kind("command_kinds:CommandCases", 1_800, 15),
+    "environment": Kind("command_kinds:EnvironmentCases", 350, 6),
+    "output": Kind("process_kinds:OutputCases", 150, 2),
+    "input": Kind("process_kinds:StandardInputCases", 100, 1),
+    "signals": Kind("process_kinds:SignalCases", 100, 2),
 }
 MEMORY: Final = 3 << 30
 HANG_S: Final = 45.0
@@ -90,11 +90,10 @@ def bad_ends(name: str, tally: Tally, seed: int) -> list[str]:
 
 
 def _one(name: str, seed: int, index: int, write: Path | None) -> int:
-    import importlib
+    from case_pool import open_cases
 
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        module, _, function = KINDS[name].opener.partition(":")
-        cases: Cases = getattr(importlib.import_module(module), function)(Path(folder))
+        cases = open_cases(KINDS[name].opener, Path(folder))
         if write is not None:
             made = cases.input(seed, index)  # type: ignore[attr-defined]
             write.write_bytes(made if isinstance(made, bytes) else str(made).encode("utf-8", "surrogatepass"))

@@ -24,12 +24,13 @@ from pumice.tools.cli import main
 __all__ = [
     "FileCases",
     "GeneratedCases",
-    "TextCases",
+    "SeededCases",
     "judged",
     "judged_command",
     "judged_status",
     "one_of",
     "small_study",
+    "text_cases",
 ]
 
 MAX_MESSAGE: Final = 2500
@@ -93,16 +94,16 @@ def judged_status(status: int, errors: str, statuses: Collection[int] = (0, 1, 2
     return Outcome("run", *(("ran",) if status not in (1, 2) else ("refused", errors[:200])))
 
 
-class GeneratedCases(Generic[T]):
-    """Cases whose input is made from random numbers and given to one function."""
-
-    def __init__(self, make: Callable[[random.Random], T], use: Callable[[T], object]) -> None:
-        self.make = make
-        self.use = use
+class SeededCases(Generic[T]):
+    """Cases whose input is made from a seed and a number."""
 
     def input(self, seed: int, index: int) -> T:
-        """What the case gives to the function."""
-        return self.make(random.Random(f"{seed}/{index}"))
+        """What the case gives to pumice."""
+        raise NotImplementedError
+
+    def use(self, made: T) -> object:
+        """Gives it to pumice."""
+        raise NotImplementedError
 
     def run(self, seed: int, index: int) -> Outcome:
         """Runs one case."""
@@ -110,21 +111,34 @@ class GeneratedCases(Generic[T]):
         return judged(lambda: self.use(made))
 
     def describe(self, seed: int, index: int) -> str:
-        """The input, for a report."""
-        return repr(self.input(seed, index))
+        """The input, for a report; ``--write`` keeps that of a file."""
+        made = self.input(seed, index)
+        return f"{len(made)} bytes" if isinstance(made, bytes) else repr(made)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Gives back what is held."""
 
 
-class TextCases(GeneratedCases[str]):
+class GeneratedCases(SeededCases[T]):
+    """Cases whose input is made from random numbers and given to one function."""
+
+    def __init__(self, make: Callable[[random.Random], T], use: Callable[[T], object]) -> None:
+        self._make = make
+        self._use = use
+
+    def input(self, seed: int, index: int) -> T:
+        return self._make(random.Random(f"{seed}/{index}"))
+
+    def use(self, made: T) -> object:
+        return self._use(made)
+
+
+def text_cases(texts: Sequence[str], words: Sequence[str], use: Callable[[str], object]) -> GeneratedCases[str]:
     """Texts that are good ones with damage, for a function that takes a text."""
-
-    def __init__(self, texts: Sequence[str], words: Sequence[str], use: Callable[[str], object]) -> None:
-        super().__init__(lambda rng: damaged_text(rng, texts, words), use)
+    return GeneratedCases(lambda rng: damaged_text(rng, texts, words), use)
 
 
-class FileCases:
+class FileCases(SeededCases[bytes]):
     """Damaged copies of good files, for a function that reads a file by its path."""
 
     def __init__(
@@ -150,8 +164,8 @@ class FileCases:
             forge: makes a file that says something else than good ones, in the right form.
             forged: how many of the cases are forged.
         """
-        self.path = folder / name
-        self.use = use
+        self._path = folder / name
+        self._use = use
         self._bases: list[Base] = [plain_base(f"{number}", data, part) for number, data in enumerate(files)]
         self._part = part
         self._mend = mend
@@ -159,25 +173,18 @@ class FileCases:
         self._forged = forged
 
     def input(self, seed: int, index: int) -> bytes:
-        """The damaged file."""
         rng = random.Random(f"{seed}/{index}/file")
         if self._forge is not None and rng.random() < self._forged:
             return self._forge(rng)
         data = mutate(self._bases, seed, index, self._part).data
         return data if self._mend is None else self._mend(rng, data)
 
-    def run(self, seed: int, index: int) -> Outcome:
-        """Runs one case."""
-        self.path.write_bytes(self.input(seed, index))
-        return judged(lambda: self.use(self.path))
-
-    def describe(self, seed: int, index: int) -> str:
-        """How long the file is; ``--write`` keeps it."""
-        return f"a file of {len(self.input(seed, index))} bytes"
+    def use(self, made: bytes) -> object:
+        self._path.write_bytes(made)
+        return self._use(self._path)
 
     def close(self) -> None:
-        """Removes the file."""
-        self.path.unlink(missing_ok=True)
+        self._path.unlink(missing_ok=True)
 
 
 def one_of(rng: random.Random, *makers: Callable[[random.Random], T]) -> T:

@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from case_pool import Cases, Outcome
+from case_pool import Outcome
 from command_kinds import DIGITS, MUL, ROOT
-from judging import judged_status, small_study
+from judging import SeededCases, judged_status, small_study
 
 PROGRAM: Final = "from pumice.tools.cli import main; main(prog_name='pumice')"
 COUNT: Final = 4096
 LIMIT_S: Final = 30
 OLD: Final = b"what was there before"
+RUN: Final = ("run", MUL, "-b", f"0={COUNT}xf32=3", "-b", f"1={COUNT}xf32=2", "-b", f"2={COUNT}xf32")
 
 
 def _program(*arguments: str, **options: object) -> subprocess.Popen[bytes]:
@@ -46,18 +47,17 @@ def _ended(process: subprocess.Popen[bytes], data: bytes | None = None) -> tuple
     return process.returncode, errors.decode("utf-8", "replace")
 
 
-class ProcessCases:
+class ProcessCases(SeededCases[random.Random]):
     """Cases that start the program; each makes its folder anew."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def describe(self, seed: int, index: int) -> str:
-        """Which case it is."""
-        return f"{type(self).__name__} {seed}/{index}"
+    def input(self, seed: int, index: int) -> random.Random:
+        return random.Random(f"{seed}/{index}")
 
-    def close(self) -> None:
-        """Nothing is held."""
+    def describe(self, seed: int, index: int) -> str:
+        return f"{type(self).__name__} {seed}/{index}"
 
     def _fresh(self, index: int) -> Path:
         folder = self.folder / f"{type(self).__name__}-{index}"
@@ -85,8 +85,7 @@ class OutputCases(ProcessCases):
     )
 
     def run(self, seed: int, index: int) -> Outcome:
-        """Runs one case."""
-        rng = random.Random(f"{seed}/{index}")
+        rng = self.input(seed, index)
         folder = self._fresh(index)
         kind = rng.choice(self.KINDS)
         ending = rng.choice((".npy", ".bin", ""))
@@ -118,9 +117,8 @@ class OutputCases(ProcessCases):
             path = folder / f"\x1b[2J\n{ending}"
         shown = "" if kind == "empty" else str(path)
         what = rng.choice(("run", "run", "csv", "json", "html", "profile", "xml"))
-        bindings = ["-b", f"0={COUNT}xf32=3", "-b", f"1={COUNT}xf32=2", "-b", f"2={COUNT}xf32"]
         command = {
-            "run": ["run", MUL, *bindings, "-o", f"2=@{shown}"],
+            "run": [*RUN, "-o", f"2=@{shown}"],
             "profile": [
                 "run",
                 DIGITS,
@@ -174,12 +172,11 @@ class OutputCases(ProcessCases):
         return ""
 
 
-class InputCases(ProcessCases):
+class StandardInputCases(ProcessCases):
     """Programs and arrays on standard input: cut, damaged, endless, closed."""
 
     def run(self, seed: int, index: int) -> Outcome:
-        """Runs one case."""
-        rng = random.Random(f"{seed}/{index}")
+        rng = self.input(seed, index)
         data = bytearray(Path(DIGITS).read_bytes())
         kind = rng.choice(("cut", "cut", "flip", "none", "text", "whole", "slow"))
         if kind in ("cut", "slow"):
@@ -217,15 +214,13 @@ class SignalCases(ProcessCases):
     """Ctrl-C, SIGTERM and a reader that goes away, at a random moment of a run that writes a file."""
 
     def run(self, seed: int, index: int) -> Outcome:
-        """Runs one case."""
-        rng = random.Random(f"{seed}/{index}")
+        rng = self.input(seed, index)
         folder = self._fresh(index)
         path = folder / "out.npy"
         kind = rng.choice(("SIGINT", "SIGINT", "SIGINT", "SIGTERM", "SIGKILL", "reader"))
-        bindings = ["-b", f"0={COUNT}xf32=3", "-b", f"1={COUNT}xf32=2", "-b", f"2={COUNT}xf32"]
         what = rng.choice(("run", "run", "study", "dump"))
         command = {
-            "run": ["run", MUL, *bindings, "-o", f"2=@{path}"],
+            "run": [*RUN, "-o", f"2=@{path}"],
             "study": small_study(folder / "r", time_limit=0.1),
             "dump": ["dump", DIGITS, "--json"],
         }[what]
@@ -256,15 +251,3 @@ class SignalCases(ProcessCases):
         if kind != "SIGKILL" and {one.name for one in folder.iterdir()} - {"out.npy", "r"}:
             return Outcome(kind, "bug", f"{command}: left {sorted(one.name for one in folder.iterdir())}")
         return Outcome(kind, "ran" if status == 0 else "ended")
-
-
-def open_output(folder: Path) -> Cases:
-    return OutputCases(folder)
-
-
-def open_input(folder: Path) -> Cases:
-    return InputCases(folder)
-
-
-def open_signals(folder: Path) -> Cases:
-    return SignalCases(folder)

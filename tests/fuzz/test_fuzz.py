@@ -5,13 +5,12 @@ They run in this process, which is quicker; shaders run in another, as nothing e
 
 from __future__ import annotations
 
-import importlib
 import os
 from pathlib import Path
 from unittest import mock
 
 import pytest
-from case_pool import WRONG
+from case_pool import WRONG, open_cases
 from fuzz import KINDS, bad_ends, run_kind
 from support.soak import rounds
 
@@ -25,9 +24,8 @@ DEVICE = ("pipeline-cache", "results", "command-line", "environment", "output", 
 )
 def test_the_first_cases(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    module, _, function = KINDS[name].opener.partition(":")
     with mock.patch.dict(os.environ):
-        cases = getattr(importlib.import_module(module), function)(tmp_path)
+        cases = open_cases(KINDS[name].opener, tmp_path)
         for index in range(rounds(KINDS[name].quick, 20 * KINDS[name].quick)):
             outcome = cases.run(1, index)
             assert outcome.result not in WRONG, f"make fuzz ARGS='--kind {name} --only {index}': {outcome.detail}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from case_pool import Cases, Outcome
-from judging import ODD_NUMBERS, GeneratedCases, TextCases, damaged_text, judged
+from judging import ODD_NUMBERS, GeneratedCases, SeededCases, damaged_text, judged, text_cases
 from support.profiles import recorded_profiles
 
 from pumice import shaders
@@ -172,7 +172,7 @@ def open_axis(folder: Path) -> Cases:
         "x=0.5,1.5",
         "flag=true,false",
     )
-    return TextCases(good, ("pow2:", "log:", ":", ",", "=", "1e9"), parse_axis)
+    return text_cases(good, ("pow2:", "log:", ":", ",", "=", "1e9"), parse_axis)
 
 
 def open_study(folder: Path) -> Cases:
@@ -212,7 +212,7 @@ def open_device_uri(folder: Path) -> Cases:
     def use(text: str) -> None:
         select_device(parse_device_uri(text or None, {"PUMICE_DEVICE": text}), profiles)
 
-    return TextCases(good, ("vulkan://", "GPU-", "?", "#", "%00"), use)
+    return text_cases(good, ("vulkan://", "GPU-", "?", "#", "%00"), use)
 
 
 def open_declaration(folder: Path) -> Cases:
@@ -229,7 +229,7 @@ def open_declaration(folder: Path) -> Cases:
         else:
             parse_declaration(text)
 
-    return TextCases(good, ("tensor<", "x?x", "->", "%", "!hal.buffer_view", "C", "D", "_", "{", "}"), use)
+    return text_cases(good, ("tensor<", "x?x", "->", "%", "!hal.buffer_view", "C", "D", "_", "{", "}"), use)
 
 
 def open_assembly(folder: Path) -> Cases:
@@ -251,13 +251,13 @@ def open_assembly(folder: Path) -> Cases:
         "\n}\n",
         "vm.func @x() -> () {\n",
     )
-    return TextCases(files, words, lambda text: write_module(assemble(text)))
+    return text_cases(files, words, lambda text: write_module(assemble(text)))
 
 
 # -- GLSL --------------------------------------------------------------------------------------------
 
 
-class GlslCases:
+class GlslCases(SeededCases[str]):
     """Damaged shader sources, beside files that include each other, themselves, and what is not there."""
 
     def __init__(self, folder: Path) -> None:
@@ -307,13 +307,3 @@ class GlslCases:
         if index % 3 == 0:
             return judged(lambda: included_files(text, [self.folder]))
         return judged(lambda: compile_glsl(text, include_dirs=[self.folder]))
-
-    def describe(self, seed: int, index: int) -> str:
-        return self.input(seed, index)
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-def open_glsl(folder: Path) -> Cases:
-    return GlslCases(folder)

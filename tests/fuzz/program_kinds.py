@@ -1,0 +1,137 @@
+"""Programs that pumice reads and runs: executables, modules, shaders, pipeline caches."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+from case_pool import Cases, Outcome
+from judging import FileCases, SeededCases
+from mutants import assembled_bases
+from mutations import load_base, mutate, plain_base
+from support.hal_module import executable_blob
+
+import pumice
+from pumice import shaders
+from pumice.formats.vke1_reader import parse_executable
+from pumice.formats.vke1_writer import build_executable
+from pumice.hal_vulkan.commands.pipeline_cache import PipelineCache
+from pumice.hal_vulkan.device import Device
+from pumice.hal_vulkan.instance.driver import shared_driver
+from pumice.spirv.grid import part_of_grid
+from pumice.spirv.reflect import reflect
+from pumice.spirv.repair import repair
+from pumice.spirv.specialize import specialize
+from pumice.spirv.subgroups import least_subgroup_size
+from pumice.spirv.tools import validate
+from pumice.status import DeadlineExceededError
+from pumice.vm.assembly.disassembler import disassemble_module
+from pumice.vm.bytecode.archive import ModuleArchive
+from pumice.vm.bytecode.reader import read_module
+from pumice.vm.bytecode.verifier import verify_module
+
+
+def open_vke1(folder: Path) -> Cases:
+    files = [executable_blob("mul"), executable_blob("mul", "examples/saxpy"), executable_blob("examples/matmul")]
+
+    def use(path: Path) -> None:
+        build_executable(parse_executable(path.read_bytes()))
+
+    return FileCases(folder, files, "e.vke1", use)
+
+
+def open_module(folder: Path) -> Cases:
+    """Modules that are read, verified and disassembled; ``make mutants`` runs them."""
+
+    class Modules(FileCases):
+        def input(self, seed: int, index: int) -> bytes:
+            return mutate(bases, seed, index).data
+
+    bases = [load_base(*file) for file in assembled_bases()]
+
+    def use(path: Path) -> None:
+        with ModuleArchive.open(path) as archive:
+            disassemble_module(verify_module(read_module(archive)), offsets=True)
+
+    return Modules(folder, [base.data for base in bases], "m.vmfb", use)
+
+
+class PipelineCacheCases(SeededCases[bytes]):
+    """Pipeline-cache files: damaged, and damaged with the right checksum, so that the driver sees them."""
+
+    def __init__(self, folder: Path) -> None:
+        os.environ["PUMICE_CACHE_DIR"] = str(folder / "cache")
+        driver = shared_driver()
+        self.device = Device(driver, driver.select("lavapipe"), persistent_cache=False)
+        cache = PipelineCache(self.device)
+        assert cache.path is not None
+        self.path = cache.path
+        self.path.parent.mkdir(parents=True)
+        # As `PipelineCache.save` writes it; a driver without a cache of its own never has anything to save.
+        data = cache._data()
+        self.device.destroy("pipeline cache", cache.handle)
+        self.base = plain_base("cache", b"pumicePC1\n" + hashlib.sha256(data).digest() + data)
+
+    def input(self, seed: int, index: int) -> bytes:
+        data = mutate([self.base], seed, index, "file").data
+        rng = random.Random(f"{seed}/{index}/cache")
+        if rng.random() < 0.5:
+            magic, body = data[:10], data[42:]
+            data = magic + hashlib.sha256(body).digest() + body
+        return data
+
+    def use(self, made: bytes) -> None:
+        self.path.write_bytes(made)
+        self.device.destroy("pipeline cache", PipelineCache(self.device).handle)
+
+    def close(self) -> None:
+        self.device.close()
+
+
+def open_spirv(folder: Path) -> Cases:
+    """What is read of a shader, and what is written anew."""
+
+    def use(path: Path) -> None:
+        code = path.read_bytes()
+        reflection = reflect(code)
+        reflection.to_json()
+        repair(code)
+        least_subgroup_size(code, 64)
+        specialize(code, {constant.constant_id: b"\1\0\0\0" for constant in reflection.specialization_constants})
+        # What follows takes valid modules; whether one is, takes a process to tell.
+        if len(code) % 64 == 0:
+            validate(code)
+            for entry in reflection.entry_points:
+                part_of_grid(code, (0, 0, 0), (1, 1, 1), entry.local_size)
+
+    return FileCases(folder, [shaders.spirv(name) for name in shaders.names()], "s.spv", use, part="spirv")
+
+
+class ShaderRuns(SeededCases[bytes]):
+    """Shaders with exchanged operands on a device, through everything that checks them before."""
+
+    def __init__(self, folder: Path) -> None:
+        self.device = pumice.open_device("lavapipe")
+        self.bases = [plain_base(name, shaders.spirv(name), "spirv") for name in shaders.names()]
+
+    def input(self, seed: int, index: int) -> bytes:
+        return mutate(self.bases, seed, index, "spirv").data
+
+    def run(self, seed: int, index: int) -> Outcome:
+        outcome = super().run(seed, index)
+        try:
+            self.device.hal.wait_idle(1.0)
+        except DeadlineExceededError:
+            return dataclasses.replace(outcome, busy=True)
+        return outcome
+
+    def use(self, made: bytes) -> None:
+        with pumice.Kernel(self.device, made, name="damaged") as kernel:
+            kernel(*(np.ones(64, np.float32) for _ in kernel.parameters), groups=(1, 1, 1))
+
+    def close(self) -> None:
+        self.device.close()
