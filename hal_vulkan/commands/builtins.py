@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ...shaders import spirv
 from ...status import FailedPreconditionError
 from ..memory.buffer import Buffer
+from ..memory.suballocator import GRANULARITY
 from .executable import Executable
 from .pipeline import ComputePipeline
 from .pipeline_context import PipelineContext
@@ -16,7 +17,6 @@ from .pipeline_context import PipelineContext
 _QUEUE_COMPUTE = 0x2
 _FILL_INVOCATIONS = 64  # of a workgroup of builtin/fill_unaligned
 _MAX_FILL_GROUPS = 65535  # up to which its index arithmetic is exact
-_BASE_ALIGNMENT = 256  # of every allocation, and at least every device's minStorageBufferOffsetAlignment
 
 
 class Builtins:
@@ -59,11 +59,11 @@ class Builtins:
                 "queue requires; use the compute queue"
             )
         limits = device.profile.limits
-        step = (limits.max_storage_buffer_range - 2 * _BASE_ALIGNMENT) // _BASE_ALIGNMENT * _BASE_ALIGNMENT
+        step = (limits.max_storage_buffer_range - 2 * GRANULARITY) // GRANULARITY * GRANULARITY
         start, end = target.offset + offset, target.offset + offset + size
         while start < end:
             count = min(step, end - start)
-            base = start // _BASE_ALIGNMENT * _BASE_ALIGNMENT
+            base = start // GRANULARITY * GRANULARITY
             span = -(-(start + count - base) // 4) * 4
             # Words at the edges extend past the range, but not past the allocation, which has 256-byte units.
             window = Buffer(

@@ -16,7 +16,7 @@ from ..vulkan.functions import chain, ffi, new
 from ..vulkan.live_objects import created, destroyed
 from .block import Block, BlockFactory
 from .memory_type import MemoryTypeFlags, rank_memory_types
-from .suballocator import SuballocatorStatistics
+from .suballocator import GRANULARITY, SuballocatorStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +279,7 @@ class Allocator:
     # -- blocks --------------------------------------------------------------------------------------
 
     def _make_block(self, size: int, type_index: int, dedicated: bool) -> Block:
-        granularity = 256
-        exact = -(-max(size, 1) // granularity) * granularity
+        exact = -(-max(size, 1) // GRANULARITY) * GRANULARITY
         sizes = [exact]
         if not dedicated:
             # A heap without room for a whole block may have room for a smaller one.

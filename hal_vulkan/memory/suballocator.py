@@ -13,22 +13,20 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from dataclasses import dataclass
+from typing import Final
 
-from ...status import InternalError, InvalidArgumentError
+from ...status import InternalError
+
+GRANULARITY: Final = 256
+"""Every range starts and ends on a multiple of it: at least every device's minStorageBufferOffsetAlignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuballocatorStatistics:
-    """A snapshot of one block.
+    """A snapshot of one block: its bytes, those handed out (rounding included), and the ranges of either kind.
 
-    Attributes:
-        size: bytes of the block.
-        allocated: bytes handed out, rounding included.
-        allocations: ranges handed out.
-        free_ranges: separate free ranges.
-        largest_free: bytes of the largest free range.
-        fragmentation: 0.0 when all free bytes are in one range, towards 1.0 the more they are scattered
-            (``1 - largest_free / free``).
+    ``fragmentation`` is 0.0 when all free bytes are in one range, towards 1.0 the more they are scattered
+    (``1 - largest_free / free``).
     """
 
     size: int
@@ -45,25 +43,11 @@ class Suballocator:
     Not thread-safe: the owner locks. ``allocate`` never raises for lack of room, it returns ``None``.
     """
 
-    __slots__ = ("_by_end", "_by_size", "_by_start", "_granularity", "_torn", "_used", "allocated", "size")
+    __slots__ = ("_by_end", "_by_size", "_by_start", "_torn", "_used", "allocated", "size")
 
-    def __init__(self, size: int, granularity: int = 256) -> None:
-        """Makes an empty block.
-
-        Args:
-            size: bytes.
-            granularity: every range starts and ends on a multiple of it (a power of two).
-
-        Raises:
-            InvalidArgumentError: a size that is not positive or a granularity that is no power of two.
-        """
-        if size <= 0:
-            raise InvalidArgumentError(f"a block's size must be positive, got {size}")
-        if granularity <= 0 or granularity & (granularity - 1):
-            raise InvalidArgumentError(f"granularity must be a power of two, got {granularity}")
+    def __init__(self, size: int) -> None:
         self.size = size
         self.allocated = 0
-        self._granularity = granularity
         self._used: dict[int, int] = {}
         self._torn = False
         self._by_size: list[tuple[int, int]] = [(size, 0)]
@@ -74,8 +58,7 @@ class Suballocator:
         """The offset of the smallest free range that ``size`` bytes fit into, or ``None``."""
         if self._torn:
             self._rebuild()
-        mask = self._granularity - 1
-        size = (max(size, 1) + mask) & ~mask
+        size = -(-max(size, 1) // GRANULARITY) * GRANULARITY
         by_size = self._by_size
         index = bisect_left(by_size, (size, -1))
         if index == len(by_size):
@@ -105,15 +88,12 @@ class Suballocator:
             raise InternalError(f"offset {offset} is not allocated in this block: freed twice?")
         self._torn = True
         start, end = offset, offset + size
-        before = self._by_end.pop(start, None)
+        before, after = self._by_end.get(start), self._by_start.get(end)
         if before is not None:
-            self._remove_sized(before, start - before)
-            del self._by_start[before]
+            self._remove(before, start - before)
             start = before
-        after = self._by_start.pop(end, None)
         if after is not None:
-            self._remove_sized(end, after)
-            del self._by_end[end + after]
+            self._remove(end, after)
             end += after
         self._insert(start, end - start)
         del self._used[offset]
@@ -157,5 +137,7 @@ class Suballocator:
         self._by_start[start] = size
         self._by_end[start + size] = start
 
-    def _remove_sized(self, start: int, size: int) -> None:
+    def _remove(self, start: int, size: int) -> None:
         del self._by_size[bisect_left(self._by_size, (size, start))]
+        del self._by_start[start]
+        del self._by_end[start + size]
