@@ -5,6 +5,7 @@ Thread rule: an allocator may be used from any thread; it locks.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -30,14 +31,10 @@ class BlockStatistics:
 
 @dataclass(frozen=True, slots=True)
 class HeapBudget:
-    """One memory heap.
+    """One memory heap, in bytes.
 
-    Attributes:
-        size: bytes of the heap.
-        budget: bytes this process may use by the driver's estimate (VK_EXT_memory_budget); the size without it.
-        usage: bytes this process uses; what pumice allocated, without the extension.
-        device_local: whether the heap is the device's own memory.
-        measured: whether budget and usage come from the driver.
+    Where they are ``measured`` (VK_EXT_memory_budget), ``budget`` is what this process may use by the driver's estimate
+    and ``usage`` what it uses; else the heap's size, and what pumice allocated.
     """
 
     size: int
@@ -49,14 +46,9 @@ class HeapBudget:
 
 @dataclass(frozen=True, slots=True)
 class AllocatorStatistics:
-    """A snapshot of all device memory that pumice holds.
+    """A snapshot of all device memory that pumice holds: bytes reserved, handed out, and the most ever handed out.
 
-    Attributes:
-        reserved: bytes of VkDeviceMemory held.
-        allocated: bytes handed out of it.
-        peak: the most bytes ever handed out at once.
-        allocations: live allocations.
-        blocks: one entry a VkDeviceMemory.
+    ``blocks`` has one entry a VkDeviceMemory.
     """
 
     reserved: int
@@ -280,20 +272,15 @@ class Allocator:
 
     def _make_block(self, size: int, type_index: int, dedicated: bool) -> Block:
         exact = -(-max(size, 1) // GRANULARITY) * GRANULARITY
-        sizes = [exact]
-        if not dedicated:
-            # A heap without room for a whole block may have room for a smaller one.
-            whole = max(self.device.plan.block_size, exact)
-            sizes = [whole, max(whole // 4, exact), exact]
+        # A heap without room for a whole block may have room for a smaller one.
+        whole = max(self.device.plan.block_size, exact)
+        sizes = () if dedicated else (whole, max(whole // 4, exact))
         limit = self.device.profile.limits.max_memory_allocation_size
-        failure: ResourceExhaustedError | None = None
+        kind = "dedicated" if dedicated else "shared"
         for candidate in sizes:
-            try:
-                return self._factory.make("dedicated" if dedicated else "shared", min(candidate, limit), type_index)
-            except ResourceExhaustedError as error:
-                failure = error
-        assert failure is not None
-        raise failure
+            with contextlib.suppress(ResourceExhaustedError):
+                return self._factory.make(kind, min(candidate, limit), type_index)
+        return self._factory.make(kind, min(exact, limit), type_index)
 
     def _add(self, block: Block) -> None:
         self._blocks.setdefault(block.type_index, []).append(block)
@@ -362,12 +349,12 @@ class Allocator:
         )
 
     def _describe_heaps(self) -> str:
-        parts = [
+        heaps = "; ".join(
             f"heap {index} ({'device-local' if heap.device_local else 'host'}): {heap.size:,} bytes, "
             f"{heap.usage:,} in use, budget {heap.budget:,}"
             for index, heap in enumerate(self.budgets())
-        ]
-        return f"Heaps: {'; '.join(parts)}."
+        )
+        return f"Heaps: {heaps}."
 
     def abandon(self) -> None:
         """Replaces the locks after a fork. For ``Device.abandon``."""

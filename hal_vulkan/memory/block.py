@@ -11,19 +11,13 @@ from typing import Final
 
 from ...status import PumiceError, ResourceExhaustedError
 from ..instance.logical_device import LogicalDevice
+from ..instance.profile import MemoryProperty
 from ..vulkan.functions import WHOLE_SIZE, CData, chain, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
 from .suballocator import Suballocator
 
-_TRANSFER_SRC: Final = 0x1
-_TRANSFER_DST: Final = 0x2
-_UNIFORM: Final = 0x10
-_STORAGE: Final = 0x20
-_INDIRECT: Final = 0x100
-_DEVICE_ADDRESS: Final = 0x20000
-
-_PROPERTY_HOST_VISIBLE: Final = 0x2
-_PROPERTY_HOST_COHERENT: Final = 0x4
+_USAGE: Final = 0x1 | 0x2 | 0x10 | 0x20 | 0x100  # transfer source and target, uniform, storage, indirect
+_USAGE_DEVICE_ADDRESS: Final = 0x20000
 _HANDLE_HOST_ALLOCATION: Final = 0x80
 _ALLOCATE_DEVICE_ADDRESS: Final = 0x2
 _SHARING_CONCURRENT: Final = 1
@@ -60,11 +54,8 @@ class BlockFactory:
     def __init__(self, device: LogicalDevice) -> None:
         self._device = device
         self._serial = 0
-        usage = _TRANSFER_SRC | _TRANSFER_DST | _UNIFORM | _STORAGE | _INDIRECT
         self._device_addresses = device.device_addresses
-        if self._device_addresses:
-            usage |= _DEVICE_ADDRESS
-        self._usage = usage
+        self._usage = _USAGE | (_USAGE_DEVICE_ADDRESS if self._device_addresses else 0)
         plan = device.plan
         # Both families may use every buffer, without ownership transfers: buffers, unlike images, lose nothing by it.
         self._sharing: dict[str, object] = {}
@@ -97,15 +88,13 @@ class BlockFactory:
         query = device.fn.vkGetMemoryHostPointerPropertiesEXT
         if query(device.handle, _HANDLE_HOST_ALLOCATION, pointer, properties):
             return None
-        candidates = [
-            index
-            for index, kind in enumerate(device.profile.memory_types)
-            if properties.memoryTypeBits & self._import_bits & 1 << index
-            and kind.property_flags & _PROPERTY_HOST_COHERENT
-        ]
-        if not candidates:
+        bits = properties.memoryTypeBits & self._import_bits
+        for index, kind in enumerate(device.profile.memory_types):
+            if bits >> index & 1 and kind.property_flags & MemoryProperty.HOST_COHERENT:
+                break
+        else:
             return None
-        block = self._new("imported", size, candidates[0])
+        block = self._new("imported", size, index)
         external = new("VkExternalMemoryBufferCreateInfo", handleTypes=_HANDLE_HOST_ALLOCATION)
         imported = new("VkImportMemoryHostPointerInfoEXT", handleType=_HANDLE_HOST_ALLOCATION, pHostPointer=pointer)
         try:
@@ -154,8 +143,8 @@ class BlockFactory:
             block.memory = memory[0]
             device.check(fn.vkBindBufferMemory(device.handle, block.buffer, block.memory, 0), what)
             properties = device.profile.memory_types[block.type_index].property_flags
-            block.coherent = bool(properties & _PROPERTY_HOST_COHERENT)
-            if not imported and properties & _PROPERTY_HOST_VISIBLE:
+            block.coherent = bool(properties & MemoryProperty.HOST_COHERENT)
+            if not imported and properties & MemoryProperty.HOST_VISIBLE:
                 pointer = ffi.new("void **")
                 device.check(fn.vkMapMemory(device.handle, block.memory, 0, WHOLE_SIZE, 0, pointer), what)
                 block.mapped = ffi.cast("char *", pointer[0])

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...status import UnimplementedError
 from ..commands.command_buffer import CommandBuffer
 from ..commands.timestamps import signed_ticks
 from ..vulkan.functions import ffi, new
@@ -56,16 +55,9 @@ def calibrate(queue: Queue, *, samples: int = 8) -> ClockCalibration:
     Raises:
         UnimplementedError: the device has no timestamps.
     """
-    device = queue.device
-    family = device.profile.queue_families[queue.family]
-    if not family.timestamp_valid_bits:
-        raise UnimplementedError(
-            f"{device.profile.name} writes no timestamps on its compute queue (timestampValidBits 0)"
-        )
-    readings = [
-        _read_calibrated(queue) if device.plan.calibrated_timestamps else _read_bracketed(queue) for _ in range(samples)
-    ]
-    return min(readings, key=lambda reading: reading.max_deviation_ns)
+    queue.command_context.check_timestamps(queue.family)
+    read = _read_calibrated if queue.device.plan.calibrated_timestamps else _read_bracketed
+    return min((read(queue) for _ in range(samples)), key=lambda reading: reading.max_deviation_ns)
 
 
 def calibrate_monotonic(queue: Queue, *, samples: int = 8) -> ClockCalibration:
@@ -81,18 +73,17 @@ def calibrate_monotonic(queue: Queue, *, samples: int = 8) -> ClockCalibration:
     read_other = _OTHER_CLOCKS.get(reading.host_clock)
     if read_other is None:
         return reading
-    best: tuple[int, int] | None = None
+    found = []
     for _ in range(samples):
         before = time.monotonic_ns()
         other = read_other()
         after = time.monotonic_ns()
-        found = (after - before, (before + after) // 2 - other)
-        best = found if best is None or found < best else best
-    assert best is not None
+        found.append((after - before, (before + after) // 2 - other))
+    distance, offset = min(found)
     return replace(
         reading,
-        host_ns=reading.host_ns + best[1],
-        max_deviation_ns=reading.max_deviation_ns + best[0],
+        host_ns=reading.host_ns + offset,
+        max_deviation_ns=reading.max_deviation_ns + distance,
         host_clock="clock_monotonic",
     )
 
@@ -112,18 +103,15 @@ def _read_calibrated(queue: Queue) -> ClockCalibration:
         info.sType = new("VkCalibratedTimestampInfoEXT").sType
         info.timeDomain = domain
     ticks, deviation = ffi.new("uint64_t[]", 2), ffi.new("uint64_t *")
-    call = (
-        device.fn.vkGetCalibratedTimestampsKHR
-        if extension.startswith("VK_KHR")
-        else device.fn.vkGetCalibratedTimestampsEXT
-    )
+    suffix = "KHR" if extension.startswith("VK_KHR") else "EXT"
+    call = getattr(device.fn, f"vkGetCalibratedTimestamps{suffix}")
     check(call(device.handle, 2, infos, ticks, deviation), "reading calibrated timestamps")
     valid_bits = device.profile.queue_families[queue.family].timestamp_valid_bits
     host = ticks[1]
     if name == "query_performance_counter":
         # QueryPerformanceCounter ticks; Python's monotonic clock has counted the same ones in nanoseconds since 3.13
         # and perf_counter always has.
-        host = int(host * 1e9 / _performance_frequency())
+        host = int(host * 1e9 * time.get_clock_info("perf_counter").resolution)
     return ClockCalibration(
         device_ticks=ticks[0] & ((1 << valid_bits) - 1),
         host_ns=host,
@@ -133,10 +121,6 @@ def _read_calibrated(queue: Queue) -> ClockCalibration:
         host_clock=name,
         calibrated=True,
     )
-
-
-def _performance_frequency() -> float:
-    return 1.0 / time.get_clock_info("perf_counter").resolution
 
 
 def _read_bracketed(queue: Queue) -> ClockCalibration:

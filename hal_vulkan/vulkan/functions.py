@@ -17,7 +17,7 @@ trampoline. The tables may be shared between threads.
 from __future__ import annotations
 
 import ctypes.util
-import importlib.machinery
+import functools
 import importlib.util
 import itertools
 import os
@@ -41,12 +41,11 @@ def _load_declaration() -> Any:
     if spec is None or not spec.submodule_search_locations:
         raise ImportError("pumice needs the `vulkan` package (pip install vulkan==1.3.275.1); it is not installed")
     path = Path(next(iter(spec.submodule_search_locations))) / "_vulkancache.py"
-    loader = importlib.machinery.SourceFileLoader("pumice.hal_vulkan._vulkan_declaration", str(path))
-    module_spec = importlib.util.spec_from_loader(loader.name, loader)
-    if module_spec is None:
+    spec = importlib.util.spec_from_file_location("pumice.hal_vulkan._vulkan_declaration", path)
+    if spec is None or spec.loader is None:
         raise ImportError(f"cannot import {path}")
-    module = importlib.util.module_from_spec(module_spec)
-    loader.exec_module(module)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module.ffi
 
 
@@ -56,28 +55,29 @@ NULL: Final = ffi.NULL
 WHOLE_SIZE: Final = 0xFFFF_FFFF_FFFF_FFFF
 UINT64_MAX: Final = 0xFFFF_FFFF_FFFF_FFFF
 
-_enum_values: dict[str, dict[str, int]] = {}
+_keep_alive: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
 
 
 def enum_value(enum_name: str, member: str) -> int:
-    """The value of an enumerant, e.g. ``("VkStructureType", "VK_STRUCTURE_TYPE_SUBMIT_INFO")``."""
-    values = _enum_values.get(enum_name)
-    if values is None:
-        values = _enum_values[enum_name] = dict(ffi.typeof(enum_name).relements)
-    return values[member]
+    """The value of an enumerant, e.g. ``("VkObjectType", "VK_OBJECT_TYPE_QUEUE")``."""
+    return _enum_values(enum_name)[member]
 
 
-_structure_types: dict[str, int] = {}
-_keep_alive: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
+@functools.cache
+def _enum_values(enum_name: str) -> dict[str, int]:
+    return dict(ffi.typeof(enum_name).relements)
+
+
+@functools.cache
+def _structure_types() -> dict[str, int]:
+    """By the structure's name without underscores and case, in which alone the registry's spellings differ."""
+    types = _enum_values("VkStructureType").items()
+    return {name.removeprefix("VK_STRUCTURE_TYPE_").replace("_", "").lower(): value for name, value in types}
 
 
 def structure_type(struct_name: str) -> int:
     """``sType`` of a structure, derived from its name as the specification's registry does."""
-    if not _structure_types:
-        # The registry derives one spelling from the other; they differ only in underscores and case.
-        for name, value in ffi.typeof("VkStructureType").relements.items():
-            _structure_types[name.removeprefix("VK_STRUCTURE_TYPE_").replace("_", "").lower()] = value
-    return _structure_types[struct_name.removeprefix("Vk").lower()]
+    return _structure_types()[struct_name.removeprefix("Vk").lower()]
 
 
 def new(struct_name: str, **fields: Any) -> CData:
@@ -128,8 +128,8 @@ def string_array(names: Iterable[str]) -> list[CData]:
 
 
 def text(value: CData) -> str:
-    """A fixed-size ``char`` array of a Vulkan structure as text; undecodable bytes are replaced."""
-    raw: bytes = ffi.string(value)
+    """A ``char`` array or pointer of a Vulkan structure as text; undecodable bytes are replaced, NULL is empty."""
+    raw: bytes = ffi.string(value) if value else b""
     return raw.decode("utf-8", errors="replace")
 
 
@@ -236,23 +236,22 @@ class GlobalFunctions(_Functions):
     """Functions that need no instance."""
 
     def __init__(self) -> None:
-        library = load_library()
-        self.get_instance_proc_addr: NativeFunction = library.vkGetInstanceProcAddr
+        self.get_instance_proc_addr: NativeFunction = load_library().vkGetInstanceProcAddr
         super().__init__(lambda name: self.get_instance_proc_addr(NULL, name))
 
 
 class InstanceFunctions(_Functions):
     """Functions of a VkInstance and its physical devices."""
 
-    def __init__(self, global_functions: GlobalFunctions, instance: CData) -> None:
-        super().__init__(lambda name: global_functions.get_instance_proc_addr(instance, name))
+    def __init__(self, functions: GlobalFunctions, instance: CData) -> None:
+        super().__init__(lambda name: functions.get_instance_proc_addr(instance, name))
 
 
 class DeviceFunctions(_Functions):
     """Functions of a VkDevice, resolved past the loader."""
 
-    def __init__(self, instance_functions: InstanceFunctions, device: CData) -> None:
-        super().__init__(lambda name: instance_functions.vkGetDeviceProcAddr(device, name))
+    def __init__(self, functions: InstanceFunctions, device: CData) -> None:
+        super().__init__(lambda name: functions.vkGetDeviceProcAddr(device, name))
 
 
 def handle_value(handle: CData) -> int:

@@ -12,7 +12,7 @@ import os
 from typing import Any, Final
 
 from ...status import InternalError, InvalidArgumentError
-from .functions import CData, InstanceFunctions, ffi, new
+from .functions import CData, InstanceFunctions, ffi, new, text
 from .results import check, post_validation_error
 
 LAYER = "VK_LAYER_KHRONOS_validation"
@@ -91,25 +91,14 @@ class DebugMessenger:
             self._functions = None
 
     def _receive(self, severity: int, _types: int, data: Any, _user: Any) -> int:
-        identifier = _string(data.pMessageIdName)
-        message = _string(data.pMessage)
+        identifier = text(data.pMessageIdName)
+        message = text(data.pMessage)
         if identifier in _NOT_ABOUT_USE:
             return 0
         if severity < _SEVERITY_ERROR:
             _log.warning("%s: %s", identifier, message)
             return 0
-        names = []
-        for index in range(data.objectCount):
-            name = _string(data.pObjects[index].pObjectName)
-            if name:
-                names.append(name)
-        about = f" (objects: {', '.join(names)})" if names else ""
+        names = [text(data.pObjects[index].pObjectName) for index in range(data.objectCount)]
+        about = f" (objects: {', '.join(filter(None, names))})" if any(names) else ""
         post_validation_error(InternalError(f"validation layer, {identifier}{about}: {message}"))
         return 0
-
-
-def _string(pointer: CData) -> str:
-    if pointer == ffi.NULL:
-        return ""
-    raw: bytes = ffi.string(pointer)
-    return raw.decode("utf-8", errors="replace")
