@@ -105,8 +105,6 @@ class Device(LogicalDevice, Closing):
             for i in range(count)
         )
 
-    # -- making things -------------------------------------------------------------------------------
-
     def create_buffer(
         self,
         size: int,
@@ -203,8 +201,6 @@ class Device(LogicalDevice, Closing):
         """Relates device timestamps to the host's monotonic clock."""
         self.check_usable()
         return calibrate(self.compute_queue)
-
-    # -- lifetimes -----------------------------------------------------------------------------------
 
     def wait_idle(self, timeout: float | None = None) -> None:
         """Blocks until every queue is idle.

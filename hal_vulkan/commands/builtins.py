@@ -44,13 +44,7 @@ class Builtins:
     ) -> Iterator[tuple[ComputePipeline, Buffer, tuple[int, int, int], bytes]]:
         """The dispatches that fill a byte range at any offset and length: pipeline, buffer, groups, push constants.
 
-        Args:
-            family: of the queue.
-            target, offset, size: the range.
-            word: the pattern repeated to four bytes.
-
-        Raises:
-            FailedPreconditionError: the queue family has no compute.
+        ``word`` is the pattern repeated to four bytes. FailedPreconditionError: the queue family has no compute.
         """
         device = self._context.device
         if not device.profile.queue_families[family].flags & _QUEUE_COMPUTE:

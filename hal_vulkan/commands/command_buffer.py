@@ -45,20 +45,13 @@ class CommandBuffer(TransferRecorder, Closing):
     """Recorded commands. The module's docstring has the calling sequence and the rules on hazards.
 
     Attributes:
-        context, device: what it shares with the other command buffers of its device, and the device.
         name: for messages, debug labels and what was in flight at a fault.
         one_shot: submitted at most once and recycled when it has retired.
         binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
     """
 
-    # -- recording -----------------------------------------------------------------------------------
-
     def begin(self) -> Self:
-        """Starts recording anew and drops what was recorded before. Returns itself.
-
-        Raises:
-            FailedPreconditionError: it is being recorded already.
-        """
+        """Starts recording anew and returns itself; FailedPreconditionError while it is being recorded."""
         if self.state is _CLOSED:
             raise ClosedError(f"command buffer {self.name} was closed")
         if self.state is _RECORDING:
@@ -169,8 +162,6 @@ class CommandBuffer(TransferRecorder, Closing):
             device.check(result, f"beginning {self.name}")
         return recording
 
-    # -- submission (for Queue) ----------------------------------------------------------------------
-
     def prepare(self, bindings: Sequence[Buffer] | None) -> Recording:
         """Checks that it can be submitted, and returns the native commands. For ``Queue``."""
         if self.state is not _EXECUTABLE:
@@ -243,8 +234,6 @@ class CommandBuffer(TransferRecorder, Closing):
                 raise ClosedError(f"{self.name} cannot run: {what} that it uses was closed; record it again")
         self._checked_epoch = self.device.close_epoch
 
-    # -- timings -------------------------------------------------------------------------------------
-
     def _latest(self) -> Recording | None:
         return self._recording or (next(reversed(self._recordings.values()), None) if self._recordings else None)
 
@@ -275,8 +264,6 @@ class CommandBuffer(TransferRecorder, Closing):
         except DeadlineExceededError:
             raise FailedPreconditionError(f"{self.name} has not finished its run; wait for it first") from None
         return recording.timestamps.read()
-
-    # -- end -----------------------------------------------------------------------------------------
 
     def retired(self, recording: Recording) -> None:
         """Gives back the native commands of a one-shot buffer that has run. For ``Queue``."""

@@ -22,18 +22,13 @@ from .timestamps import QueryPools
 class _Recorder(Protocol):
     """A command buffer that is being recorded."""
 
-    def device_closed(self) -> None:
-        """Refuses further commands: the native ones are gone."""
-        ...
+    def device_closed(self) -> None: ...
 
 
 class CommandContext:
     """The shared state of a device's command buffers.
 
     Attributes:
-        device, allocator: the device and its memory.
-        builtins: the HAL's own kernels.
-        query_pools: recycled query pools.
         recording: command buffers being recorded, by id; weakly, as one that nobody holds is not recorded any further.
         begin_once, begin_again: the VkCommandBufferBeginInfo of one-shot and of reusable commands.
     """

@@ -42,11 +42,9 @@ class DescriptorSet:
 
 
 class DescriptorSetLayout:
-    """A VkDescriptorSetLayout with the cache of its sets.
+    """A VkDescriptorSetLayout of (binding, VkDescriptorType, count) with the cache of its sets.
 
     Attributes:
-        handle: the VkDescriptorSetLayout.
-        bindings: (binding, VkDescriptorType, count), sorted by binding.
         descriptor_count: buffers a set of it takes.
         push: whether it is for push descriptors, and has no sets.
     """
@@ -108,8 +106,7 @@ class DescriptorSetLayout:
     def get(self, buffers: Sequence[Buffer], key: bytes | None = None) -> DescriptorSet:
         """The pinned set that binds these buffers, one a descriptor in binding order; unpin it when done.
 
-        The caller checks the ranges (alignment, limits, openness), and may give the ``key``: ``Buffer.descriptor`` of
-        each.
+        The caller checks the ranges, and may give the ``key``: ``Buffer.descriptor`` of each.
         """
         if key is None:
             key = b"".join([buffer.descriptor for buffer in buffers])

@@ -82,11 +82,7 @@ class Executable(Closing):
 
     @classmethod
     def from_spirv(cls, context: PipelineContext, code: bytes | memoryview, *, validate: bool = True) -> Executable:
-        """An executable of one SPIR-V module.
-
-        Raises:
-            InvalidArgumentError: not SPIR-V, or a damaged module.
-        """
+        """An executable of one SPIR-V module; InvalidArgumentError if it is damaged."""
         return cls(context, [ShaderModule(context.device, code, validate=validate)], None)
 
     @classmethod
@@ -174,8 +170,7 @@ class Executable(Closing):
     ) -> ComputePipeline:
         """``pipeline_at`` for the workgroups from ``base`` of a grid of ``groups`` that exceeds a dispatch's limits.
 
-        Raises:
-            UnimplementedError: a kernel that cannot be offset.
+        UnimplementedError: a kernel that cannot be offset.
         """
         whole = self.pipeline_at(ordinal, specialization=specialization)
         assert self.source is not None

@@ -35,8 +35,7 @@ _REQUIRE_FULL_SUBGROUPS: Final = 0x2
 class BoundSets:
     """Buffers bound to a pipeline: pinned sets, pushed descriptors, or for the address ABI the buffers alone.
 
-    Made by ``ComputePipeline.bind``; use it in any number of dispatches of pipelines with the same layout, then
-    ``close`` it.
+    Made by ``ComputePipeline.bind``, for any number of dispatches of pipelines with the same layout; then ``close`` it.
     """
 
     __slots__ = ("_epoch", "_open", "buffers", "infos", "pins", "pipeline", "sets")
@@ -80,12 +79,10 @@ class ComputePipeline(Closing):
     """A VkPipeline with its layout.
 
     Attributes:
-        device, handle, layout: the device, VkPipeline and VkPipelineLayout.
         name: entry point or debug name, for messages and profiles.
         entry: reflection of the entry point.
         interface: bindings and push constants.
         local_size: workgroup size after specialisation (x, y, z).
-        set_layouts: one layout a descriptor set.
         offset_alignment: every binding's offset in its block is a multiple of it.
         push_template: the VkDescriptorUpdateTemplate that pushes its descriptors, or ``None`` where it takes sets.
     """
@@ -147,8 +144,6 @@ class ComputePipeline(Closing):
         device.own("pipeline", self.handle)
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
 
-    # -- creation ------------------------------------------------------------------------------------
-
     def _create(
         self,
         shader_module: CData,
@@ -193,8 +188,6 @@ class ComputePipeline(Closing):
             f"creating the pipeline of {self.name}",
         )
         return handle[0]
-
-    # -- use -----------------------------------------------------------------------------------------
 
     def bind(self, buffers: Sequence[Buffer]) -> BoundSets:
         """Binds buffers, in order of (set, binding, array element).

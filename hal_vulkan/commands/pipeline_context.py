@@ -17,12 +17,7 @@ _COMPUTE_STAGE: Final = 0x20
 
 
 class PipelineContext:
-    """The layouts of a device's pipelines, each made on first use and kept as long as the device.
-
-    Attributes:
-        device: the device.
-        cache: the VkPipelineCache.
-    """
+    """The layouts of a device's pipelines, each made on first use and kept as long as the device."""
 
     def __init__(self, device: LogicalDevice, *, persistent_cache: bool = True) -> None:
         self.device = device

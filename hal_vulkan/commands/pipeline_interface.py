@@ -26,11 +26,9 @@ class PipelineInterface:
     Attributes:
         set_layouts: for each descriptor set, (binding, VkDescriptorType, count) sorted by binding; a set that the
             shader skips is empty.
-        push_constant_bytes: size of the push-constant range, from offset 0.
         buffer_device_addresses: the dispatch ABI: bindings come as a table of device addresses, not as descriptors.
         table_set: the set whose binding 0 is that table; ``None`` where a root in the push constants names it.
         constant_offset: where HAL constants start in the push-constant range.
-        binding_count: buffers a dispatch takes.
         whole_words: whether bound ranges are rounded up to whole 32-bit words. Compilers emulate narrow types in words,
             so their kernels access all of the last one, which devices that check bounds would prevent.
     """
@@ -45,11 +43,7 @@ class PipelineInterface:
 
     @classmethod
     def from_reflection(cls, entry: EntryPoint) -> PipelineInterface:
-        """The interface that a shader declares.
-
-        Raises:
-            UnimplementedError: it binds images, samplers or unsized descriptor arrays; pumice computes on buffers.
-        """
+        """The interface that a shader declares; UnimplementedError if it binds anything but buffers."""
         sets: dict[int, list[tuple[int, int, int]]] = {}
         for binding in entry.bindings:
             if binding.set > _LAST_SET:
@@ -76,9 +70,6 @@ class PipelineInterface:
 
         Source: VUID-VkComputePipelineCreateInfo-layout-07987 (push constants), -07988 (bindings), -07990 (types) and
         -07991 (counts).
-
-        Raises:
-            InvalidArgumentError: a binding or push constants that the layout lacks.
         """
         laid_out = {
             (index, binding): (kind, count)

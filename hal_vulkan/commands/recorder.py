@@ -146,8 +146,6 @@ class CommandRecorder:
         if result or device.validation:
             device.check(result, f"ending {self.name}")
 
-    # -- barriers and labels ---------------------------------------------------------------------------
-
     def execution_barrier(self) -> None:
         """Commands after it start once those before it are done, and see what they wrote."""
         if self.state is not _RECORDING:
@@ -171,11 +169,7 @@ class CommandRecorder:
         self._labels += 1
 
     def end_label(self) -> None:
-        """Closes the debug label opened last.
-
-        Raises:
-            FailedPreconditionError: none is open.
-        """
+        """Closes the debug label opened last; FailedPreconditionError if none is open."""
         self._check_recording()
         if not self._labels:
             raise FailedPreconditionError(f"command buffer {self.name} has no open label; begin_label() first")
@@ -184,8 +178,6 @@ class CommandRecorder:
         elif self.device.debug_utils:
             self.device.fn.vkCmdEndDebugUtilsLabelEXT(self._handle)
         self._labels -= 1
-
-    # -- checks --------------------------------------------------------------------------------------
 
     def _check_recording(self) -> None:
         if self.state is _RECORDING:

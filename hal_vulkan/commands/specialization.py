@@ -23,9 +23,7 @@ def pack_constants(
 ) -> PackedConstants:
     """The values given, each in the type of its constant.
 
-    Raises:
-        NotFoundError: no such constant; the message lists those that exist.
-        InvalidArgumentError: a value that does not fit.
+    NotFoundError lists the constants that exist; InvalidArgumentError is for a value that does not fit.
     """
     if not values:
         return ()

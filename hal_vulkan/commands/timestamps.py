@@ -164,11 +164,7 @@ class TimestampRecorder:
             yield result, data
 
     def read(self) -> tuple[DispatchTiming, ...]:
-        """The timings, once the commands have run.
-
-        Raises:
-            FailedPreconditionError: they have not.
-        """
+        """The timings, once the commands have run; before that, FailedPreconditionError."""
         profile = self._device.profile
         period = profile.limits.timestamp_period
         clock = f"device timestamps, {period:g} ns a tick, {self._valid_bits} valid bits"

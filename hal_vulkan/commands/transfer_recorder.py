@@ -82,13 +82,7 @@ class TransferRecorder(DispatchRecorder):
         source_offset: int = 0,
         target_offset: int = 0,
     ) -> None:
-        """Copies bytes at any alignment; the ranges must not overlap.
-
-        Args:
-            source, target: buffers, or slots.
-            size: bytes; ``None`` goes to the end of the source.
-            source_offset, target_offset: bytes.
-        """
+        """Copies bytes at any alignment, by default to the end of the source; the ranges must not overlap."""
         self._check_recording()
         if self._noting:
             self._check_slot(source)

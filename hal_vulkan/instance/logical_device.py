@@ -38,17 +38,13 @@ from .profile import DeviceProfile
 class Closable(Protocol):
     """Something that owns native objects."""
 
-    def close(self) -> None:
-        """Gives them back."""
-        ...
+    def close(self) -> None: ...
 
 
 class Trimmable(Protocol):
     """Something that keeps free memory."""
 
-    def trim(self) -> None:
-        """Gives it back."""
-        ...
+    def trim(self) -> object: ...
 
 
 class DeviceQueue(Protocol):
@@ -83,17 +79,12 @@ class LogicalDevice:
     """A VkDevice.
 
     Attributes:
-        driver: the driver it was made from.
         profile: what the physical device is and can do.
         plan: which queues, features and extensions of it are in use, and why.
         uri: a URI that names this very device.
-        handle, fn: the VkDevice and its functions.
         bind_limits: alignment (as a mask) and size that any binding takes.
-        device_addresses: whether buffers have GPU addresses.
         groups_max: workgroups of one dispatch (x, y, z).
-        queues: all queues.
-        lost: the error of a lost device, or ``None``.
-        on_lost: told the error once, when the device is lost.
+        lost: the error of a lost device, or ``None``; ``on_lost`` is told it once.
         abandoned: whether this is a forked child, where the device may not be touched.
         close_epoch: goes up whenever something is closed: whatever names buffers checks them again if it has changed.
         caches: what keeps free memory, and is trimmed when an allocation fails.
@@ -132,8 +123,7 @@ class LogicalDevice:
             max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment) - 1,
             min(limits.max_storage_buffer_range, limits.max_uniform_buffer_range),
         )
-        x, y, z = limits.max_compute_work_group_count
-        self.groups_max = (x, y, z)
+        self.groups_max = limits.max_compute_work_group_count
         self.schedule_lock = threading.RLock()
         self._lock = threading.RLock()
         self._closed = False
@@ -182,8 +172,6 @@ class LogicalDevice:
         created("device")
         return handle[0]
 
-    # -- errors --------------------------------------------------------------------------------------
-
     def check(self, result: int, what: str) -> None:
         """``functions.check`` that also makes device loss sticky."""
         if pending_validation:
@@ -221,8 +209,6 @@ class LogicalDevice:
         if self.on_lost is not None:
             self.on_lost(lost)
         return lost
-
-    # -- native objects ------------------------------------------------------------------------------
 
     def create(self, kind: str, info: CData, what: str = "") -> CData:
         """A native object (``"semaphore"``, ``"command pool"``, …), which ``destroy`` or the device's end destroys."""
@@ -262,8 +248,6 @@ class LogicalDevice:
         self.fn.vkDestroyDevice(self.handle, ffi.NULL)
         destroyed("device")
         self.driver.release()
-
-    # -- retirement ----------------------------------------------------------------------------------
 
     def defer(self, action: Callable[[], None]) -> None:
         """Runs ``action`` once everything submitted or held back now has retired."""
@@ -336,8 +320,6 @@ class LogicalDevice:
             cache.trim()
         for queue in self.queues:
             queue.wait_idle()
-
-    # -- end -----------------------------------------------------------------------------------------
 
     def abandon(self, error: PumiceError) -> None:
         """See ``Device.abandon``."""

@@ -51,12 +51,9 @@ _PREFERENCE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DeviceUri:
-    """A parsed device URI.
+    """A parsed device URI: which form of the grammar it has, and the text for messages.
 
-    Attributes:
-        form: which form of the grammar it has.
-        value: the index, the UUID in lower case with dashes, or the decoded name.
-        shown: the text for messages, with the environment variable that holds it.
+    ``value`` is the index, the UUID in lower case with dashes, or the decoded name.
     """
 
     form: Literal["best", "index", "uuid", "name", "lavapipe"]
@@ -65,11 +62,7 @@ class DeviceUri:
 
 
 def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingProxyType({})) -> DeviceUri:
-    """Parses a device URI.
-
-    Args:
-        text: the URI; ``None`` takes ``PUMICE_DEVICE`` from ``env``, or ``vulkan`` if that is unset or empty.
-        env: the environment, usually ``os.environ``.
+    """Parses a device URI; ``None`` takes ``PUMICE_DEVICE`` from ``env``, or ``vulkan`` if that is unset or empty.
 
     Raises:
         InvalidArgumentError: the text does not follow the grammar, which the message gives.

@@ -95,14 +95,8 @@ class Allocator:
         self._views = 0
         self._when_unviewed: Callable[[], None] | None = None
 
-    # -- allocation ----------------------------------------------------------------------------------
-
     def allocate(self, size: int, flags: MemoryTypeFlags) -> Allocation:
-        """A range of ``size`` bytes in memory of the kind asked for; ``retire`` gives it back.
-
-        Args:
-            size: bytes; 0 takes the smallest range.
-            flags: device-local, host-visible, … (memory_type.py).
+        """A range of ``size`` bytes (for 0 the smallest) in memory of the kind asked for; ``retire`` gives it back.
 
         Raises:
             InvalidArgumentError: a negative size, or flags that no memory type of the device satisfies.
@@ -177,10 +171,7 @@ class Allocator:
     def import_host(self, address: int, size: int, owner: object) -> Allocation | None:
         """Device access to host memory in place, or ``None`` if the device or the alignment does not allow it.
 
-        Args:
-            address: of the first byte.
-            size: bytes; whole pages around them are imported.
-            owner: kept alive until the allocation is freed.
+        Whole pages around it are imported; ``owner`` is kept alive until the allocation is freed.
         """
         alignment = self.device.plan.host_import_alignment
         if not alignment or size <= 0:
@@ -228,8 +219,6 @@ class Allocator:
             for other in self._blocks[block.type_index]
         )
 
-    # -- host views ----------------------------------------------------------------------------------
-
     def export(self, allocation: Allocation, offset: int, size: int) -> memoryview:
         """A writable view of mapped memory, which keeps the allocation alive."""
         block = allocation.block
@@ -268,8 +257,6 @@ class Allocator:
             if allocation.retired and not allocation.exports:
                 self._free_now(allocation)
 
-    # -- blocks --------------------------------------------------------------------------------------
-
     def _make_block(self, size: int, type_index: int, dedicated: bool) -> Block:
         exact = -(-max(size, 1) // GRANULARITY) * GRANULARITY
         # A heap without room for a whole block may have room for a smaller one.
@@ -292,8 +279,6 @@ class Allocator:
         self._blocks[block.type_index].remove(block)
         self._factory.destroy(block)
         self._heap_use[self.device.profile.memory_types[block.type_index].heap_index] -= block.size
-
-    # -- accounting ----------------------------------------------------------------------------------
 
     def _account(self, block: Block, offset: int, size: int) -> Allocation:
         self._allocated += size

@@ -45,11 +45,7 @@ class Block:
 
 
 class BlockFactory:
-    """Makes and destroys blocks. Caller must have exclusive access.
-
-    Attributes:
-        type_bits: memory types that a block can live in.
-    """
+    """Makes and destroys blocks, in memory types of ``type_bits``. Caller must have exclusive access."""
 
     def __init__(self, device: LogicalDevice) -> None:
         self._device = device
@@ -69,11 +65,7 @@ class BlockFactory:
         self._import_bits = self._probe_import_bits()
 
     def make(self, kind: str, size: int, type_index: int) -> Block:
-        """A block of new memory: ``"shared"`` or ``"dedicated"``.
-
-        Raises:
-            ResourceExhaustedError: the heap has no room.
-        """
+        """A block of new memory, ``"shared"`` or ``"dedicated"``; ResourceExhaustedError if the heap has no room."""
         block = self._new(kind, size, type_index)
         self._bind(block)
         return block

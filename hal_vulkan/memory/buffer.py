@@ -31,10 +31,8 @@ class Buffer(Closing):
     """``size`` bytes at ``offset`` of a memory block's VkBuffer.
 
     Attributes:
-        device: the device it lives on.
         handle: the block's VkBuffer; ``offset`` counts from its start.
         block_serial: number of the block, never used again: a key for caches.
-        offset, size: bytes.
         memory_type: flags asked for at creation.
         usage: what queues may do with it.
         access: whether the host and kernels may read and write.
@@ -275,11 +273,7 @@ class Buffer(Closing):
 
 
 def contiguous(data: bytes | bytearray | memoryview) -> memoryview:
-    """The bytes of an object with the buffer protocol, in place.
-
-    Raises:
-        InvalidArgumentError: they are not contiguous.
-    """
+    """The bytes of an object with the buffer protocol, in place; InvalidArgumentError if they are not contiguous."""
     view = memoryview(data)
     if not view.c_contiguous:
         raise InvalidArgumentError("expected C-contiguous memory; make a contiguous copy of it first")

@@ -76,11 +76,7 @@ class Suballocator:
         return start
 
     def free(self, offset: int) -> None:
-        """Gives a range back and joins it with free neighbours.
-
-        Raises:
-            InternalError: no range starts at ``offset``: it was freed twice or never handed out.
-        """
+        """Gives a range back and joins it with free neighbours; InternalError if none starts at ``offset``."""
         if self._torn:
             self._rebuild()
         size = self._used.get(offset)

@@ -65,9 +65,6 @@ def calibrate_monotonic(queue: Queue, *, samples: int = 8) -> ClockCalibration:
 
     Where that is another one, its offset is read between two readings of the monotonic clock, and the deviation is
     larger by their distance.
-
-    Raises:
-        UnimplementedError: the device has no timestamps.
     """
     reading = calibrate(queue, samples=samples)
     read_other = _OTHER_CLOCKS.get(reading.host_clock)

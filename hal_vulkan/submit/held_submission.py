@@ -17,17 +17,13 @@ from .retirement import Points
 
 
 class HoldingQueue(Protocol):
-    """What a held submission knows of its queue."""
+    """What a held submission knows of its ``SubmissionQueue``."""
 
     device: LogicalDevice
 
-    def prepare_held(self, held: HeldSubmission, bindings: Sequence[Buffer] | None) -> None:
-        """Prepares the recordings: ``held.prepared``."""
-        ...
+    def prepare_held(self, held: HeldSubmission, bindings: Sequence[Buffer] | None) -> None: ...
 
-    def submit_held(self, held: HeldSubmission) -> None:
-        """Submits it."""
-        ...
+    def submit_held(self, held: HeldSubmission) -> None: ...
 
 
 class HeldSubmission:
@@ -37,12 +33,8 @@ class HeldSubmission:
     it, as for work on the queue.
 
     It ends submitted or failed, in the thread whose ``try_release`` or ``fail`` claims it first. After an interrupt
-    (Ctrl-C) that thread repeats the step that was interrupted.
-
-    Attributes:
-        queue, command_buffers, waits, signals: what is to be submitted, and where.
-        prepared: the recordings.
-        is_submitted: set by the queue when it notes the submission.
+    (Ctrl-C) that thread repeats the step that was interrupted. The queue sets ``is_submitted`` when it notes the
+    submission.
     """
 
     def __init__(

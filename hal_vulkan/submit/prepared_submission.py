@@ -36,11 +36,10 @@ class PreparedSubmission:
         *,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        """Makes the structures.
+        """Takes command buffers that are reusable and without slots; they may be recorded anew between submissions.
 
         Args:
-            queue: where it goes.
-            command_buffers: recorded, reusable, without binding slots. They may be recorded anew between submissions.
+            queue, command_buffers: where it goes, and what it runs.
             clock: gives the host's time in nanoseconds.
 
         Raises:
@@ -67,23 +66,14 @@ class PreparedSubmission:
         self._counter = ffi.new("uint64_t *")
 
     def submit(self) -> tuple[int, int, int]:
-        """Submits.
-
-        Returns:
-            the submission's number, and the host's time before and after vkQueueSubmit.
-
-        Raises:
-            ClosedError: something used was closed.
-            DeviceLostError: the device is lost.
-        """
+        """Submits; returns the submission's number, and the host's time before and after vkQueueSubmit."""
         number, before, after, _, _ = self._submit()
         return number, before, after
 
     def run(self, timeout: float | None = None) -> tuple[int, int, int]:
         """``submit`` and ``wait`` with less Python between the two native calls.
 
-        Returns:
-            the host's time before and after vkQueueSubmit, and right after the wait.
+        Returns the host's time before and after vkQueueSubmit, and right after the wait.
         """
         _, before, after, awake, result = self._submit(_SLICE_NS)
         return before, after, self._wait_on(result, timeout) if result else awake

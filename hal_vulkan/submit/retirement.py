@@ -29,10 +29,7 @@ class RetiringQueue:
     """A VkQueue and the submissions that have not retired.
 
     Attributes:
-        device, handle: the device and VkQueue.
-        family: index of its queue family.
-        index: index within the family.
-        name: for messages.
+        family, index: its queue family, and the index within.
         timeline: a semaphore of its own that counts retired submissions.
         completed: the count, as it was last read.
     """
@@ -144,11 +141,7 @@ class RetiringQueue:
                 _run_due(self._after_next, reached)
 
     def wait_idle(self, timeout: float | None = None) -> None:
-        """Blocks until everything submitted has retired.
-
-        Raises:
-            DeadlineExceededError: the time passed first.
-        """
+        """Blocks until everything submitted has retired; DeadlineExceededError if the time passes first."""
         self.device.check_usable()
         wait_timeline(self.device, self.timeline, self._submitted, timeout, f"{self.name} to become idle")
         self.retire()

@@ -32,11 +32,7 @@ _ONE: Final = (1, 0, 2)  # command buffers, waits, signals of the usual submissi
 
 
 class SubmissionQueue(RetiringQueue):
-    """A VkQueue that takes submissions.
-
-    Attributes:
-        command_context, semaphore_context: what its command buffers and semaphores are made with.
-    """
+    """A VkQueue that takes submissions."""
 
     def __init__(
         self, commands: CommandContext, semaphores: SemaphoreContext, family: int, index: int, name: str
@@ -306,11 +302,7 @@ class SubmissionQueue(RetiringQueue):
     def _take_back(self, number: int, used: Used, claimed: Points, before: Sequence[int]) -> None:
         """Undoes the notes and claims of a submission that was not made, after an interrupt or an error.
 
-        Args:
-            number: the submission's.
-            used: what was prepared for it.
-            claimed: the signals whose payloads it has claimed.
-            before: the payloads that were scheduled before.
+        ``claimed`` are the signals whose payloads it has claimed, ``before`` the payloads that were scheduled before.
         """
         inflight = self._inflight
         while inflight and inflight[-1][0] >= number:

@@ -12,11 +12,9 @@ _STAGE_ALL_COMMANDS: Final = 0x10000
 
 
 class SubmitStructures:
-    """A VkSubmitInfo with arrays for a number of command buffers, waits and signals.
+    """A VkSubmitInfo with arrays for ``capacity`` command buffers, waits and signals.
 
     Attributes:
-        info: the VkSubmitInfo.
-        capacity: how many of each the arrays hold.
         shape: how many of each the VkSubmitInfo counts.
         last_recording, last_signal: what the arrays hold from a submission of one command buffer and one signal.
     """

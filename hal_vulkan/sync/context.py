@@ -31,8 +31,6 @@ class SemaphoreContext:
     """The shared state of a device's timeline semaphores.
 
     Attributes:
-        device: the device.
-        notifier: the thread that calls back.
         signal_lock: held while a payload is checked and signalled.
         wait_infos: structures of finished waits, for the next ones.
         waiting: the blocked waits, each with its semaphore.
@@ -49,7 +47,6 @@ class SemaphoreContext:
         device.on_lost = self.fail_all
 
     def register(self, semaphore: _Semaphore) -> None:
-        """For ``TimelineSemaphore``."""
         with self._lock:
             self._semaphores.add(semaphore)
         # One that was made while the device was being lost has not been failed with the others.
@@ -57,7 +54,6 @@ class SemaphoreContext:
             semaphore.fail(self.device.lost)
 
     def unregister(self, semaphore: _Semaphore) -> None:
-        """For ``TimelineSemaphore``."""
         with self._lock:
             self._semaphores.discard(semaphore)
 

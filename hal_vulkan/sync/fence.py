@@ -58,10 +58,7 @@ class Fence:
         return ready
 
     def wait(self, timeout: float | None = None) -> None:
-        """Blocks until ready.
-
-        Args:
-            timeout: seconds; ``None`` is forever.
+        """Blocks until ready, for at most ``timeout`` seconds.
 
         Raises:
             DeadlineExceededError: the time passed first.
@@ -103,12 +100,7 @@ class Fence:
 
 
 def wait_all(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | None = None) -> None:
-    """Blocks until every semaphore has reached its payload.
-
-    Raises:
-        DeadlineExceededError: the time passed first.
-        PumiceError: the first failure met, in the order given.
-    """
+    """Blocks until every semaphore has reached its payload; raises DeadlineExceededError or the first failure met."""
     deadline = deadline_after(timeout)
     for semaphore, value in points:
         semaphore.wait(value, None if deadline is None else max(0.0, deadline - time.monotonic()))

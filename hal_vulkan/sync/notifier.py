@@ -41,29 +41,17 @@ _WAITING: Final = 2  # in a native wait
 
 
 class Notified(Protocol):
-    """What the notifier knows of a semaphore.
-
-    Attributes:
-        notifications: the callbacks armed on it.
-        reached: a payload that it is known to have reached.
-        failure: what failed the semaphore, or ``None``.
-    """
+    """What the notifier knows of a ``TimelineSemaphore``, which documents the attributes."""
 
     notifications: NotificationHeap
     reached: int
     failure: PumiceError | None
 
-    def read_payload(self) -> int:
-        """The payload now, as the driver says."""
-        ...
+    def read_payload(self) -> int: ...
 
 
 class SemaphoreNotification(Notification):
-    """One callback armed on a semaphore.
-
-    Attributes:
-        despite_failure: whether it waits for the native payload of a failed semaphore.
-    """
+    """One callback armed on a semaphore; ``despite_failure`` waits for the native payload of a failed one."""
 
     __slots__ = ("_notifier", "_semaphore", "despite_failure")
 
@@ -151,10 +139,7 @@ class Notifier:
     def arm(
         self, semaphore: Notified, value: int, callback: Callback, *, despite_failure: bool = False
     ) -> Notification:
-        """Arms a callback; see ``TimelineSemaphore.notify``.
-
-        ``despite_failure`` waits for the native payload of a failed semaphore.
-        """
+        """Arms a callback; see ``TimelineSemaphore.notify`` and ``SemaphoreNotification``."""
         notification = SemaphoreNotification(self, semaphore, callback, despite_failure)
         with self._lock:
             self._sweep_cancelled()
@@ -208,8 +193,6 @@ class Notifier:
         semaphore.notifications.pop_done()
         if not semaphore.notifications:
             self._armed.discard(semaphore)
-
-    # -- the thread ----------------------------------------------------------------------------------
 
     def _start(self) -> None:
         device = self._device

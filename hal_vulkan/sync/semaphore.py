@@ -38,26 +38,17 @@ MAX_PAYLOAD: Final = (1 << 64) - 2
 
 
 class HeldWork(Protocol):
-    """What a semaphore knows of a submission that is held back until its waits are scheduled."""
+    """What a semaphore knows of a ``HeldSubmission``."""
 
-    def try_release(self) -> None:
-        """Submits it if every wait is scheduled now."""
-        ...
+    def try_release(self) -> None: ...
 
-    def fail(self, error: PumiceError) -> None:
-        """Drops it and fails what it was to signal."""
-        ...
+    def fail(self, error: PumiceError) -> None: ...
 
 
 class TimelineSemaphore(Closing):
     """A VkSemaphore of timeline type with sticky failure.
 
     Attributes:
-        context, device: what it shares with the other semaphores of its device, and the device.
-        handle: the VkSemaphore.
-        name: for messages.
-        is_closed: whether ``close`` was called.
-        failure: what failed the semaphore, or ``None``.
         reached: a payload that it is known to have reached.
         scheduled: the highest payload that is signalled or that submitted work will signal. A submission that waits for
             more is held back on the host (queue.py).
@@ -67,7 +58,6 @@ class TimelineSemaphore(Closing):
         held: submissions held back for it, in order; a failure drops them.
         held_by_value: the same as a heap by payload; a signal releases them.
         awaited_by: queues with a submission that waited for it.
-        notifications: the callbacks armed on it.
     """
 
     def __init__(self, context: SemaphoreContext, initial_value: int = 0, name: str | None = None) -> None:
@@ -89,14 +79,8 @@ class TimelineSemaphore(Closing):
         self.notifications = NotificationHeap()
         context.register(self)
 
-    # -- state ---------------------------------------------------------------------------------------
-
     def query(self) -> int:
-        """The payload now.
-
-        Raises:
-            PumiceError: the failure, if the semaphore was failed.
-        """
+        """The payload now; raises the failure of a failed semaphore."""
         self._check_usable()
         return self.read_payload()
 
@@ -123,8 +107,6 @@ class TimelineSemaphore(Closing):
             self.reached = value
         if self.notifications:
             self.context.notifier.collect(self)
-
-    # -- host operations -----------------------------------------------------------------------------
 
     def signal(self, value: int) -> None:
         """Raises the payload from the host and wakes whoever waits for it.
@@ -338,8 +320,6 @@ class TimelineSemaphore(Closing):
             raise ClosedError(f"{self.name} was closed")
         if self.failure is not None:
             raise self.failure.again()
-
-    # -- end -----------------------------------------------------------------------------------------
 
     def abandon(self, error: PumiceError) -> None:
         """In a forked child: every wait raises. For ``Device.abandon``."""

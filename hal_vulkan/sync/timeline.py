@@ -60,20 +60,12 @@ def wait_timeline(device: LogicalDevice, handle: CData, value: int, timeout: flo
 
 
 def deadline_after(timeout: float | None) -> float | None:
-    """``time.monotonic()`` after so many seconds; ``None`` for one without end.
-
-    Raises:
-        InvalidArgumentError: it is not a number.
-    """
+    """``time.monotonic()`` after so many seconds; ``None`` for one without end."""
     return None if timeout is None or timeout_nanoseconds(timeout) < 0 else time.monotonic() + timeout
 
 
 def timeout_nanoseconds(timeout: float) -> int:
-    """A timeout for a native call, or -1 for one without end.
-
-    Raises:
-        InvalidArgumentError: it is not a number.
-    """
+    """A timeout for a native call, or -1 for one without end; InvalidArgumentError for NaN."""
     if math.isnan(timeout):
         raise InvalidArgumentError("timeout must be a number of seconds or None, got nan")
     if timeout <= 0:

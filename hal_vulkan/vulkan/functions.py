@@ -142,9 +142,6 @@ def chain(*structs: CData) -> CData:
     return present[0]
 
 
-# -- the library and its function tables --------------------------------------------------------------
-
-
 def _library_names() -> Sequence[str]:
     chosen = os.environ.get("PUMICE_VULKAN_LIBRARY")
     if chosen:
