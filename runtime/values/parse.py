@@ -119,11 +119,7 @@ def parse_scalar(text: str, element_type: ElementType) -> int | float:
     if not token or re.search(r"[\s,\[\]]", token):
         raise _malformed(text, 0, f"expected one {element_type.short_name} value")
     value = _parse_elements(text, text.index(token), element_type, ())
-    return (
-        int(value.astype(np.int64 if not element_type.is_unsigned else np.uint64))
-        if element_type.is_integer
-        else float(value)
-    )
+    return int(value) if element_type.is_integer else float(value)
 
 
 _TOKEN: Final = re.compile(r"[^\s,\[\]]+", re.ASCII)

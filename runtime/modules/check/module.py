@@ -71,14 +71,14 @@ class CheckState:
                 lambda: CheckFailure(name, f"expected {expected}, got {operand}", location=_location())
             )
 
-    # -- buffer views --------------------------------------------------------------------------------
+    # -- buffer views, a device before them or not ---------------------------------------------------
 
-    @export("expect_all_true", "0rr_v")
-    def expect_all_true(self, device: object, operand: object) -> None:
+    @export("expect_all_true", "0rr_v", "0r_v")
+    def expect_all_true(self, *operands: object) -> None:
         """No element is zero. A NaN is not zero, -0.0 is."""
         name = "expect_all_true"
         self._recorder.expected()
-        value = self._read(operand, f"{name} operand")
+        value = self._read(operands[-1], f"{name} operand")
         if not value.has_values:
             raise InvalidArgumentError(f"{name}: expected integers, booleans or floats, got {value.kind}")
         found = zeros(value, self._recorder.max_differences)
@@ -95,17 +95,12 @@ class CheckState:
                 )
             )
 
-    @export("expect_all_true", "0r_v")
-    def expect_all_true_here(self, operand: object) -> None:
-        """``expect_all_true`` without a device."""
-        self.expect_all_true(None, operand)
-
-    @export("expect_eq", "0rrr_v")
-    def expect_eq(self, device: object, lhs: object, rhs: object) -> None:
+    @export("expect_eq", "0rrr_v", "0rr_v")
+    def expect_eq(self, *operands: object) -> None:
         """Type, shape and the bits of each element are the same: a NaN equals itself, and 0.0 is not -0.0."""
         name = "expect_eq"
         self._recorder.expected()
-        left, right = self._read(lhs, f"{name} lhs"), self._read(rhs, f"{name} rhs")
+        left, right = self._read(operands[-2], f"{name} lhs"), self._read(operands[-1], f"{name} rhs")
         if self._mismatched(name, left, right) or left.data == right.data:
             return
         if not left.is_dense:
@@ -114,11 +109,6 @@ class CheckState:
         found = differing_bits(left, right, self._recorder.max_differences)
         if found.count:
             self._fail(name, f"{found.count} of {left.count} element(s) differ", left, right, found)
-
-    @export("expect_eq", "0rr_v")
-    def expect_eq_here(self, lhs: object, rhs: object) -> None:
-        """``expect_eq`` without a device."""
-        self.expect_eq(None, lhs, rhs)
 
     @export("expect_almost_eq", "0rrrff_v")
     def expect_almost_eq(self, device: object, lhs: object, rhs: object, atol: float, rtol: float) -> None:
@@ -140,16 +130,12 @@ class CheckState:
             summary = f"{found.count} of {left.count} element(s) differ by more than {atol:g} + {rtol:g} * |rhs|"
             self._fail(name, summary, left, right, found, (atol, rtol))
 
-    @export("expect_almost_eq", "0rrr_v")
-    def expect_almost_eq_fixed(self, device: object, lhs: object, rhs: object) -> None:
+    @export("expect_almost_eq", "0rrr_v", "0rr_v")
+    def expect_almost_eq_fixed(self, *operands: object) -> None:
         """``expect_almost_eq`` with fixed tolerances: 1e-4, or 1e-3 for floats of 16 and 8 bits."""
+        lhs, rhs = operands[-2:]
         narrow = isinstance(lhs, BufferView) and lhs.element_type.bits < 32
-        self.expect_almost_eq(device, lhs, rhs, _NARROW_ATOL if narrow else _ATOL, 0.0)
-
-    @export("expect_almost_eq", "0rr_v")
-    def expect_almost_eq_here(self, lhs: object, rhs: object) -> None:
-        """``expect_almost_eq`` with fixed tolerances, without a device."""
-        self.expect_almost_eq_fixed(None, lhs, rhs)
+        self.expect_almost_eq(None, lhs, rhs, _NARROW_ATOL if narrow else _ATOL, 0.0)
 
     # -- helpers -------------------------------------------------------------------------------------
 

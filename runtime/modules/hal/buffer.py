@@ -13,15 +13,13 @@ import contextlib
 import threading
 from bisect import insort
 from collections import deque
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from ....hal_vulkan import Buffer, BufferUsage, Device, MemoryAccess, MemoryTypeFlags
+from ....hal_vulkan.memory.allocator import Allocation
 from ....status import ClosedError, InvalidArgumentError
 from .fence import HalSemaphore
 from .reference import require
-
-if TYPE_CHECKING:
-    from ....hal_vulkan.memory.allocator import Allocation
 
 Kind: TypeAlias = tuple[int, int, int]  # bytes, memory type and usage as modules ask for them
 Ready: TypeAlias = "tuple[int, HalBuffer]"  # address and buffer

@@ -11,20 +11,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ....hal_vulkan import BindingSlot, Buffer, CommandBuffer, CommandBufferState, Device
 from ....hal_vulkan.commands.recording import Recording
+from ....hal_vulkan.commands.timestamps import TimestampRecorder
 from ....hal_vulkan.instance.logical_device import LogicalDevice
 from ....status import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from .buffer import check_buffer, root_of, subspan
 from .executable import HalExecutable
 from .mirror import Mirror, Use
 from .reference import check_range
-
-if TYPE_CHECKING:
-    from ....hal_vulkan.commands.timestamps import TimestampRecorder
-    from .timed_recordings import TimedRecordings
+from .timed_recordings import TimedRecordings
 
 TableEntry = tuple[Buffer | None, int, int]
 """A buffer, or ``None`` for an unused slot; offset and length in bytes, -1 to the end."""

@@ -148,22 +148,16 @@ class CommandExports(DeviceTable):
         resolved, push = found.dispatch_arguments(executed, function, flags, constants, bindings)
         found.dispatch_indirect(executed.pipeline(function), resolved, counts, 0, push)
 
-    @export("executable.create", "0rIrrr_r")
-    def executable_create(
-        self, device: Ref, affinity: int, executable_format: Ref, data: Ref, constants: Ref
-    ) -> HalExecutable:
-        """An executable from its blob."""
+    @export("executable.create", "0rIrrr_r", "0rrrr_r")
+    def executable_create(self, device: Ref, *arguments: Ref) -> HalExecutable:
+        """An executable from its format, blob and constants. Version 5 has no affinity before them."""
+        executable_format, data, constants = arguments[-3:]
         return create_executable(
             self.device_context(device).device,
             text_of(executable_format, "executable format"),
             memory_of(data, "executable data"),
             b"" if constants is None else memory_of(constants, "constants").tobytes(),
         )
-
-    @export("executable.create", "0rrrr_r")
-    def executable_create_v5(self, device: Ref, executable_format: Ref, data: Ref, constants: Ref) -> HalExecutable:
-        """``executable.create`` of version 5, which has no queue affinity."""
-        return self.executable_create(device, -1, executable_format, data, constants)
 
     @export("executable.lookup.function", "0rr_I")
     def executable_lookup_function(self, executable: Ref, name: Ref) -> int:

@@ -26,16 +26,11 @@ class FenceExports(DeviceTable):
             self.device_context(device)
         return HalFence(device)
 
-    @export("fence.join", "0ICrD_r")
-    def fence_join(self, flags: int, fences: tuple[Ref, ...]) -> HalFence | None:
-        """A fence that is ready when all are; null if all are null."""
-        found = [check_fence(fence) for fence in fences if fence is not None]
+    @export("fence.join", "0ICrD_r", "0CrD_r")
+    def fence_join(self, *arguments: Ref) -> HalFence | None:
+        """A fence that is ready when all are; null if all are null. Version 5 has no flags before the fences."""
+        found = [check_fence(fence) for fence in arguments[-1] if fence is not None]
         return join(found) if found else None
-
-    @export("fence.join", "0CrD_r")
-    def fence_join_v5(self, fences: tuple[Ref, ...]) -> HalFence | None:
-        """``fence.join`` of version 5, which has no flags."""
-        return self.fence_join(0, fences)
 
     @export("fence.query", "0r_i")
     def fence_query(self, fence: Ref) -> int:

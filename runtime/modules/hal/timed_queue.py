@@ -18,7 +18,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -27,13 +27,11 @@ from ....hal_vulkan.commands.context import CommandContext
 from ....hal_vulkan.commands.recording import Recording
 from ....hal_vulkan.commands.timestamps import TimestampRecorder
 from ....hal_vulkan.instance.logical_device import LogicalDevice
+from ....hal_vulkan.submit.retirement import Points
 from ....hal_vulkan.sync.timeline import wait_timeline
 from ....status import PumiceError
 from .command_buffer import HalCommandBuffer
 from .timed_recordings import TimedRecordings, TimedSubmission
-
-if TYPE_CHECKING:
-    from ....hal_vulkan.submit.retirement import Points
 
 _SECONDS_A_READING: Final = 1.0
 _CREDIT_NS: Final = 10e6  # of slowdown at the start, and the most after a pause

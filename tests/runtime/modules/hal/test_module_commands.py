@@ -99,7 +99,7 @@ def test_executables(state: HalState, device: Device) -> None:
     blob = executable_blob("mul")
     only = executable(state, device, "mul")
     assert only.pipelines is not made.pipelines
-    assert state.executable_create_v5(device, vm(FORMAT), vm(blob), None).pipelines is only.pipelines
+    assert state.executable_create(device, vm(FORMAT), vm(blob), None).pipelines is only.pipelines
     bare = state.executable_create(device, -1, vm(FORMAT), vm(blob[HEADER.size :]), None)
     assert len(bare.pipelines) == 1
     with pytest.raises(NotFoundError, match="it runs vulkan-spirv-fb"):

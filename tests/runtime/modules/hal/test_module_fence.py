@@ -190,7 +190,7 @@ def test_a_wait_times_out(state: HalState, device: Device) -> None:
 
 def test_null_fences_are_ready(state: HalState, device: Device, target: Buffer) -> None:
     assert state.fence_await(-1, 0, ()) == 0 == state.fence_await(-1, 0, (None, None))
-    assert state.fence_join(0, (None,)) is None and state.fence_join_v5(()) is None
+    assert state.fence_join(0, (None,)) is None and state.fence_join(()) is None
     fill(state, target, 5, None, None)
     device.wait_idle()
     assert set(array_of(state, target, np.uint8)) == {5}

@@ -61,7 +61,12 @@ ROLES = {
     "constants": "text",
 }
 # Arguments of exports whose signature does not name them.
-UNNAMED = {"device.queue.read": ("file",), "device.queue.write": ("buffer", "offset", "file")}
+UNNAMED = {
+    "device.queue.read": ("file",),
+    "device.queue.write": ("buffer", "offset", "file"),
+    "executable.create": ("data",) * 4,
+    "fence.join": ("fences",) * 2,
+}
 CALLS = 100
 WRONG = (object(), VmList("any"), Channel(), 1 << 70, "text")
 
