@@ -59,10 +59,7 @@ class Stack:
 
     def enter_native(self, name: str, function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
         """Puts a native function on an empty stack; the first ``step`` calls it."""
-        native = NativeFrame(name, lambda error: function(*arguments))
-        wait = WaitFrame(Wait(resume=native.resume))
-        wait.complete()
-        self.frames += (native, wait)
+        self.push_wait(name, Wait(resume=lambda error: function(*arguments))).complete()
 
     @property
     def wait_frame(self) -> WaitFrame | None:
@@ -121,7 +118,7 @@ class Stack:
                     hand(answer.callee[1])
                     answer = None
                 else:
-                    self._wait(frame, answer)
+                    self.push_wait(frame, answer)
                     return False
                 if len(frames) >= self.max_depth:
                     raise ResourceExhaustedError(
@@ -157,9 +154,11 @@ class Stack:
         self._handed.append(answer)
         return True
 
-    def _wait(self, name: str | Frame, wait: Wait) -> None:
-        self.frames.append(NativeFrame(name, wait.resume))
-        self.frames.append(WaitFrame(wait))
+    def push_wait(self, name: str | Frame, wait: Wait) -> WaitFrame:
+        """Suspends a native function, of this name or called by this frame, in a wait."""
+        frame = WaitFrame(wait)
+        self.frames += (NativeFrame(name, wait.resume), frame)
+        return frame
 
     def abort(self) -> None:
         """Drops every frame with its references; idempotent."""
@@ -172,6 +171,7 @@ class Stack:
                 frame.resume = _resumed
         self.frames.clear()
         self._handed.clear()
+        self.results = None
 
     # -- errors --------------------------------------------------------------------------------------
 

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from ...status import CancelledError, DeadlineExceededError, InvalidArgumentError, PumiceError, StatusCode
+from ...status import CancelledError, InvalidArgumentError, PumiceError, StatusCode
 from ..execution.context import Context, Function
-from ..execution.deadlines import timeout_seconds
+from ..execution.deadlines import deadline_after, timed_out
 from ..execution.loop import Loop
 from ..execution.policy import FIFO, InvocationPolicy, checked_policy
 from ..execution.watchdog import Interrupted
@@ -38,29 +38,12 @@ class AsyncInvocation:
     may be called at any time: a suspended invocation ends at once, one in a step ends after it.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_armed",
-        "_callback",
-        "_callback_raised",
-        "_context",
-        "_deadline",
-        "_ending",
-        "_inputs",
-        "_loop",
-        "_name",
-        "_settle",
-        "_state",
-        "_target",
-        "_timeout",
-    )
-
     def __init__(
         self,
         loop: Loop,
         context: Context,
         function: Function,
-        inputs: Inputs | Callable[[], tuple[Any, ...]],
+        values: Callable[[], tuple[Any, ...]],
         policy: InvocationPolicy | None,
         timeout: float | None,
         callback: AsyncCallback,
@@ -69,9 +52,9 @@ class AsyncInvocation:
     ) -> None:
         self._loop = loop
         self._context = context
-        self._target: tuple[Context, Function, InvocationPolicy | None] | None = (context, function, policy)
+        self._target: tuple[Function, Callable[[], tuple[Any, ...]], InvocationPolicy | None] | None
+        self._target = (function, values, policy)
         self._name = getattr(function, "full_name", "the invocation")
-        self._inputs: Inputs | Callable[[], tuple[Any, ...]] | None = inputs
         self._callback: AsyncCallback | None = callback
         self._callback_raised = False
         self._settle = settle
@@ -80,30 +63,25 @@ class AsyncInvocation:
         self._armed: ArmedWait | DeferredWait | None = None
         self._ending: Exception | None = None
         self._timeout = timeout
-        self._deadline: float | None = None
+        self._deadline = deadline_after(timeout)
 
     def start(self) -> None:
         """Schedules the first step."""
         self._context.invocations.add(self)
-        if self._timeout is not None:
-            self._deadline = time.monotonic() + timeout_seconds(self._timeout)
         self._loop.add(self)
         self._loop.call(self._begin)  # with an error if it has ended
 
     # -- steps, on the loop --------------------------------------------------------------------------
 
     def _begin(self, error: Exception | None) -> None:
-        target, inputs = self._target, self._inputs
-        self._target = self._inputs = None
+        target, self._target = self._target, None
         if self._is_over(error) or target is None:
             return
-        context, function, policy = target
+        function, values, policy = target
+        context = self._context
         try:
-            # checked_call also reports None as inputs.
-            arguments = inputs() if callable(inputs) else checked_call(context, function, inputs)  # type: ignore[arg-type]
-            del inputs
             turn = checked_policy(policy, FIFO, concurrent=context.concurrent)
-            self._advance(begin(self._state, context, function, arguments, turn, self._deadline))
+            self._advance(begin(self._state, context, function, values(), turn, self._deadline))
         except BaseException as raised:
             if self._failed(raised):
                 raise
@@ -123,49 +101,32 @@ class AsyncInvocation:
         if self._callback_raised:
             return True  # which ends the loop
         if isinstance(raised, Interrupted):
-            self._interrupted()
+            self._finish(self._ending or timed_out(self._name, self._timeout), None)
         elif isinstance(raised, Exception):
             self._finish(self._ending or raised, None)
         else:
             self._finish(self._ending or as_pumice_error(raised, "the invocation"), None)
-            return isinstance(raised, (KeyboardInterrupt, SystemExit))
-        return False
+        return isinstance(raised, (KeyboardInterrupt, SystemExit))
 
     def _is_over(self, error: Exception | None) -> bool:
         """Ends it if it was cancelled or aborted, or its deadline passed; whether it did."""
         error = self._ending or error  # the loop's end may be part of what ends it
+        if error is None and self._deadline is not None and time.monotonic() >= self._deadline:
+            error = timed_out(self._name, self._timeout)
         if error is not None:
             self._finish(error, None)
-            return True
-        if self._deadline is not None and time.monotonic() >= self._deadline:
-            self._late()
-            return True
-        return False
-
-    def _interrupted(self) -> None:
-        if self._ending is not None:
-            self._finish(self._ending, None)
-        else:
-            self._late()
-
-    def _late(self) -> None:
-        self._finish(
-            DeadlineExceededError(
-                f"{self._name} was not done within its timeout of {self._timeout:g} s; everything of the call was "
-                "released"
-            ),
-            None,
-        )
+        return error is not None
 
     def _advance(self, status: StatusCode) -> None:
         state = self._state
         if status is not StatusCode.DEFERRED:
-            error, outputs = state.take()
-            if error is not None or self._settle is None:
+            result = state.result()
+            state.clear()
+            if result.error is not None or self._settle is None:
                 # An error caused by ending it is reported as that end.
-                self._finish(error and (self._ending or error), outputs)
+                self._finish(result.error and (self._ending or result.error), result.outputs)
             else:
-                self._settled(outputs)
+                self._settled(self._settle(result.outputs), result.outputs)
             return
         if self._ending is not None:
             self._finish(self._ending, None)
@@ -184,31 +145,21 @@ class AsyncInvocation:
         if self._ending is not None:
             self._stop_waiting()
 
-    def _settled(self, outputs: Any) -> None:
+    def _settled(self, source: WaitSource | None, outputs: Any) -> None:
         """The program is done; its results are once a source is ready."""
-        settle, self._settle = self._settle, None
-        assert settle is not None
-        source = settle(outputs)
         if source is None or source.query():
             self._finish(None, outputs)
             return
 
-        def done(error: Exception | None) -> None:
-            self._armed = None
-            if not self._is_over(error):
-                self._finish(None, outputs)
-
         def over(error: PumiceError | None) -> None:
-            self._loop.call(lambda ended: done(ended or (None if self._deadline_passed(error) else error)))
+            def done(ended: Exception | None) -> None:
+                self._armed = None
+                if not self._is_over(ended):
+                    self._finish(error, None if error else outputs)
+
+            self._loop.call(done)
 
         self._hold(arm((source,), False, self._deadline, over))
-
-    def _deadline_passed(self, error: PumiceError | None) -> bool:
-        return (
-            isinstance(error, DeadlineExceededError)
-            and self._deadline is not None
-            and time.monotonic() >= self._deadline
-        )
 
     def needs_this_thread(self) -> bool:
         """Whether it cannot go on while the calling thread blocks."""
@@ -249,10 +200,9 @@ class AsyncInvocation:
         if callback is None:
             try_abort(self._state)
             return
-        self._settle = None
-        self._inputs = self._target = None
+        self._settle = self._target = None
         if self._state.context is not None:
-            self._state._clear()
+            self._state.clear()
         self._loop.remove(self)
         self._context.invocations.discard(self)
         try:
@@ -302,16 +252,14 @@ def async_invoke(
         raise InvalidArgumentError(
             f"callback is called with the loop, the error and the outputs; got {type(callback).__name__}"
         )
-    check_inputs(inputs)
-    if timeout is not None:
-        timeout_seconds(timeout)
-    invoked = AsyncInvocation(loop, context, function, inputs, policy, timeout, callback)
+    values = values_of(context, function, inputs)
+    invoked = AsyncInvocation(loop, context, function, values, policy, timeout, callback)
     invoked.start()
     return invoked
 
 
-def check_inputs(inputs: object) -> None:
-    """Raises InvalidArgumentError for a function in the place of values."""
-    # The runtime passes a function that makes the values when the invocation begins; a caller's is a mistake.
+def values_of(context: Context, function: Function, inputs: Inputs) -> Callable[[], tuple[Any, ...]]:
+    """Makes the VM's values of inputs when the invocation begins; refuses a function in the place of inputs at once."""
     if callable(inputs):
         raise InvalidArgumentError(f"inputs is a sequence of values, got {type(inputs).__name__}")
+    return lambda: checked_call(context, function, inputs)

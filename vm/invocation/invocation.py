@@ -18,7 +18,7 @@ from ..execution.loop import Loop
 from ..execution.policy import FIFO, InvocationPolicy, checked_policy
 from ..wait.latch import Latch
 from ..wait.source import WaitSource
-from .background import AsyncInvocation, check_inputs
+from .background import AsyncInvocation, values_of
 from .stages import Inputs
 from .state import InvocationObserver, status_of
 
@@ -69,14 +69,13 @@ class Invocation(Latch):
 
         Later errors: see ``query_status()``.
         """
-        check_inputs(inputs)
-        return cls()._start(context, function, inputs, policy, loop, timeout)
+        return cls()._start(context, function, values_of(context, function, inputs), policy, loop, timeout)
 
     def _start(
         self,
         context: Context,
         function: Function,
-        inputs: Inputs | Callable[[], tuple[Any, ...]],
+        values: Callable[[], tuple[Any, ...]],
         policy: InvocationPolicy | None,
         loop: Loop | None,
         timeout: float | None,
@@ -87,7 +86,7 @@ class Invocation(Latch):
         """``create`` for the runtime.
 
         Args:
-            inputs: may also be a function that makes the VM's values when the invocation begins.
+            values: makes the VM's values when the invocation begins.
             settle: gives the source that results of the VM have to wait for.
             convert: makes the caller's results of the VM's.
             observer: observes its steps.
@@ -103,12 +102,11 @@ class Invocation(Latch):
         if loop is not None and not isinstance(loop, Loop):
             raise InvalidArgumentError(f"loop is a pumice.vm.Loop, got {type(loop).__name__}")
         checked_policy(policy, FIFO, concurrent=context.concurrent)
-        deadline_after(timeout)
         context.check_open()
         self._convert = convert
         self._observer = observer
         run = AsyncInvocation(
-            loop or context.loop, context, function, inputs, policy, timeout, self._ended, settle, observer
+            loop or context.loop, context, function, values, policy, timeout, self._ended, settle, observer
         )
         self._run = run
         run.start()

@@ -28,21 +28,20 @@ docs/design/invocation.md compares it with the header.
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable, MutableSequence
 from typing import Any, TypeAlias
 
 from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
 from ..execution.context import Context, Function
-from ..execution.deadlines import deadlines, timeout_seconds, wait_for
+from ..execution.deadlines import deadline_after, outer_deadline, timed_out, wait_for
 from ..execution.policy import REFUSE, InvocationPolicy, checked_policy
 from ..execution.watchdog import Interrupted
 from ..types.list import VmList
 from ..wait.frame import WaitFrame
 from ..wait.waits import ArmedWait, arm_frame
 from .marshalling import append_outputs, marshal_inputs, outputs_of
-from .state import DONE, IDLE, SUSPENDED, Exclusive, InvokeResult, InvokeState, begin, status_of, step
+from .state import DONE, IDLE, SUSPENDED, InvokeResult, InvokeState, begin, exclusive, step
 
 Inputs: TypeAlias = "Iterable[Any] | VmList"
 """Values for a function's arguments, or a ``VmList`` of them: ints, floats, references, tuples for repeated ones."""
@@ -85,6 +84,7 @@ def invoke(
     if policy is None or context.gate.is_running_here():
         results = outputs_of(function, context.invoke(function, values, timeout=timeout))
     else:
+        policy = checked_policy(policy, REFUSE, concurrent=context.concurrent)
         results = _invoke_in_turn(context, function, values, policy, timeout)
     if outputs is not None:
         append_outputs(outputs, function.convention.results, results)
@@ -92,21 +92,15 @@ def invoke(
 
 
 def _invoke_in_turn(
-    context: Context,
-    function: Function,
-    values: tuple[Any, ...],
-    policy: InvocationPolicy,
-    timeout: float | None,
+    context: Context, function: Function, values: tuple[Any, ...], policy: InvocationPolicy, timeout: float | None
 ) -> tuple[Any, ...]:
-    own = math.inf if timeout is None else time.monotonic() + timeout_seconds(timeout)
+    own = deadline_after(timeout)
     # An invocation made by a native function ends by the deadline of what called that.
-    outer = deadlines.get(threading.get_ident(), math.inf)
-    deadline = None if own == outer == math.inf else min(own, outer)
+    outer = outer_deadline()
+    deadline = own if outer == math.inf else outer if own is None else min(own, outer)
     state = InvokeState()
     try:
-        status = begin(
-            state, context, function, values, checked_policy(policy, REFUSE, concurrent=context.concurrent), deadline
-        )
+        status = begin(state, context, function, values, policy, deadline)
         while status is StatusCode.DEFERRED:
             frame, stack = state.wait_frame, state._stack
             if frame is not None and stack is not None:
@@ -118,10 +112,7 @@ def _invoke_in_turn(
     except Interrupted:
         if timeout is None or time.monotonic() >= outer:
             raise
-        raise DeadlineExceededError(
-            f"{function.full_name} was not done within its timeout of {timeout:g} s; everything of the call was "
-            "released"
-        ) from None
+        raise timed_out(function.full_name, timeout) from None
     finally:
         abort_invoke(state)
 
@@ -200,7 +191,7 @@ def wait_invoke(state: InvokeState, wait_frame: WaitFrame | None = None, deadlin
         FailedPreconditionError: the invocation is not suspended in a wait, or in another one.
         InvalidArgumentError: something that the program waits for is no wait source.
     """
-    with Exclusive(state, "wait_invoke", SUSPENDED):
+    with exclusive(state, "wait_invoke", SUSPENDED):
         frame = _frame_of(state, wait_frame, "wait_invoke")
         if frame.done:
             return StatusCode.OK
@@ -224,9 +215,9 @@ def wait_invoke_async(
         state: suspended, with a wait frame.
         wait_frame: the state's; ``None`` takes that.
         deadline: ``time.monotonic()`` seconds; together with the frame's own, the earlier one counts.
-        callback: called once, with the outcome on the frame: ``None``, a source's failure or DeadlineExceededError;
-            perhaps before this returns, otherwise in the thread of the source that became ready. It must not block;
-            ``resume_invoke`` may run for long and belongs into another thread.
+        callback: called once, with the outcome on the frame, as from ``wait_invoke``; perhaps before this returns,
+            otherwise in the thread of the source that became ready. It must not block; ``resume_invoke`` may run for
+            long and belongs into another thread.
 
     Returns:
         the wait. If it is cancelled the callback is not called, and the frame can be waited for again.
@@ -238,7 +229,7 @@ def wait_invoke_async(
     """
     if not callable(callback):
         raise InvalidArgumentError(f"callback is called with None or an error; got {type(callback).__name__}")
-    with Exclusive(state, "wait_invoke_async", SUSPENDED):
+    with exclusive(state, "wait_invoke_async", SUSPENDED):
         frame = _frame_of(state, wait_frame, "wait_invoke_async")
     if frame.done:
         armed = ArmedWait(1, False, callback)
@@ -270,18 +261,11 @@ def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None
         FailedPreconditionError: it is suspended, or there is none.
         InvalidArgumentError: results that ``outputs`` does not take; the result can still be asked for.
     """
-    with Exclusive(state, "end_invoke", DONE):
-        stack, function, error = state._stack, state._function, state._error
-        assert stack is not None and function is not None
-        if error is None:
-            results = outputs_of(function, stack.results)
-            if outputs is not None:
-                append_outputs(outputs, function.convention.results, results)
-            result = InvokeResult(StatusCode.OK, results, None)
-        else:
-            result = InvokeResult(status_of(error), None, error)
-        stack.results = None
-        state._clear()
+    with exclusive(state, "end_invoke", DONE):
+        result, function = state.result(), state.function
+        if outputs is not None and result.outputs is not None and function is not None:
+            append_outputs(outputs, function.convention.results, result.outputs)
+        state.clear()
         return result
 
 
@@ -293,5 +277,5 @@ def abort_invoke(state: InvokeState) -> None:
     Raises:
         FailedPreconditionError: a step is under way in another thread.
     """
-    with Exclusive(state, "abort_invoke", IDLE, SUSPENDED, DONE):
-        state._clear()
+    with exclusive(state, "abort_invoke", IDLE, SUSPENDED, DONE):
+        state.clear()

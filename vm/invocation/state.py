@@ -5,9 +5,10 @@ The order of calls is checked here; the calls themselves are in stages.py.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -64,19 +65,6 @@ class InvokeState:
     Begin with ``begin_invoke``.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_busy",
-        "_error",
-        "_function",
-        "_guard",
-        "_phase",
-        "_stack",
-        "_thread",
-        "_ticket",
-        "observer",
-    )
-
     def __init__(self) -> None:
         self._busy = threading.Lock()
         self._phase = IDLE
@@ -122,16 +110,16 @@ class InvokeState:
         if ticket is not None:
             ticket.drop()
 
-    def take(self) -> tuple[Exception | None, tuple[Any, ...] | None]:
-        """Ends an invocation that is done; returns its error or outputs. The caller must have exclusive access."""
+    def result(self) -> InvokeResult:
+        """The result of an invocation that has ended. The caller must have exclusive access."""
         stack, function, error = self._stack, self._function, self._error
-        assert stack is not None and function is not None and self._phase is DONE
-        results = None if error is not None else outputs_of(function, stack.results)
-        stack.results = None
-        self._clear()
-        return error, results
+        assert stack is not None and function is not None
+        if error is not None:
+            return InvokeResult(status_of(error), None, error)
+        return InvokeResult(StatusCode.OK, outputs_of(function, stack.results), None)
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Releases everything. The caller must have exclusive access."""
         stack, ticket = self._stack, self._ticket
         self._stack = self._function = self._ticket = self._error = None
         self._phase = IDLE
@@ -148,41 +136,34 @@ class InvokeState:
 IDLE: Final = "no invocation"
 SUSPENDED: Final = "suspended"
 DONE: Final = "ended"
+_EXPECTED: Final = {
+    IDLE: "without an invocation (end or abort that first)",
+    SUSPENDED: "that is suspended (begin_invoke or resume_invoke returned DEFERRED)",
+    DONE: "whose invocation has ended (begin_invoke or resume_invoke returned OK)",
+}
 
 
-class Exclusive:
-    """Gives one call exclusive access to a state; a second call at the same time is refused."""
+def _acquire(state: InvokeState, call: str, *phases: str) -> None:
+    if not isinstance(state, InvokeState):
+        raise InvalidArgumentError(f"{call} takes an InvokeState, got {type(state).__name__}")
+    if not state._busy.acquire(False):
+        raise FailedPreconditionError(
+            f"{call}: another call is under way on this state; make the steps of an invocation one after another"
+        )
+    if state._phase not in phases:
+        found = repr(state)
+        state._busy.release()
+        raise FailedPreconditionError(f"{call} takes a state {_EXPECTED[phases[0]]}; this one: {found}")
 
-    __slots__ = ("_call", "_phases", "_state")
 
-    def __init__(self, state: InvokeState, call: str, *phases: str) -> None:
-        if not isinstance(state, InvokeState):
-            raise InvalidArgumentError(f"{call} takes an InvokeState, got {type(state).__name__}")
-        self._state = state
-        self._call = call
-        self._phases = phases
-
-    def __enter__(self) -> None:
-        state = self._state
-        if not state._busy.acquire(False):
-            raise FailedPreconditionError(
-                f"{self._call}: another call is under way on this state; make the steps of an invocation one after "
-                "another"
-            )
-        if state._phase not in self._phases:
-            phase, name = state._phase, "" if state._function is None else f" of {state._function.full_name}"
-            state._busy.release()
-            expected = {
-                IDLE: "one without an invocation (end or abort that first)",
-                SUSPENDED: "one that is suspended (begin_invoke or resume_invoke returned DEFERRED)",
-                DONE: "one whose invocation has ended (begin_invoke or resume_invoke returned OK)",
-            }[self._phases[0]]
-            raise FailedPreconditionError(
-                f"{self._call} takes a state {expected.removeprefix('one ')}; this one: {phase}{name}"
-            )
-
-    def __exit__(self, *_: object) -> None:
-        self._state._busy.release()
+@contextlib.contextmanager
+def exclusive(state: InvokeState, call: str, *phases: str) -> Iterator[None]:
+    """Gives one call exclusive access to a state; a second call at the same time, or out of order, is refused."""
+    _acquire(state, call, *phases)
+    try:
+        yield
+    finally:
+        state._busy.release()
 
 
 def begin(
@@ -198,61 +179,53 @@ def begin(
     Raises:
         Interrupted: the deadline passed; the invocation is aborted.
     """
-    with Exclusive(state, "begin_invoke", IDLE):
-        return _begin(state, context, function, values, policy, deadline)
-
-
-def _begin(
-    state: InvokeState,
-    context: Context,
-    function: Function,
-    values: tuple[Any, ...],
-    policy: InvocationPolicy,
-    deadline: float | None,
-) -> StatusCode:
-    context.check_open()
-    ticket = context.gate.admission.enter(policy)
-    state._ticket = ticket
-    state._function = function
-    state._error = None
+    _acquire(state, "begin_invoke", IDLE)
     try:
-        stack = state._stack = Stack(context.max_stack_depth)
+        context.check_open()
+        ticket = state._ticket = context.gate.admission.enter(policy)
+        state._function = function
         if ticket.is_settled:
-            _enter(stack, function, values)
+            state._stack = context.stack_for(function, values)
             return _step(state, deadline)
+
+        def admitted(error: PumiceError | None) -> object:
+            if error is not None:
+                raise error
+            return values if function.native is None else function.native(*values)
+
+        # The wait for its turn is on top of the function, which gets its arguments from it.
+        stack = state._stack = Stack(context.max_stack_depth)
         if function.bytecode is not None:
             stack.frames.append(Frame(function.bytecode))
-        stack.frames.append(NativeFrame(function.full_name, _no_resume))
-        stack.frames.append(WaitFrame(Wait((ticket,), resume=_admitted(function, values))))
-        stack.frames[-2].resume = stack.frames[-1].resume  # type: ignore[union-attr]
+        stack.push_wait(function.full_name, Wait((ticket,), resume=admitted))
         state._phase = SUSPENDED
         return StatusCode.DEFERRED
     except BaseException:
-        state._clear()
+        state.clear()
         raise
+    finally:
+        state._busy.release()
 
 
-def _no_resume(error: PumiceError | None) -> object:
-    raise AssertionError("replaced before it is resumed")
+def step(state: InvokeState, deadline: float | None) -> StatusCode:
+    """``resume_invoke`` that ends by a deadline in ``time.monotonic()`` seconds.
 
-
-def _enter(stack: Stack, function: Function, values: tuple[Any, ...]) -> None:
-    if function.bytecode is not None:
-        stack.enter(function.bytecode, values)
-    else:
-        assert function.native is not None
-        stack.enter_native(function.full_name, function.native, values)
-
-
-def _admitted(function: Function, values: tuple[Any, ...]) -> Callable[[PumiceError | None], object]:
-    """The resume function of a wait for a ticket: gives bytecode its arguments, calls a native function."""
-
-    def resume(error: PumiceError | None) -> object:
-        if error is not None:
-            raise error
-        return values if function.native is None else function.native(*values)
-
-    return resume
+    Raises:
+        Interrupted: the deadline passed; the invocation is aborted.
+    """
+    _acquire(state, "resume_invoke", SUSPENDED)
+    try:
+        frame = state.wait_frame
+        if frame is not None and not frame.done:
+            if frame.sources:
+                raise FailedPreconditionError(
+                    "resume_invoke: the wait on the stack was not performed; call wait_invoke, or complete() the "
+                    "frame when you have waited"
+                )
+            frame.complete()
+        return _step(state, deadline)
+    finally:
+        state._busy.release()
 
 
 def _step(state: InvokeState, deadline: float | None) -> StatusCode:
@@ -280,7 +253,7 @@ def _step(state: InvokeState, deadline: float | None) -> StatusCode:
         state._error = error
         done = True
     except BaseException:
-        state._clear()
+        state.clear()
         raise
     if not done:
         state._phase = SUSPENDED
@@ -328,36 +301,6 @@ def interrupt_step(state: InvokeState) -> None:
             state._guard.enter(state._thread)
 
 
-def step(state: InvokeState, deadline: float | None) -> StatusCode:
-    """``resume_invoke`` that ends by a deadline in ``time.monotonic()`` seconds.
-
-    Raises:
-        Interrupted: the deadline passed; the invocation is aborted.
-    """
-    if type(state) is not InvokeState or state._phase is not SUSPENDED or not state._busy.acquire(False):
-        with Exclusive(state, "resume_invoke", SUSPENDED):  # raises the error
-            raise FailedPreconditionError(
-                "resume_invoke: another call was under way on this state; make one after another"
-            )
-    try:
-        if state._phase is not SUSPENDED:
-            raise FailedPreconditionError(
-                "resume_invoke: another call was under way on this state; make one after another"
-            )
-        frame = state.wait_frame
-        if frame is not None and not frame.done:
-            if not frame.sources:
-                frame.complete()
-            else:
-                raise FailedPreconditionError(
-                    "resume_invoke: the wait on the stack was not performed; call wait_invoke, or complete() the "
-                    "frame when you have waited"
-                )
-        return _step(state, deadline)
-    finally:
-        state._busy.release()
-
-
 def status_of(error: BaseException) -> StatusCode:
     """An error's status code; UNKNOWN for exceptions that are no PumiceError."""
     return error.code if isinstance(error, PumiceError) else StatusCode.UNKNOWN
@@ -368,7 +311,7 @@ def try_abort(state: InvokeState) -> bool:
     if not state._busy.acquire(False):
         return False
     try:
-        state._clear()
+        state.clear()
         return True
     finally:
         state._busy.release()

@@ -561,7 +561,7 @@ def test_a_resume_that_another_one_overtakes_is_refused() -> None:
                 return real.acquire(blocking)
 
         state._busy = Overtaken()  # type: ignore[assignment]
-        with pytest.raises(FailedPreconditionError, match="another call was under way"):
+        with pytest.raises(FailedPreconditionError, match="takes a state that is suspended"):
             resume_invoke(state)
         assert end_invoke(state).outputs == (7,) and is_idle(context)
 
