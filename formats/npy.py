@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
 import numpy as np
 
@@ -18,26 +18,12 @@ NPY_MAGIC: Final = b"\x93NUMPY"
 _MAX_AXES: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 
 
-class NpyHeader(NamedTuple):
-    """What a ``.npy`` file says of its array.
+def read_npy_header(file: BinaryIO, where: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+    """Reads a file from its beginning up to the array's first byte; ``where`` says in messages which array it is.
 
-    Attributes:
-        shape: lengths of the axes, whose product, zeros left out, fits 63 bits in bytes.
-        fortran_order: whether the first axis varies fastest.
-        dtype: of the elements as stored.
-    """
-
-    shape: tuple[int, ...]
-    fortran_order: bool
-    dtype: np.dtype[np.generic]
-
-
-def read_npy_header(file: BinaryIO, where: str) -> NpyHeader:
-    """Reads a file up to the array's first byte.
-
-    Args:
-        file: at the beginning of the header.
-        where: which array, for messages.
+    Returns:
+        The shape, whose product, zeros left out, fits 63 bits in bytes; whether the first axis varies fastest; and the
+        elements' dtype as stored.
 
     Raises:
         InvalidArgumentError: not a ``.npy`` file of these formats, or a header that describes no array.
@@ -62,4 +48,4 @@ def read_npy_header(file: BinaryIO, where: str) -> NpyHeader:
     except Exception as error:  # NumPy evaluates the header and raises whatever its code runs into
         reason = shorten(str(error))
         raise InvalidArgumentError(f"{where}: expected a NumPy array of format 1.0 or 2.0: {reason}") from None
-    return NpyHeader(shape, fortran_order, dtype)
+    return shape, fortran_order, dtype

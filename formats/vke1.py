@@ -18,23 +18,18 @@ from typing import Final
 
 from ..status import IncompatibleError, InvalidArgumentError, shown
 
+#: ``VK_SHADER_STAGE_COMPUTE_BIT``.
 STAGE_COMPUTE: Final = 0x20
-"""``VK_SHADER_STAGE_COMPUTE_BIT``."""
-
+#: In both the header and the FlatBuffer.
 FILE_IDENTIFIER: Final = b"VKE1"
-"""The identifier in both the header and the FlatBuffer."""
-
+#: The only version of the header that is known.
 FORMAT_VERSION: Final = 0
-"""The only version of the header that is known."""
-
+#: Identifier, format version and the FlatBuffer's size in bytes.
 HEADER: Final = struct.Struct("<4sIQ48x")
-"""Identifier, format version and the FlatBuffer's size in bytes."""
-
+#: Stage flags, offset and size, as :class:`PushConstantRange`.
 PUSH_CONSTANT_RANGE: Final = struct.Struct("<III")
-"""Stage flags, offset and size, as :class:`PushConstantRange`."""
-
+#: Bytes of push constants that the root of a ``BDA_V1`` pipeline takes.
 BDA_ROOT_BYTES: Final = 32
-"""Bytes of push constants that the root of a ``BDA_V1`` pipeline takes."""
 
 _SPIRV_MAGIC: Final = 0x07230203
 _SPIRV_HEADER_BYTES: Final = 20

@@ -161,7 +161,11 @@ def compile_glsl(
         code = spirv_tools.optimize(code, target_env)
     # The compiler read the files after the hash was taken.
     if entry is not None and read_and_hash()[2] == key:
-        _store(entry, code)
+        # A cache that cannot be written (read-only home, full disk) costs time, never a result.
+        with contextlib.suppress(OSError):
+            entry.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(entry) as file:
+                file.write(_ENTRY_MAGIC + hashlib.sha256(code).digest() + code)
     return code
 
 
@@ -265,11 +269,3 @@ def _load(entry: Path) -> bytes | None:
     if content[:start] != _ENTRY_MAGIC + hashlib.sha256(code).digest():
         return None
     return code
-
-
-def _store(entry: Path, code: bytes) -> None:
-    # A cache that cannot be written (read-only home, full disk) costs time, never a result.
-    with contextlib.suppress(OSError):
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(entry) as file:
-            file.write(_ENTRY_MAGIC + hashlib.sha256(code).digest() + code)

@@ -188,7 +188,7 @@ class Module:
                     key = self.check_id(words[index]), words[index + 1]
                     self.member_decorations.setdefault(key, {}).update(group)
             case Op.TypeForwardPointer:
-                self._types.announce(self.check_id(words[start + 1]))
+                self._types.forward_pointers.add(self.check_id(words[start + 1]))
 
     def _execution_mode(self, start: int, end: int) -> None:
         function, mode = self.words[start + 1 : start + 3]

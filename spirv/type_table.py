@@ -96,7 +96,8 @@ class TypeTable:
     def __init__(self, constants: dict[int, Constant]) -> None:
         self.types: dict[int, Type] = {}
         self._constants = constants
-        self._forward_pointers: set[int] = set()
+        self.forward_pointers: set[int] = set()
+        """Ids that will be pointer types, so that structures may use them before."""
 
     def get(self, type_id: int) -> Type:
         """The type of that id, which must be defined already."""
@@ -105,19 +106,15 @@ class TypeTable:
             raise InvalidArgumentError(f"SPIR-V id {type_id} is used as a type but no type is defined under it before")
         return found
 
-    def announce(self, pointer: int) -> None:
-        """Notes that an id will be a pointer type, so that structures may use it before."""
-        self._forward_pointers.add(pointer)
-
     def define(self, opcode: int, result: int, operands: tuple[int, ...]) -> None:
         """Adds the type that an instruction declares; `operands` are its words after the result id."""
-        if result in self._forward_pointers and opcode != Op.TypePointer:
+        if result in self.forward_pointers and opcode != Op.TypePointer:
             raise InvalidArgumentError(f"SPIR-V id {result} is announced as a pointer type but is another type")
         self.types[result] = self._new_type(opcode, result, operands)
 
     def finish(self) -> None:
         """Checks that every announced pointer type was defined."""
-        for pointer in self._forward_pointers:
+        for pointer in self.forward_pointers:
             if pointer not in self.types:
                 raise InvalidArgumentError(f"SPIR-V id {pointer} is announced as a pointer type but never defined")
 
@@ -196,7 +193,7 @@ class TypeTable:
         align = 1
         is_opaque = False
         for member_id in operands:
-            if member_id in self._forward_pointers and member_id not in self.types:
+            if member_id in self.forward_pointers and member_id not in self.types:
                 member_size, member_align = 8, 8
             else:
                 member = self.get(member_id)

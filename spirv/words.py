@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..status import IncompatibleError, InvalidArgumentError
@@ -150,7 +150,6 @@ def string_words(text: str) -> tuple[int, ...]:
     return struct.unpack(f"<{size}I", data.ljust(4 * size, b"\0"))
 
 
-def pack(words: Iterable[int]) -> bytes:
+def pack(words: Sequence[int]) -> bytes:
     """Words as a binary."""
-    listed = tuple(words)
-    return struct.pack(f"<{len(listed)}I", *listed)
+    return struct.pack(f"<{len(words)}I", *words)

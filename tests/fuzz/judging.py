@@ -133,9 +133,20 @@ class GeneratedCases(SeededCases[T]):
         return self._use(made)
 
 
-def text_cases(texts: Sequence[str], words: Sequence[str], use: Callable[[str], object]) -> GeneratedCases[str]:
-    """Texts that are good ones with damage, for a function that takes a text."""
-    return GeneratedCases(lambda rng: damaged_text(rng, texts, words), use)
+def text_cases(
+    texts: Sequence[str],
+    words: Sequence[str],
+    use: Callable[[str], object],
+    *,
+    forge: Callable[[random.Random], str] | None = None,
+    forged: float = 0.5,
+) -> GeneratedCases[str]:
+    """Texts that are good ones with damage, or ``forged`` of them made anew, for a function that takes a text."""
+
+    def make(rng: random.Random) -> str:
+        return forge(rng) if forge is not None and rng.random() < forged else damaged_text(rng, texts, words)
+
+    return GeneratedCases(make, use)
 
 
 class FileCases(SeededCases[bytes]):

@@ -96,11 +96,7 @@ def open_value(folder: Path) -> Cases:
         "2xf16=nan,-inf",
         "3xbf16=1",
     )
-
-    def make(rng: random.Random) -> str:
-        return _value_text(rng) if rng.random() < 0.5 else damaged_text(rng, good, TYPES)
-
-    return GeneratedCases(make, _use_value)
+    return text_cases(good, TYPES, _use_value, forge=_value_text)
 
 
 # -- studies -----------------------------------------------------------------------------------------
@@ -154,11 +150,7 @@ def _expression(rng: random.Random, depth: int = 0) -> str:
 
 def open_expression(folder: Path) -> Cases:
     good = ("n // local_size", "cdiv(n, 64)", "2 ** n if flag else round(x, 2)", "max(n, 1) * 4", "'%s-%d' % (name, n)")
-
-    def make(rng: random.Random) -> str:
-        return _expression(rng) if rng.random() < 0.7 else damaged_text(rng, good, _OPERATORS)
-
-    return GeneratedCases(make, lambda text: Expression(text).evaluate(_VALUES))
+    return text_cases(good, _OPERATORS, lambda text: Expression(text).evaluate(_VALUES), forge=_expression, forged=0.7)
 
 
 def open_axis(folder: Path) -> Cases:
