@@ -195,7 +195,7 @@ def _alike(bytecode_version: int) -> Mapping[object, tuple[Operation, ...]]:
 
 
 def _shape_of(operation: Operation) -> object:
-    return operation.prefix, tuple((field.kind, field.access) for field in operation.fields)
+    return operation.prefix, tuple((field.kind, field.is_written) for field in operation.fields)
 
 
 def _function_code(rng: random.Random, module: ModuleDef) -> tuple[int, tuple[Instruction, ...]]:

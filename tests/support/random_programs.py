@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 
 from pumice.vm.assembly.disassembler import assembly_form
-from pumice.vm.bytecode.isa import Access, FieldKind, Isa, Operation
+from pumice.vm.bytecode.isa import FieldKind, Isa, Operation
 from pumice.vm.translation.operations import EXPRESSIONS
 
 __all__ = ["Shape", "random_program", "without_yields"]
@@ -456,7 +456,7 @@ class _Function:
         for one in operation.fields:
             assert one.kind is FieldKind.REGISTER and one.bank is not None
             kind = _BANKS[one.bank]
-            if one.access is Access.WRITE:
+            if one.is_written:
                 result, result_kind = self.target(kind), kind
                 register = result
             else:

@@ -22,7 +22,7 @@ from typing import Final, cast
 
 from ...status import OutOfRangeError
 from ..bytecode.decoder import BranchOperands, FieldValue, Instruction
-from ..bytecode.isa import IMPORT_BIT, LETTERS, MOVE_BIT, Access, Field, FieldKind, Move, Operation, register_text
+from ..bytecode.isa import IMPORT_BIT, LETTERS, MOVE_BIT, Field, FieldKind, Move, Operation, register_text
 from ..bytecode.verifier import VerifiedFunction, VerifiedModule
 from .syntax import text_forms
 
@@ -36,14 +36,10 @@ def disassemble_module(
     """The assembly of a whole module.
 
     Args:
-        module: verified; names, registers and targets are not checked again.
         offsets: whether each line of a function starts with its pc, ``[0000001A]``; assemblers skip it.
         rodata: whether constants are written, two characters a byte. Without them the text does not assemble.
         exact: whether every function assembles to the same bytes, and attributes and dependencies are written too.
             ``iree-as-module`` does not read all of it.
-
-    Returns:
-        lines, each ended by a line feed.
     """
     definition = module.definition
     lines = [f"vm.module {_symbol(definition.name)} version {definition.version}"]
@@ -67,19 +63,7 @@ def disassemble_module(
 
 
 def disassemble_function(module: VerifiedModule, ordinal: int, *, offsets: bool = False) -> str:
-    """The assembly of one function, with its exports.
-
-    Args:
-        module: verified.
-        ordinal: index into ``module.functions``.
-        offsets: as for :func:`disassemble_module`.
-
-    Returns:
-        lines, each ended by a line feed.
-
-    Raises:
-        OutOfRangeError: there is no such function.
-    """
+    """The assembly of one function, with its exports; OutOfRangeError if there is none of that ordinal."""
     if not 0 <= ordinal < len(module.functions):
         raise OutOfRangeError(f"expected a function ordinal from 0 to {len(module.functions) - 1}, got {ordinal}")
     return "\n".join(_Writer(module).function(module.functions[ordinal], offsets)) + "\n"
@@ -295,7 +279,5 @@ def _layout(operation: Operation) -> tuple[tuple[int, ...], tuple[str | int, ...
             pieces.append(" ")
         pieces.append(piece)
     used = {piece for piece in pieces if isinstance(piece, int)}
-    results = tuple(
-        index for index, field in enumerate(operation.fields) if field.access is Access.WRITE and index not in used
-    )
+    results = tuple(index for index, field in enumerate(operation.fields) if field.is_written and index not in used)
     return results, tuple(pieces)

@@ -17,7 +17,6 @@ from ..bytecode.isa import (
     MAX_REF_REGISTERS,
     MOVE_BIT,
     REF_BIT,
-    Access,
     Field,
     FieldKind,
     Isa,
@@ -92,7 +91,7 @@ class InstructionParser:
                 self._values[name] = self._value(operation, fields[name])
 
     def _results(self, operation: Operation, tokens: list[Token], mnemonic: Token) -> None:
-        written = (each for each in operation.fields if each.access is Access.WRITE and each.name not in self._values)
+        written = (each for each in operation.fields if each.is_written and each.name not in self._values)
         field = next(written, None)
         if field is None:
             if tokens:

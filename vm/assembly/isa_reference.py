@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..bytecode import isa_tables
-from ..bytecode.isa import Access, Field, FieldKind, Isa, Move, Operation
+from ..bytecode.isa import Field, FieldKind, Isa, Move, Operation
 from .disassembler import assembly_form
 
 _HEAD: Final = """\
@@ -110,7 +110,7 @@ def _field(field: Field) -> str:
     else:
         kind = field.kind.name.lower().replace("_", " ")
     text = field.name if field.name == kind else f"{field.name}: {kind}"
-    return f"→ {text}" if field.access is Access.WRITE else text
+    return f"→ {text}" if field.is_written else text
 
 
 def _listed(items: list[str]) -> str:

@@ -102,11 +102,7 @@ class SourceText:
         return self.error(at, f"expected {expected}, got {at}{hint}")
 
     def statements(self) -> Iterator[list[Token]]:
-        """The tokens of every line that has any; each list ends with an ``END`` token.
-
-        Raises:
-            InvalidArgumentError: at a character that starts no token.
-        """
+        """The tokens of every line that has any; each list ends with an ``END`` token."""
         for number, line in enumerate(self.lines):
             tokens = self._tokens(number, line)
             if len(tokens) > 1:

@@ -26,9 +26,6 @@ def integer(text: str, bits: int, *, signed: bool) -> int:
     """The value of an integer literal as an unsigned number of ``bits`` bits.
 
     A signed literal may also be written as the unsigned number of the same bits: ``0xFFFFFFFF`` is -1 in 32 bits.
-
-    Raises:
-        LiteralError: no integer, or out of range.
     """
     digits = text.lstrip("+-")
     if len(text) > _MAX_CHARACTERS:
@@ -47,13 +44,9 @@ def integer(text: str, bits: int, *, signed: bool) -> int:
 
 
 def float_bits(text: str, bits: int) -> int:
-    """The bits of a floating-point literal, rounded once, to nearest, ties to even.
+    """The 32 or 64 bits of a floating-point literal, rounded once, to nearest, ties to even.
 
-    Args:
-        bits: 32 or 64.
-
-    Raises:
-        LiteralError: no number, one that is too large, or a number other than 0 that rounds to 0.
+    LiteralError for no number, one that is too large, or a number other than 0 that rounds to 0.
     """
     if len(text) > _MAX_CHARACTERS:
         raise LiteralError(f"a literal of at most {_MAX_CHARACTERS} characters, got {len(text)}")
@@ -77,11 +70,7 @@ _ESCAPED: Final = {b'"': b'"', b"\\": b"\\", b"n": b"\n", b"r": b"\r", b"t": b"\
 
 
 def string_bytes(text: str) -> bytes:
-    """The bytes of a string literal, quotes included in ``text``.
-
-    Raises:
-        LiteralError: characters that UTF-8 cannot encode, or an unknown escape.
-    """
+    """The bytes of a string literal, quotes included in ``text``."""
     try:
         data = text.encode()
     except UnicodeEncodeError:

@@ -28,7 +28,7 @@ from typing import Final
 
 from ...status import PumiceError
 from ..bytecode.calling_convention import CallingConvention
-from ..bytecode.isa import BANK_SIZES, LETTERS, Access, Field, FieldKind, Isa, Move, register_text
+from ..bytecode.isa import BANK_SIZES, LETTERS, Field, FieldKind, Isa, Move, register_text
 from ..bytecode.module_def import DependencyDef, ImportDef, Signature
 from ..bytecode.verifier import argument_registers
 from .cursor import Cursor
@@ -58,11 +58,7 @@ class AssemblyParser:
         }
 
     def parse(self) -> ModuleSyntax:
-        """The text's syntax.
-
-        Raises:
-            InvalidArgumentError: at the first token that is not as expected; ``location`` is file:line:column.
-        """
+        """The text's syntax; InvalidArgumentError at the first token that is not as expected."""
         started = False
         last = Token(TokenKind.END, "", 0, 0)
         for tokens in self._source.statements():
@@ -226,7 +222,7 @@ class AssemblyParser:
             token = cursor.expect_kind(TokenKind.REGISTER, "an argument such as %i0: i32, or ')'")
             cursor.expect(":")
             bank = self._bank(cursor)
-            field = Field("argument", FieldKind.REGISTER, bank, Access.READ, Move.REFUSE)
+            field = Field("argument", FieldKind.REGISTER, bank, move=Move.REFUSE)
             found.append((token, parse_register(cursor, token, field, function), bank))
             letters += LETTERS[bank]
         expected = argument_registers(CallingConvention.parse(f"0{letters}"))

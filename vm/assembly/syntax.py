@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, TypeAlias
 
-from ..bytecode.isa import Access, Operation
+from ..bytecode.isa import Operation
 from ..bytecode.module_def import DependencyDef, ImportDef
 from .lexer import Token
 
@@ -118,5 +118,5 @@ _TEXT_FORMS: Final[dict[str, tuple[str, ...]]] = {
 @cache
 def text_forms(operation: Operation) -> tuple[str, ...]:
     """The texts of an instruction's fields."""
-    default = " , ".join(f"<{each.name}>" for each in operation.fields if each.access is not Access.WRITE)
+    default = " , ".join(f"<{each.name}>" for each in operation.fields if not each.is_written)
     return _TEXT_FORMS.get(operation.form, (default,))

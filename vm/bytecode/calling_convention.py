@@ -21,11 +21,7 @@ _MAX_CACHED_LENGTH: Final = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A tuple of values that a caller passes any number of times: ``CiID`` is ``Repeated(("i", "I"))``.
-
-    Attributes:
-        elements: one or more of ``i``, ``I``, ``f``, ``F``, ``r``.
-    """
+    """A tuple of values that a caller passes any number of times: ``CiID`` is ``Repeated(("i", "I"))``."""
 
     elements: tuple[str, ...]
 

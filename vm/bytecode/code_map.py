@@ -8,17 +8,12 @@ from .verifier import VerifiedModule
 
 
 class CodeMap:
-    """Names the functions and instructions of a verified module.
-
-    Attributes:
-        module_name: the module's name.
-        exports: ordinals of the exported functions by name; the first of equal names counts.
-    """
+    """Names the functions and instructions of a verified module."""
 
     def __init__(self, verified: VerifiedModule) -> None:
         self._verified = verified
         self.module_name = verified.definition.name
-        self.exports: dict[str, int] = {}
+        self.exports: dict[str, int] = {}  # ordinals by name; the first of equal names counts
         for export in verified.definition.exports:
             self.exports.setdefault(export.name, export.ordinal)
         self._names = {ordinal: name for name, ordinal in reversed(self.exports.items())}

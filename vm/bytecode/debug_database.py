@@ -98,17 +98,12 @@ class DebugDatabase:
     loading.
 
     Thread rule: any thread; two may both decode, to equal values.
-
-    Args:
-        functions: source maps, in the file's order.
-        function_count: number of functions of the module.
-        locations: that source maps and nested locations refer to by index.
     """
 
     def __init__(
         self, functions: Sequence[FunctionSourceMap], function_count: int, locations: Sequence[Location]
     ) -> None:
-        self.function_count: Final = function_count
+        self.function_count: Final = function_count  # of the module
         self._read: Callable[[], _Content] = lambda: (tuple(functions), tuple(locations))
 
     @staticmethod
@@ -147,12 +142,8 @@ class DebugDatabase:
     def location_of(self, function: str | int, pc: int) -> str | None:
         """The source of the instruction at ``pc``: ``"model.mlir:12:7"``; ``None`` if it is not known.
 
-        An entry holds until the next one. A damaged table gives ``None`` too: this is called while an error is
-        reported.
-
-        Args:
-            function: the function's name, local or exported, or its ordinal.
-            pc: bytes from the function's start.
+        The function is given by its name, local or exported, or by its ordinal. An entry holds until the next one. A
+        damaged table gives ``None`` too: this is called while an error is reported.
         """
         try:
             found = self._maps.get(function)

@@ -60,13 +60,6 @@ class FieldKind(enum.Enum):
     BRANCH_TABLE = "cases"  # u16 count; count times a branch target and branch operands
 
 
-class Access(enum.Enum):
-    """Whether an instruction reads or writes a register."""
-
-    READ = "read"
-    WRITE = "write"
-
-
 class Move(enum.Enum):
     """The meaning of the MOVE bit of a reference register in a field."""
 
@@ -88,7 +81,7 @@ class Field:
     # ``i32``, ``i64``, ``f32``, ``f64`` or ``ref`` of a register, or of every register of ``OPERANDS``; ``None`` where
     # each register has its own bank, and for other fields.
     bank: str | None = None
-    access: Access | None = None  # of registers; branch operands and tables do both: ``None``
+    is_written: bool = False  # whether it is registers that the instruction writes; branches read and write theirs
     move: Move = Move.NONE
 
 
@@ -118,17 +111,10 @@ def register_text(register: int, bank: str | None = None) -> str:
 
 
 class Isa:
-    """The instruction set of one bytecode version. Immutable, and one object a version: use :meth:`for_version`.
-
-    Attributes:
-        version: (major, minor).
-        operations: by mnemonic.
-    """
-
-    __slots__ = ("operations", "version")
+    """The instruction set of one bytecode version. Immutable, and one object a version: use :meth:`for_version`."""
 
     def __init__(self, version: tuple[int, int]) -> None:
-        self.version: Final = version
+        self.version: Final = version  # (major, minor)
         operations: dict[str, Operation] = {}
         for prefix, feature, rows in (
             (None, 0, isa_tables.CORE),
@@ -145,13 +131,9 @@ class Isa:
 
     @staticmethod
     def for_version(version: int) -> Isa:
-        """The instruction set for a module file's bytecode version.
+        """The instruction set for a module file's bytecode version, ``major << 16 | minor``.
 
-        Args:
-            version: u32, ``major << 16 | minor``.
-
-        Raises:
-            IncompatibleError: unknown major version, or a minor version newer than the known one.
+        IncompatibleError for an unknown major version, or a minor version newer than the known one.
         """
         known = {major: (major, minor) for major, minor in isa_tables.VERSIONS}.get(version >> 16)
         if known is None or (version & 0xFFFF) > known[1]:
@@ -187,13 +169,12 @@ def _fields(form: str, banks: list[str], major: int) -> tuple[Field, ...]:
 def _field(name: str, kind: str, major: int) -> Field:
     found = _WORDS.get(kind)
     if found is FieldKind.RESULTS:
-        return Field(name, found, access=Access.WRITE, move=Move.ALLOW)
+        return Field(name, found, is_written=True, move=Move.ALLOW)
     if found is not None:
         return Field(name, found, move=Move.ALLOW if kind in ("remap", "cases") else Move.NONE)
-    access = Access.WRITE if kind.startswith(">") else Access.READ
     if kind.startswith("list."):
         bank = None if kind == "list.any" else kind[5:]
-        return Field(name, FieldKind.OPERANDS, bank, access, Move.ALLOW if bank in (None, "ref") else Move.NONE)
+        return Field(name, FieldKind.OPERANDS, bank, move=Move.ALLOW if bank in (None, "ref") else Move.NONE)
     bank = kind.lstrip(">").rstrip("!")
     if bank != "ref":
         move = Move.NONE
@@ -201,4 +182,4 @@ def _field(name: str, kind: str, major: int) -> Field:
         move = Move.IGNORE
     else:
         move = Move.ALLOW if kind.endswith("!") else Move.REFUSE
-    return Field(name, FieldKind.REGISTER, bank, access, move)
+    return Field(name, FieldKind.REGISTER, bank, kind.startswith(">"), move)

@@ -48,7 +48,6 @@ class VerifiedModule:
     """A module whose functions are verified; ``imports`` are calling conventions."""
 
     definition: ModuleDef
-    isa: Isa
     functions: tuple[VerifiedFunction, ...]
     imports: tuple[CallingConvention, ...]
 
@@ -88,7 +87,7 @@ def verify_module(definition: ModuleDef) -> VerifiedModule:
         _verify_function(definition, isa, imports, signatures, ordinal, names.get(ordinal))
         for ordinal in range(len(definition.functions))
     )
-    return VerifiedModule(definition, isa, functions, imports)
+    return VerifiedModule(definition, functions, imports)
 
 
 def argument_registers(signature: CallingConvention) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from typing import cast
 
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.decoder import BranchOperands, Instruction
-from ..bytecode.isa import CALLS, IMPORT_BIT, LETTERS, MOVE_BIT, REF_BIT, REF_MASK, Access, FieldKind, Move, Operation
+from ..bytecode.isa import CALLS, IMPORT_BIT, LETTERS, MOVE_BIT, REF_BIT, REF_MASK, FieldKind, Move, Operation
 from ..bytecode.verifier import VerifiedFunction
 from .basic_block import Block, Edge, Operands, Variable, registers_of
 from .module_analysis import ModuleAnalysis
@@ -23,13 +23,7 @@ from .register_types import edge_is_whole, edge_types, merge_types, read_type, w
 
 
 class FunctionAnalysis:
-    """Analyses one verified function.
-
-    Args:
-        function: the function.
-        module: facts of its module.
-        non_suspending: imports that never return a ``Wait``.
-    """
+    """Analyses one verified function, of which ``non_suspending`` are the imports that never return a ``Wait``."""
 
     def __init__(
         self, function: VerifiedFunction, module: ModuleAnalysis, non_suspending: frozenset[int] = frozenset()
@@ -325,7 +319,7 @@ def _register_fields(operation: Operation) -> tuple[tuple[int, str, bool, bool, 
         if field.kind in (FieldKind.REGISTER, FieldKind.OPERANDS):
             kind = LETTERS[field.bank or "i32"]
             moved = MOVE_BIT if kind == "r" and field.move is Move.ALLOW else 0
-            fields.append((index, kind, field.kind is FieldKind.OPERANDS, field.access is Access.WRITE, moved))
+            fields.append((index, kind, field.kind is FieldKind.OPERANDS, field.is_written, moved))
     return tuple(fields)
 
 

@@ -25,12 +25,7 @@ def fits(bounds: Range, bits: int) -> bool:
 
 
 def result_range(mnemonic: str, operands: Sequence[Range]) -> Range | None:
-    """The bounds of an operation's exact result, if they are narrower than its type's.
-
-    Args:
-        mnemonic: of an operation on integers.
-        operands: bounds of its integer operands, in the order of its fields.
-    """
+    """The bounds of an integer operation's exact result, if they are narrower than its type's."""
     if mnemonic.startswith(("cmp.", "import.")):
         return _BIT
     name, _, rest = mnemonic.partition(".")
@@ -150,11 +145,7 @@ _CONVERSIONS: Final[dict[str, Callable[[Range], Range]]] = {
 
 
 def refined(comparison: str, left: Range, right: Range) -> tuple[Range, Range]:
-    """Narrows the bounds of two integers by a comparison that is known to hold.
-
-    Args:
-        comparison: ``lt``, ``ge``, ``eq`` or ``ne``.
-    """
+    """Narrows the bounds of two integers by a comparison that is known to hold: ``lt``, ``ge``, ``eq`` or ``ne``."""
     (a, b), (c, d) = left, right
     if comparison == "lt":
         b, c = min(b, d - 1), max(c, a + 1)

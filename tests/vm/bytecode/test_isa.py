@@ -55,8 +55,8 @@ def test_an_operation_that_two_versions_have_is_encoded_alike() -> None:
     for mnemonic, operation in older.operations.items():
         other = newer.operations[mnemonic]
         assert (operation.prefix, operation.opcode) == (other.prefix, other.opcode)
-        assert [(each.name, each.kind, each.bank, each.access) for each in operation.fields] == [
-            (each.name, each.kind, each.bank, each.access) for each in other.fields
+        assert [(each.name, each.kind, each.bank, each.is_written) for each in operation.fields] == [
+            (each.name, each.kind, each.bank, each.is_written) for each in other.fields
         ]
 
 
