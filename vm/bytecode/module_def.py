@@ -9,11 +9,18 @@ The fields are those of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs,
 from __future__ import annotations
 
 import enum
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from ...status import IncompatibleError
 from .debug_database import DebugDatabase
+
+# In files: the fields of a ``FunctionDescriptor``, and the flags of imports and dependencies.
+DESCRIPTOR: Final = struct.Struct("<iiI2xhhh")
+REQUIRED: Final = 1
+OPTIONAL: Final = 2
 
 
 class Feature(enum.IntFlag):

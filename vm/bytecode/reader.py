@@ -27,6 +27,9 @@ from .debug_database import (
     NamedLocation,
 )
 from .module_def import (
+    DESCRIPTOR,
+    OPTIONAL,
+    REQUIRED,
     DependencyDef,
     ExportDef,
     FunctionDescriptor,
@@ -36,9 +39,6 @@ from .module_def import (
     check_features,
 )
 
-_DESCRIPTOR: Final = struct.Struct("<iiIhhhh")
-_OPTIONAL: Final = 2
-_REQUIRED: Final = 1
 _BYTECODE_ALIGNMENT: Final = 8
 _MAX_I32_REGISTERS: Final = 0x7FFF
 _MAX_REF_REGISTERS: Final = 0x4000
@@ -118,8 +118,8 @@ class _Reader:
 
     def _functions(self, root: Table, bytecode_size: int) -> tuple[FunctionDescriptor, ...]:
         functions = []
-        for index, fields in enumerate(root.structs(12, "function_descriptors", _DESCRIPTOR)):
-            offset, length, requirements, _reserved, blocks, i32_count, ref_count = fields
+        for index, fields in enumerate(root.structs(12, "function_descriptors", DESCRIPTOR)):
+            offset, length, requirements, blocks, i32_count, ref_count = fields
             problem = None
             if offset < 0 or offset % _BYTECODE_ALIGNMENT:
                 problem = f"expected an offset of a multiple of {_BYTECODE_ALIGNMENT}, got {offset}"
@@ -135,7 +135,7 @@ class _Reader:
             if problem is not None:
                 raise root.error(12, f"function_descriptors[{index}]", problem)
             check_features(f"function {index}", requirements)
-            functions.append(FunctionDescriptor(offset, length, requirements, blocks, i32_count, ref_count))
+            functions.append(FunctionDescriptor(*fields))
         return tuple(functions)
 
     def _signature(self, table: Table) -> Signature:
@@ -152,7 +152,7 @@ class _Reader:
         return ImportDef(
             _name(table, "full_name"),
             Signature("") if signature is None else self._signature(signature),
-            not table.u32(2, "flags", _REQUIRED) & _OPTIONAL,
+            not table.u32(2, "flags", REQUIRED) & OPTIONAL,
         )
 
     def _rodata(self, table: Table) -> memoryview:
@@ -240,7 +240,7 @@ def _name(table: Table, field: str) -> str:
 
 
 def _dependency(table: Table) -> DependencyDef:
-    required = not table.u32(2, "flags", _REQUIRED) & _OPTIONAL
+    required = not table.u32(2, "flags", REQUIRED) & OPTIONAL
     return DependencyDef(_name(table, "name"), table.u32(1, "minimum_version"), required)
 
 

@@ -10,6 +10,7 @@ import io
 import struct
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from typing import Final, TypeAlias, TypeVar
 
 import flatbuffers  # type: ignore[import-untyped]
@@ -17,15 +18,12 @@ import flatbuffers  # type: ignore[import-untyped]
 from ...status import InvalidArgumentError
 from .archive import FLATBUFFER_IDENTIFIER, SEGMENT_ALIGNMENT
 from .debug_database import CallSite, DebugDatabase, FileLineCol, FusedLocation, Location, NamedLocation
-from .module_def import FunctionDescriptor, ImportDef, ModuleDef, Signature
+from .module_def import DESCRIPTOR, OPTIONAL, REQUIRED, DependencyDef, ExportDef, ImportDef, ModuleDef, Signature
 
 EMBEDDED_RODATA_LIMIT: Final = 4096
 """Constants of fewer bytes than this go into the FlatBuffer, as IREE's compilers do."""
 
-_DESCRIPTOR: Final = struct.Struct("<iiIhhhh")
 _DATA_ALIGNMENT: Final = 16
-_REQUIRED: Final = 1
-_OPTIONAL: Final = 2
 _MAX_FLATBUFFER: Final = (1 << 31) - 1
 _ZIP_HEADER: Final = 34  # bytes of a local header and its extra field, without the name and padding
 _ZIP64_LIMIT: Final = 2_000_000_000  # larger parts have sizes of 64 bits, 20 bytes more in the header
@@ -73,54 +71,29 @@ class _Writer:
         self._module = module
         self._external = offsets  # of external constants by index
         self._builder = flatbuffers.Builder(1 << 12)
+        self._string = self._builder.CreateSharedString
 
     def write(self) -> memoryview:
         module, builder = self._module, self._builder
-        bytecode = self._bytes(module.bytecode)
-        functions = self._structs([_pack_descriptor(function) for function in module.functions], 4)
-        rodata = self._tables(list(enumerate(module.rodata)), self._rodata)
-        debug = None if module.debug is None else self._debug(module.debug)
-        signatures = self._tables(module.signatures, self._signature)
-        exports = self._tables(
-            module.exports,
-            lambda export: self._table(2, [(0, builder.CreateSharedString(export.name))], [(1, export.ordinal)]),
-        )
-        imports = self._tables(module.imports, self._import)
-        dependencies = self._tables(
-            module.dependencies,
-            lambda entry: self._table(
-                3,
-                [(0, builder.CreateSharedString(entry.name))],
-                [],
-                [(1, entry.minimum_version, 0), (2, _REQUIRED if entry.required else _OPTIONAL, _REQUIRED)],
-            ),
-        )
-        types = self._tables(module.types, lambda name: self._table(1, [(0, builder.CreateSharedString(name))]))
-        rwdata = self._tables(module.rwdata_sizes, lambda size: self._table(1, [], [(0, size)]))
-        state = None
-        if module.global_bytes or module.global_refs:
-            state = self._table(2, [], [(0, module.global_bytes), (1, module.global_refs)])
-        attributes = self._attributes(module.attributes)
-        root = self._table(
-            16,
-            [
-                (0, builder.CreateSharedString(module.name)),
-                (3, attributes),
-                (4, types),
-                (5, dependencies),
-                (6, imports),
-                (7, exports),
-                (8, signatures),
-                (9, rodata),
-                (10, rwdata),
-                (11, state),
-                (12, functions),
-                (14, bytecode),
-                (15, debug),
-            ],
-            [],
-            [(1, module.version, 0), (2, module.requirements, 0), (13, module.bytecode_version, 0)],
-        )
+        has_state = module.global_bytes or module.global_refs
+        # By slot, in the order of writing: the file has the last one first.
+        objects = {
+            14: self._bytes(module.bytecode),
+            12: self._structs([DESCRIPTOR.pack(*astuple(function)) for function in module.functions], 4),
+            9: self._tables(list(enumerate(module.rodata)), self._rodata),
+            15: None if module.debug is None else self._debug(module.debug),
+            8: self._tables(module.signatures, self._signature),
+            7: self._tables(module.exports, self._export),
+            6: self._tables(module.imports, self._import),
+            5: self._tables(module.dependencies, self._dependency),
+            4: self._tables(module.types, lambda name: self._table(1, [(0, self._string(name))])),
+            10: self._tables(module.rwdata_sizes, lambda size: self._table(1, [], [(0, size)])),
+            11: self._table(2, [], [(0, module.global_bytes), (1, module.global_refs)]) if has_state else None,
+            3: self._attributes(module.attributes),
+            0: self._string(module.name),
+        }
+        numbers = [(1, module.version, 0), (2, module.requirements, 0), (13, module.bytecode_version, 0)]
+        root = self._table(16, sorted(objects.items()), [], numbers)
         builder.FinishSizePrefixed(root, FLATBUFFER_IDENTIFIER)
         return memoryview(builder.Output())
 
@@ -170,23 +143,26 @@ class _Writer:
         return self._bytes(b"".join(packed), len(packed[0]), alignment) if packed else None
 
     def _attributes(self, attributes: Mapping[str, str]) -> int | None:
-        builder = self._builder
         return self._tables(
             list(attributes.items()),
-            lambda item: self._table(
-                2, [(0, builder.CreateSharedString(item[0])), (1, builder.CreateSharedString(item[1]))]
-            ),
+            lambda item: self._table(2, [(0, self._string(item[0])), (1, self._string(item[1]))]),
         )
 
     def _signature(self, signature: Signature) -> int:
         attributes = self._attributes(signature.attributes)
-        return self._table(2, [(0, self._builder.CreateSharedString(signature.calling_convention)), (1, attributes)])
+        return self._table(2, [(0, self._string(signature.calling_convention)), (1, attributes)])
+
+    def _export(self, entry: ExportDef) -> int:
+        return self._table(2, [(0, self._string(entry.name))], [(1, entry.ordinal)])
+
+    def _dependency(self, entry: DependencyDef) -> int:
+        numbers = [(1, entry.minimum_version, 0), (2, REQUIRED if entry.required else OPTIONAL, REQUIRED)]
+        return self._table(3, [(0, self._string(entry.name))], [], numbers)
 
     def _import(self, entry: ImportDef) -> int:
         signature = self._signature(entry.signature)
-        name = self._builder.CreateSharedString(entry.name)
-        flags = _REQUIRED if entry.required else _OPTIONAL
-        return self._table(3, [(0, name), (1, signature)], [], [(2, flags, _REQUIRED)])
+        flags = REQUIRED if entry.required else OPTIONAL
+        return self._table(3, [(0, self._string(entry.name)), (1, signature)], [], [(2, flags, REQUIRED)])
 
     def _rodata(self, item: tuple[int, memoryview]) -> int:
         index, data = item
@@ -202,12 +178,9 @@ class _Writer:
         return int(builder.EndObject())
 
     def _debug(self, debug: DebugDatabase) -> int:
-        builder = self._builder
         functions = self._tables(
             debug.functions,
-            lambda entry: self._table(
-                2, [(0, builder.CreateSharedString(entry.local_name)), (1, self._bytes(entry.table, 8, 4))]
-            ),
+            lambda entry: self._table(2, [(0, self._string(entry.local_name)), (1, self._bytes(entry.table, 8, 4))]),
         )
         written = [self._location(location) for location in reversed(debug.locations)][::-1]
         locations = self._offsets([offset for _, offset in written])
@@ -216,31 +189,18 @@ class _Writer:
 
     def _location(self, location: Location) -> tuple[int, int | None]:
         """Union type and table."""
-        builder = self._builder
         if isinstance(location, CallSite):
             return 1, self._table(2, [], [(0, location.callee), (1, location.caller)])
         if isinstance(location, FileLineCol):
-            filename = builder.CreateSharedString(location.filename)
+            filename = self._string(location.filename)
             return 2, self._table(3, [(0, filename)], [(1, location.line), (2, location.column)])
         if isinstance(location, FusedLocation):
-            metadata = None if location.metadata is None else builder.CreateSharedString(location.metadata)
+            metadata = None if location.metadata is None else self._string(location.metadata)
             children = self._structs([struct.pack("<i", child) for child in location.locations], 4)
             return 3, self._table(2, [(0, metadata), (1, children)])
         if isinstance(location, NamedLocation):
-            return 4, self._table(2, [(0, builder.CreateSharedString(location.name))], [(1, location.child)])
+            return 4, self._table(2, [(0, self._string(location.name))], [(1, location.child)])
         return 0, None
-
-
-def _pack_descriptor(function: FunctionDescriptor) -> bytes:
-    return _DESCRIPTOR.pack(
-        function.offset,
-        function.length,
-        function.requirements,
-        0,
-        function.block_count,
-        function.i32_register_count,
-        function.ref_register_count,
-    )
 
 
 def _align(size: int) -> int:
