@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, Final, NoReturn, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from .calling_convention import CallingConvention, Repeated
 from .decoder import BranchOperands, Instruction
@@ -33,10 +33,6 @@ _BANKS: Final = {letter: bank for bank, letter in LETTERS.items()}
 
 class Refusal(Exception):
     """The reason why an instruction is refused; the caller adds its place."""
-
-
-def _refuse(reason: str) -> NoReturn:
-    raise Refusal(reason)
 
 
 def _rounded(count: int) -> int:
@@ -81,7 +77,7 @@ class FunctionVerifier:
             else:
                 i32 = register + (2 if letter in ("I", "F") else 1)
         if i32 > self.i32_limit or ref > self.ref_limit:
-            _refuse(
+            raise Refusal(
                 f"expected registers for the arguments of {self.signature.text!r}, got {self.i32_count} for values "
                 f"and {self.ref_count} for references"
             )
@@ -94,21 +90,21 @@ class FunctionVerifier:
         for each in self.instructions:
             if each.operation.mnemonic == "block":
                 if in_block:
-                    _refuse(f"expected a terminator before the block at pc {each.pc}, got none")
+                    raise Refusal(f"expected a terminator before the block at pc {each.pc}, got none")
                 in_block = True
             elif not in_block:
-                _refuse(f"expected a block marker at pc {each.pc} (0x{each.pc:X}), got {each.operation.mnemonic}")
+                raise Refusal(f"expected a block marker at pc {each.pc} (0x{each.pc:X}), got {each.operation.mnemonic}")
             elif each.operation.is_terminator:
                 in_block = False
         if in_block:
-            _refuse("expected a terminator at the end of the last block, got none")
+            raise Refusal("expected a terminator at the end of the last block, got none")
         if len(self.blocks) != self.descriptor.block_count:
-            _refuse(f"expected {self.descriptor.block_count} blocks, got {len(self.blocks)}")
+            raise Refusal(f"expected {self.descriptor.block_count} blocks, got {len(self.blocks)}")
 
     def check(self, instruction: Instruction) -> None:
         operation = instruction.operation
         if operation.feature & ~self.descriptor.requirements:
-            _refuse(f"expected feature {Feature(operation.feature).name} among the function's requirements")
+            raise Refusal(f"expected feature {Feature(operation.feature).name} among the function's requirements")
         values = instruction.values
         narrow, wide, refs, unmoved, others = _plan(operation)
         for index in narrow:
@@ -127,7 +123,7 @@ class FunctionVerifier:
         for index in unmoved:
             register = values[index]
             if register & MOVE_BIT:
-                _refuse(f"expected no MOVE bit on {operation.fields[index].name}, got it")
+                raise Refusal(f"expected no MOVE bit on {operation.fields[index].name}, got it")
         for check in others:
             check(self, instruction)
 
@@ -137,33 +133,33 @@ class FunctionVerifier:
         """Refuses a register that is not of ``bank`` (``None``: any bank) or beyond the frame."""
         is_ref = bool(register & REF_BIT)
         if bank is not None and is_ref != (bank == "ref"):
-            _refuse(f"expected a register of bank {bank}, got {register_text(register)}")
+            raise Refusal(f"expected a register of bank {bank}, got {register_text(register)}")
         if is_ref:
             ordinal = register & REF_MASK
             if ordinal >= self.ref_limit:
-                _refuse(f"expected a reference register below {self.ref_limit}, got {register_text(register)}")
+                raise Refusal(f"expected a reference register below {self.ref_limit}, got {register_text(register)}")
             self.ref_count = max(self.ref_count, ordinal + 1)
             return
         end = register + 1
         if bank in ("i64", "f64"):
             if register & 1:
-                _refuse(f"expected an even register for an {bank}, got {register_text(register)}")
+                raise Refusal(f"expected an even register for an {bank}, got {register_text(register)}")
             end += 1
         if end > self.i32_limit:
-            _refuse(f"expected value registers below {self.i32_limit}, got {register_text(end - 1)}")
+            raise Refusal(f"expected value registers below {self.i32_limit}, got {register_text(end - 1)}")
         self.i32_count = max(self.i32_count, end)
 
     def passed(self, what: str, letters: Sequence[str], registers: Sequence[int]) -> None:
         """Refuses registers that do not match a calling convention."""
         if len(letters) != len(registers):
-            _refuse(f"expected {len(letters)} {what}, got {len(registers)}")
+            raise Refusal(f"expected {len(letters)} {what}, got {len(registers)}")
         for letter, register in zip(letters, registers, strict=True):
             self.register(_BANKS[letter], register)
 
     def remap(self, operands: BranchOperands) -> None:
         for source, destination in operands:
             if (source ^ destination) & REF_BIT:
-                _refuse(
+                raise Refusal(
                     f"expected branch operands within one bank, got {register_text(source)} to "
                     f"{register_text(destination)}"
                 )
@@ -177,29 +173,29 @@ class FunctionVerifier:
 
     def target(self, pc: int) -> None:
         if pc not in self.blocks:
-            _refuse(f"expected a branch to a block marker of the function, got pc {pc} (0x{pc:X})")
+            raise Refusal(f"expected a branch to a block marker of the function, got pc {pc} (0x{pc:X})")
 
     def rodata(self, ordinal: int) -> None:
         if ordinal >= len(self.definition.rodata):
-            _refuse(f"expected a rodata ordinal below {len(self.definition.rodata)}, got {ordinal}")
+            raise Refusal(f"expected a rodata ordinal below {len(self.definition.rodata)}, got {ordinal}")
 
     def type(self, ordinal: int) -> None:
         if ordinal >= len(self.definition.types):
-            _refuse(f"expected a type ordinal below {len(self.definition.types)}, got {ordinal}")
+            raise Refusal(f"expected a type ordinal below {len(self.definition.types)}, got {ordinal}")
 
     def callee(self, ordinal: int) -> CallingConvention:
         if ordinal & IMPORT_BIT:
             return self.imported(ordinal)
         if ordinal >= len(self.signatures):
-            _refuse(f"expected a function ordinal below {len(self.signatures)}, got {ordinal}")
+            raise Refusal(f"expected a function ordinal below {len(self.signatures)}, got {ordinal}")
         return self.signatures[ordinal]
 
     def imported(self, ordinal: int) -> CallingConvention:
         if not ordinal & IMPORT_BIT:
-            _refuse(f"expected the ordinal of an import, which has bit 31, got {ordinal}")
+            raise Refusal(f"expected the ordinal of an import, which has bit 31, got {ordinal}")
         ordinal &= ~IMPORT_BIT
         if ordinal >= len(self.imports):
-            _refuse(f"expected an import ordinal below {len(self.imports)}, got {ordinal}")
+            raise Refusal(f"expected an import ordinal below {len(self.imports)}, got {ordinal}")
         return self.imports[ordinal]
 
 
@@ -253,9 +249,9 @@ def _global_check(operation: Operation, index: int) -> _Check:
         definition = function.definition
         if not size:
             if position >= definition.global_refs:
-                _refuse(f"expected a reference global below {definition.global_refs}, got {position}")
+                raise Refusal(f"expected a reference global below {definition.global_refs}, got {position}")
         elif position % size or position + size > definition.global_bytes:
-            _refuse(
+            raise Refusal(
                 f"expected a multiple of {size} within the {definition.global_bytes} bytes of globals, got {position}"
             )
 
@@ -275,7 +271,7 @@ def _check_call(function: FunctionVerifier, instruction: Instruction) -> None:
     values: Any = instruction.values
     convention = function.callee(values[0])
     if convention.is_variadic:
-        _refuse(f"expected a callee without repeated tuples, got {convention.text!r}")
+        raise Refusal(f"expected a callee without repeated tuples, got {convention.text!r}")
     function.passed("operands", cast("Sequence[str]", convention.arguments), values[1])
     function.passed("results", convention.results, values[-1])
 
@@ -285,12 +281,12 @@ def _check_call_variadic(function: FunctionVerifier, instruction: Instruction) -
     sizes, operands = values[1:3]
     convention = function.imported(values[0])
     if len(sizes) != len(convention.arguments):
-        _refuse(f"expected {len(convention.arguments)} segment sizes for {convention.text!r}, got {len(sizes)}")
+        raise Refusal(f"expected {len(convention.arguments)} segment sizes for {convention.text!r}, got {len(sizes)}")
     letters: list[str] = []
     for element, size in zip(convention.arguments, sizes, strict=True):
         if isinstance(element, Repeated):
             if size * len(element.elements) > len(operands) - len(letters):
-                _refuse(f"expected operands for {size} times {element}, got {len(operands)} in all")
+                raise Refusal(f"expected operands for {size} times {element}, got {len(operands)} in all")
             letters.extend(element.elements * size)
         else:
             # Compilers write 0xFFFF, assemblers 1; nothing reads it.
