@@ -8,11 +8,31 @@ from typing import Literal
 
 import numpy as np
 
+from ...hal_vulkan import ClockCalibration
+from ...hal_vulkan.submit.calibration import calibrate_monotonic
+from ..modules.hal.device_context import DeviceContext
 from ..modules.hal.timed_recordings import TimedSubmission
 from .clock import ClockRelation
 from .entry import ProfiledDispatch, ProfiledExport
 
 _STAGE = "COMPUTE_SHADER"
+
+
+class ProfiledDevice:
+    """A device context that is being timed, and the readings of its clock."""
+
+    def __init__(self, device_context: DeviceContext, most_slowdown: float | None) -> None:
+        self.device_context = device_context
+        self.name = device_context.device.profile.name
+        self.readings: list[ClockCalibration] = [calibrate_monotonic(device_context.device.compute_queue)]
+        self.timed = device_context.begin_profile(None if most_slowdown is None else most_slowdown / 2)
+        # A reading that is bracketed by a submission waits for the device.
+        if self.readings[0].calibrated:
+            self.timed.on_reading = self.read
+
+    def read(self) -> None:
+        """Reads the clock once more."""
+        self.readings.append(calibrate_monotonic(self.device_context.device.compute_queue))
 
 
 def dispatches_of(

@@ -15,35 +15,54 @@ Thread rule: ``stop`` as the session; figures from any thread. The design is in 
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Callable
+from functools import cached_property
 from typing import Final
 
 from ...files import write_whole
-from ...status import PumiceError, UnimplementedError
+from ...status import FailedPreconditionError, PumiceError, UnimplementedError
 from ...vm.execution.context import Context, Function
 from ...vm.execution.module_state import ModuleState
 from ..modules.hal.device_context import DeviceContext
 from ..modules.hal.module import HalState
 from .call import CallRecord, SynchronousCall, now
-from .figures import ProfiledDevice, ProfileFigures
-from .report import profile_dict, profile_table
+from .clock import ClockRelation
+from .device import ProfiledDevice, busy_ns, dispatches_of, exports_of
+from .entry import ProfiledCall, ProfiledDispatch, ProfiledExport, ProfiledNative, ProfiledWait
+from .native import NativeSampling
+from .report import profile_table
+from .shares import Attribution, attribute
 from .trace import perfetto_trace
 
+FORMAT_VERSION: Final = 1
 _STOP_SECONDS: Final = 10.0
 
 
-class Profile(ProfileFigures):
+class Profile:
     """What a session did between ``Session.profile()`` and ``stop``.
 
     All times are nanoseconds of ``time.monotonic_ns()``; ``clocks`` relates the device's times to it.
+
+    Attributes:
+        most_slowdown: as it was asked for. Half of it is for native functions, half for timestamps.
+        begin_ns, end_ns: of the profile; the latter 0 until it is stopped.
+        notes: devices without timestamps, clocks that are only bracketed, work that had not ended.
     """
 
     def __init__(self, context: Context, most_slowdown: float | None, on_stop: Callable[[], None]) -> None:
         """Begins to time the modules of ``context``; ``on_stop`` is called once, at the end."""
-        super().__init__(most_slowdown, concurrent=context.concurrent)
+        self.most_slowdown = most_slowdown
+        self.notes: list[str] = []
+        self.begin_ns = self.end_ns = 0
+        self._records: list[CallRecord] = []
+        self._synchronous: list[tuple[SynchronousCall, bool]] = []  # and whether native functions were timed
+        self._sampling = NativeSampling(most_slowdown)
+        self._devices: list[ProfiledDevice] = []
         self._context = context
         self._on_stop = on_stop
         self._seen: set[object] = set()  # module states and device contexts
@@ -137,11 +156,128 @@ class Profile(ProfileFigures):
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    # -- figures -----------------------------------------------------------------------------------------
+
+    def _check_stopped(self) -> None:
+        if not self.end_ns:
+            raise FailedPreconditionError("this profile is still running; stop() it, or leave its with block, first")
+
+    @cached_property
+    def _attribution(self) -> Attribution:
+        self._check_stopped()
+        submissions = [one for device in self._devices for one in device.timed.take_submissions()]
+        return attribute(self._all_calls, self._sampling.natives, submissions, concurrent=self._context.concurrent)
+
+    @cached_property
+    def _all_calls(self) -> list[CallRecord]:
+        made = [CallRecord.of_synchronous(call, is_detailed=detailed) for call, detailed in self._synchronous]
+        return sorted([*self._records, *made], key=lambda record: record.begin)
+
+    @property
+    def clocks(self) -> tuple[ClockRelation, ...]:
+        """The relation of each device's clock to the host's: deviation and drift."""
+        self._check_stopped()
+        return tuple(ClockRelation(one.name, tuple(one.readings)) for one in self._devices)
+
+    @cached_property
+    def dispatches(self) -> tuple[ProfiledDispatch, ...]:
+        """Every dispatch in the order of submission, device by device."""
+        submitters = self._attribution.submitters
+        found: list[ProfiledDispatch] = []
+        for relation, one in zip(self.clocks, self._devices, strict=True):
+            found += dispatches_of(relation, one.timed.submissions, submitters)
+        return tuple(found)
+
+    @cached_property
+    def exports(self) -> tuple[ProfiledExport, ...]:
+        """The dispatches by name; those that kept the device busy longest come first."""
+        return exports_of(self.dispatches)
+
+    @cached_property
+    def calls(self) -> tuple[ProfiledCall, ...]:
+        """Every call, in order of begin."""
+        by_call: dict[int | None, list[ProfiledDispatch]] = defaultdict(list)
+        for one in self.dispatches:
+            if one.begin_ns is not None or one.is_untimed:
+                by_call[one.call].append(one)
+        return tuple(self._finished(number, record, by_call[number]) for number, record in enumerate(self._all_calls))
+
+    def _finished(self, number: int, record: CallRecord, ran: list[ProfiledDispatch]) -> ProfiledCall:
+        shares = self._attribution.shares[number]
+        end = record.end or max(self.end_ns, record.begin)
+        total = end - record.begin
+        arguments = record.bind_end - record.bind_begin if record.bind_end else 0
+        waits, results = shares.waits, 0
+        if record.is_async:
+            results = end - record.convert_begin if record.convert_begin else 0
+            waits = total - arguments - shares.steps - results
+        elif record.steps:
+            last = record.steps[-1][2]
+            if record.settled:
+                waits += record.settled - last
+                last = record.settled
+            results = end - last
+        else:
+            arguments = total
+        return ProfiledCall(
+            number=number,
+            name=record.function.full_name,
+            thread=record.thread,
+            begin_ns=record.begin,
+            end_ns=end,
+            total_ns=total,
+            arguments_ns=arguments,
+            vm_ns=shares.vm if record.is_detailed else None,
+            hal_ns=shares.hal if record.is_detailed else None,
+            native_ns=shares.native if record.is_detailed else None,
+            waits_ns=waits if record.is_detailed else None,
+            results_ns=results,
+            device_ns=busy_ns(ran) if all(one.begin_ns is not None for one in ran) else None,
+            dispatches=sum(one.kind == "dispatch" for one in ran),
+            error=record.error,
+            is_finished=bool(record.end),
+        )
+
+    @cached_property
+    def natives(self) -> tuple[ProfiledNative, ...]:
+        """The native functions that programs called; those that took longest come first."""
+        self._check_stopped()
+        called: dict[str, list[int]] = defaultdict(list)
+        waited: dict[str, list[int]] = defaultdict(list)
+        for name, _, begin, end in self._attribution.natives:
+            called[name].append(end - begin)
+        for name, _, begin, end in self._attribution.waits:
+            waited[name].append(end - begin)
+        found = [
+            ProfiledNative(name, len(times), sum(times), max(times), len(waited[name]), sum(waited[name]))
+            for name, times in called.items()
+        ]
+        return tuple(sorted(found, key=lambda one: (-one.total_ns, one.name)))
+
+    @cached_property
+    def waits(self) -> tuple[ProfiledWait, ...]:
+        """Every wait of a program."""
+        return tuple(ProfiledWait(*one) for one in self._attribution.waits)
+
+    @property
+    def native_calls(self) -> tuple[tuple[str, int | None, int, int], ...]:
+        """Every call of a native function: name, number of the session's call or ``None``, begin and end."""
+        return tuple(self._attribution.natives)
+
     # -- forms -------------------------------------------------------------------------------------------
 
     def as_dict(self) -> dict[str, object]:
         """All figures as a dictionary that ``json`` can write."""
-        return profile_dict(self)
+        figures = ("exports", "calls", "natives", "waits", "dispatches")
+        return {
+            "format_version": FORMAT_VERSION,
+            "begin_ns": self.begin_ns,
+            "end_ns": self.end_ns,
+            "most_slowdown": self.most_slowdown,
+            "notes": list(self.notes),
+            "clocks": [clock.as_dict() for clock in self.clocks],
+            **{name: [dataclasses.asdict(one) for one in getattr(self, name)] for name in figures},
+        }
 
     def to_json(self) -> str:
         """All figures as JSON text."""
@@ -154,7 +290,7 @@ class Profile(ProfileFigures):
 
     def table(self) -> str:
         """The exports, the host's shares and the native functions as text."""
-        return profile_table(self)
+        return profile_table(self.exports, self.calls, self.natives, self.clocks, self.notes)
 
     def to_perfetto(self) -> bytes:
         """A trace for ui.perfetto.dev: a track for the calls, native functions and waits of each thread, and one for
@@ -163,7 +299,7 @@ class Profile(ProfileFigures):
         Raises:
             UnavailableError: the ``perfetto`` package is not installed.
         """
-        return perfetto_trace(self)
+        return perfetto_trace(self.calls, self.native_calls, self.waits, self.clocks, self.dispatches)
 
     def write_perfetto(self, path: str | os.PathLike[str]) -> None:
         """``to_perfetto`` into a file; a PumiceError says why it cannot be written."""

@@ -1,51 +1,39 @@
-"""A profile as text, and as a dictionary that ``json`` can write."""
+"""A profile as text."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
 from ...terminal import new_table, plain_text, printable
+from .clock import ClockRelation
 from .entry import HOST_SHARES, ProfiledCall, ProfiledExport, ProfiledNative
-from .figures import ProfileFigures
 
-FORMAT_VERSION: Final = 1
 _WIDTH: Final = 160
 _LISTED_NATIVES: Final = 12
 
 
-def profile_dict(profile: ProfileFigures) -> dict[str, object]:
-    """All figures; times in nanoseconds of the host's monotonic clock."""
-    return {
-        "format_version": FORMAT_VERSION,
-        "begin_ns": profile.begin_ns,
-        "end_ns": profile.end_ns,
-        "most_slowdown": profile.most_slowdown,
-        "notes": list(profile.notes),
-        "clocks": [clock.as_dict() for clock in profile.clocks],
-        **{
-            name: [dataclasses.asdict(one) for one in getattr(profile, name)]
-            for name in ("exports", "calls", "natives", "waits", "dispatches")
-        },
-    }
-
-
-def profile_table(profile: ProfileFigures) -> str:
+def profile_table(
+    exports: Sequence[ProfiledExport],
+    calls: Sequence[ProfiledCall],
+    natives: Sequence[ProfiledNative],
+    clocks: Sequence[ClockRelation],
+    notes: Sequence[str],
+) -> str:
     """Device time by export; the calls with the host's shares; the native functions; the clocks and notes."""
     parts = []
-    if profile.exports:
-        parts.append(_exports(profile.exports))
-    parts.append(_calls(profile.calls))
-    if profile.natives:
-        parts.append(_natives(profile.natives))
-    for clock in profile.clocks:
+    if exports:
+        parts.append(_exports(exports))
+    parts.append(_calls(calls))
+    if natives:
+        parts.append(_natives(natives))
+    for clock in clocks:
         how = "calibrated" if clock.calibrated else "bracketed by submissions, not calibrated"
         text = f"clock of {clock.device}: {how}, within {_time(clock.deviation_ns)} of the host's"
         if clock.drift_ppm is not None:
             text += f", drift {clock.drift_ppm:+.3g} ppm ± {clock.drift_uncertainty_ppm:.2g}"
         parts.append(text)
-    parts += [f"note: {one}" for one in profile.notes]
+    parts += [f"note: {one}" for one in notes]
     return "\n".join(parts)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from ..modules.hal.timed_recordings import TimedSubmission
 from .call import CallRecord
@@ -15,6 +15,9 @@ from .native import NativeTimes
 
 _PROBE: Final = 0
 _INTERVAL: Final = 1
+
+NativeCall: TypeAlias = tuple[str, int | None, int, int]
+"""Name, index of the session's call or ``None``, begin and end."""
 
 
 @dataclass(slots=True)
@@ -35,14 +38,14 @@ class Attribution:
     Attributes:
         shares: one a call.
         submitters: for each submission, by its id(), the index of the call that made it.
-        waits: name, index of the call or ``None``, begin and end.
-        natives: name, index of the call or ``None``, begin and end of each call of a native function.
+        waits: that native functions asked for.
+        natives: each call of a native function.
     """
 
     shares: list[HostShares]
     submitters: dict[int, int] = field(default_factory=dict)
-    waits: list[tuple[str, int | None, int, int]] = field(default_factory=list)
-    natives: list[tuple[str, int | None, int, int]] = field(default_factory=list)
+    waits: list[NativeCall] = field(default_factory=list)
+    natives: list[NativeCall] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -8,11 +8,13 @@ arguments.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ...status import UnavailableError
-from .entry import HOST_SHARES
-from .figures import ProfileFigures
+from .clock import ClockRelation
+from .entry import HOST_SHARES, ProfiledCall, ProfiledDispatch, ProfiledWait
+from .shares import NativeCall
 
 _MONOTONIC: Final = 3  # BUILTIN_CLOCK_MONOTONIC
 _SEQUENCE: Final = 1
@@ -80,25 +82,25 @@ class _Trace:
                     setattr(annotation, field or "string_value", value if field else str(value))
 
 
-def perfetto_trace(profile: ProfileFigures) -> bytes:
+def perfetto_trace(
+    calls: Sequence[ProfiledCall],
+    natives: Sequence[NativeCall],
+    waits: Sequence[ProfiledWait],
+    clocks: Sequence[ClockRelation],
+    dispatches: Sequence[ProfiledDispatch],
+) -> bytes:
     """The trace of a stopped profile; UnavailableError if the ``perfetto`` package is not installed."""
     trace = _Trace()
     process = trace.track("pumice")
-    _write_host(profile, trace, process)
-    _write_devices(profile, trace, process)
-    return trace.serialize()
-
-
-def _write_host(profile: ProfileFigures, trace: _Trace, process: int) -> None:
     inner: dict[int | None, list[tuple[int, int, str, str]]] = {}
-    for name, caller, begin, end in profile.native_calls:
+    for name, caller, begin, end in natives:
         category = "hal" if name.startswith("hal.") else "native"
         inner.setdefault(caller, []).append((begin, end, name, category))
-    for wait in profile.waits:
+    for wait in waits:
         inner.setdefault(wait.call, []).append((wait.begin_ns, wait.end_ns, f"wait in {wait.name}", "wait"))
     tracks: dict[int, int] = {}
     busy: dict[int, list[int]] = {}
-    for call in profile.calls:
+    for call in calls:
         # Calls that overlap without being nested, as asynchronous ones do, have a track each.
         ends = busy.setdefault(call.thread, [])
         while ends and ends[-1] <= call.begin_ns:
@@ -120,25 +122,27 @@ def _write_host(profile: ProfileFigures, trace: _Trace, process: int) -> None:
         trace.slice(track, call.name, call.begin_ns, call.end_ns, "call", arguments)
         for begin, end, name, category in sorted(inner.get(call.number, ())):
             trace.slice(track, name, begin, min(end, call.end_ns), category)
+    for clock in clocks:
+        _write_device(trace, process, clock, dispatches)
+    return trace.serialize()
 
 
-def _write_devices(profile: ProfileFigures, trace: _Trace, process: int) -> None:
-    for clock in profile.clocks:
-        track = trace.track(f"{clock.device}: compute queue", process)
-        for one in profile.dispatches:
-            if one.device != clock.device or one.begin_ns is None or one.end_ns is None:
-                continue
-            arguments: dict[str, object] = {
-                "workgroups": "indirect" if one.workgroups is None else "x".join(map(str, one.workgroups)),
-                "source": one.location or "",
-                "stage": one.stage,
-                "barrier before": one.barrier,
-                "overlapping": one.overlapping,
-                "submission": one.submission,
-                "deviation_ns": clock.deviation_ns,
-            }
-            if one.kind == "span":
-                del arguments["workgroups"], arguments["source"]
-            if one.call is not None:
-                arguments["call"] = one.call
-            trace.slice(track, one.name, one.begin_ns, one.end_ns, one.kind, arguments)
+def _write_device(trace: _Trace, process: int, clock: ClockRelation, dispatches: Sequence[ProfiledDispatch]) -> None:
+    track = trace.track(f"{clock.device}: compute queue", process)
+    for one in dispatches:
+        if one.device != clock.device or one.begin_ns is None or one.end_ns is None:
+            continue
+        arguments: dict[str, object] = {
+            "workgroups": "indirect" if one.workgroups is None else "x".join(map(str, one.workgroups)),
+            "source": one.location or "",
+            "stage": one.stage,
+            "barrier before": one.barrier,
+            "overlapping": one.overlapping,
+            "submission": one.submission,
+            "deviation_ns": clock.deviation_ns,
+        }
+        if one.kind == "span":
+            del arguments["workgroups"], arguments["source"]
+        if one.call is not None:
+            arguments["call"] = one.call
+        trace.slice(track, one.name, one.begin_ns, one.end_ns, one.kind, arguments)
