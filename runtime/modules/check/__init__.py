@@ -3,5 +3,5 @@
 Imports: ``hal_vulkan``, ``formats``, the VM's execution and native modules, ``runtime/values``,
 ``runtime/modules/hal``.
 
-Read: log, values, module, report, checks.
+Read: report, values, module, checks.
 """

@@ -21,8 +21,7 @@ from ....vm.execution.bytecode_module import BytecodeModule
 from ....vm.execution.context import Context
 from ....vm.execution.linker import Module
 from ..hal.module import hal_module
-from .log import CheckRecorder
-from .module import check_module
+from .module import CheckRecorder, check_module
 from .report import CheckReport, CheckResult, FileReport, Outcome
 
 DEFAULT_TIMEOUT: Final = 60.0

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType
 from typing import Final
 
@@ -30,7 +32,7 @@ from ....vm.native.module import NativeModule, export
 from ..hal.buffer import check_buffer
 from ..hal.device_context import TransferContexts
 from ..hal.file import read_bytes
-from .log import CheckFailure, CheckRecorder, ElementDifference
+from .report import CheckFailure, ElementDifference
 from .values import Differing, HostView, describe_difference, differing_bits, far_apart, zeros
 
 # For expectations without tolerances: runtime/src/iree/modules/check/module.cc, 3.1.
@@ -38,6 +40,57 @@ _ATOL: Final = 1e-4
 _NARROW_ATOL: Final = 1e-3
 # Python frames between a failure and the translated function that states the expectation.
 _MAX_FRAMES_UP: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLog:
+    """What was recorded since the last ``take``.
+
+    Attributes:
+        failures: the first failed expectations.
+        failure_count: of all failed expectations.
+        expectation_count: of all expectations.
+    """
+
+    failures: tuple[CheckFailure, ...]
+    failure_count: int
+    expectation_count: int
+
+
+class CheckRecorder:
+    """Records expectations. Thread rule: that of its context.
+
+    Attributes:
+        max_failures: failures to keep; all are counted.
+        max_differences: elements of each to show.
+        max_elements: elements of a tensor to print before ``...``.
+    """
+
+    max_failures = 100
+    max_differences = 10
+    max_elements = 64
+
+    def __init__(self) -> None:
+        self._failures: list[CheckFailure] = []
+        self._failure_count = 0
+        self._expectation_count = 0
+
+    def expected(self) -> None:
+        """Counts an expectation."""
+        self._expectation_count += 1
+
+    def failed(self, make: Callable[[], CheckFailure]) -> None:
+        """Counts a failure, and keeps it if there is room."""
+        self._failure_count += 1
+        if len(self._failures) < self.max_failures:
+            self._failures.append(make())
+
+    def take(self) -> CheckLog:
+        """Returns what was recorded, and starts afresh."""
+        log = CheckLog(tuple(self._failures), self._failure_count, self._expectation_count)
+        self._failures = []
+        self._failure_count = self._expectation_count = 0
+        return log
 
 
 def check_module(recorder: CheckRecorder) -> NativeModule:

@@ -1,4 +1,4 @@
-"""Reports of check functions, as counts, as text in pytest's style and as JUnit XML.
+"""Failed expectations and reports of check functions, as counts, as text in pytest's style and as JUnit XML.
 
 JUnit XML has no standard; this is what Jenkins, GitLab and GitHub's report actions read: ``testsuites`` with a
 ``testsuite`` for each file, with a ``testcase`` for each function, with ``failure``, ``error`` or ``skipped`` inside.
@@ -13,11 +13,79 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from .log import CheckFailure
-
 _WIDTH: Final = 80
 # Characters that XML 1.0 cannot hold, escaped or not.
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class ElementDifference:
+    """An element that is not as expected.
+
+    Attributes:
+        index: its position, one number for each axis.
+        lhs, rhs: both values, with all significant digits; no ``rhs`` for expectations of one value.
+        difference: ``|lhs - rhs|``; ``None`` if it is not a number.
+        tolerance: the largest allowed difference; ``None`` where values have to be equal.
+    """
+
+    index: tuple[int, ...]
+    lhs: str
+    rhs: str | None = None
+    difference: float | None = None
+    tolerance: float | None = None
+
+    def format(self) -> str:
+        """One line."""
+        text = f"[{','.join(map(str, self.index))}]: {self.lhs}"
+        if self.rhs is not None:
+            text += f" and {self.rhs}"
+        if self.difference is not None:
+            text += f", difference {self.difference:.6g}"
+            if self.tolerance is not None:
+                text += f", tolerance {self.tolerance:.6g}"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFailure:
+    """An expectation that did not hold.
+
+    Attributes:
+        expectation: the function's name: ``expect_eq``.
+        summary: what is wrong, in one line.
+        location: in the program, if the module has it.
+        lhs, rhs: both values as text, shortened if large.
+        differing, total: how many elements differ, of how many; ``None`` where elements were not compared.
+        differences: the first of these elements.
+        largest: the element with the largest difference, where tolerances apply.
+    """
+
+    expectation: str
+    summary: str
+    location: str | None = None
+    lhs: str | None = None
+    rhs: str | None = None
+    differing: int | None = None
+    total: int | None = None
+    differences: tuple[ElementDifference, ...] = ()
+    largest: ElementDifference | None = None
+
+    def format(self) -> str:
+        """The failure as text of several lines."""
+        lines = [f"{self.expectation}: {self.summary}"]
+        if self.location:
+            lines.append(f"  at {self.location}")
+        if self.rhs is None:
+            lines += [f"  value: {self.lhs}"] if self.lhs is not None else []
+        else:
+            lines += [f"  lhs: {self.lhs}", f"  rhs: {self.rhs}"]
+        lines += [f"  {difference.format()}" for difference in self.differences]
+        if self.differing is not None and self.differing > len(self.differences) > 0:
+            lines.append(f"  and {self.differing - len(self.differences)} more")
+            if self.largest is not None:
+                lines.append(f"  the largest difference is at {self.largest.format()}")
+        return "\n".join(lines)
 
 
 class Outcome(enum.Enum):

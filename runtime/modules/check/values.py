@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ....formats.element_type import format_shape_and_type
 from ....hal_vulkan import BufferView, EncodingType
 from ...values.format import format_value
-from .log import ElementDifference
+from .report import ElementDifference
 
 Array: TypeAlias = npt.NDArray[np.generic]
 Mask: TypeAlias = npt.NDArray[np.bool_]

@@ -10,8 +10,15 @@ import pytest
 
 from pumice.hal_vulkan import Device, ElementType
 from pumice.runtime.modules.check.checks import run_checks
-from pumice.runtime.modules.check.log import CheckFailure, CheckRecorder, ElementDifference
-from pumice.runtime.modules.check.report import CheckReport, CheckResult, FileReport, Outcome
+from pumice.runtime.modules.check.module import CheckRecorder
+from pumice.runtime.modules.check.report import (
+    CheckFailure,
+    CheckReport,
+    CheckResult,
+    ElementDifference,
+    FileReport,
+    Outcome,
+)
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.writer import write_module
 from pumice.vm.native.module import NativeModule

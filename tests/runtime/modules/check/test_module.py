@@ -11,8 +11,8 @@ import pytest
 
 from pumice.hal_vulkan import Buffer, BufferView, Device, ElementType, EncodingType, MemoryTypeFlags
 from pumice.runtime.modules.check import values as check_values
-from pumice.runtime.modules.check.log import CheckFailure, CheckLog, CheckRecorder
-from pumice.runtime.modules.check.module import check_module
+from pumice.runtime.modules.check.module import CheckLog, CheckRecorder, check_module
+from pumice.runtime.modules.check.report import CheckFailure
 from pumice.runtime.modules.check.values import HostView
 from pumice.runtime.values.format import format_value
 from pumice.status import ClosedError, InvalidArgumentError
