@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .definition.settings import Sampling
     from .definition.study import Study, Target
     from .definition.study_file import load_study, parse_study
-    from .report import write_report
+    from .report.page import write_report
     from .results.export import export_results
     from .results.point_result import PointResult
     from .results.records import PointStatus, SampleFlag
@@ -92,7 +92,7 @@ __getattr__, __dir__ = lazy_exports(
         ".definition.settings": ("Sampling",),
         ".definition.study": ("Study", "Target"),
         ".definition.study_file": ("load_study", "parse_study"),
-        ".report": ("write_report",),
+        ".report.page": ("write_report",),
         ".results.export": ("export_results",),
         ".results.point_result": ("PointResult",),
         ".results.records": ("PointStatus", "SampleFlag"),

@@ -5,8 +5,3 @@ Imports: ``study.definition``, ``study.statistics``, ``study.workloads``, ``stud
 Read: page, terminal, overview, chart, palette, units, series, scaling, stacks, distributions, sequence, roofline,
 comparisons, point_rows.
 """
-
-from .page import write_report
-from .terminal import terminal_report, terminal_summary
-
-__all__ = ["terminal_report", "terminal_summary", "write_report"]

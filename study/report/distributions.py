@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from plotly import graph_objects as go
 
 from ..results.analysis import PointAnalysis, StudyAnalysis
 from ..statistics.summary import classify
@@ -30,8 +31,6 @@ def spread_charts(analysis: StudyAnalysis) -> list[Chart]:
 
 
 def _spread(shown: Sequence[PointAnalysis], cut: str, measure: str) -> Chart:
-    from plotly import graph_objects as go
-
     several = len({one.point.device for one in shown}) > 1
     values = [one.values()[np.isfinite(one.values())] for one in shown]
     unit = time_unit(one.median for one in shown)
@@ -106,8 +105,6 @@ def histogram_charts(analysis: StudyAnalysis) -> tuple[list[Chart], str]:
 
 
 def _histogram(one: PointAnalysis) -> Chart:
-    from plotly import graph_objects as go
-
     values = one.values()
     values = np.sort(values[np.isfinite(values)])
     others = one.result.values()

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import jinja2
+from plotly.offline import get_plotlyjs
+
 from ...files import write_whole
 from ..results.analysis import StudyAnalysis
 from ..results.results import Results
@@ -75,9 +78,6 @@ def write_report(results: Results, path: str | os.PathLike[str], *, compare_with
 
 def render_report(results: Results, *, compare_with: Results | None = None) -> str:
     """The report's HTML; see ``write_report``."""
-    import jinja2
-    from plotly.offline import get_plotlyjs
-
     analysis = StudyAnalysis(results)
     study = analysis.study
     environment = jinja2.Environment(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from plotly import graph_objects as go
 
 from ..results.analysis import PointAnalysis, StudyAnalysis
 from .chart import Chart, label, new_figure, point_label, samples_text, style_log_axis
@@ -31,8 +32,6 @@ def _placed(one: PointAnalysis) -> bool:
 
 
 def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, float]) -> Chart:
-    from plotly import graph_objects as go
-
     memory, arithmetic = peaks["GB/s"], peaks["GFLOP/s"]
     ridge = arithmetic / memory
     intensity = [one.figures["flops"] / one.figures["bytes"] for one in points]

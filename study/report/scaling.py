@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from plotly import graph_objects as go
+from plotly.basedatatypes import BaseTraceType
+from plotly.subplots import make_subplots
 
 from ..definition.point import AxisValue
 from ..results.analysis import PointAnalysis, StudyAnalysis
@@ -29,10 +32,6 @@ from .chart import (
 from .palette import INK, MUTED, SERIES, SYMBOLS
 from .series import Key, axis_number, fit_series, key_text, numeric_axes, series_over
 from .units import TimeUnit, count_text, time_unit
-
-if TYPE_CHECKING:
-    from plotly.basedatatypes import BaseTraceType
-    from plotly.graph_objects import Figure
 
 _MAX_PANELS: Final = 9
 _COLUMNS: Final = 3
@@ -93,8 +92,6 @@ def _grouped(keys: Sequence[Key], names: Sequence[str]) -> dict[str, list[Key]]:
 
 
 def _curve_chart(analysis: StudyAnalysis, axis: str, measure: str, series: Mapping[Key, list[PointAnalysis]]) -> Chart:
-    from plotly.subplots import make_subplots
-
     groups, names, left_out = _panels(series)
     shown = [one for group in groups.values() for key in group for one in series[key]]
     fits = axis in analysis.study.fit
@@ -141,8 +138,6 @@ def _line_traces(
     in_legend: bool,
     fits: bool,
 ) -> Iterator[BaseTraceType]:
-    from plotly import graph_objects as go
-
     colour = SERIES[style]
     x = [axis_number(one, axis) for one in points]
     y = [(one.median or 0.0) / unit.ns for one in points]
@@ -191,13 +186,17 @@ def _axis_text(name: str) -> str:
 
 
 def _legend_only(name: str, dash: str, colour: str) -> BaseTraceType:
-    from plotly import graph_objects as go
-
     return go.Scatter(x=[None], y=[None], mode="lines", name=name, line={"color": colour, "dash": dash, "width": 1.6})
 
 
 def _style_axes(
-    figure: Figure, axis: str, measure: str, unit: TimeUnit, shown: Sequence[PointAnalysis], columns: int, panels: int
+    figure: go.Figure,
+    axis: str,
+    measure: str,
+    unit: TimeUnit,
+    shown: Sequence[PointAnalysis],
+    columns: int,
+    panels: int,
 ) -> None:
     x = sorted({axis_number(one, axis) for one in shown})
     if is_wide(x):
@@ -233,8 +232,6 @@ def _style_axes(
 
 
 def _bar_chart(points: Sequence[PointAnalysis], measure: str) -> Chart:
-    from plotly import graph_objects as go
-
     unit = time_unit(one.median for one in points)
     several = len({one.point.device for one in points}) > 1
     shown = points[:MAX_ROWS]

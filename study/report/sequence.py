@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from plotly import graph_objects as go
+from plotly.subplots import make_subplots
 
 from ..results.analysis import PointAnalysis, StudyAnalysis
 from ..results.records import ClockRecord, ReferenceRecord, SampleFlag
 from .chart import Chart, label, new_figure, point_label, style_log_axis
 from .palette import FLAGS, INK, MUTED
 from .units import time_unit
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 _MAX_SAMPLES: Final = 8000
 
@@ -38,9 +37,6 @@ def sequence_charts(analysis: StudyAnalysis) -> list[Chart]:
 def _chart(
     analysis: StudyAnalysis, device: str, run: int, points: Sequence[PointAnalysis], runs: bool, devices: bool
 ) -> Chart:
-    from plotly import graph_objects as go
-    from plotly.subplots import make_subplots
-
     started, ratio, flags, names = _samples(points, run)
     begin = int(started.min())
     references = [one for one in analysis.results.references if (one.run, one.device) == (run, device)]
@@ -137,10 +133,8 @@ def _by_flag(flags: npt.NDArray[np.int64]) -> list[tuple[str, npt.NDArray[np.boo
     ]
 
 
-def _add_reference(figure: Figure, references: Sequence[ReferenceRecord], begin: int, row: int) -> str:
+def _add_reference(figure: go.Figure, references: Sequence[ReferenceRecord], begin: int, row: int) -> str:
     """Adds the reference kernel's times, and their median; returns the name of their unit."""
-    from plotly import graph_objects as go
-
     unit = time_unit([float(np.median([one.duration_ns for one in references]))])
     every = max(1, -(-len(references) // _MAX_SAMPLES))
     shown = references[::every]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from plotly import graph_objects as go
+from plotly.subplots import make_subplots
+
 from ..results.analysis import STACK, PointAnalysis, StudyAnalysis
 from .chart import MAX_ROWS, Chart, evenly, label, name_rows, new_figure, point_label, samples_text
 from .palette import INK, SEGMENT_COLOURS
@@ -20,9 +23,6 @@ def stack_charts(analysis: StudyAnalysis) -> list[Chart]:
 
 
 def _chart(shown: Sequence[PointAnalysis], cut: str) -> Chart:
-    from plotly import graph_objects as go
-    from plotly.subplots import make_subplots
-
     several = len({one.point.device for one in shown}) > 1
     sums = [sum(one.stack.values()) for one in shown]
     unit = time_unit([*sums, *(one.medians.get("total") for one in shown)])

@@ -6,16 +6,17 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+from pyarrow import csv, parquet
+from tabulate import tabulate
 
 from ...files import write_whole
 from ...status import InvalidArgumentError
 from .analysis import Keep
 from .results import Results
 from .tables import points_table, sample_batches, sample_schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 EXPORTS: Final = ("csv", "json", "markdown", "parquet")
 """The kinds of exports."""
@@ -55,8 +56,6 @@ def export_results(
 
 def export_to(results: Results, kind: str, file: BinaryIO, *, raw: bool = False, keep: Keep = "kept") -> None:
     """``export_results`` to an open binary file, such as ``sys.stdout.buffer``."""
-    from pyarrow import csv, parquet
-
     _check(kind)
     if raw:
         schema, batches = sample_schema(results), sample_batches(results)
@@ -97,9 +96,6 @@ def _json(results: Results, file: BinaryIO, raw: bool, batches: Iterator[pa.Reco
 
 
 def _markdown(file: BinaryIO, raw: bool, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-    import pyarrow as pa
-    from tabulate import tabulate
-
     table = pa.Table.from_batches(list(batches), schema)
     if not raw:
         if not table.num_rows:

@@ -10,9 +10,10 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from ..definition.point import Point
 from .analysis import Keep, PointAnalysis, StudyAnalysis
@@ -20,9 +21,6 @@ from .point_result import SAMPLE_FIELDS
 from .records import DeviceRecord, SampleFlag
 from .results import Results
 from .rows import DURATIONS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _POINT_COLUMNS: Final = ("point", "key", "target", "device", "device_name", "driver")
 _INT64: Final = 1 << 63
@@ -37,8 +35,6 @@ def points_table(results: Results, *, keep: Keep = "kept") -> pa.Table:
     measured (``_sampled``), statistics of the headline (``_statistics``), medians of the segments
     (``execute_median_ns``, …), derived figures, and ``settings`` as JSON.
     """
-    import pyarrow as pa
-
     axes = _axis_columns(results)
     devices = {record.device: record for record in results.devices}
     points = StudyAnalysis(results, keep).points
@@ -100,8 +96,6 @@ def _statistics(one: PointAnalysis) -> dict[str, Value]:
 
 def sample_schema(results: Results) -> pa.Schema:
     """The columns of ``sample_batches``: the point, its axes, and the columns of the table ``samples``."""
-    import pyarrow as pa
-
     fields = [("point", pa.int64()), ("target", pa.string()), ("device", pa.string())]
     for axis, column in _axis_columns(results).items():
         fields.append((column, _common_type([result.point.axes.get(axis) for result in results.points])))
@@ -113,8 +107,6 @@ def sample_batches(results: Results) -> Iterator[pa.RecordBatch]:
     """One row a sample of every phase, point by point and in the order of sampling, as ``sample_schema`` says. Points
     without samples have no batch; one point at a time is in memory.
     """
-    import pyarrow as pa
-
     schema = sample_schema(results)
     axes = _axis_columns(results)
     start = len(schema) - len(SAMPLE_FIELDS)
@@ -134,8 +126,6 @@ def sample_batches(results: Results) -> Iterator[pa.RecordBatch]:
 
 
 def _sample_type(name: str) -> pa.DataType:
-    import pyarrow as pa
-
     if name in ("phase", "stage", "barrier"):
         return pa.string()
     return pa.float64() if name.removesuffix("_ns") in DURATIONS else pa.int64()
@@ -179,15 +169,11 @@ def _in_order(rows: Sequence[Mapping[str, Value]]) -> list[str]:
 
 def _array(values: Sequence[Value]) -> pa.Array:
     """A column of axis values or figures; of texts if they have no common type."""
-    import pyarrow as pa
-
     kind = _common_type(values)
     return pa.array([_as_type(value, kind) for value in values], type=kind)
 
 
 def _common_type(values: Sequence[Value]) -> pa.DataType:
-    import pyarrow as pa
-
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:
         return pa.bool_()
@@ -199,8 +185,6 @@ def _common_type(values: Sequence[Value]) -> pa.DataType:
 
 
 def _as_type(value: Value, kind: pa.DataType) -> Value:
-    import pyarrow as pa
-
     if value is None:
         return None
     if pa.types.is_string(kind):

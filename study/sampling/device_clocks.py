@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ...hal_vulkan import DeviceType
 from ...runtime.device import Device
 
@@ -36,8 +38,6 @@ def clock_reader(device: Device) -> Callable[[], Mapping[str, Any]]:
 
 
 def _cpu() -> Reading:
-    import psutil
-
     frequency = psutil.cpu_freq()
     return {"cpu_mhz": float(frequency.current)} if frequency and frequency.current else {}
 

@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+import psutil
+
 from ...hal_vulkan.instance.plan import DevicePlan
 from ...hal_vulkan.instance.profile import DeviceProfile
 
@@ -40,8 +42,6 @@ def environment_facts() -> dict[str, object]:
         ``load_average`` (of 1, 5 and 15 minutes), ``clock`` (``monotonic_resolution_ns``, ``source``), ``nice``,
         ``container`` (signs of one), ``variables`` (those that select drivers and layers). ``None`` if unknown.
     """
-    import psutil
-
     return {
         "pumice": _version("pumice"),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -73,8 +73,6 @@ def _version(package: str) -> str | None:
 
 
 def _cpu() -> dict[str, object]:
-    import psutil
-
     try:
         frequency = psutil.cpu_freq()
     except (OSError, NotImplementedError, RuntimeError):  # depending on the platform

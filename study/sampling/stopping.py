@@ -25,21 +25,18 @@ then above ``noise_limit``.
 from __future__ import annotations
 
 import enum
-import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from ...status import InvalidArgumentError
+from ..definition.settings import Sampling
 from ..statistics.bootstrap import BLOCKS, blocks_differ, bootstrap
 from ..statistics.samples import Samples, block_medians
-
-if TYPE_CHECKING:
-    from ..definition.settings import Sampling
 
 _GROWTH = 1.25
 # The noise of a standard error from this many resamples is 5 %, less than that of the samples themselves.
@@ -84,8 +81,6 @@ class StopRule:
     """Decides when one point has enough samples; see the module. One thread at a time."""
 
     def __init__(self, sampling: Sampling) -> None:
-        # Loading takes a second, which must not be between samples.
-        importlib.import_module("scipy.stats")
         self._sampling = sampling
         self._next = sampling.min_samples
         self._error = math.nan
@@ -155,8 +150,6 @@ class StopRule:
 
     def _settled(self, values: NDArray[np.float64]) -> bool:
         """Whether the second half of the samples leaves the entropy of their histogram unchanged."""
-        from scipy import stats
-
         edges = _bin_edges(values)
         bins = np.searchsorted(edges, values, side="right")
         lengths = np.unique(np.linspace(values.size / 2, values.size, _LENGTHS).astype(int))

@@ -22,6 +22,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from ...status import InvalidArgumentError
 
@@ -85,8 +86,6 @@ def bootstrap(
     Raises:
         InvalidArgumentError: no values, values that are not finite, or not as many blocks as values.
     """
-    from scipy import stats
-
     numbers, labels = _checked(values, blocks)
     compute = np.median if statistic == "median" else np.mean
     estimate = float(compute(numbers))
@@ -132,8 +131,6 @@ def blocks_differ(values: ArrayLike, blocks: ArrayLike, *, level: float = DRIFT_
 
 
 def _differ(numbers: NDArray[np.float64], labels: NDArray[np.int64], level: float) -> bool:
-    from scipy import stats
-
     if np.ptp(numbers) == 0:
         return False
     result = stats.kruskal(*(numbers[labels == block] for block in range(int(labels.max()) + 1)))

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 
 from ...status import InvalidArgumentError
 from .bootstrap import BLOCKS, Interval, bootstrap
@@ -179,8 +180,6 @@ def _ratio(first: Samples, second: Samples, confidence: float, seed: int) -> tup
 
 def _mann_whitney(first: Samples, second: Samples) -> tuple[float, float]:
     """Cliff's delta of the samples, and the p-value."""
-    from scipy import stats
-
     # P(second > first) + P(second = first) / 2, from -1 to 1.
     test = stats.mannwhitneyu(second.numbers, first.numbers)
     effect = 2 * float(test.statistic) / (first.numbers.size * second.numbers.size) - 1

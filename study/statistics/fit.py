@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike, NDArray
 
 from ...status import InvalidArgumentError
@@ -147,8 +148,6 @@ def _fit(
     x: _Array, y: _Array, errors: _Array, resampled: _Array, confidence: float
 ) -> tuple[tuple[float, float], tuple[Interval, Interval], float, _Array]:
     """Intercept and slope, their intervals, the misfit, and the residuals."""
-    from numpy.polynomial import polynomial
-
     # If all times are 0 all weigh the same.
     weights = 1 / np.where(errors > 0, errors, errors.max() or 1)
     found = polynomial.polyfit(x, y, 1, w=weights)

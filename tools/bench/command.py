@@ -177,7 +177,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
                     if one.count:
                         _profile(described, one.point, options["validation"])
             if options["html"] is not None:
-                from ...study.report import write_report
+                from ...study.report.page import write_report
 
                 note(printable(f"report: {write_report(results, options['html'])}"))
     ctx.exit(status)

@@ -129,7 +129,7 @@ def report(folder: Path, html: bool, out: Path | None, show: bool, earlier: Path
 
             print_results(results)
             return
-        from ...study.report import write_report
+        from ...study.report.page import write_report
 
         before = None if earlier is None else stack.enter_context(Results.open(earlier))
         path = write_report(results, out or folder / "report.html", compare_with=before)

@@ -13,7 +13,6 @@ from ...status import NotFoundError, PumiceError
 from ...study.definition.expansion import expand
 from ...study.definition.study import Study
 from ...study.definition.study_file import load_study, study_as_dict
-from ...study.results.export import export_to
 from ...study.results.results import Results
 from ...terminal import printable
 from ..errors import describe, usage
@@ -157,7 +156,7 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
 
 def print_results(results: Results) -> None:
     """Prints results as tables."""
-    from ...study.report import terminal_report
+    from ...study.report.terminal import terminal_report
     from ..tables import print_renderables
 
     print_renderables(terminal_report(results))
@@ -166,11 +165,13 @@ def print_results(results: Results) -> None:
 def print_bench(results: Results, as_json: bool, subtract_baseline: bool) -> None:
     """Prints the summary of ``pumice bench``."""
     if as_json:
+        from ...study.results.export import export_to
+
         buffer = io.BytesIO()
         export_to(results, "json", buffer)
         put(buffer.getvalue().decode("utf-8"), end="")
         return
-    from ...study.report import terminal_summary
+    from ...study.report.terminal import terminal_summary
     from ..tables import print_renderables
 
     print_renderables(terminal_summary(results, subtract_baseline=subtract_baseline))

@@ -24,12 +24,12 @@ from pumice.study.definition.sample import Sample
 from pumice.study.definition.study import Study
 from pumice.study.definition.study_file import parse_study, study_as_dict
 from pumice.study.report import page as page_module
-from pumice.study.report import terminal_report, terminal_summary, write_report
 from pumice.study.report.comparisons import compare_across, compare_with_run
 from pumice.study.report.overview import verdict, warnings
-from pumice.study.report.page import render_report
+from pumice.study.report.page import render_report, write_report
 from pumice.study.report.scaling import headline_charts
 from pumice.study.report.series import fitted_lines
+from pumice.study.report.terminal import terminal_report, terminal_summary
 from pumice.study.report.units import number_text, time_text, time_unit
 from pumice.study.results.analysis import StudyAnalysis
 from pumice.study.results.records import SampleFlag
