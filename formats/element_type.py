@@ -103,7 +103,7 @@ class ElementType(enum.IntEnum):
     @classmethod
     def _missing_(cls, value: object) -> ElementType | None:
         shown = f"{value:#010x}" if isinstance(value, int) else repr(value)
-        raise InvalidArgumentError(f"expected an element type code, got {shown}; known are {_known()}")
+        raise InvalidArgumentError(f"expected an element type code, got {shown}; known are {', '.join(_names())}")
 
     @property
     def numerical_type(self) -> NumericalType:
@@ -188,7 +188,7 @@ class ElementType(enum.IntEnum):
         """
         found = _names().get(text)
         if found is None:
-            raise InvalidArgumentError(f"expected an element type, got {shown(text)}; known are {_known()}")
+            raise InvalidArgumentError(f"expected an element type, got {shown(text)}; known are {', '.join(_names())}")
         return found
 
     @classmethod
@@ -279,10 +279,6 @@ def _names() -> dict[str, ElementType]:
     names["complex<f32>"] = ElementType.COMPLEX_FLOAT_64
     names["complex<f64>"] = ElementType.COMPLEX_FLOAT_128
     return names
-
-
-def _known() -> str:
-    return ", ".join(_names())
 
 
 @functools.cache
