@@ -63,7 +63,11 @@ def read_safetensors(data: memoryview) -> list[ParameterEntry]:
         )
     header = _parse(bytes(checked_slice(data, _LENGTH.size, length, "safetensors header")))
     storage = data[_LENGTH.size + length :]
-    _check_metadata(header.pop(_METADATA, None))
+    metadata = header.pop(_METADATA, None)
+    if metadata is not None and not (
+        isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())
+    ):
+        raise InvalidArgumentError(f"safetensors header: expected {_METADATA} to be an object of strings")
     tensors = sorted(
         ((*_read_range(name, tensor), name, tensor) for name, tensor in header.items()), key=lambda item: item[:3]
     )
@@ -113,13 +117,6 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise InvalidArgumentError(f"safetensors header: {name} is not JSON")
-
-
-def _check_metadata(metadata: object) -> None:
-    if metadata is not None and not (
-        isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())
-    ):
-        raise InvalidArgumentError(f"safetensors header: expected {_METADATA} to be an object of strings")
 
 
 def _read_range(name: str, tensor: object) -> tuple[int, int]:

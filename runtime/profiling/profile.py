@@ -86,7 +86,7 @@ class Profile:
         for module in self._context.modules:
             state = self._context.module_state(module.name)
             if isinstance(state, HalState):
-                for device_context in state.device_contexts:
+                for device_context in state.contexts.values():
                     if device_context not in self._seen:
                         self._seen.add(device_context)
                         self._time(device_context)

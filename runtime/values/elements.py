@@ -37,13 +37,17 @@ def decode_elements(tokens: list[str], element_type: ElementType) -> Array:
     """The elements of tokens, one each; BadElement for what is not of the type, or outside its range."""
     if element_type.is_integer:
         return _decode_integers(tokens, element_type)
+    if element_type is ElementType.FLOAT_64:
+        return np.array(_each(real, tokens), np.float64)
     if element_type.is_float:
-        return _decode_floats(tokens, element_type)
+        singles = np.array(_each(_single, tokens), np.float32)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            return singles.astype(element_type.require_dtype())
     if element_type.is_boolean:
-        return _decode_booleans(tokens, element_type)
-    if element_type.is_complex:
-        return _decode_complexes(tokens, element_type)
-    return _decode_opaque(tokens, element_type)
+        return np.array(_each(_boolean, tokens), element_type.require_dtype())
+    decode = _complex if element_type.is_complex else _opaque
+    data = b"".join(_each(lambda token: decode(token, element_type), tokens))
+    return element_type.unpack(data, (len(tokens),))
 
 
 def is_integer(token: str) -> bool:
@@ -127,6 +131,20 @@ def _complex(token: str, element_type: ElementType) -> bytes:
         raise ValueError(f"a complex number such as 1+2i, or {2 * size} hexadecimal digits") from None
 
 
+def _opaque(token: str, element_type: ElementType) -> bytes:
+    raw = _hex_bytes(token) if len(token) == 2 * element_type.byte_count else None
+    if raw is None:
+        raise ValueError(f"{2 * element_type.byte_count} hexadecimal digits")
+    return raw
+
+
+def _boolean(token: str) -> bool:
+    value = _BOOLEANS.get(token.lower())
+    if value is None:
+        raise ValueError("0, 1, 00, 01, false or true")
+    return value
+
+
 def _hex_bytes(token: str) -> bytes | None:
     return bytes.fromhex(token) if re.fullmatch(r"(?:[0-9a-fA-F]{2})+", token) else None
 
@@ -143,36 +161,3 @@ def _decode_integers(tokens: list[str], element_type: ElementType) -> Array:
         return element_type.unpack(packed, (len(values),))
     mask = (1 << bits) - 1
     return np.array([value & mask for value in values], f"u{bits // 8}").view(element_type.require_dtype())
-
-
-def _decode_floats(tokens: list[str], element_type: ElementType) -> Array:
-    if element_type is ElementType.FLOAT_64:
-        return np.array(_each(real, tokens), np.float64)
-    singles = np.array(_each(_single, tokens), np.float32)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        return singles.astype(element_type.require_dtype())
-
-
-def _decode_booleans(tokens: list[str], element_type: ElementType) -> Array:
-    def decode(token: str) -> bool:
-        value = _BOOLEANS.get(token.lower())
-        if value is None:
-            raise ValueError("0, 1, 00, 01, false or true")
-        return value
-
-    return np.array(_each(decode, tokens), element_type.require_dtype())
-
-
-def _decode_complexes(tokens: list[str], element_type: ElementType) -> Array:
-    values = _each(lambda token: _complex(token, element_type), tokens)
-    return element_type.unpack(b"".join(values), (len(values),))
-
-
-def _decode_opaque(tokens: list[str], element_type: ElementType) -> Array:
-    def decode(token: str) -> bytes:
-        raw = _hex_bytes(token) if len(token) == 2 * element_type.byte_count else None
-        if raw is None:
-            raise ValueError(f"{2 * element_type.byte_count} hexadecimal digits")
-        return raw
-
-    return element_type.unpack(b"".join(_each(decode, tokens)), (len(tokens),))

@@ -10,7 +10,7 @@ Thread rule: record in one thread at a time; submit from any.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
 from ....hal_vulkan import BindingSlot, Buffer, CommandBuffer, CommandBufferState, Device
@@ -41,9 +41,12 @@ class HalCommandBuffer(CommandBuffer):
     Args:
         peers: the other devices whose buffers it takes (mirror.py).
         muted: whether it only notes the dispatches that ``timing`` would time.
+
+    Attributes:
+        timed: recordings with timestamps of the running profile.
     """
 
-    __slots__ = ("_executables", "_mirrors", "_muted", "_peers", "_timed", "_used_slots", "_uses")
+    __slots__ = ("_executables", "_mirrors", "_muted", "_peers", "_used_slots", "_uses", "timed")
 
     MAX_RECORDINGS = 64  # so many calls in flight find their commands recorded
 
@@ -67,7 +70,7 @@ class HalCommandBuffer(CommandBuffer):
         self._uses: dict[int, set[Use]] = {}
         self._executables: set[HalExecutable] = set()
         self._used_slots: set[int] = set()
-        self._timed: TimedRecordings | None = None
+        self.timed: TimedRecordings | None = None
         self._muted = muted
 
     # -- recording -----------------------------------------------------------------------------------
@@ -197,11 +200,6 @@ class HalCommandBuffer(CommandBuffer):
     # -- profiles ------------------------------------------------------------------------------------
 
     @property
-    def is_timeable(self) -> bool:
-        """Whether it can be submitted with timestamps for each dispatch: it is not recorded yet, or was with them."""
-        return bool(self.binding_capacity) or self._timing is True
-
-    @property
     def locations(self) -> tuple[Mapping[str, str], ...]:
         """For each of its executables the source locations of functions, by name."""
         return tuple(executable.locations for executable in self._executables)
@@ -214,7 +212,7 @@ class HalCommandBuffer(CommandBuffer):
             recording notes its dispatches yet, or it was recorded with timestamps.
         """
         if self.binding_capacity:
-            timed = self._timed
+            timed = self.timed
             return None if timed is None or timed.timestamps is None else (timed.timestamps, timed.locations)
         if self._timing is not True:
             return None, ()
@@ -246,15 +244,9 @@ class HalCommandBuffer(CommandBuffer):
         self._recording = recording
         return True
 
-    def timed_recordings(self, make: Callable[[], TimedRecordings]) -> TimedRecordings:
-        """Those of the running profile."""
-        if self._timed is None or self._timed.is_dropped:
-            self._timed = make()
-        return self._timed
-
     def drop_timed(self) -> None:
         """Drops them: the profile is over."""
-        timed, self._timed = self._timed, None
+        timed, self.timed = self.timed, None
         if timed is not None:
             timed.drop()
 
@@ -274,7 +266,7 @@ class HalCommandBuffer(CommandBuffer):
         if hasattr(self, "_muted") and (
             self._recording is not None
             or self._recordings
-            or self._timed
+            or self.timed
             or self._mirrors
             or self.state is CommandBufferState.RECORDING
         ):

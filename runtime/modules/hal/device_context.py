@@ -241,38 +241,37 @@ class TransferContexts(dict[LogicalDevice, DeviceContext]):
 
 
 class DeviceTable:
-    """The devices of one VM context, in the order in which programs number them, and their device contexts."""
+    """The devices of one VM context, in the order in which programs number them, and their device contexts.
+
+    Attributes:
+        contexts: by device.
+    """
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self._devices = tuple(devices)
-        self._contexts: dict[LogicalDevice, DeviceContext] = {device: DeviceContext(device) for device in devices}
-        if len(self._contexts) > 1:
-            for context in self._contexts.values():
-                context.peers = self._contexts
+        self.contexts: dict[LogicalDevice, DeviceContext] = {device: DeviceContext(device) for device in devices}
+        if len(self.contexts) > 1:
+            for context in self.contexts.values():
+                context.peers = self.contexts
 
     def device_context(self, device: Ref) -> DeviceContext:
         """The device context of a device; InvalidArgumentError unless it is one of this VM context."""
         try:
-            return self._contexts[device]
+            return self.contexts[device]
         except (KeyError, TypeError):
             what = "null" if device is None else repr(device)
             raise InvalidArgumentError(
                 f"expected a !hal.device of this context ({len(self._devices)} device(s)), got {what}"
             ) from None
 
-    @property
-    def device_contexts(self) -> tuple[DeviceContext, ...]:
-        """The device contexts of all devices."""
-        return tuple(self._contexts.values())
-
     def close(self) -> None:
         """Frees kept memory; idempotent. Live objects stay usable."""
-        for context in self._contexts.values():
+        for context in self.contexts.values():
             context.peers = {}
             context.allocator.close()
 
     def __del__(self) -> None:
         # May run at any point, under any lock: only takes a note (docs/design/hal.md).
-        for device, context in getattr(self, "_contexts", {}).items():
+        for device, context in getattr(self, "contexts", {}).items():
             if not context.allocator.is_closed:
                 device.dropped.append(context.allocator)

@@ -75,7 +75,7 @@ class DeviceExports(DeviceTable):
     def device_allocator(self, device: Ref) -> HalAllocator:
         """The device's allocator."""
         try:
-            return self._contexts[device].allocator
+            return self.contexts[device].allocator
         except (KeyError, TypeError):
             return self.device_context(device).allocator
 

@@ -22,7 +22,7 @@ class FenceExports(DeviceTable):
     @export("fence.create", "0rI_r", "0ri_r")
     def fence_create(self, device: Ref, flags: int) -> HalFence:
         """An unsignalled fence."""
-        if device not in self._contexts:
+        if device not in self.contexts:
             self.device_context(device)
         return HalFence(device)
 

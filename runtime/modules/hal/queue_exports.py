@@ -62,7 +62,7 @@ class QueueExports(DeviceTable):
     ) -> HalBuffer:
         """A buffer, allocated at once; the signal fence is reached with the wait fence."""
         try:
-            context = self._contexts[device]
+            context = self.contexts[device]
         except (KeyError, TypeError):
             context = self.device_context(device)
         if pool:
@@ -106,7 +106,7 @@ class QueueExports(DeviceTable):
     ) -> None:
         """Runs a command buffer with a binding table."""
         try:
-            context = self._contexts[device]
+            context = self.contexts[device]
         except (KeyError, TypeError):
             context = self.device_context(device)
         if type(commands) is not HalCommandBuffer:

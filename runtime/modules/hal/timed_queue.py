@@ -104,17 +104,15 @@ class _TimedCommands(_Stand):
     def prepare(self, bindings: Sequence[Any] | None) -> Recording:
         commands = self.commands
         assert commands is not None
-        timed = self.timed = commands.timed_recordings(self._new_recordings)
+        if commands.timed is None or commands.timed.is_dropped:
+            self.owner.timed_commands.add(commands)
+            commands.timed = TimedRecordings(self.owner.queue.command_context, commands.locations)
+        timed = self.timed = commands.timed
         recording = commands.prepare_timed(bindings, timed)
         timed.timestamps = recording.timestamps
         self.key = timed.key
         recording.queue = None  # until the submission its timestamps are those of the last run
         return recording
-
-    def _new_recordings(self) -> TimedRecordings:
-        assert self.commands is not None
-        self.owner.timed_commands.add(self.commands)
-        return TimedRecordings(self.owner.queue.command_context, self.commands.locations)
 
     def unprepare(self, recording: Recording) -> None:
         commands, self.commands = self.commands, None
@@ -249,7 +247,8 @@ class TimedQueue:
                     continue
             submission = TimedSubmission(commands.name, thread, submit_ns)
             self.submissions.append(submission)
-            if of_program is not None and of_program.is_timeable:
+            # Timestamps for each dispatch: it is not recorded yet, or was with them.
+            if of_program is not None and (of_program.binding_capacity or of_program._timing is True):
                 stands.append(_TimedCommands(self, of_program, submission))
                 continue
             submission.is_span = True

@@ -314,7 +314,7 @@ def test_work_that_could_not_be_timed_from_inside_is_a_span(digits: pumice.Sessi
 
     state = digits.context.module_state("hal")
     assert isinstance(state, HalState)
-    (device_context,) = state.device_contexts
+    (device_context,) = state.contexts.values()
     target = device_context.device.create_buffer(64)
     commands = HalCommandBuffer(device_context.device, one_shot=False, name="before")
     commands.begin()
