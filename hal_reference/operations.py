@@ -83,6 +83,15 @@ def structural(function: Callable[[Node, Sequence[Array]], Array]) -> Definition
     return lambda _, node, operands: [np.asarray(function(node, operands))]
 
 
+def of_one_element(function: Callable[[Node, Sequence[Array]], Array]) -> Definition:
+    """An operation that, in a body, runs over arrays of scalars, where it changes nothing."""
+
+    def define(node: Node, operands: Sequence[Array]) -> Array:
+        return function(node, operands) if node.types[0].shape or operands[0].size == 1 else operands[0]
+
+    return structural(define)
+
+
 # -- element-wise ----------------------------------------------------------------------------------------
 
 
@@ -312,8 +321,8 @@ def _bitcast(node: Node, operands: Sequence[Array]) -> Array:
     (value,) = operands
     (spec,) = node.types
     source, target = _bits(value.dtype), _bits(spec.dtype)
-    if value.dtype.itemsize * 8 == source and spec.dtype.itemsize * 8 == target:
-        return np.ascontiguousarray(value).reshape(-1).view(spec.dtype).reshape(spec.shape)
+    if source == target and value.dtype.itemsize == spec.dtype.itemsize and value.dtype.itemsize * 8 == source:
+        return np.ascontiguousarray(value).reshape(-1).view(spec.dtype).reshape(value.shape)
     if value.dtype.itemsize * 8 == source:
         octets = np.ascontiguousarray(value).reshape(-1).view(np.uint8).reshape(-1, value.dtype.itemsize)
         raw = np.pad(octets, ((0, 0), (0, 8 - value.dtype.itemsize))).view(np.uint64).reshape(-1)
@@ -354,6 +363,10 @@ def _broadcast_in_dim(node: Node, operands: Sequence[Array]) -> Array:
         shape[target] = value.shape[source]
     order = sorted(range(value.ndim), key=node.attributes["broadcast_dimensions"].__getitem__)
     return np.broadcast_to(value.transpose(order).reshape(shape), node.types[0].shape)
+
+
+def _reshape(node: Node, operands: Sequence[Array]) -> Array:
+    return operands[0].reshape(node.types[0].shape)
 
 
 def _slice(node: Node, operands: Sequence[Array]) -> Array:
@@ -668,7 +681,7 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
     "and": direct(_bitwise(np.bitwise_and)),
     "atan2": direct(_atan2),
     "bitcast_convert": structural(_bitcast),
-    "broadcast_in_dim": structural(_broadcast_in_dim),
+    "broadcast_in_dim": of_one_element(_broadcast_in_dim),
     "case": _case,
     "cbrt": by_doubles(_cbrt),
     "ceil": by_doubles(np.ceil),
@@ -717,7 +730,7 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
     "reduce_window": _reduce_window,
     "remainder": direct(_remainder),
     "replica_id": structural(lambda node, operands: np.zeros((), np.uint32)),
-    "reshape": structural(lambda node, operands: operands[0].reshape(node.types[0].shape)),
+    "reshape": of_one_element(_reshape),
     "reverse": structural(lambda node, operands: np.flip(operands[0], node.attributes["dimensions"])),
     "rng": structural(_rng),
     "rng_bit_generator": rng_bit_generator,

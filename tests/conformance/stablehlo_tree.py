@@ -18,6 +18,7 @@ from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.parser import Parser, Parts
 from pumice.compiler.ir.printer import Printer
 from pumice.compiler.ir.syntax import CustomSyntax
+from pumice.compiler.passes.expand import expand_chlo
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import DEFINITIONS, is_float, total_order
 from pumice.hal_reference.program import Array, Definition, Evaluator, Node
@@ -84,7 +85,7 @@ def ulps(actual: Array, expected: Array) -> Array:
     if not is_float(actual.dtype):
         return np.where(actual == expected, 0.0, np.inf)
     nans = np.isnan(actual), np.isnan(expected)
-    apart = np.abs(total_order(actual).astype(np.float64) - total_order(expected).astype(np.float64))
+    apart = np.abs(total_order(actual).astype(object) - total_order(expected).astype(object)).astype(np.float64)
     return np.where(nans[0] & nans[1], 0, np.where(nans[0] | nans[1], np.inf, apart))
 
 
@@ -109,6 +110,9 @@ def programs(text: str, path: str) -> Iterator[tuple[str, Mapping[str, Operation
         if len(operations) == 1 and operations[0].name == "builtin.module":
             operations = operations[0].regions[0].block.operations
         functions = {str(op.attributes["sym_name"]): op for op in operations if op.name == "func.func"}
+        for function in functions.values():
+            for region in function.regions:
+                expand_chlo(region.blocks[0])
         entries = [
             name
             for name, function in functions.items()

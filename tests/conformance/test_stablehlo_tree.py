@@ -44,6 +44,7 @@ def test_every_program_prints_as_text_that_reads_the_same(tree: Path) -> None:
 # What these expect was computed in single precision: the definitions, in double precision, are further off than the
 # checks allow.
 _COARSE = {
+    "cosh_float32_20_20_chlo.mlir",
     "fft_complex64_14_15_16_17.mlir",
     "fft_float32_14_15_16_17.mlir",
     "triangular_solve_float32_2_8_8_float32_2_10_8.mlir",
@@ -65,8 +66,8 @@ def test_programs_of_static_shapes_give_what_they_expect(tree: Path) -> None:
                 failed.append(f"{name}: {error}")
     print(f"\n{passed} passed, {len(failed)} failed, {sum(missing.values())} without a definition: {missing}")
     assert {line.partition(":")[0] for line in failed} == _COARSE, failed
-    assert all(operation.startswith("'chlo.") for operation in missing), missing
-    assert passed >= 2_200
+    assert not missing
+    assert passed >= 2_320
 
 
 def test_the_interpreters_tests_give_what_they_expect(tree: Path) -> None:

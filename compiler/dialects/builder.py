@@ -1,0 +1,128 @@
+"""Building StableHLO operations one after another, with the types that they infer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy.typing as npt
+
+from ..ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr
+from ..ir.operation import Block, Location, Operation, Region, Value, tensor_of
+from ..ir.types import I1, I64, ScalarType, TensorType, Type
+
+
+class Builder:
+    """Appends operations to a block.
+
+    Operands of element-wise operations have one shape; numbers among them become constants of the type of the first
+    operand that is a value.
+
+    Attributes:
+        block: to which operations are added.
+        location: of the operations added.
+    """
+
+    def __init__(self, block: Block, location: Location = -1) -> None:
+        self.block = block
+        self.location = location
+
+    def append(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        types: Sequence[Type],
+        attributes: Mapping[str, Attribute] | None = None,
+        regions: Sequence[Region] = (),
+    ) -> Operation:
+        """Adds an operation of the StableHLO dialect."""
+        made = Operation(
+            f"stablehlo.{name}", list(operands), types, dict(attributes or {}), regions, location=self.location
+        )
+        return self.block.append(made)
+
+    def constant(self, value: npt.ArrayLike, type: TensorType) -> Value:
+        """A constant tensor; a scalar fills it."""
+        return self.append("constant", (), [type], {"value": DenseElements.of(value, type)}).result
+
+    def like(self, value: Value, number: complex | npt.ArrayLike) -> Value:
+        """A constant of the shape and type of a value."""
+        return self.constant(number, tensor_of(value))
+
+    def elementwise(self, name: str, *operands: Value | complex) -> Value:
+        """An operation whose result has its operands' type."""
+        first = next(operand for operand in operands if isinstance(operand, Value))
+        values = [operand if isinstance(operand, Value) else self.like(first, operand) for operand in operands]
+        return self.append(name, values, [first.type]).result
+
+    def compare(self, direction: str, left: Value, right: Value | complex) -> Value:
+        """A comparison: EQ, NE, LT, LE, GT or GE."""
+        type = tensor_of(left)
+        other = right if isinstance(right, Value) else self.like(left, right)
+        kind = {"float": "FLOAT", "complex": "FLOAT", "uint": "UNSIGNED", "bool": "UNSIGNED"}.get(type.scalar.kind)
+        attributes = {
+            "comparison_direction": EnumAttr("stablehlo", "comparison_direction", direction),
+            "compare_type": EnumAttr("stablehlo", "comparison_type", kind or "SIGNED"),
+        }
+        return self.append("compare", [left, other], [type.of(I1)], attributes).result
+
+    def select(self, predicate: Value, chosen: Value | complex, other: Value | complex) -> Value:
+        """One or the other by a predicate; at least one is a value."""
+        first = chosen if isinstance(chosen, Value) else other
+        assert isinstance(first, Value)
+        values = [item if isinstance(item, Value) else self.like(first, item) for item in (chosen, other)]
+        return self.append("select", [predicate, *values], [first.type]).result
+
+    def convert(self, value: Value, element: ScalarType) -> Value:
+        """Elements of another type; the value itself where they are of that type."""
+        type = tensor_of(value)
+        return value if type.element is element else self.append("convert", [value], [type.of(element)]).result
+
+    def bitcast(self, value: Value, element: ScalarType) -> Value:
+        """The bits of elements as elements of a type of the same width."""
+        return self.append("bitcast_convert", [value], [tensor_of(value).of(element)]).result
+
+    def part(self, name: str, value: Value) -> Value:
+        """``real`` or ``imag``."""
+        type = tensor_of(value)
+        return self.append(name, [value], [type.of(type.scalar.part)]).result
+
+    def complex(self, real: Value, imaginary: Value) -> Value:
+        """Complex numbers of their parts."""
+        type = tensor_of(real)
+        return self.append("complex", [real, imaginary], [type.of(ScalarType(f"complex<{type.element}>"))]).result
+
+    def broadcast(self, value: Value, shape: Sequence[int | None], dimensions: Sequence[int]) -> Value:
+        """A value repeated to a shape; ``dimensions`` say where each of its dimensions goes."""
+        type = TensorType(shape, tensor_of(value).element)
+        attributes = {"broadcast_dimensions": DenseArray(I64, tuple(dimensions))}
+        return self.append("broadcast_in_dim", [value], [type], attributes).result
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        """The same elements in another shape."""
+        return self.append("reshape", [value], [TensorType(shape, tensor_of(value).element)]).result
+
+    def slice(self, value: Value, ranges: Sequence[tuple[int, int, int]]) -> Value:
+        """Start, limit and stride of each dimension."""
+        type = tensor_of(value)
+        shape = [max(0, -(-(limit - start) // stride)) for start, limit, stride in ranges]
+        keys = ("start_indices", "limit_indices", "strides")
+        attributes = {key: DenseArray(I64, tuple(item[index] for item in ranges)) for index, key in enumerate(keys)}
+        return self.append("slice", [value], [TensorType(shape, type.element)], attributes).result
+
+    def iota(self, type: TensorType, dimension: int) -> Value:
+        """Numbers that count along a dimension."""
+        return self.append("iota", (), [type], {"iota_dimension": IntegerAttr(dimension, I64)}).result
+
+    def polynomial(self, value: Value, coefficients: Sequence[float]) -> Value:
+        """A polynomial by Horner's rule, the highest coefficient first."""
+        found: Value | float = coefficients[0]
+        for coefficient in coefficients[1:]:
+            found = self.elementwise("add", self.elementwise("multiply", value, found), coefficient)
+        return found if isinstance(found, Value) else self.like(value, found)
+
+    def region(self, types: Sequence[Type], body: Callable[[Builder, Sequence[Value]], Sequence[Value]]) -> Region:
+        """A region whose block has arguments of these types and returns what the body gives."""
+        block = Block(types)
+        inner = Builder(block, self.location)
+        block.append(Operation("stablehlo.return", list(body(inner, block.arguments)), location=self.location))
+        return Region([block])
