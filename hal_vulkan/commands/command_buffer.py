@@ -182,12 +182,11 @@ class CommandBuffer(TransferRecorder, Closing):
 
     def unprepare(self, recording: Recording) -> None:
         """Undoes the ``prepare`` that gave ``recording``, after a submission that failed."""
-        if self.state is _SUBMITTED and self._holds(recording):
+        # Unless it was recorded anew, or the recording evicted.
+        if self.state is _SUBMITTED and (
+            recording is self._recording or (self._recordings is not None and self._recordings.holds(recording))
+        ):
             self.state = _EXECUTABLE
-
-    def _holds(self, recording: Recording) -> bool:
-        """Whether it was recorded since the last ``begin`` and is not evicted."""
-        return recording is self._recording or (self._recordings is not None and self._recordings.holds(recording))
 
     def _recording_for(self, table: Sequence[Buffer]) -> Recording:
         if len(table) < self.binding_capacity:

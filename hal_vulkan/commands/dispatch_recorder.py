@@ -178,7 +178,7 @@ class DispatchRecorder(CommandRecorder):
             self._push_constants(pipeline, push)
 
     def _bind_sets(self, pipeline: ComputePipeline, bound: BoundSets) -> None:
-        for index, descriptor_set in enumerate(bound.sets):
+        for index, (_, descriptor_set) in enumerate(bound.pins):
             self.device.fn.vkCmdBindDescriptorSets(
                 self._handle, BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
             )

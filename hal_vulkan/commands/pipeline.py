@@ -22,7 +22,7 @@ from ...status import (
 )
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
-from .descriptors import DescriptorSet, DescriptorSetLayout, SetPins
+from .descriptors import DescriptorSetLayout, SetPins
 from .pipeline_cache import PipelineCache
 from .pipeline_context import PipelineContext
 from .pipeline_interface import STORAGE_BUFFER, UNIFORM_BUFFER, PipelineInterface, check_capabilities, check_limits
@@ -38,22 +38,19 @@ class BoundSets:
     Made by ``ComputePipeline.bind``, for any number of dispatches of pipelines with the same layout; then ``close`` it.
     """
 
-    __slots__ = ("_epoch", "_open", "buffers", "infos", "pins", "pipeline", "sets")
+    __slots__ = ("_epoch", "_open", "buffers", "infos", "pins", "pipeline")
 
     def __init__(
         self,
         pipeline: ComputePipeline,
         buffers: tuple[Buffer, ...],
-        sets: tuple[DescriptorSet, ...],
+        pins: SetPins = (),
         infos: CData | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.buffers = buffers
-        self.sets = sets
-        # The sets, each with the layout that owns it.
-        self.pins: SetPins = tuple(zip(pipeline.set_layouts, sets, strict=False)) if sets else ()
-        # With push descriptors: what is pushed, in place of sets.
-        self.infos: CData | None = infos
+        self.pins = pins
+        self.infos = infos  # with push descriptors: what is pushed, in place of sets
         self._open = True
         self._epoch = pipeline.device.close_epoch
 
@@ -206,7 +203,7 @@ class ComputePipeline(Closing):
         if self.interface.buffer_device_addresses:
             for index, buffer in enumerate(buffers):
                 self._check_buffer(buffer, f"binding {index}")
-            return BoundSets(self, tuple(buffers), ())
+            return BoundSets(self, tuple(buffers))
         device, limits = self.device, self.device.profile.limits
         for buffer, (set_index, binding, kind) in zip(buffers, self._descriptor_order, strict=True):
             if buffer.bindable and not buffer._closed and buffer.parent is None and buffer.device is device:
@@ -236,14 +233,15 @@ class ComputePipeline(Closing):
             key = b"".join([b.descriptor for b in buffers])
         if self.push_template is not None:
             return BoundSets(self, tuple(buffers), (), ffi.from_buffer(key))
-        return BoundSets(self, tuple(buffers), tuple([one for _, one in self.pin_sets(buffers, key)]))
+        return BoundSets(self, tuple(buffers), self.pin_sets(buffers, key))
 
     def bind_table(self, table: Buffer) -> BoundSets:
         """Binds the table of addresses that a pipeline with a ``table_set`` takes."""
         set_index = self.interface.table_set
         assert set_index is not None
-        empty = tuple([layout.get(()) for layout in self.set_layouts[:set_index]])
-        return BoundSets(self, (), (*empty, self.set_layouts[set_index].get((table,))))
+        layouts = self.set_layouts[: set_index + 1]
+        sets = [layout.get((table,) if layout is layouts[-1] else ()) for layout in layouts]
+        return BoundSets(self, (), tuple(zip(layouts, sets, strict=True)))
 
     def _check_buffer(self, buffer: Buffer, where: str) -> None:
         if buffer.device is not self.device:

@@ -13,7 +13,7 @@ import threading
 from ...closing import Closing
 from ...install_hints import install_hint
 from ...status import ClosedError, FailedPreconditionError, UnavailableError
-from ..vulkan.functions import CData, GlobalFunctions, InstanceFunctions, chain, ffi, new, string_array, text
+from ..vulkan.functions import CData, GlobalFunctions, InstanceFunctions, chain, ffi, new, text
 from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import VK_ERROR_INCOMPATIBLE_DRIVER, check, listed
 from ..vulkan.validation import LAYER, DebugMessenger, validation_requested
@@ -63,7 +63,6 @@ class Driver(Closing):
         self.debug_utils = _DEBUG_UTILS in available or self.validation
         if self.debug_utils:
             extensions.append(_DEBUG_UTILS)
-        layer_names, extension_names = string_array(layers), string_array(extensions)
         application = new("VkApplicationInfo", pApplicationName="pumice", pEngineName="pumice", apiVersion=_API_VERSION)
         info = chain(
             new(
@@ -71,9 +70,9 @@ class Driver(Closing):
                 flags=flags,
                 pApplicationInfo=application,
                 enabledLayerCount=len(layers),
-                ppEnabledLayerNames=layer_names or None,
+                ppEnabledLayerNames=layers,
                 enabledExtensionCount=len(extensions),
-                ppEnabledExtensionNames=extension_names or None,
+                ppEnabledExtensionNames=extensions,
             ),
             self._messenger.create_info() if self._messenger else None,
         )

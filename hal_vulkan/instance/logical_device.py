@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from ...status import ClosedError, DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
-from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new, string_array
+from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import (
     VK_ERROR_DEVICE_LOST,
@@ -52,12 +52,10 @@ class DeviceQueue(Protocol):
 
     timeline: CData
     completed: int
+    preparing: int
 
     @property
     def in_flight(self) -> tuple[str, ...]: ...
-
-    @property
-    def is_preparing(self) -> bool: ...
 
     @property
     def is_idle(self) -> bool: ...
@@ -106,7 +104,10 @@ class LogicalDevice:
             raise UnavailableError(f"{self.profile.name} cannot be used: {'; '.join(problems)}")
         self.index = index
         self.uri = f"vulkan://GPU-{self.profile.device_uuid}"
-        self.plan: DevicePlan = plan_device(self.profile, _with_environment(options or PlanOptions()))
+        options = options or PlanOptions()
+        if options.staging is None and os.environ.get("PUMICE_STAGING"):  # the path of discrete GPUs, on any device
+            options = replace(options, staging=os.environ["PUMICE_STAGING"] != "0")
+        self.plan: DevicePlan = plan_device(self.profile, options)
         self.device_addresses = "bufferDeviceAddress" in self.plan.features
         self.validation = self.driver.validation
         self.debug_utils = self.driver.debug_utils
@@ -153,7 +154,6 @@ class LogicalDevice:
             )
             for family, count in families.items()
         ]
-        names = string_array(plan.extensions)
         features = feature_structures(
             plan.features, minor=self.profile.api_version[1], extensions=frozenset(plan.extensions)
         )
@@ -161,8 +161,8 @@ class LogicalDevice:
             "VkDeviceCreateInfo",
             queueCreateInfoCount=len(infos),
             pQueueCreateInfos=infos,
-            enabledExtensionCount=len(names),
-            ppEnabledExtensionNames=names or None,
+            enabledExtensionCount=len(plan.extensions),
+            ppEnabledExtensionNames=plan.extensions,
         )
         handle = ffi.new("VkDevice *")
         check(
@@ -260,7 +260,7 @@ class LogicalDevice:
         self._defer_submitted(action)
 
     def _defer_submitted(self, action: Callable[[], None]) -> None:
-        busy = [queue for queue in self.queues if queue.is_preparing or not queue.is_idle]
+        busy = [queue for queue in self.queues if queue.preparing or not queue.is_idle]
         if not busy:
             action()
             return
@@ -338,10 +338,3 @@ def _native_names(kind: str) -> tuple[str, str, str]:
     """The type of a pointer to native objects of a kind, and the functions that create and destroy one."""
     name = kind.title().replace(" ", "")
     return f"Vk{name} *", f"vkCreate{name}", f"vkDestroy{name}"
-
-
-def _with_environment(options: PlanOptions) -> PlanOptions:
-    """``PUMICE_STAGING=1`` uses staging copies, as on discrete GPUs, on any device."""
-    if options.staging is None and os.environ.get("PUMICE_STAGING"):
-        return replace(options, staging=os.environ["PUMICE_STAGING"] != "0")
-    return options

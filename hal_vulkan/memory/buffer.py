@@ -81,7 +81,9 @@ class Buffer(Closing):
         access: MemoryAccess = MemoryAccess.ALL,
     ) -> Buffer:
         """A buffer in new memory; see ``Device.create_buffer``."""
-        allocation = allocator.allocate(check_size(size), memory_type)
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise InvalidArgumentError(f"a buffer's size is an int of bytes, got {type(size).__name__}")
+        allocation = allocator.allocate(size, memory_type)
         return cls(allocator.device, allocation, allocation.offset, size, memory_type, usage, access)
 
     @property
@@ -284,10 +286,3 @@ def contiguous(data: bytes | bytearray | memoryview) -> memoryview:
 def as_bytes(data: bytes | bytearray | memoryview) -> bytes:
     """The bytes as an immutable object: a copy, or the object itself if it is ``bytes``."""
     return data if isinstance(data, bytes) else bytes(contiguous(data))
-
-
-def check_size(size: object) -> int:
-    """A buffer size as an int, or InvalidArgumentError."""
-    if isinstance(size, bool) or not isinstance(size, int):
-        raise InvalidArgumentError(f"a buffer's size is an int of bytes, got {type(size).__name__}")
-    return size

@@ -46,10 +46,7 @@ class PreparedSubmission:
             InvalidArgumentError: command buffers of another device or queue family, one-shot ones, or ones with slots.
         """
         for commands in command_buffers:
-            if commands.device is not queue.device or commands.family != queue.family:
-                raise InvalidArgumentError(
-                    f"{commands.name} was made for another device or queue family than {queue.name}"
-                )
+            queue._check_commands(commands)
             if commands.one_shot or commands.binding_capacity:
                 raise InvalidArgumentError(
                     f"{commands.name} is one-shot or has binding slots; prepare reusable ones without slots"
@@ -90,7 +87,7 @@ class PreparedSubmission:
             if device.lost is not None or device._closed:
                 device.check_usable()
             used: Used = ()
-            queue._preparing = number = queue._submitted + 1  # first, see SubmissionQueue._submit_one
+            queue.preparing = number = queue._submitted + 1  # first, see SubmissionQueue._submit_one
             native.signal_values[0] = self._wait.values[0] = number
             submit, handle, info = device.fn.vkQueueSubmit, queue.handle, native.info
             try:
@@ -109,7 +106,7 @@ class PreparedSubmission:
                     queue._take_back(number, used, (), ())
                 raise
             finally:
-                queue._preparing = 0
+                queue.preparing = 0
             if result or device.validation:
                 queue._check_submitted(result, used, (), ())
         if not wait_ns:

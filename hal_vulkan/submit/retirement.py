@@ -32,6 +32,7 @@ class RetiringQueue:
         family, index: its queue family, and the index within.
         timeline: a semaphore of its own that counts retired submissions.
         completed: the count, as it was last read.
+        preparing: the number of a submission that is being made, which may use what is open now; or 0.
     """
 
     def __init__(self, device: LogicalDevice, family: int, index: int, name: str) -> None:
@@ -49,7 +50,7 @@ class RetiringQueue:
         self._submitted = 0
         self.completed = 0
         self._ended = False
-        self._preparing = 0  # the number of a submission that is being made
+        self.preparing = 0
         self._inflight: deque[tuple[int, Used, Points]] = deque()
         self._deferred: deque[tuple[int, Callable[[], None]]] = deque()
         self._after_next: deque[tuple[int, Callable[[], None]]] = deque()
@@ -61,8 +62,13 @@ class RetiringQueue:
             return
         if self._retire_lock.locked():
             return  # another thread does it, or this one further up its stack
+        device = self.device
         with self._retire_lock:  # unlike after acquire(), an interrupt cannot leave it locked
-            self._retire_locked()
+            # On a lost device, too, only what is known to be done: the rest may still run, and goes with the device.
+            if not self._ended and not device.fn.vkGetSemaphoreCounterValue(
+                device.handle, self.timeline, self._counter
+            ):
+                self._retire_up_to(min(self._counter[0], self._submitted))
 
     def end_retirement(self) -> None:
         """Retires everything: the device is closed, and no thread may ask it afterwards. For the device."""
@@ -70,13 +76,6 @@ class RetiringQueue:
             if not self._ended:
                 self._retire_up_to(self._submitted)
             self._ended = True
-
-    def _retire_locked(self) -> None:
-        # On a lost device, too, only what is known to be done: the rest may still run, and goes with the device.
-        if not self._ended and not self.device.fn.vkGetSemaphoreCounterValue(
-            self.device.handle, self.timeline, self._counter
-        ):
-            self._retire_up_to(min(self._counter[0], self._submitted))
 
     def _retire_up_to(self, completed: int) -> None:
         if completed >= self.completed:
@@ -106,11 +105,6 @@ class RetiringQueue:
         return self.completed + 1 if self.completed < self._submitted else None
 
     @property
-    def is_preparing(self) -> bool:
-        """Whether a submission is being made, which may use what is open now."""
-        return bool(self._preparing)
-
-    @property
     def is_idle(self) -> bool:
         """Whether everything submitted has retired."""
         if self.completed < self._submitted:
@@ -124,7 +118,7 @@ class RetiringQueue:
 
     def defer(self, action: Callable[[], None]) -> None:
         """Runs ``action`` when all that is submitted now has retired."""
-        preparing = self._preparing  # read first: a submission that is being made may use what is given back
+        preparing = self.preparing  # read first: a submission that is being made may use what is given back
         self._deferred.append((max(preparing, self._submitted), action))
 
     def after_next(self, action: Callable[[], None]) -> None:

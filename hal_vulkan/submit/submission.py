@@ -96,7 +96,7 @@ class SubmissionQueue(RetiringQueue):
         try:
             with self._lock:
                 # First: what other threads close from now on is kept for this submission.
-                self._preparing = number = self._submitted + 1
+                self.preparing = number = self._submitted + 1
                 native = self._native
                 last_signal = native.last_signal
                 try:
@@ -145,7 +145,7 @@ class SubmissionQueue(RetiringQueue):
                         self._take_back(number, used, signals, (before,))
                     raise
                 finally:
-                    self._preparing = 0
+                    self.preparing = 0
                 if result or device.validation:
                     self._check_submitted(result, used, signals, (before,))
             if semaphore.held:
@@ -210,7 +210,7 @@ class SubmissionQueue(RetiringQueue):
                     self._native = SubmitStructures(2 * max(command_count, wait_count, signal_count))
                 native = self._native
                 native.last_recording = native.last_signal = None
-                self._preparing = number = self._submitted + 1  # first, see _submit_one
+                self.preparing = number = self._submitted + 1  # first, see _submit_one
                 try:
                     for index, (semaphore, value) in enumerate(waits):
                         if semaphore.is_closed or semaphore.device is not device:
@@ -277,7 +277,7 @@ class SubmissionQueue(RetiringQueue):
                         self._take_back(number, used if held is None else (), signals[:claimed], before)
                     raise
                 finally:
-                    self._preparing = 0
+                    self.preparing = 0
                 if result or device.validation:
                     if held is not None:
                         held.is_submitted = result >= 0

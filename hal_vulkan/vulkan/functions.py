@@ -24,7 +24,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -70,14 +70,9 @@ def _enum_values(enum_name: str) -> dict[str, int]:
 
 @functools.cache
 def _structure_types() -> dict[str, int]:
-    """By the structure's name without underscores and case, in which alone the registry's spellings differ."""
+    """``sType`` by structure's name, without underscores and case: in these alone the registry's spellings differ."""
     types = _enum_values("VkStructureType").items()
     return {name.removeprefix("VK_STRUCTURE_TYPE_").replace("_", "").lower(): value for name, value in types}
-
-
-def structure_type(struct_name: str) -> int:
-    """``sType`` of a structure, derived from its name as the specification's registry does."""
-    return _structure_types()[struct_name.removeprefix("Vk").lower()]
 
 
 def new(struct_name: str, **fields: Any) -> CData:
@@ -89,13 +84,14 @@ def new(struct_name: str, **fields: Any) -> CData:
     struct = ffi.new(struct_name + " *")
     declared = dict(ffi.typeof(struct_name).fields)
     if "sType" in declared:
-        struct.sType = structure_type(struct_name)
+        struct.sType = _structure_types()[struct_name.removeprefix("Vk").lower()]
     kept: list[Any] = []
     for name, value in fields.items():
         field_type = declared[name].type
         if field_type.kind == "pointer":
             if isinstance(value, (list, tuple)):
                 item = field_type.item.cname.removeprefix("const ").strip()
+                value = [ffi.new("char[]", v.encode()) if isinstance(v, str) else v for v in value]
                 kept.extend(value)
                 elements = [v[0] if _is_struct_pointer(v, field_type.item) else v for v in value]
                 value = ffi.new(f"{item}[]", elements) if elements else NULL
@@ -120,11 +116,6 @@ def _is_struct_pointer(value: Any, item: Any) -> bool:
         return False
     kind = ffi.typeof(value)
     return bool(kind.kind == "pointer" and item.kind == "struct" and kind.item is item)
-
-
-def string_array(names: Iterable[str]) -> list[CData]:
-    """C strings for a ``const char* const*`` field; keep the list as long as the structure."""
-    return [ffi.new("char[]", name.encode()) for name in names]
 
 
 def text(value: CData) -> str:

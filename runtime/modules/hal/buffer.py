@@ -173,7 +173,7 @@ class HalAllocator:
         """Sorts in closed buffers: keeps or frees their memory. The caller holds no lock."""
         device, queue = self.device, self._queue
         # Read before anything is popped: work that uses the buffers was submitted before they were dropped.
-        number = max(queue._preparing, queue._submitted)
+        number = max(queue.preparing, queue._submitted)
         payload = self.payload if number == self.number else _NEVER
         if (
             self.is_closed
