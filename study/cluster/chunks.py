@@ -19,10 +19,8 @@ MAX_ATTEMPTS: Final = 3
 
 
 class ChunkQueue:
-    """The waiting chunks, by device; for one thread at a time.
-
-    Points of a device are distributed over its chunks at random, so that differences between workers are no differences
-    between kinds of points.
+    """The waiting chunks, by device. Points are distributed over them at random, so that workers do not differ by
+    points.
     """
 
     def __init__(self, seed: int) -> None:
@@ -33,9 +31,7 @@ class ChunkQueue:
     def add_points(
         self, device: str, points: Sequence[Point], priors: Mapping[int, Prior], *, slots: int, most: int
     ) -> None:
-        """Divides points of a device, at least one, into as many chunks as can be measured at the same time
-        (``slots``), or more, of ``most`` points each.
-        """
+        """Divides points of a device into ``slots`` chunks, or more, of at most ``most`` points each."""
         shuffled = list(points)
         self._random.shuffle(shuffled)
         count = min(len(shuffled), max(slots, math.ceil(len(shuffled) / most)))

@@ -39,9 +39,7 @@ class ClusterTask(Generic[Result]):
         self._future.add_done_callback(lambda _: callback())
 
     def result(self) -> Result:
-        """The function's result, or the exception that it raised; the task has ended. UnavailableError if its worker
-        was lost, or it was cancelled.
-        """
+        """The result, or exception, of the function, which has ended; UnavailableError if its worker was lost."""
         from distributed import KilledWorker
 
         try:
@@ -69,9 +67,7 @@ class ClusterClient:
         return str(self._client.scheduler.address)
 
     def workers(self) -> dict[str, str]:
-        """All connected workers: addresses, each with what distinguishes it from an earlier one of the same address.
-        UnavailableError if the scheduler is gone.
-        """
+        """All connected workers: addresses, each with what distinguishes it from an earlier one of the same address."""
         try:
             found = self._client.scheduler_info(n_workers=-1)["workers"]
         except Exception as error:  # of several types, depending on where the connection broke

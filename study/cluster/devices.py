@@ -16,9 +16,7 @@ ALL_DEVICES: Final = "all"
 
 
 def distinct_devices(workers: Mapping[str, WorkerFacts]) -> tuple[str, ...]:
-    """URIs of all usable devices of a cluster, each once, in order of their workers' addresses; NotFoundError lists all
-    devices.
-    """
+    """URIs of all usable devices of a cluster, each once, in order of their workers' addresses."""
     found: dict[str, None] = {}
     for address in sorted(workers):
         for profile in workers[address].profiles:
@@ -30,9 +28,7 @@ def distinct_devices(workers: Mapping[str, WorkerFacts]) -> tuple[str, ...]:
 
 
 def match_devices(uris: Iterable[str], workers: Mapping[str, WorkerFacts]) -> dict[str, dict[str, DeviceProfile]]:
-    """For each device of a study the workers that have it, by address, each with what the device is there.
-    NotFoundError if none has it, InvalidArgumentError if it matches devices of different models.
-    """
+    """For each device of a study the workers that have it, by address, each with what the device is there."""
     matched: dict[str, dict[str, DeviceProfile]] = {}
     for uri in uris:
         parsed = parse_device_uri(uri)

@@ -45,10 +45,7 @@ def place_of(alone: Alone, address: str, facts: WorkerFacts, profile: DeviceProf
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What all tasks of a study have in common: the study as ``study_as_dict`` gives it, ``StudyFiles.contents``,
-    whether workers enable their validation layers, and a part of the keys of tasks that distinguishes this run from
-    others.
-    """
+    """What all tasks of a study have in common; ``token``, a part of their keys, distinguishes this run."""
 
     study: Mapping[str, object]
     files: Mapping[str, bytes]
@@ -67,9 +64,8 @@ class _Running(NamedTuple):
 class ChunkScheduler:
     """One run of a study; see the module. ``run`` once, in one thread.
 
-    ``chunks`` are waiting; ``having`` are the workers of each device, by its URI and their address; in ``store`` a run
-    has begun; ``points`` are the study's, by index; ``progress`` is told of each point when its chunk has returned;
-    chunks wait ``worker_timeout`` seconds for a worker with their device when none is left.
+    ``having`` are the workers of each device, by its URI and their address; in ``store`` a run has begun; chunks wait
+    ``worker_timeout`` seconds for a worker with their device when none is left.
     """
 
     client: ClusterClient
@@ -98,9 +94,7 @@ class ChunkScheduler:
         self._models = {uri: next(iter(having.values())) for uri, having in self.having.items()}
 
     def run(self) -> SampleRun:
-        """Measures all chunks. UnavailableError: the Dask scheduler is gone; ResourceExhaustedError: the store's disk
-        is full; whatever ends it, stored results stay and running tasks are cancelled.
-        """
+        """Measures all chunks; whatever ends it, stored results stay and running tasks are cancelled."""
         try:
             while self.chunks or self._running:
                 self._look()

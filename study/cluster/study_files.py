@@ -21,9 +21,7 @@ _GLSL_SUFFIXES: Final = (".comp", ".glsl")
 
 
 class StudyFiles:
-    """The files of points, read point by point from a folder: ``contents`` has each by the name that it is sent under.
-    One thread at a time.
-    """
+    """The files of points in a folder, read point by point: ``contents`` by the name that each is sent under."""
 
     def __init__(self, folder: Path) -> None:
         self.contents: dict[str, bytes] = {}
@@ -32,12 +30,8 @@ class StudyFiles:
         self._compiled: dict[tuple[str, str, int], str] = {}
 
     def take(self, kind: str, point: Point, minor: int) -> Point:
-        """Reads the files of a point of a target of this kind; the returned point has the names that they are sent
-        under. GLSL is compiled for Vulkan 1.minor.
-
-        Raises:
-            NotFoundError, PermissionDeniedError, UnavailableError: a file cannot be read, or there is no GLSL compiler.
-            InvalidArgumentError: GLSL that does not compile, or an input that continues reading a file.
+        """Reads the files of a point of a target of this kind, and compiles GLSL for Vulkan 1.minor; the returned point
+        has the names that they are sent under. Raises if a file cannot be read, sent or compiled.
         """
         settings = dict(point.settings)
         source = settings.get("source")
@@ -76,10 +70,8 @@ class StudyFiles:
 
 
 def map_files(kind: str, settings: Mapping[str, object], change: Callable[[str], str]) -> dict[str, object]:
-    """A point's settings with all file names changed; ``kind`` is its target's.
-
-    InvalidArgumentError for an input that continues reading a file (``+name``) or reads all of one (``*name``): these
-    are relative to the working folder, which differs between machines.
+    """A point's settings with all file names changed. InvalidArgumentError for an input that continues reading a file
+    (``+name``) or reads all of one (``*name``): these are relative to the working folder.
     """
     mapped = dict(settings)
     source = mapped.get("source")

@@ -48,8 +48,8 @@ class WorkerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Points of one device that one worker measures, interleaved, with the names that files are sent under; or, with
-    ``peaks``, a device whose peaks are measured. ``priors`` are samples of earlier runs, ``attempt`` counts from 1.
+    """Points of one device that one worker measures, interleaved; or, with ``peaks``, a device whose peaks are
+    measured.
     """
 
     number: int
@@ -63,9 +63,7 @@ class Chunk:
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
     """The result of the chunk with this number and attempt, or the error why it could not be measured on this worker.
-
-    ``device`` is the device's description, to be replayed once a run; ``measured`` is to be replayed into the store;
-    ``ended`` has the index, status and reason of each point.
+    ``device`` is to be replayed into the store once a run, ``measured`` always; ``ended`` has each point's end.
     """
 
     number: int
@@ -93,9 +91,7 @@ def measure_chunk(
     key: str,
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> ChunkResult:
-    """Measures a chunk of a study, as ``study_as_dict`` gives it, on the worker that runs this, until the task ``key``
-    is cancelled; ``files`` are those that points name, see ``StudyFiles``.
-    """
+    """Measures a chunk on the worker that runs this, until the task ``key`` is cancelled, with the files it names."""
     watch = _Watch(key)
     device, measured = SinkLog(), SinkLog()
     try:

@@ -16,10 +16,10 @@ _ANSWER_S: Final = 30.0
 
 
 class ClusterWorkers:
-    """The workers: ``usable`` ones that can measure, and ``refused`` ones that cannot with the reason, by address.
+    """The workers: ``usable`` ones that can measure, and ``refused`` ones with the reason, by address. One thread at a
+    time.
 
-    Calling sequence: ``wait`` once → ``look`` from time to time → ``close``. One thread at a time. ``validation``
-    enables their validation layers; ``token`` is part of the keys of tasks, which distinguishes this run from others.
+    Calling sequence: ``wait`` once → ``look`` from time to time → ``close``.
     """
 
     def __init__(self, client: ClusterClient, validation: bool | None, token: str) -> None:
@@ -36,10 +36,8 @@ class ClusterWorkers:
         self._version = installed_version()
 
     def wait(self, timeout: float) -> None:
-        """Waits until there is a worker, for at most ``timeout`` seconds, and until each connected worker has answered:
-        these have at least half a minute; a busy one may take part later.
-
-        Raises UnavailableError if no worker joined or answered, and the error of a worker that is refused.
+        """Waits until there is a worker, for at most ``timeout`` seconds, and each connected one has answered (a busy
+        one has half a minute, then may take part later). Raises if there is none, or one is refused.
         """
         began = time.monotonic()
         self.look()

@@ -66,11 +66,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., object]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression that can be evaluated.
-
-    Raises:
-        InvalidArgumentError: not an expression, a function that is not in :data:`FUNCTIONS`, or unsupported syntax.
-    """
+    """An expression that can be evaluated; InvalidArgumentError for other syntax and unknown functions."""
 
     text: str
     names: frozenset[str] = field(init=False, compare=False)
@@ -117,12 +113,8 @@ class Expression:
             )
 
     def evaluate(self, values: Mapping[str, object]) -> AxisValue:
-        """Its value.
-
-        Raises:
-            InvalidArgumentError: a name without a value, operands of the wrong type, a text that gets too long, or a
-                result that is neither a number, a text nor a truth value.
-            UndefinedResultError: division by zero, the root of a negative number, or a number that gets too large.
+        """Its value. UndefinedResultError for a division by zero, the root of a negative number or a number that gets
+        too large; InvalidArgumentError for wrong operands, a long text, or another type of result.
         """
         self.check_names(values)
         import simpleeval  # of the study extra
@@ -219,9 +211,7 @@ def _remainder(left: Any, right: Any) -> object:
 
 
 class Template:
-    """A value, nested lists and tables included, with expressions in it: all of them with their paths within the value,
-    such as ``[1].shape[0]``, and the names that they need values for. Errors are located at these paths.
-    """
+    """A value with expressions in it, and their paths within it, such as ``[1].shape[0]``, where errors are located."""
 
     def __init__(self, value: object) -> None:
         expressions: list[tuple[str, Expression]] = []

@@ -67,16 +67,9 @@ class Figures:
         settings: Mapping[str, object],
         measured: Mapping[str, float] | None = None,
     ) -> dict[str, float]:
-        """The applicable figures whose names all have values, by name.
-
-        Args:
-            kind, axes, settings: of the point.
-            measured: values of :data:`MEASURED`; ``None`` before measuring. A figure that is undefined for them, for
-                example a division by a duration of 0, is NaN.
-
-        Raises:
-            InvalidArgumentError: a figure that is not a number, or uses a setting without a value; located at the
-                figure.
+        """The applicable figures whose names all have values, by name; ``measured``: see :data:`MEASURED`. With it a
+        figure that is undefined, for example a division by a duration of 0, is NaN, else an error, located at the
+        figure.
         """
         scalars = {name: value for name, value in settings.items() if isinstance(value, (int, float, str))}
         known: dict[str, object] = {**axes, **scalars, **(measured or {})}

@@ -18,9 +18,7 @@ from .messages import did_you_mean, located
 
 @dataclass(frozen=True, slots=True)
 class SettingType:
-    """The type of a setting: its text for messages, a check that returns the value in its canonical form or raises
-    InvalidArgumentError, and all values if these are few.
-    """
+    """The type of a setting: a text for messages, a check that gives the canonical form, and all values if few."""
 
     text: str
     check: Callable[[object], object]

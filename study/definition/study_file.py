@@ -87,14 +87,7 @@ def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> S
 def study_from_dict(
     data: Mapping[str, object], folder: Path | None = None, *, text: str | None = None, source: str = ""
 ) -> Study:
-    """The study of a TOML file's tables, or of the result of :func:`study_as_dict`; see :func:`load_study` for errors.
-
-    Args:
-        data: the tables; version and name are needed, and at least one target.
-        folder: what its file names are relative to; ``None`` for the working folder.
-        text: the TOML that it was read from, if any.
-        source: the file's name, for messages.
-    """
+    """The study of a TOML file's tables, or of :func:`study_as_dict`; arguments and errors as :func:`parse_study`."""
     with located(f"{source or 'study'}:"):
         if not isinstance(data, Mapping):
             raise InvalidArgumentError(f"expected a table, got {shown(data)}")
@@ -117,10 +110,7 @@ def study_from_dict(
 
 
 def study_as_dict(study: Study) -> dict[str, object]:
-    """The study as JSON values, equal for equal studies; :func:`study_from_dict` is the inverse.
-
-    Folder and text are not included, as they do not change what is measured.
-    """
+    """The study as JSON values, equal for equal studies: without folder and text, which change no measurement."""
     targets: list[dict[str, object]] = []
     for target in study.targets:
         own: dict[str, object] = {"measure": target.measure} if target.measure is not None else {}

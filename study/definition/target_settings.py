@@ -36,9 +36,7 @@ _MANY: Final = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of a kind of target. If the default is ``None``, ``None`` can also be given; ``required``: the target
-    or an axis has to set it.
-    """
+    """One setting of a kind of target; a default of ``None`` can also be given."""
 
     name: str
     type: SettingType

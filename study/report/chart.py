@@ -29,9 +29,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A figure of the report, Plotly's, with the title above it and the caption below; several ``small`` ones stand
-    side by side.
-    """
+    """Plotly's figure with a title above and a caption below it; several ``small`` ones stand side by side."""
 
     title: str
     caption: str

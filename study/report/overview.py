@@ -26,9 +26,7 @@ _SAID: Final[Mapping[PointStatus, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClockQuality:
-    """How well the clocks of a device and the host are related in a run: by all readings, or ``None`` without device
-    times.
-    """
+    """How well the clocks of a device and the host are related in a run; ``None`` without device times."""
 
     run: int
     device: str

@@ -31,9 +31,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class PointTable:
-    """The table of points: its unit of time, its columns (first the point, then its status), and the cells of each
-    point.
-    """
+    """The table of points: its unit of time, its columns (the point, its status, others), and each point's cells."""
 
     unit: TimeUnit
     columns: tuple[Column, ...]

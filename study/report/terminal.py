@@ -60,9 +60,7 @@ _FIGURES: Final = ("GB/s", "GFLOP/s")
 
 
 def terminal_report(results: Results, *, baselines: bool = False) -> list[RenderableType]:
-    """The report of a study; up to three points are summarized instead of tabulated. ``baselines``: with the points of
-    the empty kernel in the tables.
-    """
+    """The report of a study; up to three points are summarized instead of tabulated."""
     analysis = StudyAnalysis(results)
     study = analysis.study
     parts: list[RenderableType] = [Text(printable(study.title or study.name), style="bold")]
@@ -84,9 +82,7 @@ def terminal_report(results: Results, *, baselines: bool = False) -> list[Render
 
 
 def terminal_summary(results: Results, *, subtract_baseline: bool = False) -> list[RenderableType]:
-    """A summary of each point; more than a dozen are tabulated. ``subtract_baseline`` adds a row with the headline
-    minus the median of the empty kernel.
-    """
+    """A summary of each point, with a row less the median of the empty kernel on request; many are tabulated."""
     analysis = StudyAnalysis(results)
     shown = [one for one in analysis.points if not one.point.is_baseline]
     parts: list[RenderableType] = [Text.assemble(("! ", "bold yellow"), printable(text)) for text in warnings(analysis)]

@@ -32,9 +32,7 @@ Keep = SampleFlag | Literal["kept"] | None
 
 
 class PointAnalysis:
-    """The figures of one point, computed on demand. All times are nanoseconds of a sample with all its dispatches.
-    ``keep`` says which samples are in the statistics, ``sampling`` has the confidence and the seed of intervals.
-    """
+    """The figures of one point, computed on demand. Times are nanoseconds of a sample with all its dispatches."""
 
     def __init__(self, results: Results, result: PointResult, sampling: Sampling, keep: Keep = "kept") -> None:
         self.result: Final = result

@@ -127,9 +127,7 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 
 def check_results(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises unless this version can read the results: NotFoundError for an empty file, InvalidArgumentError for
-    another program's, IncompatibleError for one of a newer version, DataLossError if it was truncated.
-    """
+    """Raises unless this version can read the results: they are empty, another program's, newer, or truncated."""
     if is_blank(connection):
         raise NotFoundError(f"{path} is empty: no study was begun in it, or it was cut to nothing")
     if _pragma(connection, "application_id") != APPLICATION_ID:
@@ -177,12 +175,11 @@ def _has_log(path: Path) -> bool:
 
 
 class Reader:
-    """A connection for reading: while a writer writes, after it was killed, and from read-only media.
+    """A connection for reading: while a writer writes, after it was killed, and from read-only media. One thread at a
+    time.
 
     A file whose writer was killed has a write-ahead log beside it, which SQLite reads through a shared-memory file that
     it creates in the same folder. If the folder is read-only, copies of the two files in a temporary folder are read.
-
-    Raises NotFoundError without results, and as ``check_results``. Thread rule: one thread at a time. Close it.
     """
 
     def __init__(self, path: Path) -> None:

@@ -58,10 +58,7 @@ DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.THROTTLED
 
 
 def kept(disturbed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which samples statistics use: the undisturbed ones if they are at least half of all, else all.
-
-    If most are disturbed, disturbance is the machine's normal state, and undisturbed samples are a biased selection.
-    """
+    """Which samples statistics use: the undisturbed ones if they are at least half, else all; see ``analysis``."""
     if 2 * int(np.count_nonzero(~disturbed)) >= disturbed.size:
         return ~disturbed
     return np.ones(disturbed.size, dtype=np.bool_)
@@ -69,9 +66,8 @@ def kept(disturbed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One start or resumption of a study, numbered from 1. Times are ISO 8601, UTC; ``pid`` is of the writing process,
-    ``command`` its command line, quoted for a shell; for ``environment`` see ``environment_facts``. ``outcome`` is
-    ``"complete"``, or why it ended; it and ``ended`` are ``None`` for a run that continues or was killed.
+    """One start or resumption of a study, numbered from 1; times are ISO 8601, UTC. ``outcome`` is ``"complete"``, or
+    why it ended; it and ``ended`` are ``None`` for a run that continues or was killed.
     """
 
     number: int

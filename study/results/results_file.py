@@ -31,8 +31,8 @@ _LOCK_FILE: Final = "results.lock"
 
 
 class WriterLock:
-    """A lock on a study's folder, held from construction until ``close``. ``holder`` describes who holds it, for the
-    error of another writer, of this process or another.
+    """A lock on a study's folder, held until ``close``; ``holder`` describes who holds it, for the error of another
+    writer.
 
     It is an exclusive transaction on an empty SQLite database, ``results.lock``: SQLite can lock a file on every
     platform, and the operating system releases the lock with the process. The file stays and has no meaning by itself.

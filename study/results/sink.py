@@ -22,21 +22,13 @@ class Sink(abc.ABC):
 
     @abc.abstractmethod
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
-        """Takes rows of one table, values by column, the same ones in each: all of them or, if it raises, none.
-        ``doing`` is for messages, such as ``"adding samples"``.
-        """
+        """Takes rows of one table, the same columns in each, or none if it raises; ``doing`` is for messages."""
 
     def add_samples(
         self, point: int, block: int, phase: str, samples: Sequence[Sample], flags: Sequence[int] | None = None
     ) -> None:
-        """Adds samples of a point, in the order in which they were taken.
-
-        Args:
-            point: its index.
-            block: the block that they were taken in; blocks of different runs are told apart by the run.
-            phase: one of ``PHASES``.
-            samples: the samples.
-            flags: ``SampleFlag`` bits of each; ``None`` for no flags.
+        """Adds samples of a point, taken in one block, in their order, each with its ``SampleFlag`` bits; ``phase``:
+        see ``PHASES``.
         """
         if phase not in PHASES:
             raise InvalidArgumentError(f"phase is one of {', '.join(PHASES)}; got {phase!r}")
@@ -72,14 +64,10 @@ class Sink(abc.ABC):
         throttle: str | None = None,
         **figures: float | None,
     ) -> None:
-        """Adds one reading of clocks; ``None`` for what is not known.
+        """Adds one reading of clocks at ``host_ns`` of ``time.monotonic_ns``; ``None`` for what is not known.
 
-        Args:
-            device: its URI.
-            host_ns: when, in nanoseconds of ``time.monotonic_ns``.
-            device_ticks, calibrated: the device's counter at that time, as ``hal_vulkan.ClockCalibration`` has them.
-            throttle: why the device says that it slowed down; an empty text if it says that it did not.
-            figures: the other columns of ``clocks``: deviation, clock rates, temperature and power.
+        ``throttle`` is why the device says that it slowed down, empty if it says that it did not; ``figures`` are other
+        columns of the table.
         """
         row: dict[str, Value] = {
             "device": device,

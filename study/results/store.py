@@ -58,9 +58,7 @@ class Store(Sink, Closing):
 
     @staticmethod
     def exists(folder: str | os.PathLike[str]) -> bool:
-        """Whether a folder has results: if so use ``open``, else ``create``. Raises if there is a file that cannot be
-        resumed.
-        """
+        """Whether a folder has results: if so use ``open``, else ``create``."""
         try:
             Reader(results_path(folder)).close()
         except NotFoundError:
@@ -76,18 +74,8 @@ class Store(Sink, Closing):
         *,
         text: str | None = None,
     ) -> Store:
-        """A new results file; the folder is created if necessary.
-
-        Args:
-            folder: where ``results.sqlite`` goes.
-            study: the study as JSON values, from ``study_as_dict``.
-            points: all of its points, in order of their indices, which count from 0.
-            text: the TOML text of the study, if there is one.
-
-        Raises:
-            AlreadyExistsError: the folder has results already.
-            InvalidArgumentError: the points or the study are not as above, or the file is another program's.
-            FailedPreconditionError: the folder has another writer.
+        """A new results file for a study, from ``study_as_dict``, its TOML text and all of its points, in order of
+        their indices; the folder is created if necessary.
         """
         path = results_path(folder)
         return cls(path, *create_results(path, study, points, text))
@@ -99,17 +87,8 @@ class Store(Sink, Closing):
         study: Mapping[str, object] | None = None,
         points: Sequence[Point] | None = None,
     ) -> Store:
-        """Opens results to resume their study.
-
-        Args:
-            folder: where ``results.sqlite`` is.
-            study, points: if given, must be those of the file.
-
-        Raises:
-            NotFoundError: the folder has no results.
-            FailedPreconditionError: they are another study's, and the message says what differs; or the folder has
-                another writer.
-            InvalidArgumentError, IncompatibleError, DataLossError: not a results file, of a newer version, or damaged.
+        """Opens results to resume their study. FailedPreconditionError if ``study`` or ``points`` are given and not
+        those of the file, saying what differs, or if the folder has another writer.
         """
         path = results_path(folder)
         return cls(path, *reopen_results(path, study, points))
@@ -117,9 +96,7 @@ class Store(Sink, Closing):
     # -- runs ------------------------------------------------------------------------------------
 
     def begin_run(self, environment: Mapping[str, object]) -> int:
-        """Begins a run, which rows added from now on belong to; returns its number, counted from 1.
-        FailedPreconditionError if a run has not ended.
-        """
+        """Begins a run, which rows added from now on belong to; returns its number, counted from 1."""
         if self._run is not None:
             raise FailedPreconditionError(f"run {self._run} has begun and not ended; call end_run() first")
         facts = to_json(environment, "environment")

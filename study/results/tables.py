@@ -29,11 +29,8 @@ Value = str | int | float | bool | None
 
 
 def points_table(results: Results, *, keep: Keep = "kept") -> pa.Table:
-    """One row a point, baselines too.
-
-    It has the point (``point``, ``key``, ``target``, ``device``, ``device_name``, ``driver``), its axes, how it was
-    measured (``_sampled``), statistics of the headline (``_statistics``), medians of the segments
-    (``execute_median_ns``, …), derived figures, and ``settings`` as JSON.
+    """One row a point, baselines too: the point, its axes, how it was measured (``_sampled``), statistics of the
+    headline (``_statistics``), medians of the segments, derived figures, and ``settings`` as JSON.
     """
     axes = _axis_columns(results)
     devices = {record.device: record for record in results.devices}
@@ -104,9 +101,7 @@ def sample_schema(results: Results) -> pa.Schema:
 
 
 def sample_batches(results: Results) -> Iterator[pa.RecordBatch]:
-    """One row a sample of every phase, point by point and in the order of sampling, as ``sample_schema`` says. Points
-    without samples have no batch; one point at a time is in memory.
-    """
+    """One row a sample of every phase, as ``sample_schema`` says; a batch for each point that has samples."""
     schema = sample_schema(results)
     axes = _axis_columns(results)
     start = len(schema) - len(SAMPLE_FIELDS)

@@ -34,14 +34,7 @@ _LIMITS: Final = (
 
 
 def environment_facts() -> dict[str, object]:
-    """The current state of the host and the process.
-
-    Returns:
-        ``pumice``, ``python``, ``packages`` (versions by name), ``os``, ``machine``, ``cpu`` (``model``, ``cores``,
-        ``threads``, ``usable`` to this process, ``mhz``, ``max_mhz``, ``governor``, ``boost``), ``memory_bytes``,
-        ``load_average`` (of 1, 5 and 15 minutes), ``clock`` (``monotonic_resolution_ns``, ``source``), ``nice``,
-        ``container`` (signs of one), ``variables`` (those that select drivers and layers). ``None`` if unknown.
-    """
+    """The current state of the host and the process; ``None`` for what is unknown."""
     return {
         "pumice": _version("pumice"),
         "python": f"{platform.python_implementation()} {platform.python_version()}",

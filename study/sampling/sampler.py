@@ -70,10 +70,7 @@ class SampleRun:
 
 
 class Sampler:
-    """Samples points of one device; see the module.
-
-    Thread rule: one thread at a time.
-    """
+    """Samples points of one device; see the module. One thread at a time."""
 
     def __init__(
         self,
@@ -96,12 +93,8 @@ class Sampler:
         self._at_loss = (-1, -1)
 
     def run(self, points: Iterable[Point], priors: Mapping[int, Prior] | None = None) -> SampleRun:
-        """Samples points, all of one device, until each is done, noisy or failed.
-
-        Raises:
-            KeyboardInterrupt: by the user; the sink has the samples.
-            ResourceExhaustedError: the sink's disk is full.
-            PumiceError: the device cannot be opened, or is lost repeatedly without progress.
+        """Samples points, all of one device, until each is done, noisy or failed. Raises if the sink fails, or if the
+        device cannot be opened or is lost repeatedly without progress.
         """
         began = time.monotonic_ns()
         waiting = list(points)

@@ -6,17 +6,15 @@ is done.
 **Error** (the default): the relative standard error of the median, by bootstrap, is small enough. With known blocks it
 is the larger of the error for independent samples and the error between blocks, so that drift of the machine keeps a
 point open. At least six blocks are required, as three or four often agree by chance, and ``bootstrap.BLOCKS`` if blocks
-differ visibly. A bootstrap costs more than a sample, so errors are computed only when the count has grown by a quarter.
-That also limits how often a lucky sequence can end a point too early: to about twenty times from 30 samples to 2000.
+differ visibly. A bootstrap costs more than a sample, so errors are computed only when the count has grown by a quarter,
+which also limits how often a lucky sequence can end a point too early.
 
 **Entropy**: more samples no longer change the shape of their distribution. The idea is nvbench's
-(``nvbench/detail/entropy_criterion.cxx``): a line is fitted to the entropy of the histogram of the first k samples over
-k, and the point ends when it is flat. There are three differences. Nvbench counts equal times, which suits coarse
-clocks; here bins cover all samples each time (NumPy's automatic width within Tukey's severe fences; samples beyond go
-to the end bins), so that the clock's resolution does not matter and drift shows as new bins. The line is over the
-logarithm of k, so that its slope does not depend on the count: it is the growth of entropy, in bits, when samples are
-doubled. And instead of R², which is 0 for a flat line, the scatter about the line is bounded, which separates the trend
-from noise. Entropy describes the whole distribution, not the error of the median.
+(``nvbench/detail/entropy_criterion.cxx``): a line is fitted to the entropy of the histogram of the first k samples, and
+the point ends when it is flat. Nvbench counts equal times; here bins cover all samples each time, so that the clock's
+resolution does not matter and drift shows as new bins. The line is over the logarithm of k, so that its slope is the
+growth of entropy, in bits, when samples are doubled. Instead of R², which is 0 for a flat line, the scatter about the
+line is bounded. Entropy describes the whole distribution, not the error of the median.
 
 With either criterion a point ends at ``max_samples`` or ``time_limit``, and is ``noisy`` if the error of its median is
 then above ``noise_limit``.
@@ -64,8 +62,8 @@ class StopReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision of a stop rule: the reason why the point is done, ``None`` to continue; the last computed relative
-    standard error of the median, NaN before; and whether that is above the noise limit or unknown at the end.
+    """A decision of a stop rule: why the point is done, ``None`` to continue; the last relative standard error of the
+    median, NaN before; and whether that is above the noise limit or unknown at the end.
     """
 
     reason: StopReason | None
@@ -92,13 +90,8 @@ class StopRule:
         blocks: ArrayLike | None = None,
         elapsed: float,
     ) -> Decision:
-        """Decides after more samples.
-
-        Args:
-            values: the headline of all samples so far, in their order. NaNs count for ``max_samples`` and are excluded
-                otherwise.
-            blocks: the block of each sample; ``None`` for independent samples.
-            elapsed: seconds of sampling this point.
+        """Decides by the headline of all samples so far, in their order, the block of each, and the seconds of
+        sampling. NaNs count for ``max_samples`` and are excluded otherwise.
         """
         sampling = self._sampling
         count = len(values)

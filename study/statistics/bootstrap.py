@@ -43,9 +43,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bootstrap:
-    """A statistic, its value for each resample (all NaN for one sample), and its standard error: the distribution's
-    standard deviation, of Student's t the scale. ``resampled``: what was, see the module.
-    """
+    """A statistic, its value for each resample (NaN for one sample), its standard error, and what was resampled."""
 
     estimate: float
     distribution: NDArray[np.float64]
@@ -74,17 +72,8 @@ def bootstrap(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Bootstrap:
-    """Bootstrap the median or the mean; the module says what is resampled.
-
-    Args:
-        values: one-dimensional, at least one, all finite.
-        statistic: which.
-        blocks: the block of each sample, any integers; ``None`` for independent samples.
-        resamples: how many; 1000 give the standard error a noise of about 2 %.
-        seed: of the resampling, which determines the result.
-
-    Raises:
-        InvalidArgumentError: no values, values that are not finite, or not as many blocks as values.
+    """Bootstraps the median or the mean of finite values, with the block of each, or ``None`` for independent ones; the
+    module says what is resampled. 1000 resamples give the standard error a noise of about 2 %.
     """
     numbers, labels = _checked(values, blocks)
     compute = np.median if statistic == "median" else np.mean
@@ -121,11 +110,7 @@ def bootstrap(
 
 
 def blocks_differ(values: ArrayLike, blocks: ArrayLike, *, level: float = DRIFT_LEVEL) -> bool:
-    """Whether samples differ between blocks by more than within: the machine drifted. ``level`` is the rate of false
-    positives; errors are those of ``bootstrap``.
-
-    The test is that of Kruskal and Wallis, on ranks, so that outliers do not matter.
-    """
+    """Whether samples differ between blocks by more than within, by the test of Kruskal and Wallis at ``level``."""
     numbers, labels = _checked(values, blocks)
     return labels is not None and _differ(numbers, labels, level)
 

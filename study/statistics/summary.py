@@ -58,12 +58,8 @@ class OutlierCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outliers:
-    """The classes of samples.
-
-    Attributes:
-        classes: int8 for each sample: -2 (low severe), -1 (low mild), 0 (normal; also NaN, which is not counted), 1, 2.
-        fences: low severe, low mild, high mild, high severe, in the samples' unit.
-        counts: of the classes.
+    """The class of each sample, from -2 (low severe) over 0 (normal, or NaN) to 2; the fences between the classes, in
+    the samples' unit; and how many samples are in each.
     """
 
     classes: NDArray[np.int8]

@@ -17,12 +17,9 @@ from ..definition.sample import Sample
 class RawSample(NamedTuple):
     """The events of one sample: host times in nanoseconds, -1 for events that did not happen, and device ticks.
 
-    Attributes:
-        begin: the host begins.
-        created, updated, recorded: ends of creating pipelines, of writing memory or descriptors, of recording.
-        called, returned: before the first submit call, after the last.
-        awake, done: the host knows that the device is done; the results are read back.
-        device_begin, device_end, dispatches, preemptions, stage, barrier: as in ``Sample``.
+    In order: the host begins; pipelines are created, memory or descriptors written, commands recorded; the first submit
+    call begins, the last returns; the host knows that the device is done; the results are read. The others are as in
+    ``Sample``.
     """
 
     begin: int

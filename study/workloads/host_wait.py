@@ -11,10 +11,7 @@ from ...status import DeadlineExceededError
 
 
 class ThreadWait:
-    """A thread that sleeps in vkWaitSemaphores for another and wakes it.
-
-    Thread rule: one waiter at a time.
-    """
+    """A thread that sleeps in vkWaitSemaphores for another, one at a time, and wakes it."""
 
     def __init__(self) -> None:
         self._wanted: deque[tuple[PreparedSubmission, int, float]] = deque()

@@ -67,9 +67,8 @@ def view_as_declared(array: DeviceArray, declared: np.dtype[np.generic] | None) 
 
 
 class PlantedSleep:
-    """The settings ``host_sleep`` and ``host_sleep_in``: a sleep planted into a segment, for tests of the measurement.
-
-    It must show there and nowhere else. InvalidArgumentError: the host cannot sleep there, or samples have no segment.
+    """The settings ``host_sleep`` and ``host_sleep_in``: a sleep planted into a segment, for tests that it shows there
+    and nowhere else.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

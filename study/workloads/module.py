@@ -20,10 +20,8 @@ from .workload import Workload, WorkloadContext
 
 
 class ModuleWorkload(Workload):
-    """One function; ``settings`` are those of kind ``module`` in ``target_settings``.
-
-    A sample is ``in_flight`` calls; ``submit`` is the time until all of them are done, ``read`` that of copying the
-    results to the host.
+    """``in_flight`` calls of a function: ``submit`` is the time until all of them are done, ``read`` that of copying
+    the results to the host.
     """
 
     def __init__(self, settings: Mapping[str, Any], context: WorkloadContext) -> None:

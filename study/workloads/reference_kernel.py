@@ -27,9 +27,7 @@ _MAX_ITERATIONS: Final = 1 << 16
 
 
 class ReferenceKernel:
-    """A kernel of multiply-adds that takes about 100 microseconds, and how its time changes; ``limit`` is the relative
-    change that counts as throttling. One thread at a time.
-    """
+    """A kernel that takes about 100 microseconds; ``limit`` is the relative change that counts as throttling."""
 
     def __init__(self, device: Device, limit: float) -> None:
         self._device = device

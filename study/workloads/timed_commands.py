@@ -49,9 +49,7 @@ class TimedCommands(Closing):
 
 
 def sweep_bytes(device: Device) -> int:
-    """The default size of a sweep: at least 64 MiB, on a CPU four times its largest cache, and no more than one
-    binding holds.
-    """
+    """By default 64 MiB, on a CPU four times its largest cache if that is more, and no more than one binding holds."""
     most = device.profile.limits.max_storage_buffer_range // 256 * 256
     on_host = device.profile.device_type is DeviceType.CPU
     return min(max(_MIN_BYTES, 4 * _host_cache() if on_host else 0), most)

@@ -22,14 +22,8 @@ from .clock import RawSample
 
 
 class DevicePool(Closing):
-    """The devices of a run, each opened once for each combination of options, and closed together.
-
-    Pipelines are not cached on disk, so that the first call of a kernel shows its whole cost.
-
-    Thread rule: one thread at a time.
-
-    Args:
-        validation: enable the validation layers; ``None`` asks ``PUMICE_VALIDATION``.
+    """The devices of a run, each opened once for each combination of options. Pipelines are not cached on disk, so that
+    the first call of a kernel shows its whole cost. One thread at a time.
     """
 
     def __init__(self, *, validation: bool | None = None) -> None:
@@ -75,10 +69,7 @@ def preemption_counter() -> Callable[[], int]:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadContext:
-    """What workloads are created in: the devices and the URI of the point's, the folder that file names are relative
-    to, the seed of random inputs, the seconds after which an unfinished sample is an error, a ``preemption_counter``,
-    and the host's clock in nanoseconds.
-    """
+    """What workloads are created in; ``timeout`` is the seconds after which an unfinished sample is an error."""
 
     pool: DevicePool
     uri: str
