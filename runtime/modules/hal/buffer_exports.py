@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import struct
 import sys
-from collections.abc import Sequence
-from typing import Final
 
 from ....formats.element_type import format_shape
-from ....hal_vulkan import Buffer, BufferUsage, BufferView, Device, ElementType, EncodingType, MemoryTypeFlags
+from ....hal_vulkan import Buffer, BufferUsage, BufferView, ElementType, EncodingType, MemoryTypeFlags
 from ....status import InvalidArgumentError, OutOfRangeError, PermissionDeniedError
 from ....vm.native.module import export
 from ...values.format import format_value
@@ -17,18 +17,12 @@ from .device_context import DeviceTable
 from .file import read_bytes, write_bytes
 from .reference import Ref, require, text_of
 
-_MAX_SHAPES: Final = 1024
-
 # IntFlag's operators are Python functions; this is int's.
 _and = int.__and__
 
 
 class BufferExports(DeviceTable):
     """``hal.buffer.*`` and ``hal.buffer_view.*``."""
-
-    def __init__(self, devices: Sequence[Device]) -> None:
-        super().__init__(devices)
-        self._shapes: dict[tuple[int, int, tuple[int, ...]], tuple[ElementType, EncodingType, int]] = {}
 
     @export("buffer.assert", "0rrrIii_v")
     def buffer_assert(
@@ -115,35 +109,14 @@ class BufferExports(DeviceTable):
         self, buffer: Ref, offset: int, length: int, element_type: int, encoding: int, shape: tuple[int, ...]
     ) -> BufferView:
         """A view of a range of a buffer."""
-        known = self._shapes.get((element_type, encoding, shape))
-        if known is None:
-            known = self._shape(element_type, encoding, shape)
+        kind, layout, size = _layout(element_type, encoding, shape)
         if type(buffer) is not HalBuffer or buffer._closed or offset or length != buffer.size:
             buffer = subspan(check_buffer(buffer, "buffer_view.create"), offset, length)
-        if known[2] > buffer.size:
+        if size > buffer.size:
             raise OutOfRangeError(
-                f"buffer_view.create: {known[2]} bytes of elements do not fit the range of {buffer.size} bytes"
+                f"buffer_view.create: {size} bytes of elements do not fit the range of {buffer.size} bytes"
             )
-        return BufferView.of_checked(buffer, shape, known[0], known[1])
-
-    def _shape(self, element_type: int, encoding: int, shape: tuple[int, ...]) -> tuple[ElementType, EncodingType, int]:
-        kind = ElementType(element_type)
-        try:
-            layout = EncodingType(encoding)
-        except ValueError:
-            raise InvalidArgumentError(
-                f"encoding type {encoding:#010x} is not known; 1 is dense row-major, 0 opaque"
-            ) from None
-        if shape and min(shape) < 0:
-            raise InvalidArgumentError(f"a shape's lengths must not be negative, got {format_shape(shape)}")
-        count = 1
-        for length in shape:
-            count *= length
-        known = (kind, layout, kind.storage_bytes(count) if layout is EncodingType.DENSE_ROW_MAJOR else 0)
-        if len(self._shapes) >= _MAX_SHAPES:
-            self._shapes.clear()
-        self._shapes[element_type, encoding, shape] = known
-        return known
+        return BufferView.of_checked(buffer, shape, kind, layout)
 
     @export("buffer_view.assert", "0rriiCID_v")
     def buffer_view_assert(
@@ -195,6 +168,21 @@ class BufferExports(DeviceTable):
             array = view.element_type.unpack(data, view.shape)
             lines.append(format_value(array, max_elements=None, element_type=view.element_type))
         print("\n".join(lines), end="\n\n", file=sys.stderr)
+
+
+@functools.lru_cache(1024)
+def _layout(element_type: int, encoding: int, shape: tuple[int, ...]) -> tuple[ElementType, EncodingType, int]:
+    """Element type and encoding of a view, and its bytes."""
+    kind = ElementType(element_type)
+    try:
+        layout = EncodingType(encoding)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"encoding type {encoding:#010x} is not known; 1 is dense row-major, 0 opaque"
+        ) from None
+    if shape and min(shape) < 0:
+        raise InvalidArgumentError(f"a shape's lengths must not be negative, got {format_shape(shape)}")
+    return kind, layout, kind.storage_bytes(math.prod(shape)) if layout is EncodingType.DENSE_ROW_MAJOR else 0
 
 
 def _check_view_is(view: Ref, name: str, element_type: int, encoding: int, shape: tuple[int, ...]) -> None:

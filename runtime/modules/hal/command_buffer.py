@@ -43,10 +43,12 @@ class HalCommandBuffer(CommandBuffer):
         muted: whether it only notes the dispatches that ``timing`` would time.
 
     Attributes:
+        mirrors: the stand-ins for recorded buffers of other devices.
+        uses: how it uses the ranges of slots; noted where it takes buffers of other devices.
         timed: recordings with timestamps of the running profile.
     """
 
-    __slots__ = ("_executables", "_mirrors", "_muted", "_peers", "_used_slots", "_uses", "timed")
+    __slots__ = ("_executables", "_muted", "_peers", "_used_slots", "mirrors", "timed", "uses")
 
     MAX_RECORDINGS = 64  # so many calls in flight find their commands recorded
 
@@ -66,8 +68,8 @@ class HalCommandBuffer(CommandBuffer):
             device.command_context, one_shot=one_shot, binding_capacity=binding_capacity, timing=timing, name=name
         )
         self._peers = peers
-        self._mirrors: dict[Buffer, Mirror] = {}
-        self._uses: dict[int, set[Use]] = {}
+        self.mirrors: dict[Buffer, Mirror] = {}
+        self.uses: dict[int, set[Use]] = {}
         self._executables: set[HalExecutable] = set()
         self._used_slots: set[int] = set()
         self.timed: TimedRecordings | None = None
@@ -94,14 +96,14 @@ class HalCommandBuffer(CommandBuffer):
                 raise OutOfRangeError(f"{self.name}: a range of slot {slot} has a length of {size} bytes")
             self._used_slots.add(slot)
             if self._peers:
-                self._uses.setdefault(slot, set()).add((offset, size, written))
+                self.uses.setdefault(slot, set()).add((offset, size, written))
             return BindingSlot(slot, offset, None if size == -1 else size)
         found = subspan(check_buffer(buffer, self.name), offset, size)
         if found.device is not self.device and found.device in self._peers:
             root = root_of(buffer)
-            mirror = self._mirrors.get(root)
+            mirror = self.mirrors.get(root)
             if mirror is None:
-                mirror = self._mirrors[root] = Mirror(self.context.allocator, root, 0, root.size)
+                mirror = self.mirrors[root] = Mirror(self.context.allocator, root, 0, root.size)
             found = mirror.part(found.offset - root.offset, found.size, written)
         return found
 
@@ -137,15 +139,6 @@ class HalCommandBuffer(CommandBuffer):
         return resolved, struct.pack(f"<{len(constants)}i", *constants)
 
     # -- submission ----------------------------------------------------------------------------------
-
-    @property
-    def mirrors(self) -> tuple[Mirror, ...]:
-        """The stand-ins for recorded buffers of other devices."""
-        return tuple(self._mirrors.values())
-
-    def uses(self, slot: int) -> frozenset[Use]:
-        """How it uses the range of a slot; noted where it takes buffers of other devices."""
-        return frozenset(self._uses.get(slot, ()))
 
     def _recording_for(self, table: Sequence[Any], timed: TimedRecordings | None = None) -> Recording:
         device = self.device
@@ -255,10 +248,10 @@ class HalCommandBuffer(CommandBuffer):
     def _drop(self) -> None:
         self.drop_timed()
         self._used_slots = set()
-        for mirror in self._mirrors.values():
+        for mirror in self.mirrors.values():
             mirror.close()
-        self._mirrors = {}
-        self._uses = {}
+        self.mirrors = {}
+        self.uses = {}
         super()._drop()
 
     def __del__(self) -> None:
@@ -267,7 +260,7 @@ class HalCommandBuffer(CommandBuffer):
             self._recording is not None
             or self._recordings
             or self.timed
-            or self._mirrors
+            or self.mirrors
             or self.state is CommandBufferState.RECORDING
         ):
             self.device.dropped.append(self)

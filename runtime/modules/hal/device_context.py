@@ -128,9 +128,10 @@ class DeviceContext:
         self, command_buffers: Sequence[CommandBuffer], wait: OptionalFence, target: OptionalFence, table: Table
     ) -> bool:
         """Submits work with buffers of other devices; ``False`` if it has none."""
-        recorded = [
-            one for commands in command_buffers if isinstance(commands, HalCommandBuffer) for one in commands.mirrors
-        ]
+        recorded: list[Mirror] = []
+        for commands in command_buffers:
+            if isinstance(commands, HalCommandBuffer):
+                recorded += commands.mirrors.values()
         foreign = any(
             isinstance(entry[0], Buffer) and entry[0].device is not self.device and entry[0].device in self.peers
             for entry in table or ()
@@ -144,7 +145,7 @@ class DeviceContext:
             assert table is not None
             commands = command_buffers[0]
             assert isinstance(commands, HalCommandBuffer)
-            table, temporary = mirrored_table(self.device, table, [commands.uses(slot) for slot in range(len(table))])
+            table, temporary = mirrored_table(self.device, table, commands.uses)
 
         def submit() -> HalFence:
             done = HalFence(self.device)

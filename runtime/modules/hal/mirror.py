@@ -12,7 +12,7 @@ Thread rule: any thread; the steps of a submission run in order on the notifier 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ....hal_vulkan import Buffer, CommandBuffer, Device, MemoryTypeFlags
@@ -70,7 +70,7 @@ class Mirror:
 
 
 def mirrored_table(
-    device: Device, table: Sequence[tuple[Buffer | None, int, int]], uses: Sequence[Iterable[Use]]
+    device: Device, table: Sequence[tuple[Buffer | None, int, int]], uses: Mapping[int, Iterable[Use]]
 ) -> tuple[list[tuple[Buffer | None, int, int]], list[Mirror]]:
     """A binding table with stand-ins for buffers of other devices, and the stand-ins; ``uses`` are those of each slot,
     within its range. Lengths of -1 are to the end.
@@ -89,13 +89,13 @@ def mirrored_table(
         places.append((root, start, found.size))
     mirrors = {root: Mirror(device.allocator, root, low, high - low) for root, (low, high) in spans.items()}
     replaced: list[tuple[Buffer | None, int, int]] = []
-    for entry, place, used in zip(table, places, uses, strict=True):
+    for slot, (entry, place) in enumerate(zip(table, places, strict=True)):
         if place is None:
             replaced.append(entry)
             continue
         root, start, length = place
         mirror = mirrors[root]
-        for offset, size, written in used:
+        for offset, size, written in uses.get(slot, ()):
             mirror.uses.add((start + offset, length - offset if size == -1 else size, written))
         replaced.append((mirror.local, start - mirror.start, length))
     return replaced, list(mirrors.values())
