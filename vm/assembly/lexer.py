@@ -20,17 +20,17 @@ _MAX_SHOWN: Final = 100
 
 
 class TokenKind(enum.Enum):
-    """Kinds of tokens; the value is the name in errors."""
+    """Kinds of tokens."""
 
-    REGISTER = "register"
-    SYMBOL = "symbol"
-    LABEL = "block label"
-    NUMBER = "number"
-    STRING = "quoted string"
-    TYPE = "type"
-    WORD = "word"
-    PUNCTUATION = "punctuation"
-    END = "end of the line"
+    REGISTER = enum.auto()
+    SYMBOL = enum.auto()
+    LABEL = enum.auto()
+    NUMBER = enum.auto()
+    STRING = enum.auto()
+    TYPE = enum.auto()
+    WORD = enum.auto()
+    PUNCTUATION = enum.auto()
+    END = enum.auto()  # of the line
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,15 +53,12 @@ class ModuleArchive(Closing):
         rodata_base: offset in bytes from the file's start that external constants count from.
     """
 
-    __slots__ = ("_data", "_flatbuffer", "_map", "name", "rodata_base")
-
     def __init__(self, data: memoryview, name: str, mapping: mmap.mmap | None = None) -> None:
         self.name: Final = name
         self._map = mapping
         self._data: memoryview | None = data
-        start, end = _find_flatbuffer(data, name)
-        self._flatbuffer = data[start:end]
-        self.rodata_base: Final = -(-end // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
+        self._start, self._end = _find_flatbuffer(data, name)
+        self.rodata_base: Final = -(-self._end // SEGMENT_ALIGNMENT) * SEGMENT_ALIGNMENT
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> ModuleArchive:
@@ -108,7 +105,7 @@ class ModuleArchive(Closing):
         Raises:
             ClosedError: the archive is closed.
         """
-        return self._flatbuffer if self._data is not None else self.data
+        return self.data[self._start : self._end]
 
     @property
     def closed(self) -> bool:
@@ -136,7 +133,6 @@ class ModuleArchive(Closing):
         """Unmaps the file, at once or with the last view of it that is in use; idempotent."""
         mapping, self._map = self._map, None
         self._data = None
-        self._flatbuffer = memoryview(b"")
         if mapping is not None:
             _close_map(mapping)
 

@@ -17,7 +17,7 @@ from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.decoder import BranchOperands, Instruction
 from ..bytecode.isa import CALLS, IMPORT_BIT, LETTERS, MOVE_BIT, REF_BIT, REF_MASK, FieldKind, Move, Operation
 from ..bytecode.verifier import VerifiedFunction
-from .basic_block import Block, Edge, Operands, Variable, registers_of
+from .basic_block import Block, Edge, Operands, Variable, registers_of, variable_of
 from .module_analysis import ModuleAnalysis
 from .register_types import edge_is_whole, edge_types, merge_types, read_type, write_type
 
@@ -37,10 +37,8 @@ class FunctionAnalysis:
         self.blocks = self._find_blocks()
         self._starts = [block.start for block in self.blocks]
         # The variables that the arguments arrive in.
-        self.arguments: list[Variable] = [
-            (str(letter), register & REF_MASK if letter == "r" else register)
-            for letter, register in zip(function.signature.arguments, function.argument_registers, strict=True)
-        ]
+        letters = map(str, function.signature.arguments)
+        self.arguments = list(map(variable_of, letters, function.argument_registers))
         self.written: list[int] = []  # for each block a mask of the registers that it and its edges write
         self._compute_liveness()
         self._live_block: Block | None = None
@@ -99,22 +97,16 @@ class FunctionAnalysis:
 
     def _call_operands(self, instruction: Instruction) -> Operands:
         convention = self.callee(instruction)
-        registers = iter(registers_of(instruction, FieldKind.OPERANDS))
+        registers = registers_of(instruction, FieldKind.OPERANDS)
         sizes = registers_of(instruction, FieldKind.SEGMENT_SIZES)
         kinds: list[str] = []
         for position, element in enumerate(convention.arguments):
             kinds += element if isinstance(element, str) else element.elements * sizes[position]
-        reads: list[Variable] = []
-        moves: list[int] = []
-        for kind, register in zip(kinds, registers, strict=True):
-            reads.append((kind, register & REF_MASK if kind == "r" else register))
-            if kind == "r" and register & MOVE_BIT:
-                moves.append(register & REF_MASK)
-        writes = tuple(
-            (kind, register & REF_MASK if kind == "r" else register)
-            for kind, register in zip(convention.results, registers_of(instruction, FieldKind.RESULTS), strict=True)
+        return Operands(
+            tuple(map(variable_of, kinds, registers)),
+            tuple(map(variable_of, convention.results, registers_of(instruction, FieldKind.RESULTS))),
+            tuple(one & REF_MASK for one in registers if one & REF_BIT and one & MOVE_BIT),
         )
-        return Operands(tuple(reads), writes, tuple(moves))
 
     # -- masks ---------------------------------------------------------------------------------------
 
@@ -148,21 +140,20 @@ class FunctionAnalysis:
                 blocks.append(Block(len(blocks), start, index + 1))
         for block in blocks:
             terminator = self.instructions[block.end - 1]
-            target: int | None = None
+            targets: list[int] = []
+            operands: list[BranchOperands] = []
             for field, value in zip(terminator.operation.fields, terminator.values, strict=True):
                 if field.kind is FieldKind.BRANCH_TARGET:
-                    if target is not None:
-                        block.edges.append(Edge(target))
-                    target = block_at[cast(int, value)]
+                    targets.append(cast(int, value))
                 elif field.kind is FieldKind.BRANCH_OPERANDS:
-                    assert target is not None
-                    block.edges.append(Edge(target, cast("BranchOperands", value)))
-                    target = None
+                    operands.append(cast("BranchOperands", value))
                 elif field.kind is FieldKind.BRANCH_TABLE:
-                    for case_target, operands in cast("tuple[tuple[int, BranchOperands], ...]", value):
-                        block.edges.append(Edge(block_at[case_target], operands))
-            if target is not None:
-                block.edges.append(Edge(target))
+                    for target, copies in cast("tuple[tuple[int, BranchOperands], ...]", value):
+                        targets.append(target)
+                        operands.append(copies)
+            if not operands:  # of a yieldable call
+                operands = [()] * len(targets)
+            block.edges = [Edge(block_at[target], copies) for target, copies in zip(targets, operands, strict=True)]
             if terminator.operation.mnemonic == "fail" and block.index + 1 < len(blocks):
                 block.edges.append(Edge(block.index + 1))
         return blocks

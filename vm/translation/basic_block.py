@@ -15,6 +15,11 @@ from ..bytecode.isa import MOVE_BIT, REF_BIT, REF_MASK, FieldKind
 Variable: TypeAlias = tuple[str, int]
 
 
+def variable_of(kind: str, register: int) -> Variable:
+    """The variable of a type that a register operand names."""
+    return kind, register & REF_MASK if kind == "r" else register
+
+
 class Edge:
     """A branch from one block to another."""
 
