@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import pumice
+from pumice.hal_vulkan import BufferView
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.bytecode_module import BytecodeModule
 
@@ -30,6 +33,13 @@ def module(text: str, name: str = "program") -> BytecodeModule:
 
 def allocations() -> int:
     return pumice.live_objects().get("allocation", 0)
+
+
+def elements(session: pumice.Session, view: BufferView) -> np.ndarray:
+    """The elements of a dense view on the session's device."""
+    data = np.empty(view.byte_length, np.uint8)
+    session.device.download(view.buffer.subspan(0, view.byte_length), data)
+    return view.element_type.unpack(data.tobytes(), view.shape)
 
 
 COUNTER = "vm.global.i32 private mutable @count = 0 : i32\n" + function(

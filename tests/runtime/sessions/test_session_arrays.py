@@ -7,7 +7,7 @@ import gc
 import ml_dtypes
 import numpy as np
 import pytest
-from support.sessions import allocations, function, identity, with_program
+from support.sessions import allocations, elements, function, identity, with_program
 
 import pumice
 from pumice.hal_vulkan import BufferView, ElementType
@@ -86,7 +86,7 @@ def test_four_bit_integers_are_packed(session: pumice.Session) -> None:
         for given in (x, session.device.asarray(x), wide.tolist()):
             y = session.call(f"program.{kind}_{count}", given)
             assert isinstance(y, BufferView) and y.byte_length == (count + 1) // 2
-            np.testing.assert_array_equal(y.read(), x)
+            np.testing.assert_array_equal(elements(session, y), x)
 
 
 class _WithArray:
