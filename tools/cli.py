@@ -32,7 +32,7 @@ import click
 from ..status import PumiceError, shorten
 from ..terminal import printable
 from .errors import ExpectationError, describe
-from .streams import finish_notes, note, open_closed_streams, writing_results
+from .streams import discard_if_broken, note, open_closed_streams, writing_results
 
 _FAILED: Final = 1
 _WRONG_USAGE: Final = 2
@@ -94,7 +94,7 @@ class _Program(click.Group):
         try:
             status = self._run(args, prog_name)
         finally:
-            finish_notes()
+            discard_if_broken(sys.stderr)  # what others left, such as ``logging``, would change the status
         if owns_process:
             # Leaves nothing to the interpreter's last collections, which take a tenth of a short run.
             gc.freeze()

@@ -11,7 +11,6 @@ from ..files import reading_errors
 from ..status import InvalidArgumentError, UnavailableError, shorten
 
 _SPIRV: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")  # in either byte order
-_ZIP: Final = b"PK\x03\x04"
 _HEAD: Final = 16
 
 
@@ -25,15 +24,13 @@ class FileKind(enum.Enum):
 
 
 def file_kind(path: Path) -> FileKind:
-    """The kind of a file. Modules are FlatBuffers with a size prefix and the identifier ``IREE``, often in a ZIP
-    archive.
-    """
+    """The kind of a file."""
     head = read_file(path, _HEAD)
     if head[:4] in _SPIRV or path.suffix == ".spv":
         return FileKind.SPIRV
     if head[:4] == b"VKE1":
         return FileKind.EXECUTABLE
-    if head[:4] == _ZIP or head[8:12] == b"IREE":
+    if is_module(head):
         return FileKind.MODULE
     if path.suffix in (".comp", ".glsl"):
         return FileKind.GLSL
@@ -41,6 +38,11 @@ def file_kind(path: Path) -> FileKind:
         f"{shorten(str(path))}: expected SPIR-V (.spv), GLSL (.comp, .glsl) or an executable; "
         "its content is none of these" + ("" if head else ", it is empty")
     )
+
+
+def is_module(head: bytes) -> bool:
+    """Whether bytes begin a module: a FlatBuffer with a size prefix and the identifier ``IREE``, or a ZIP archive."""
+    return head[:4] == b"PK\x03\x04" or head[8:12] == b"IREE"
 
 
 def read_file(path: Path, size: int = -1) -> bytes:

@@ -45,11 +45,6 @@ def note(text: str) -> None:
     _discard(sys.stderr)
 
 
-def finish_notes() -> None:
-    """Drops what others, such as ``logging``, left for a stderr that cannot be written: it would change the status."""
-    _discard_if_broken(sys.stderr)
-
-
 def open_closed_streams() -> None:
     """Replaces a stdout or stderr that was closed when the process started.
 
@@ -82,12 +77,12 @@ def writing_results() -> Iterator[None]:
         _discard(sys.stdout)
         raise click.exceptions.Exit(READER_GONE) from None
     except UnavailableError:
-        _discard_if_broken(sys.stdout)
+        discard_if_broken(sys.stdout)
         raise
     except OSError as error:
         if not _raised_by_click(error):
             raise
-        _discard_if_broken(sys.stdout)
+        discard_if_broken(sys.stdout)
         raise _unwritable(error) from error
 
 
@@ -105,8 +100,8 @@ def _raised_by_click(error: OSError) -> bool:
     return bool(frames) and str(frames[-1][0].f_globals.get("__name__", "")).startswith("click.")
 
 
-def _discard_if_broken(stream: TextIO) -> None:
-    """Discards what the stream holds if it cannot be written."""
+def discard_if_broken(stream: TextIO) -> None:
+    """Discards what the stream holds if it cannot be written, so that the interpreter does not fail when it ends."""
     try:
         stream.flush()
     except OSError:

@@ -23,7 +23,10 @@ def load_shader(
 ) -> tuple[bytes, str]:
     """SPIR-V and a name for a kernel's source; see ``Device.load_kernel``."""
     target = f"vulkan1.{min(minor, 3)}"
-    defines = _checked_defines(defines)
+    if not isinstance(defines, Mapping) or not all(
+        isinstance(name, str) and isinstance(value, (str, int)) for name, value in defines.items()
+    ):
+        raise InvalidArgumentError(f"defines is a mapping of macro names to text or ints, got {defines!r}")
 
     def compiled(glsl: str | Path) -> bytes:
         from ...spirv.glsl import compile_glsl  # here: few programs need it
@@ -80,11 +83,3 @@ def specialization_by_id(
             key = ids[key]
         by_id[key] = value
     return by_id
-
-
-def _checked_defines(defines: object) -> Mapping[str, str | int]:
-    if not isinstance(defines, Mapping) or not all(
-        isinstance(name, str) and isinstance(value, (str, int)) for name, value in defines.items()
-    ):
-        raise InvalidArgumentError(f"defines is a mapping of macro names to text or ints, got {defines!r}")
-    return defines

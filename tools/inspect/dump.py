@@ -32,8 +32,10 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
     That is its functions with their signatures, what it imports, and its constants, among them its shaders with their
     bindings. Needs no device.
     """
+    from ...vm.bytecode.archive import ModuleArchive
     from ...vm.bytecode.reader import read_module
     from ..errors import usage_error
+    from ..input_files import read_stdin
 
     modes = {"--json": as_json, "--disassemble": disassemble, "--python": as_python, "--spirv": spirv}
     chosen = [name for name, given in modes.items() if given]
@@ -41,7 +43,8 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
         raise usage_error(f"expected one of {', '.join(chosen)}")
     if function is not None and not (disassemble or as_python):
         raise usage_error("--function goes with --disassemble or --python")
-    with _archive(file) as archive:
+    opened = ModuleArchive.from_bytes(read_stdin(), "<stdin>") if file == "-" else ModuleArchive.open(file)
+    with opened as archive:
         definition = read_module(archive)
         if disassemble:
             _disassemble(definition, function)
@@ -59,13 +62,6 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
                 print_json(summary)
             else:
                 show_summary(summary)
-
-
-def _archive(file: str) -> ModuleArchive:
-    from ...vm.bytecode.archive import ModuleArchive
-    from ..input_files import read_stdin
-
-    return ModuleArchive.from_bytes(read_stdin(), "<stdin>") if file == "-" else ModuleArchive.open(file)
 
 
 def _ordinals(definition: ModuleDef, function: str | None) -> list[int]:

@@ -19,13 +19,12 @@ from ...vm.bytecode.module_def import Feature, ModuleDef
 from ...vm.bytecode.reader import read_module
 from ...vm.bytecode.verifier import verify_module
 from ..errors import describe
+from ..input_files import is_module
 from .kernel_tables import executable_json
 
 Summary: TypeAlias = dict[str, Any]
 """JSON values; docs/cli.md lists the keys."""
 
-_ZIP: Final = b"PK\x03\x04"
-_IDENTIFIER: Final = b"IREE"
 _MAX_TEXT: Final = 256
 _MAX_NESTED: Final = 4
 
@@ -123,7 +122,7 @@ def _rodata(ordinal: int, data: memoryview, depth: int) -> Summary:
             entry["executable"] = _executable(data)
         except PumiceError as error:
             entry["problem"] = describe(error)
-    elif head[:4] == _ZIP or head[8:12] == _IDENTIFIER:
+    elif is_module(head):
         entry["kind"] = "module"
         try:
             archive = ModuleArchive.from_bytes(data, f"rodata[{ordinal}]")

@@ -158,41 +158,35 @@ def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: st
         data = read_file(Path(texts[0][1:]))
         with usage(f"--push {texts[0]}"):
             return pack_push(block, data, {}, kernel)
-    ordered: list[tuple[str, ElementType, Array]] = []
+    ordered: list[str] = []
     named: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key:
             raise usage_error(f"--push {shown(text)}: expected TYPE=VALUE such as i32=4, NAME=VALUE or @FILE")
-        if (element_type := _type_of(key)) is not None:
-            with usage(f"--push {shorten(text)}"):
-                array = parse_value(text)
-            assert isinstance(array, np.ndarray)
-            ordered.append((text, element_type, array))
+        if _type_of(key) is not None:
+            ordered.append(text)
         elif key in named:
             raise usage_error(f"--push {shorten(key)} is given twice")
         else:
             named[key] = value
     if ordered and named:
         raise usage_error("--push: give values in order (i32=4) or by name (n=4), not both")
+    if ordered and block is None:
+        raise usage_error(f"--push: {kernel} has no push constants, got {len(ordered)} value(s)")
     members = by_name(block.members if block else ())
+    known = describe_push(block) if block else "none"
+    if ordered and len(ordered) != len(members):
+        raise usage_error(f"--push: {kernel} has {len(members)} push constant(s) ({known}), got {len(ordered)}")
     values: dict[str, np.ndarray] = {}
-    if block is not None and ordered:
-        if len(ordered) != len(members):
-            raise usage_error(
-                f"--push: {kernel} has {len(members)} push constant(s) ({describe_push(block)}), got {len(ordered)}"
-            )
-        for (name, member), (text, element_type, array) in zip(members.items(), ordered, strict=True):
-            values[name] = _as_member(array, element_type, member, f"--push {shorten(text)}: {name}")
+    for (name, member), text in zip(members.items(), ordered, strict=False):
+        values[name] = _parse_member(text, member, f"--push {shorten(text)}", name)
     for name, value in named.items():
         if name not in members:
-            known = describe_push(block) if block else "none"
             raise usage_error(f"--push {name}: {kernel} has no such push constant; it has: {known}")
         values[name] = _parse_member(value, members[name], f"--push {name}")
     with usage("--push"):
-        if block is None and ordered:
-            raise InvalidArgumentError(f"{kernel} has no push constants, got {len(ordered)} value(s)")
         return pack_push(block, values or None, {}, kernel)
 
 
@@ -203,11 +197,8 @@ def _type_of(key: str) -> ElementType | None:
         return None
 
 
-def _as_member(array: Array, element_type: ElementType, member: BlockMember, where: str) -> np.ndarray:
+def _as_member(array: Array, element_type: ElementType, scalar: ScalarType, where: str) -> np.ndarray:
     """The array in the member's own type, if that represents the given value."""
-    scalar = member.scalar
-    if scalar is None:
-        raise usage_error(f"{where} is a structure; give the whole block as bytes with --push @FILE")
     dtype = scalar.dtype
     # What GLSL calls a bool is a uint in a block.
     if element_type.is_boolean and (scalar.kind == "bool" or dtype == np.uint32):
@@ -221,10 +212,14 @@ def _as_member(array: Array, element_type: ElementType, member: BlockMember, whe
     raise usage_error(f"{where} is {_scalar_name(scalar)}, got {element_type.short_name}")
 
 
-def _parse_member(value: str, member: BlockMember, where: str) -> np.ndarray:
-    """The value of a member: ``4``, ``1,2,3,4``, or with a type (``i32=4``); the shader declares the type."""
+def _parse_member(value: str, member: BlockMember, where: str, name: str = "") -> np.ndarray:
+    """The value of a member: ``4``, ``1,2,3,4``, or with a type (``i32=4``); the shader declares the type.
+
+    ``where`` begins messages; ``name`` is the member's, if that does not have it.
+    """
+    place = f"{where}: {name}" if name else where
     if member.scalar is None:
-        raise usage_error(f"{where} is a structure; give the whole block as bytes with --push @FILE")
+        raise usage_error(f"{place} is a structure; give the whole block as bytes with --push @FILE")
     text = value.strip()
     head = text.partition("=")[0].strip()
     element_type = _type_of(head) if "=" in text or text.startswith("@") else None
@@ -236,7 +231,7 @@ def _parse_member(value: str, member: BlockMember, where: str) -> np.ndarray:
     with usage(where):
         array = parse_value(text)
     assert isinstance(array, np.ndarray)
-    return _as_member(array, element_type, member, where)
+    return _as_member(array, element_type, member.scalar, place)
 
 
 def _element_type(scalar: ScalarType, where: str) -> ElementType:

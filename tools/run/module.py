@@ -121,8 +121,12 @@ def run_module(options: ModuleRun) -> None:
                 with session.profile(most_slowdown=None) as profile:
                     repeat(call)
                 _report_profile(options, profile, repeated=True)
-        if options.statistics:
-            _report_statistics(instance.devices)
+        for device in instance.devices if options.statistics else ():
+            held = device.hal.allocator.statistics()
+            note(
+                f"memory of {device_text(device)}: {held.peak} bytes at most, {held.allocated} bytes now in "
+                f"{held.allocations} allocation(s), {held.reserved} bytes reserved in {len(held.blocks)} block(s)"
+            )
     failed = compare(results, expected, options.tolerances) if expected else []
     if failed:
         put("\n".join(failed))
@@ -276,12 +280,3 @@ def _report_profile(options: ModuleRun, profile: Profile, *, repeated: bool) -> 
         profile.write_json(options.profile_json)
     if options.profile_trace is not None:
         profile.write_perfetto(options.profile_trace)
-
-
-def _report_statistics(devices: Sequence[Device]) -> None:
-    for device in devices:
-        held = device.hal.allocator.statistics()
-        note(
-            f"memory of {device_text(device)}: {held.peak} bytes at most, {held.allocated} bytes now in "
-            f"{held.allocations} allocation(s), {held.reserved} bytes reserved in {len(held.blocks)} block(s)"
-        )

@@ -125,9 +125,10 @@ def report(folder: Path, html: bool, out: Path | None, show: bool, earlier: Path
     with contextlib.ExitStack() as stack:
         results = stack.enter_context(Results.open(folder))
         if not (html or out or show or earlier):
-            from .tables import print_results
+            from ...study.report.terminal import terminal_report
+            from ..tables import print_renderables
 
-            print_results(results)
+            print_renderables(terminal_report(results))
             return
         from ...study.report.page import write_report
 

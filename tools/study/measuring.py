@@ -82,6 +82,7 @@ def measure(
     results.
     """
     from ...study.definition.expansion import expand
+    from ...study.results.results import Results
     from ...study.sampling.runner import default_devices, run_study
     from .progress import StudyProgress
 
@@ -108,7 +109,8 @@ def measure(
                 note(f"interrupted; results so far are in {kept_in}, and the same command resumes from there")
             raise
     # Of all runs: a point may be too noisy since an earlier one.
-    counts = _statuses(folder)
+    with Results.open(folder) as results:
+        counts = Counter(str(one.status) for one in results.points)
     done, noisy, failed, skipped = (counts[status] for status in ("done", "noisy", "failed", "skipped"))
     if not quiet:
         disturbed = f", {outcome.preempted} preempted, {outcome.throttled} throttled" if outcome.samples else ""
@@ -135,10 +137,3 @@ def _waiting(described: Study, points: tuple[Point, ...], folder: Path) -> list[
         if not same or before.study != study_as_dict(described):
             return list(points)
         return pending_points(points, [one.status for one in before.points])
-
-
-def _statuses(folder: Path) -> Counter[str]:
-    from ...study.results.results import Results
-
-    with Results.open(folder) as results:
-        return Counter(str(one.status) for one in results.points)

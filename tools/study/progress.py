@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from ...closing import Closing
 from ...study.definition.point import Point
 from ...study.results.records import PointStatus
 from ...terminal import console_environment, printable
 from ..streams import note
 
 
-class StudyProgress:
+class StudyProgress(Closing):
     """Shows the progress of ``run_study``; if quiet, only points that fail, are skipped or too noisy."""
 
     def __init__(self, total: int, *, quiet: bool = False) -> None:
@@ -36,6 +36,7 @@ class StudyProgress:
                 transient=True,
             )
             self._task = self._bar.add_task("", total=total)
+            self._bar.start()
 
     def advance(self, point: Point, fraction: float) -> None:
         """See ``sampler.Progress``."""
@@ -60,13 +61,7 @@ class StudyProgress:
         elif not self._quiet or status is not PointStatus.DONE:
             note(printable(text, keep="\n"))
 
-    def __enter__(self) -> StudyProgress:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Removes the bar; idempotent."""
         if self._bar is not None:
             self._bar.stop()

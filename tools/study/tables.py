@@ -154,14 +154,6 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
         )
 
 
-def print_results(results: Results) -> None:
-    """Prints results as tables."""
-    from ...study.report.terminal import terminal_report
-    from ..tables import print_renderables
-
-    print_renderables(terminal_report(results))
-
-
 def print_bench(results: Results, as_json: bool, subtract_baseline: bool) -> None:
     """Prints the summary of ``pumice bench``."""
     if as_json:
