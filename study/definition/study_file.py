@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ...files import reading_errors
 from ...status import IncompatibleError, InvalidArgumentError, NotFoundError, shown
-from .axis import Axis, read_axis
+from .axis import read_axis
 from .messages import did_you_mean, located
 from .study import FORMAT_VERSION, Study, Target, make_sampling
 
@@ -103,7 +103,10 @@ def study_from_dict(
         sampling = _table(data, "sampling")
         with located("sampling"):
             fields["sampling"] = make_sampling(sampling)
-        fields["axes"] = _axes(_table(data, "axes"))
+        axes = fields["axes"] = []
+        for name, value in _table(data, "axes").items():
+            with located(f"axes.{name}"):
+                axes.append(read_axis(name, value))
         fields["derived"] = _table(data, "derived")
         fields["targets"] = _targets(data.get("targets", ()))
     return Study(**fields, folder=folder if folder is not None else Path(), text=text, source=source)
@@ -151,14 +154,6 @@ def _table(data: Mapping[str, object], key: str) -> Mapping[str, object]:
     if not isinstance(table, Mapping):
         raise InvalidArgumentError(f"expected a table, got {shown(table)}", location=key)
     return table
-
-
-def _axes(table: Mapping[str, object]) -> tuple[Axis, ...]:
-    axes = []
-    for name, value in table.items():
-        with located(f"axes.{name}"):
-            axes.append(read_axis(name, value))
-    return tuple(axes)
 
 
 def _targets(value: object) -> tuple[Target, ...]:

@@ -159,11 +159,9 @@ def _histogram(one: PointAnalysis) -> Chart:
         )
     )
     new_figure(figure, 236, legend=False, left=44)
-    marks = _marks(one, found.fences, unit.ns, low, high)
     figure.update_layout(
         barmode="stack",
         margin={"l": 44, "r": 40, "t": 8, "b": 42},
-        shapes=marks,
         yaxis2={
             "overlaying": "y",
             "side": "right",
@@ -179,6 +177,15 @@ def _histogram(one: PointAnalysis) -> Chart:
         title_text=f"{one.point.measure}, {unit.name}", range=[low / unit.ns, high / unit.ns], showgrid=False, nticks=6
     )
     figure.update_yaxes(rangemode="tozero", nticks=4, selector={"side": None})
+    for fence, colour in zip(found.fences, (_SEVERE, _MILD, _MILD, _SEVERE), strict=True):
+        if low < fence < high:
+            figure.add_vline(fence / unit.ns, line={"color": colour, "dash": "dot", "width": 1.2})
+    summary = one.summary()
+    if summary is not None:
+        left, right = (end / unit.ns for end in summary.median_interval)
+        if np.isfinite(left) and right > left:
+            figure.add_vrect(left, right, line_width=0, layer="below", fillcolor=faded(SERIES[1], 0.22))
+        figure.add_vline(summary.median / unit.ns, line={"color": SERIES[1], "dash": "solid", "width": 1.6})
     counted = found.counts
     beyond = int(np.count_nonzero(values > high) + np.count_nonzero(values < low))
     text = f"{one.samples_used[:1].upper()}{one.samples_used[1:]}. Median {time_text(one.median)}"
@@ -189,41 +196,3 @@ def _histogram(one: PointAnalysis) -> Chart:
         text += f"; {beyond} beyond the edges, up to {time_text(float(values[-1]), 3)}"
     several = len(one.point.axes) == 0
     return Chart(point_label(one.point, device=several), text + ".", figure, small=True)
-
-
-def _marks(
-    one: PointAnalysis, fences: tuple[float, float, float, float], ns: float, low: float, high: float
-) -> list[dict[str, object]]:
-    """The median, its interval, and the fences within the plot."""
-    summary = one.summary()
-    marks: list[dict[str, object]] = []
-    for fence, colour in zip(fences, (_SEVERE, _MILD, _MILD, _SEVERE), strict=True):
-        if low < fence < high:
-            marks.append(_line(fence / ns, colour, "dot", 1.2))
-    if summary is not None:
-        left, right = summary.median_interval
-        if np.isfinite(left) and right > left:
-            marks.append(
-                {
-                    **_line(left / ns, SERIES[1], "solid", 0),
-                    "type": "rect",
-                    "layer": "below",
-                    "x1": right / ns,
-                    "fillcolor": faded(SERIES[1], 0.22),
-                }
-            )
-        marks.append(_line(summary.median / ns, SERIES[1], "solid", 1.6))
-    return marks
-
-
-def _line(x: float, colour: str, dash: str, width: float) -> dict[str, object]:
-    return {
-        "type": "line",
-        "xref": "x",
-        "yref": "paper",
-        "x0": x,
-        "x1": x,
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": colour, "dash": dash, "width": width},
-    }

@@ -66,7 +66,7 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
                 mode="markers",
                 name=label(name),
                 marker={"color": SERIES[style], "symbol": SYMBOLS[style], "size": 9},
-                text=[_hover(points[place], intensity[place], memory, arithmetic) for place in places],
+                text=[_hover(points[place], peaks) for place in places],
                 hovertemplate="%{text}<extra></extra>",
             )
         )
@@ -94,27 +94,28 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
         text=f"{number_text(memory)} GB/s&nbsp;&nbsp;",
         **note,
     )
-    best = max(
-        points,
-        key=lambda one: one.figures["GFLOP/s"] / min(memory * one.figures["flops"] / one.figures["bytes"], arithmetic),
-    )
-    share = best.figures["GFLOP/s"] / min(memory * best.figures["flops"] / best.figures["bytes"], arithmetic)
+    share, best = max((_share(one, peaks), point_label(one.point)) for one in points)
     text = (
         f"Peaks were measured on this device, in this run ({number_text(memory)} GB/s, {number_text(arithmetic)} "
         f"GFLOP/s of 32-bit floats, ridge at {number_text(ridge, 3)} flop/byte): left of the ridge memory limits, "
         f"right of it arithmetic. Points are medians; {samples_text(points)}. Closest to the roof: "
-        f"{point_label(best.point)}, {number_text(100 * share, 3)} % of it."
+        f"{best}, {number_text(100 * share, 3)} % of it."
     )
     if share > 1:
         text += " Points above the roof are served by caches, which the peaks exclude, or move less than their bytes."
     return Chart(f"Roofline of {device}", text, figure)
 
 
-def _hover(one: PointAnalysis, intensity: float, memory: float, arithmetic: float) -> str:
+def _share(one: PointAnalysis, peaks: Mapping[str, float]) -> float:
+    """The part of the roof that a point reaches."""
     figures = one.figures
-    share = figures["GFLOP/s"] / min(memory * intensity, arithmetic)
+    return figures["GFLOP/s"] / min(peaks["GB/s"] * figures["flops"] / figures["bytes"], peaks["GFLOP/s"])
+
+
+def _hover(one: PointAnalysis, peaks: Mapping[str, float]) -> str:
+    figures = one.figures
     return (
-        f"<b>{label(point_label(one.point))}</b><br>{number_text(intensity)} flop/byte, "
+        f"<b>{label(point_label(one.point))}</b><br>{number_text(figures['flops'] / figures['bytes'])} flop/byte, "
         f"{number_text(figures['GFLOP/s'])} GFLOP/s<br>{number_text(figures.get('GB/s'))} "
-        f"GB/s<br>{number_text(100 * share, 3)} % of the roof"
+        f"GB/s<br>{number_text(100 * _share(one, peaks), 3)} % of the roof"
     )

@@ -252,12 +252,8 @@ def _fits(analysis: StudyAnalysis) -> list[RenderableType]:
         return []
     table = new_table(("over", "line", "fit", "misfit"))
     for one in lines:
-        table.add_row(
-            Text(printable(one.axis)),
-            Text(printable(one.series)),
-            Text(printable(one.text)),
-            number_text(one.line.misfit, 2),
-        )
+        texts = (Text(printable(text)) for text in (one.axis, one.series, one.text))
+        table.add_row(*texts, number_text(one.line.misfit, 2))
     return ["", Text("Fitted lines", style="bold"), table]
 
 

@@ -122,7 +122,10 @@ class Store(Sink, Closing):
         for point in points:
             if not isinstance(point, int) or not 0 <= point < self._point_count:
                 raise InvalidArgumentError(f"the study has points 0 to {self._point_count - 1}, got point {point}")
-        common: dict[str, Value] = {"run": self._current_run()}
+        if self._run is None:
+            self._open_connection()
+            raise FailedPreconditionError("no run has begun; call begin_run() first")
+        common: dict[str, Value] = {"run": self._run}
         if table in _STAMPS:
             common[_STAMPS[table]] = utc_now()
         with self._transaction(doing) as database:
@@ -180,9 +183,3 @@ class Store(Sink, Closing):
                     with contextlib.suppress(sqlite3.Error):
                         database.execute("ROLLBACK")
                 raise
-
-    def _current_run(self) -> int:
-        if self._run is None:
-            self._open_connection()
-            raise FailedPreconditionError("no run has begun; call begin_run() first")
-        return self._run
