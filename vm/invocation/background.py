@@ -120,13 +120,13 @@ class AsyncInvocation:
     def _advance(self, status: StatusCode) -> None:
         state = self._state
         if status is not StatusCode.DEFERRED:
-            result = state.result()
+            error, outputs = state.outcome()
             state.clear()
-            if result.error is not None or self._settle is None:
+            if error is not None or self._settle is None:
                 # An error caused by ending it is reported as that end.
-                self._finish(result.error and (self._ending or result.error), result.outputs)
+                self._finish(error and (self._ending or error), outputs)
             else:
-                self._settled(self._settle(result.outputs), result.outputs)
+                self._settled(self._settle(outputs), outputs)
             return
         if self._ending is not None:
             self._finish(self._ending, None)

@@ -41,7 +41,7 @@ from ..types.list import VmList
 from ..wait.frame import WaitFrame
 from ..wait.waits import ArmedWait, arm_frame
 from .marshalling import append_outputs, marshal_inputs, outputs_of
-from .state import DONE, IDLE, SUSPENDED, InvokeResult, InvokeState, begin, exclusive, step
+from .state import DONE, IDLE, SUSPENDED, Exclusive, InvokeResult, InvokeState, begin, status_of, step
 
 Inputs: TypeAlias = "Iterable[Any] | VmList"
 """Values for a function's arguments, or a ``VmList`` of them: ints, floats, references, tuples for repeated ones."""
@@ -191,7 +191,7 @@ def wait_invoke(state: InvokeState, wait_frame: WaitFrame | None = None, deadlin
         FailedPreconditionError: the invocation is not suspended in a wait, or in another one.
         InvalidArgumentError: something that the program waits for is no wait source.
     """
-    with exclusive(state, "wait_invoke", SUSPENDED):
+    with Exclusive(state, "wait_invoke", SUSPENDED):
         frame = _frame_of(state, wait_frame, "wait_invoke")
         if frame.done:
             return StatusCode.OK
@@ -229,7 +229,7 @@ def wait_invoke_async(
     """
     if not callable(callback):
         raise InvalidArgumentError(f"callback is called with None or an error; got {type(callback).__name__}")
-    with exclusive(state, "wait_invoke_async", SUSPENDED):
+    with Exclusive(state, "wait_invoke_async", SUSPENDED):
         frame = _frame_of(state, wait_frame, "wait_invoke_async")
     if frame.done:
         armed = ArmedWait(1, False, callback)
@@ -261,12 +261,12 @@ def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None
         FailedPreconditionError: it is suspended, or there is none.
         InvalidArgumentError: results that ``outputs`` does not take; the result can still be asked for.
     """
-    with exclusive(state, "end_invoke", DONE):
-        result, function = state.result(), state.function
-        if outputs is not None and result.outputs is not None and function is not None:
-            append_outputs(outputs, function.convention.results, result.outputs)
+    with Exclusive(state, "end_invoke", DONE):
+        (error, results), function = state.outcome(), state.function
+        if outputs is not None and results is not None and function is not None:
+            append_outputs(outputs, function.convention.results, results)
         state.clear()
-        return result
+        return InvokeResult(StatusCode.OK if error is None else status_of(error), results, error)
 
 
 def abort_invoke(state: InvokeState) -> None:
@@ -277,5 +277,5 @@ def abort_invoke(state: InvokeState) -> None:
     Raises:
         FailedPreconditionError: a step is under way in another thread.
     """
-    with exclusive(state, "abort_invoke", IDLE, SUSPENDED, DONE):
+    with Exclusive(state, "abort_invoke", IDLE, SUSPENDED, DONE):
         state.clear()

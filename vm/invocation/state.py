@@ -5,10 +5,8 @@ The order of calls is checked here; the calls themselves are in stages.py.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -110,13 +108,11 @@ class InvokeState:
         if ticket is not None:
             ticket.drop()
 
-    def result(self) -> InvokeResult:
-        """The result of an invocation that has ended. The caller must have exclusive access."""
+    def outcome(self) -> tuple[Exception | None, tuple[Any, ...] | None]:
+        """The error or the outputs of an invocation that has ended. The caller must have exclusive access."""
         stack, function, error = self._stack, self._function, self._error
         assert stack is not None and function is not None
-        if error is not None:
-            return InvokeResult(status_of(error), None, error)
-        return InvokeResult(StatusCode.OK, outputs_of(function, stack.results), None)
+        return error, None if error is not None else outputs_of(function, stack.results)
 
     def clear(self) -> None:
         """Releases everything. The caller must have exclusive access."""
@@ -143,27 +139,29 @@ _EXPECTED: Final = {
 }
 
 
-def _acquire(state: InvokeState, call: str, *phases: str) -> None:
-    if not isinstance(state, InvokeState):
-        raise InvalidArgumentError(f"{call} takes an InvokeState, got {type(state).__name__}")
-    if not state._busy.acquire(False):
-        raise FailedPreconditionError(
-            f"{call}: another call is under way on this state; make the steps of an invocation one after another"
-        )
-    if state._phase not in phases:
-        found = repr(state)
-        state._busy.release()
-        raise FailedPreconditionError(f"{call} takes a state {_EXPECTED[phases[0]]}; this one: {found}")
-
-
-@contextlib.contextmanager
-def exclusive(state: InvokeState, call: str, *phases: str) -> Iterator[None]:
+class Exclusive:
     """Gives one call exclusive access to a state; a second call at the same time, or out of order, is refused."""
-    _acquire(state, call, *phases)
-    try:
-        yield
-    finally:
-        state._busy.release()
+
+    __slots__ = ("_busy",)
+
+    def __init__(self, state: InvokeState, call: str, *phases: str) -> None:
+        if not isinstance(state, InvokeState):
+            raise InvalidArgumentError(f"{call} takes an InvokeState, got {type(state).__name__}")
+        if not state._busy.acquire(False):
+            raise FailedPreconditionError(
+                f"{call}: another call is under way on this state; make the steps of an invocation one after another"
+            )
+        if state._phase not in phases:
+            found = repr(state)
+            state._busy.release()
+            raise FailedPreconditionError(f"{call} takes a state {_EXPECTED[phases[0]]}; this one: {found}")
+        self._busy = state._busy
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._busy.release()
 
 
 def begin(
@@ -179,32 +177,30 @@ def begin(
     Raises:
         Interrupted: the deadline passed; the invocation is aborted.
     """
-    _acquire(state, "begin_invoke", IDLE)
-    try:
-        context.check_open()
-        ticket = state._ticket = context.gate.admission.enter(policy)
-        state._function = function
-        if ticket.is_settled:
-            state._stack = context.stack_for(function, values)
-            return _step(state, deadline)
+    with Exclusive(state, "begin_invoke", IDLE):
+        try:
+            context.check_open()
+            ticket = state._ticket = context.gate.admission.enter(policy)
+            state._function = function
+            if ticket.is_settled:
+                state._stack = context.stack_for(function, values)
+                return _step(state, deadline)
 
-        def admitted(error: PumiceError | None) -> object:
-            if error is not None:
-                raise error
-            return values if function.native is None else function.native(*values)
+            def admitted(error: PumiceError | None) -> object:
+                if error is not None:
+                    raise error
+                return values if function.native is None else function.native(*values)
 
-        # The wait for its turn is on top of the function, which gets its arguments from it.
-        stack = state._stack = Stack(context.max_stack_depth)
-        if function.bytecode is not None:
-            stack.frames.append(Frame(function.bytecode))
-        stack.push_wait(function.full_name, Wait((ticket,), resume=admitted))
-        state._phase = SUSPENDED
-        return StatusCode.DEFERRED
-    except BaseException:
-        state.clear()
-        raise
-    finally:
-        state._busy.release()
+            # The wait for its turn is on top of the function, which gets its arguments from it.
+            stack = state._stack = Stack(context.max_stack_depth)
+            if function.bytecode is not None:
+                stack.frames.append(Frame(function.bytecode))
+            stack.push_wait(function.full_name, Wait((ticket,), resume=admitted))
+            state._phase = SUSPENDED
+            return StatusCode.DEFERRED
+        except BaseException:
+            state.clear()
+            raise
 
 
 def step(state: InvokeState, deadline: float | None) -> StatusCode:
@@ -213,8 +209,7 @@ def step(state: InvokeState, deadline: float | None) -> StatusCode:
     Raises:
         Interrupted: the deadline passed; the invocation is aborted.
     """
-    _acquire(state, "resume_invoke", SUSPENDED)
-    try:
+    with Exclusive(state, "resume_invoke", SUSPENDED):
         frame = state.wait_frame
         if frame is not None and not frame.done:
             if frame.sources:
@@ -224,8 +219,6 @@ def step(state: InvokeState, deadline: float | None) -> StatusCode:
                 )
             frame.complete()
         return _step(state, deadline)
-    finally:
-        state._busy.release()
 
 
 def _step(state: InvokeState, deadline: float | None) -> StatusCode:

@@ -83,7 +83,7 @@ class Latch:
             self.is_settled = True
             notifications, self._notifications = self._notifications, None
         if notifications is not None:
-            for one in tuple(notifications):
+            for one in notifications:
                 one.call(error)
         return True
 
