@@ -44,13 +44,7 @@ _MAX_FRAMES_UP: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class CheckLog:
-    """What was recorded since the last ``take``.
-
-    Attributes:
-        failures: the first failed expectations.
-        failure_count: of all failed expectations.
-        expectation_count: of all expectations.
-    """
+    """What was recorded since the last ``take``: the first failures, and the counts of all."""
 
     failures: tuple[CheckFailure, ...]
     failure_count: int
@@ -143,7 +137,6 @@ class CheckState:
                     location=_location(),
                     lhs=value.format(self._recorder.max_elements),
                     differing=found.count,
-                    total=value.count,
                     differences=tuple(ElementDifference(value.index(i), value.element(i)) for i in found.first),
                 )
             )
@@ -234,7 +227,6 @@ class CheckState:
                 lhs=left.format(self._recorder.max_elements),
                 rhs=right.format(self._recorder.max_elements),
                 differing=None if found is None else found.count,
-                total=None if found is None else left.count,
                 differences=tuple(describe_difference(left, right, i, tolerances) for i in first),
                 largest=None if largest is None else describe_difference(left, right, largest, tolerances),
             )

@@ -53,10 +53,8 @@ class CheckFailure:
 
     Attributes:
         expectation: the function's name: ``expect_eq``.
-        summary: what is wrong, in one line.
-        location: in the program, if the module has it.
         lhs, rhs: both values as text, shortened if large.
-        differing, total: how many elements differ, of how many; ``None`` where elements were not compared.
+        differing: how many elements differ; ``None`` where elements were not compared.
         differences: the first of these elements.
         largest: the element with the largest difference, where tolerances apply.
     """
@@ -67,7 +65,6 @@ class CheckFailure:
     lhs: str | None = None
     rhs: str | None = None
     differing: int | None = None
-    total: int | None = None
     differences: tuple[ElementDifference, ...] = ()
     largest: ElementDifference | None = None
 
@@ -110,11 +107,8 @@ class CheckResult:
         name: the function's, or ``"(load)"`` for a file that cannot be loaded.
         outcome: ``FAILED`` if expectations failed, ``ERROR`` if the program did not return.
         duration: seconds, with the module's initializers.
-        expectation_count: expectations that were evaluated.
-        failure_count: expectations that failed.
-        failures: the first of these.
-        error: the error's text with its location, for ``ERROR``; why it was not run, for ``SKIPPED``.
-        error_type: the error's class.
+        failures: the first of the failed expectations.
+        error, error_type: text and class of the error, for ``ERROR``; why it was not run, for ``SKIPPED``.
     """
 
     name: str
@@ -148,14 +142,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """Results of one file's functions.
-
-    Attributes:
-        path: as given.
-        module_name: the module's name; empty if it could not be loaded.
-        results: in the order of the module's exports.
-        duration: seconds, with loading.
-    """
+    """Results of one file; the module's name is empty if it could not be loaded. ``duration`` is in seconds."""
 
     path: str
     module_name: str
@@ -165,14 +152,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """Results of all files' functions.
-
-    Attributes:
-        files: in the order given.
-        device: name of the device.
-        duration: seconds in all.
-        deselected: functions that no filter matched.
-    """
+    """Results of all files' functions; ``deselected`` are those that no filter matched."""
 
     files: tuple[FileReport, ...]
     device: str

@@ -143,7 +143,7 @@ def test_equality_is_of_bits(check: Check, element_type: ElementType) -> None:
     places = [1, 7, 14]
     bits[places, 0] ^= 1
     failure = check.failure("expect_eq", "0rrr_v", check.device, view, check.view(other.reshape(shape), element_type))
-    assert (failure.differing, failure.total) == (3, 15)
+    assert failure.differing == 3
     assert [one.index for one in failure.differences] == [np.unravel_index(i, shape) for i in places]
     assert failure.lhs == format_value(array, element_type=element_type)
     assert failure.rhs == format_value(other.reshape(shape), element_type=element_type)
@@ -315,7 +315,7 @@ def test_all_true(check: Check) -> None:
             continue  # it has no zero
         array[0, 3] = array[1, 4] = 0
         failure = check.failure("expect_all_true", "0rr_v", check.device, check.view(array, element_type))
-        assert (failure.differing, failure.total) == (2, 10)
+        assert failure.differing == 2
         assert [one.index for one in failure.differences] == list(zip(*np.nonzero(array == 0), strict=True))
         assert [one.lhs for one in failure.differences] == [str(array[0, 3])] * 2
         assert failure.lhs == format_value(array, element_type=element_type)
