@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from ....hal_vulkan import Buffer, CommandBuffer, Device, Fence, Queue
 from ....hal_vulkan.instance.logical_device import LogicalDevice
-from ....status import FailedPreconditionError, InvalidArgumentError, PumiceError
+from ....status import FailedPreconditionError, InvalidArgumentError
 from .buffer import HalAllocator
 from .command_buffer import HalCommandBuffer
 from .fence import (
@@ -29,6 +29,7 @@ from .fence import (
     fail,
     failure_of,
     points_of,
+    run_after,
     signal_after,
 )
 from .mirror import Mirror, mirrored_table, submit_across
@@ -106,7 +107,8 @@ class DeviceContext:
                 return
             waits, direct = self._waits(wait)
             if not direct:
-                self._submit_after(command_buffers, wait, target, table)
+                # Submits after a wait on the host for what the queue cannot wait for.
+                run_after(wait, target, lambda: self.submit(command_buffers, None, target, table))
                 return
             if any(value > semaphore.scheduled for semaphore, value in waits):
                 self._submit_apart(command_buffers, waits, target, table)
@@ -186,22 +188,6 @@ class DeviceContext:
         self.queue.submit(command_buffers, waits=waits, signals=points, bindings=table)
         if here is not None:
             signal_after(here, target)
-
-    def _submit_after(
-        self, command_buffers: Sequence[CommandBuffer], wait: AnyFence, target: OptionalFence, table: Table
-    ) -> None:
-        """Submits after a wait on the host for what the queue cannot wait for."""
-
-        def run(error: PumiceError | None) -> None:
-            if error is None:
-                try:
-                    self.submit(command_buffers, None, target, table)
-                    return
-                except PumiceError as raised:
-                    error = raised
-            fail(target, error)
-
-        wait.notify(run)
 
     def _renew_timeline(self) -> HalSemaphore:
         """Replaces a timeline that failed by a race with its user's semaphores; raises if the device is lost."""

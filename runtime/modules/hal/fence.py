@@ -304,7 +304,18 @@ def alias(wait: OptionalFence, target: OptionalFence) -> None:
 
 
 def signal_after(wait: OptionalFence, target: OptionalFence, action: Callable[[], None] | None = None) -> None:
-    """Runs ``action`` on the host once ``wait`` is reached, then signals ``target``.
+    """``run_after``, and then signals ``target``."""
+
+    def run() -> None:
+        if action is not None:
+            action()
+        signal(target)
+
+    run_after(wait, target, run)
+
+
+def run_after(wait: OptionalFence, target: OptionalFence, action: Callable[[], None]) -> None:
+    """Runs ``action`` on the host once ``wait`` is reached.
 
     Never blocks: if ``wait`` is pending, the action runs on its device's notifier thread and must not block there.
     ``target`` fails if ``wait`` does, and with what the action raises.
@@ -313,9 +324,7 @@ def signal_after(wait: OptionalFence, target: OptionalFence, action: Callable[[]
     def run(error: PumiceError | None) -> None:
         if error is None:
             try:
-                if action is not None:
-                    action()
-                signal(target)
+                action()
                 return
             except PumiceError as raised:
                 error = raised
