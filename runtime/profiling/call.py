@@ -23,9 +23,6 @@ class CallRecord:
     """One call of a session, which begins now; in nanoseconds of the host's clock, 0 for what did not happen.
 
     Attributes:
-        function: that is called.
-        thread: the caller's.
-        begin, end: of the call.
         bind_begin, bind_end: of the conversion of arguments; for a synchronous call the first is ``begin``.
         steps: thread, begin and end of each step of the program. A synchronous call is one, waits included.
         settled: when the work behind an asynchronous function's fence was done.

@@ -55,7 +55,6 @@ class Profile:
     """
 
     def __init__(self, context: Context, most_slowdown: float | None, on_stop: Callable[[], None]) -> None:
-        """Begins to time the modules of ``context``; ``on_stop`` is called once, at the end."""
         self.most_slowdown = most_slowdown
         self.notes: list[str] = []
         self.begin_ns = self.end_ns = 0

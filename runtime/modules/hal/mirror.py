@@ -33,11 +33,7 @@ _HOST: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE | Mem
 class Mirror:
     """A stand-in on ``device`` for bytes ``[start, start + size)`` of a buffer of another device.
 
-    Attributes:
-        foreign: the buffer that owns the memory.
-        local: the host-visible buffer that commands use in its place.
-        start: in bytes.
-        uses: ranges within ``foreign``.
+    Commands use ``local``, which is host-visible, in place of ``foreign``, which owns the memory.
     """
 
     def __init__(self, allocator: Allocator, foreign: Buffer, start: int, size: int) -> None:

@@ -23,14 +23,12 @@ class TimedSubmission:
     """One command buffer of one submission.
 
     Attributes:
-        name: of the command buffer.
-        thread, submit_ns: the submitting thread, and when by the host's monotonic clock.
+        submit_ns: by the host's monotonic clock.
         dispatches, barriers: as ``TimestampRecorder`` has them; empty for a span.
         locations: source locations by name, for each executable.
         ticks: begin and end of each dispatch, or of the span, as native unsigned 64-bit integers; ``None`` until it has
             retired.
         is_span: whether it was timed as a whole.
-        failed: whether the submission failed.
         untimed: whether it was only counted, to limit the cost of the profile.
     """
 
