@@ -2,9 +2,9 @@
 
 Imports: `vulkan`, `instance`, `memory`, `sync`, `formats`, `spirv`, `shaders` and the ground files at the root.
 
-Read: `descriptors`, `pipeline_cache`, `pipeline_context`; `specialization`, `pipeline_interface`,
-`pipeline`, `executable`, `builtins`; `timestamps`, `recording`, `context`; `recorder`, `dispatch_recorder`,
-`transfer_recorder`, `recording_cache`, `command_buffer`.
+Read: `descriptors`, `pipeline_cache`, `pipeline_context`; `specialization`, `pipeline_interface`, `pipeline`,
+`executable`, `builtins`; `timestamps`, `recording`, `context`; `recorder`, `action_recorder`, `recording_cache`,
+`command_buffer`.
 """
 
 from __future__ import annotations

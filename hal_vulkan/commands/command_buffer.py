@@ -25,13 +25,12 @@ from ...status import ClosedError, DeadlineExceededError, FailedPreconditionErro
 from ..memory.buffer import Buffer
 from ..sync.timeline import wait_timeline
 from ..vulkan.functions import NULL, ffi
+from .action_recorder import BIND_POINT_COMPUTE, COMPUTE_STAGE, ActionRecorder, Groups
 from .descriptors import SetPins
-from .dispatch_recorder import BIND_POINT_COMPUTE, COMPUTE_STAGE, Groups
 from .pipeline import ComputePipeline
 from .recorder import CommandBufferState, resolve_slots
 from .recording import Recording
 from .timestamps import DispatchTiming, TimestampRecorder
-from .transfer_recorder import TransferRecorder
 
 # An enum's member, looked up by name, takes five times as long as a global.
 _INITIAL: Final = CommandBufferState.INITIAL
@@ -41,7 +40,7 @@ _SUBMITTED: Final = CommandBufferState.SUBMITTED
 _CLOSED: Final = CommandBufferState.CLOSED
 
 
-class CommandBuffer(TransferRecorder, Closing):
+class CommandBuffer(ActionRecorder, Closing):
     """Recorded commands. The module's docstring has the calling sequence and the rules on hazards.
 
     Attributes:
@@ -206,7 +205,7 @@ class CommandBuffer(TransferRecorder, Closing):
 
     def _replay(self, table: Sequence[Buffer], *, timing: bool = False, muted: bool = False) -> Recording:
         """Records the noted commands for a binding table, with timestamps or (``muted``) notes of its dispatches."""
-        recorder = TransferRecorder(
+        recorder = ActionRecorder(
             self.context, one_shot=self.one_shot, timing=timing or self._timing, name=self.name, family=self.family
         )
         recorder.state = _RECORDING

@@ -13,9 +13,9 @@ import threading
 from ...closing import Closing
 from ...install_hints import install_hint
 from ...status import ClosedError, FailedPreconditionError, UnavailableError
-from ..vulkan.functions import CData, GlobalFunctions, InstanceFunctions, chain, ffi, new, text
+from ..vulkan.functions import CData, GlobalFunctions, InstanceFunctions, chain, ffi, new
 from ..vulkan.live_objects import created, destroyed
-from ..vulkan.results import VK_ERROR_INCOMPATIBLE_DRIVER, check, listed
+from ..vulkan.results import VK_ERROR_INCOMPATIBLE_DRIVER, check, listed, listed_names
 from ..vulkan.validation import LAYER, DebugMessenger, validation_requested
 from .physical_device import read_profile
 from .profile import DeviceProfile
@@ -45,32 +45,28 @@ class Driver(Closing):
         self._device_count = 0
         self._instance: CData | None = None
         functions = GlobalFunctions()
-        available = _extension_names(functions)
-        extensions: list[str] = []
-        flags = 0
-        if _PORTABILITY_ENUMERATION in available:
-            extensions.append(_PORTABILITY_ENUMERATION)
-            flags |= _ENUMERATE_PORTABILITY_BIT
-        layers: list[str] = []
+        query = functions.vkEnumerateInstanceExtensionProperties
+        available = listed_names(query, "VkExtensionProperties", "extensionName", "instance extensions", ffi.NULL)
+        portability = _PORTABILITY_ENUMERATION in available
+        self.debug_utils = _DEBUG_UTILS in available or self.validation
+        extensions = [_PORTABILITY_ENUMERATION] if portability else []
+        if self.debug_utils:
+            extensions.append(_DEBUG_UTILS)
         self._messenger: DebugMessenger | None = None
         if self.validation:
             if LAYER not in instance_layers(functions):
                 raise UnavailableError(
                     f"validation was asked for, but the layer {LAYER} is not installed. " + install_hint("validation")
                 )
-            layers.append(LAYER)
             self._messenger = DebugMessenger()
-        self.debug_utils = _DEBUG_UTILS in available or self.validation
-        if self.debug_utils:
-            extensions.append(_DEBUG_UTILS)
         application = new("VkApplicationInfo", pApplicationName="pumice", pEngineName="pumice", apiVersion=_API_VERSION)
         info = chain(
             new(
                 "VkInstanceCreateInfo",
-                flags=flags,
+                flags=_ENUMERATE_PORTABILITY_BIT if portability else 0,
                 pApplicationInfo=application,
-                enabledLayerCount=len(layers),
-                ppEnabledLayerNames=layers,
+                enabledLayerCount=int(self.validation),
+                ppEnabledLayerNames=[LAYER] if self.validation else None,
                 enabledExtensionCount=len(extensions),
                 ppEnabledExtensionNames=extensions,
             ),
@@ -171,13 +167,6 @@ def forget_drivers() -> None:
     _shared.clear()
 
 
-def _extension_names(functions: GlobalFunctions) -> frozenset[str]:
-    query = functions.vkEnumerateInstanceExtensionProperties
-    found = listed(query, "VkExtensionProperties", "instance extensions", ffi.NULL)
-    return frozenset(text(one.extensionName) for one in found)
-
-
 def instance_layers(functions: GlobalFunctions) -> frozenset[str]:
     """The instance layers that the loader offers."""
-    found = listed(functions.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layers")
-    return frozenset(text(one.layerName) for one in found)
+    return listed_names(functions.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layerName", "layers")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 from typing import Any, Final
+from uuid import UUID
 
 from ..vulkan.functions import UINT64_MAX, CData, InstanceFunctions, chain, enum_value, ffi, new, text
-from ..vulkan.results import listed
+from ..vulkan.results import listed, listed_names
 from .profile import DeviceLimits, DeviceProfile, DeviceType, MemoryHeap, MemoryType, QueueFamily, SubgroupProperties
 
 _NEVER: Final = 99  # a minor version: never in core
@@ -36,6 +37,9 @@ _BEFORE_VULKAN_13: Final = {
     "VkPhysicalDeviceShaderTerminateInvocationFeaturesKHR": "VK_KHR_shader_terminate_invocation",
 }
 
+_DRIVER_NAMES: Final = {
+    value: name.removeprefix("VK_DRIVER_ID_") for name, value in reversed(ffi.typeof("VkDriverId").relements.items())
+}
 _SUBGROUP_OPERATIONS: Final = (
     "basic",
     "vote",
@@ -85,7 +89,8 @@ def feature_structures(features: frozenset[str], *, minor: int, extensions: froz
 
 def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile:
     """Everything pumice reads from a physical device, as plain data."""
-    extensions = _extensions(functions, physical)
+    query = functions.vkEnumerateDeviceExtensionProperties
+    extensions = listed_names(query, "VkExtensionProperties", "extensionName", "device extensions", physical, ffi.NULL)
     head = new("VkPhysicalDeviceProperties2")
     functions.vkGetPhysicalDeviceProperties2(physical, head)
     core = head.properties
@@ -118,10 +123,10 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
         device_type=DeviceType(core.deviceType),
         vendor_id=core.vendorID,
         device_id=core.deviceID,
-        device_uuid=_uuid(identity.deviceUUID),
-        driver_uuid=_uuid(identity.driverUUID),
+        device_uuid=str(UUID(bytes=bytes(identity.deviceUUID))),
+        driver_uuid=str(UUID(bytes=bytes(identity.driverUUID))),
         driver_id=driver.driverID,
-        driver_id_name=_driver_id_name(driver.driverID),
+        driver_id_name=_DRIVER_NAMES.get(driver.driverID, f"UNKNOWN_{driver.driverID}"),
         driver_name=text(driver.driverName),
         driver_info=text(driver.driverInfo),
         driver_version=core.driverVersion,
@@ -166,24 +171,6 @@ def _core_limits(limits: CData) -> dict[str, Any]:
                 value = tuple(value)
             found[field.name] = bool(value) if isinstance(field.default, bool) else value
     return found
-
-
-def _uuid(raw: CData) -> str:
-    digits = bytes(raw).hex()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-
-def _driver_id_name(driver_id: int) -> str:
-    for name, value in ffi.typeof("VkDriverId").relements.items():
-        if value == driver_id:
-            return str(name.removeprefix("VK_DRIVER_ID_"))
-    return f"UNKNOWN_{driver_id}"
-
-
-def _extensions(functions: InstanceFunctions, physical: CData) -> frozenset[str]:
-    query = functions.vkEnumerateDeviceExtensionProperties
-    found = listed(query, "VkExtensionProperties", "device extensions", physical, ffi.NULL)
-    return frozenset(text(one.extensionName) for one in found)
 
 
 def _features(functions: InstanceFunctions, physical: CData, minor: int, extensions: frozenset[str]) -> frozenset[str]:

@@ -15,7 +15,7 @@ from ...status import (
     UnimplementedError,
     UnknownError,
 )
-from .functions import CData, NativeFunction, ffi
+from .functions import CData, NativeFunction, ffi, text
 
 _RESULT_NAMES: Final[dict[int, str]] = {}
 for _name, _value in ffi.typeof("VkResult").relements.items():
@@ -86,6 +86,11 @@ def take_validation_errors() -> list[InternalError]:
     errors = list(pending_validation)
     pending_validation.clear()
     return errors
+
+
+def listed_names(function: NativeFunction, struct: str, field: str, what: str, *arguments: Any) -> frozenset[str]:
+    """One text of each structure that ``listed`` gives."""
+    return frozenset(text(getattr(one, field)) for one in listed(function, struct, what, *arguments))
 
 
 def listed(function: NativeFunction, struct: str, what: str, *arguments: Any) -> Iterator[CData]:
