@@ -2,7 +2,7 @@
 
 Imports: `vulkan`, `instance`, `memory`, `sync`, `formats`, `spirv`, `shaders` and the ground files at the root.
 
-Read: `descriptors`, `pipeline_cache`, `pipeline_context`; `specialization`, `pipeline_interface`, `pipeline`,
+Read: `descriptors`, `pipeline_context`; `specialization`, `pipeline_interface`, `pipeline`,
 `executable`, `builtins`; `timestamps`, `recording`, `context`; `recorder`, `action_recorder`, `recording_cache`,
 `command_buffer`.
 """

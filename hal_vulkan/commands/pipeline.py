@@ -23,8 +23,7 @@ from ...status import (
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
 from .descriptors import DescriptorSetLayout, SetPins
-from .pipeline_cache import PipelineCache
-from .pipeline_context import PipelineContext
+from .pipeline_context import PipelineCache, PipelineContext
 from .pipeline_interface import STORAGE_BUFFER, UNIFORM_BUFFER, PipelineInterface, check_capabilities, check_limits
 from .specialization import PackedConstants, specialization_info
 

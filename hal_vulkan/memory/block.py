@@ -64,12 +64,6 @@ class BlockFactory:
         self.type_bits = self._probe_type_bits()
         self._import_bits = self._probe_import_bits()
 
-    def make(self, kind: str, size: int, type_index: int) -> Block:
-        """A block of new memory, ``"shared"`` or ``"dedicated"``; ResourceExhaustedError if the heap has no room."""
-        block = self._new(kind, size, type_index)
-        self._bind(block)
-        return block
-
     def import_host(self, start: int, size: int, owner: object) -> Block | None:
         """A block over whole pages of host memory in place, or ``None`` where the device does not allow it."""
         device = self._device
@@ -86,11 +80,10 @@ class BlockFactory:
                 break
         else:
             return None
-        block = self._new("imported", size, index)
         external = new("VkExternalMemoryBufferCreateInfo", handleTypes=_HANDLE_HOST_ALLOCATION)
         imported = new("VkImportMemoryHostPointerInfoEXT", handleType=_HANDLE_HOST_ALLOCATION, pHostPointer=pointer)
         try:
-            self._bind(block, buffer_next=external, memory_next=imported)
+            block = self.make("imported", size, index, buffer_next=external, memory_next=imported)
         except PumiceError:
             return None
         block.mapped = ffi.cast("char *", start)
@@ -106,12 +99,18 @@ class BlockFactory:
         block.owner = None
         destroyed("memory block")
 
-    def _new(self, kind: str, size: int, type_index: int) -> Block:
+    def make(
+        self,
+        kind: str,
+        size: int,
+        type_index: int,
+        *,
+        buffer_next: CData | None = None,
+        memory_next: CData | None = None,
+    ) -> Block:
+        """A block, ``"shared"``, ``"dedicated"`` or ``"imported"``; ResourceExhaustedError if the heap has no room."""
         self._serial += 1
-        return Block(kind, size, type_index, self._serial)
-
-    def _bind(self, block: Block, *, buffer_next: CData | None = None, memory_next: CData | None = None) -> None:
-        """Makes the native objects of a block; on failure destroys those made and raises."""
+        block = Block(kind, size, type_index, self._serial)
         device, fn = self._device, self._device.fn
         what = f"allocating {block.size:,} bytes of memory type {block.type_index} ({block.kind})"
         buffer = ffi.new("VkBuffer *")
@@ -152,6 +151,7 @@ class BlockFactory:
             raise
         device.set_name("VK_OBJECT_TYPE_BUFFER", block.buffer, f"memory block {block.serial} ({block.kind})")
         created("memory block")
+        return block
 
     def _probe_import_bits(self) -> int:
         """Memory types that a buffer over imported host memory can live in; 0 where nothing can be imported."""

@@ -5,25 +5,13 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import deque
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from ...status import InternalError, PumiceError, ResourceExhaustedError
 from ..commands.command_buffer import CommandBuffer
 from ..commands.recording import Recording
 from ..instance.logical_device import LogicalDevice
-from ..memory.buffer import Buffer
 from .retirement import Points
-
-
-class HoldingQueue(Protocol):
-    """What a held submission knows of its ``SubmissionQueue``."""
-
-    device: LogicalDevice
-
-    def prepare_held(self, held: HeldSubmission, bindings: Sequence[Buffer] | None) -> None: ...
-
-    def submit_held(self, held: HeldSubmission) -> None: ...
 
 
 class HeldSubmission:
@@ -39,14 +27,16 @@ class HeldSubmission:
 
     def __init__(
         self,
-        queue: HoldingQueue,
+        device: LogicalDevice,
+        submit: Callable[[HeldSubmission], object],
         command_buffers: Sequence[CommandBuffer],
         waits: Points,
         signals: Points,
         *,
         transient: bool,
     ) -> None:
-        self.queue = queue
+        self._device = device
+        self._submit_now = submit
         self.command_buffers = tuple(command_buffers)
         self.waits = tuple(waits)
         self.signals = tuple(signals)
@@ -57,15 +47,15 @@ class HeldSubmission:
         self._error: PumiceError | None = None
         self._serial = 0
 
-    def hold(self, bindings: Sequence[Buffer] | None) -> None:
-        """Adds it to the semaphores that it waits for, then checks again: one may have been scheduled meanwhile.
+    def hold(self, prepare: Callable[[], None]) -> None:
+        """Prepares it and adds it to the semaphores that it waits for, then checks: one may be scheduled by now.
 
         If it raises, by an interrupt too, the submission is not held, or another thread ends it.
         """
-        device = self.queue.device
+        device = self._device
         serial = self._serial = device.register_held()
         try:
-            self.queue.prepare_held(self, bindings)
+            prepare()
             with device.schedule_lock:
                 for semaphore, value in self.waits:
                     semaphore.held[self] = None
@@ -107,7 +97,7 @@ class HeldSubmission:
     def _claim(self) -> bool:
         """Whether this thread is the one to end it: the first that asks."""
         me = threading.get_ident()
-        with self.queue.device.schedule_lock:
+        with self._device.schedule_lock:
             if self._owner is None:
                 self._owner = me
             if self._owner != me or not self._serial:
@@ -123,7 +113,7 @@ class HeldSubmission:
             for semaphore, _ in self.waits:
                 if semaphore.failure is not None:
                     raise semaphore.failure
-            self.queue.submit_held(self)
+            self._submit_now(self)
         except PumiceError as error:
             self._error = error
         except MemoryError as error:
@@ -140,7 +130,7 @@ class HeldSubmission:
                 commands.unprepare(recording)
                 if self._transient:
                     commands.close()
-        self.queue.device.released_held(self._serial)
+        self._device.released_held(self._serial)
         self._serial = 0
 
 

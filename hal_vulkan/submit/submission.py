@@ -176,15 +176,15 @@ class SubmissionQueue(RetiringQueue):
         for semaphore, value in signals:
             if value <= semaphore.claimed or semaphore.failure is not None:
                 self._refuse_signal(semaphore, value)
-        HeldSubmission(self, command_buffers, waits, signals, transient=transient).hold(bindings)
+        held = HeldSubmission(self.device, self._submit_held, command_buffers, waits, signals, transient=transient)
 
-    def prepare_held(self, held: HeldSubmission, bindings: Sequence[Buffer] | None) -> None:
-        """Prepares the recordings of a held submission."""
-        with self._lock:
-            self._prepare_many(held.command_buffers, bindings, held.prepared)
+        def prepare() -> None:
+            with self._lock:
+                self._prepare_many(held.command_buffers, bindings, held.prepared)
 
-    def submit_held(self, held: HeldSubmission) -> None:
-        """Submits a held submission."""
+        held.hold(prepare)
+
+    def _submit_held(self, held: HeldSubmission) -> None:
         self._submit_now(held.command_buffers, held.waits, held.signals, None, held)
 
     def _submit_now(

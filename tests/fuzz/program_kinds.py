@@ -19,7 +19,7 @@ import pumice
 from pumice import shaders
 from pumice.formats.vke1_reader import parse_executable
 from pumice.formats.vke1_writer import build_executable
-from pumice.hal_vulkan.commands.pipeline_cache import PipelineCache
+from pumice.hal_vulkan.commands.pipeline_context import PipelineCache
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import shared_driver
 from pumice.spirv.grid import part_of_grid

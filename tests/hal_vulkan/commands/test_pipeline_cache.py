@@ -13,8 +13,7 @@ import pytest
 from pumice import shaders
 from pumice.files import cache_directory
 from pumice.hal_vulkan.commands.pipeline import ComputePipeline
-from pumice.hal_vulkan.commands.pipeline_cache import PipelineCache
-from pumice.hal_vulkan.commands.pipeline_context import PipelineContext
+from pumice.hal_vulkan.commands.pipeline_context import PipelineCache, PipelineContext
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.vulkan.functions import DeviceFunctions
