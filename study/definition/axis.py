@@ -120,8 +120,10 @@ class Axis:
             raise InvalidArgumentError(
                 f"axis {shown(name)}: a logspace has a count from 2 to {_MAX_VALUES}, got {shown(count)}"
             )
-        values: list[float] = np.geomspace(float(first), float(last), count).tolist()
-        values[0], values[-1] = float(first), float(last)
+        start, stop = float(first), float(last)
+        with np.errstate(over="ignore"):  # an end near the largest float may round up past it
+            values: list[float] = np.clip(np.geomspace(start, stop, count), min(start, stop), max(start, stop)).tolist()
+        values[0], values[-1] = start, stop
         if isinstance(first, int) and isinstance(last, int):
             whole = [first, *(round(value) for value in values[1:-1]), last]
             return cls(name, tuple(dict.fromkeys(whole)))

@@ -113,6 +113,7 @@ def test_what_files_may_not_give(value: object, message: str) -> None:
         ("n=1:64:9", (1, 10, 19, 28, 37, 46, 55, 64)),
         ("n=pow2:1:8", (1, 2, 4, 8)),
         ("n=log:1:100:3", (1, 10, 100)),
+        ("n=log:1.7976931348623157e308:1.7976931348623155e308:3", (1.7976931348623157e308, 1.7976931348623155e308)),
         ("device=vulkan://0,lavapipe", ("vulkan://0", "lavapipe")),
         ("n=nan", ("nan",)),
     ],
