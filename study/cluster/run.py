@@ -122,12 +122,10 @@ def run_on_cluster(
                         chunks.add_peaks(uri)
                 _note_sharing(workers.usable, having, alone, store)
                 work = Work(study_as_dict(study), files.contents, validation, token)
-                total = (
-                    failed
-                    + ChunkScheduler(
-                        client, workers, work, chunks, having, store, points, progress, alone, worker_timeout
-                    ).run()
+                run = ChunkScheduler(
+                    client, workers, work, chunks, having, store, points, progress, alone, worker_timeout
                 )
+                total = failed + run.run()
                 outcome = "complete"
             finally:
                 store.end_run(outcome)

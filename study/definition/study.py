@@ -197,37 +197,30 @@ class Study:
             if not isinstance(getattr(self, name), kind):
                 raise InvalidArgumentError(f"expected {text}, got {shown(getattr(self, name))}", location=name)
         for i, uri in enumerate(self.devices):
-            if not isinstance(uri, str) or not uri:
-                raise InvalidArgumentError(f"expected a device's URI, got {shown(uri)}", location=f"devices[{i}]")
-            if uri in self.devices[:i]:
-                raise InvalidArgumentError(f"device {shown(uri)} is given twice", location=f"devices[{i}]")
+            with located(f"devices[{i}]"):
+                if not isinstance(uri, str) or not uri:
+                    raise InvalidArgumentError(f"expected a device's URI, got {shown(uri)}")
+                if uri in self.devices[:i]:
+                    raise InvalidArgumentError(f"device {shown(uri)} is given twice")
 
     def _check_targets(self) -> None:
         if not self.targets:
             raise InvalidArgumentError("a study has at least one target, got none", location="targets")
-        names: set[str] = set()
         for i, target in enumerate(self.targets):
-            where = f"targets[{i}]"
-            if not isinstance(target, Target):
-                raise InvalidArgumentError(f"expected a Target, got {shown(target)}", location=where)
-            if target.name in names:
-                raise InvalidArgumentError(
-                    f"two targets are named {shown(target.name)}; results tell them by name", location=where
-                )
-            if self.baseline and target.name == BASELINE_NAME:
-                raise InvalidArgumentError(
-                    f"{BASELINE_NAME!r} is the baseline's name; give the target another", location=where
-                )
-            names.add(target.name)
+            with located(f"targets[{i}]"):
+                if not isinstance(target, Target):
+                    raise InvalidArgumentError(f"expected a Target, got {shown(target)}")
+                if any(target.name == other.name for other in self.targets[:i]):
+                    raise InvalidArgumentError(f"two targets are named {shown(target.name)}; results tell them by name")
+                if self.baseline and target.name == BASELINE_NAME:
+                    raise InvalidArgumentError(f"{BASELINE_NAME!r} is the baseline's name; give the target another")
 
     def _check_axes(self) -> None:
-        names: set[str] = set()
-        for axis in self.axes:
+        for i, axis in enumerate(self.axes):
             if not isinstance(axis, Axis):
                 raise InvalidArgumentError(f"expected an Axis, got {shown(axis)}", location="axes")
-            if axis.name in names:
+            if axis.name in self.axis_names[:i]:
                 raise InvalidArgumentError(f"two axes are named {shown(axis.name)}", location="axes")
-            names.add(axis.name)
             if axis.name == "device" and self.devices:
                 raise InvalidArgumentError("the axis device and devices exclude each other", location="axes.device")
             if axis.name == "device" and not all(isinstance(value, str) and value for value in axis.values):
@@ -253,34 +246,29 @@ class Study:
             if name in used:
                 continue
             owners = [kind.name for kind in kinds if name in kind.names]
-            if owners:
-                raise InvalidArgumentError(
-                    f"axis {shown(name)} has no effect: every target of kind {' and '.join(owners)} "
-                    f"sets {name} itself; "
-                    f'remove it there, or write {name} = "${name}"',
-                    location=f"axes.{name}",
-                )
-            hint = did_you_mean(name, [setting for kind in kinds for setting in kind.names])
-            raise InvalidArgumentError(
-                f"unknown axis {shown(name)}: no setting of kind "
-                f"{' or '.join(kind.name for kind in kinds)} has that name "
-                f"and no expression uses it{hint}",
-                location=f"axes.{name}",
+            message = (
+                f"axis {shown(name)} has no effect: every target of kind {' and '.join(owners)} sets {name} itself; "
+                f'remove it there, or write {name} = "${name}"'
             )
+            if not owners:
+                hint = did_you_mean(name, [setting for kind in kinds for setting in kind.names])
+                unknown = f"unknown axis {shown(name)}: no setting of kind {' or '.join(kind.name for kind in kinds)}"
+                message = f"{unknown} has that name and no expression uses it{hint}"
+            raise InvalidArgumentError(message, location=f"axes.{name}")
 
     def _check_comparison(self) -> None:
         values = {axis.name: axis.values for axis in self.axes}
         for i, name in enumerate(self.fit):
-            if not isinstance(name, str) or name not in values:
-                hint = did_you_mean(str(name), values)
-                known = ", ".join(values) or "none"
-                raise InvalidArgumentError(
-                    f"expected the name of an axis, got {shown(name)}{hint}; axes are {known}", location=f"fit[{i}]"
-                )
-            if not next(axis for axis in self.axes if axis.name == name).is_numeric:
-                raise InvalidArgumentError(
-                    f"axis {shown(name)} has values that are not numbers; a line cannot be fitted", location=f"fit[{i}]"
-                )
+            with located(f"fit[{i}]"):
+                if not isinstance(name, str) or name not in values:
+                    hint, known = did_you_mean(str(name), values), ", ".join(values) or "none"
+                    raise InvalidArgumentError(
+                        f"expected the name of an axis, got {shown(name)}{hint}; axes are {known}"
+                    )
+                if not next(axis for axis in self.axes if axis.name == name).is_numeric:
+                    raise InvalidArgumentError(
+                        f"axis {shown(name)} has values that are not numbers; a line cannot be fitted"
+                    )
         values["target"] = tuple(target.name for target in self.targets)
         values.setdefault("device", self.devices)
         if self.compare is not None and (not isinstance(self.compare, str) or self.compare not in values):

@@ -19,6 +19,7 @@ _PACKAGES: Final = ("numpy", "scipy", "vulkan")
 _CPUS: Final = Path("/sys/devices/system/cpu")
 _CLOCK_SOURCE: Final = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 _CONTAINER_FILES: Final = {"/.dockerenv": "docker", "/run/.containerenv": "podman"}
+_PLANNED: Final = ("compute_family", "transfer_family", "unified_memory", "staging", "push_descriptors")
 _LIMITS: Final = (
     "max_compute_work_group_count",
     "max_compute_work_group_invocations",
@@ -100,12 +101,10 @@ def _boost() -> bool | None:
 
 
 def _container() -> dict[str, object]:
-    found: dict[str, object] = {}
     kinds = [kind for path, kind in _CONTAINER_FILES.items() if Path(path).exists()]
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         kinds.append("kubernetes")
-    if kinds:
-        found["kind"] = kinds
+    found: dict[str, object] = {"kind": kinds} if kinds else {}
     # Processor time of the group: "max 100000" if it is not limited.
     quota = _read(Path("/sys/fs/cgroup/cpu.max"))
     if quota and not quota.startswith("max"):
@@ -146,12 +145,8 @@ def device_facts(profile: DeviceProfile, plan: DevicePlan) -> dict[str, object]:
         "subgroup": record["subgroup"],
         "memory_heaps": record["memory_heaps"],
         "plan": {
-            "compute_family": plan.compute_family,
+            **{name: getattr(plan, name) for name in _PLANNED},
             "compute_queues": plan.compute_queue_count,
-            "transfer_family": plan.transfer_family,
-            "unified_memory": plan.unified_memory,
-            "staging": plan.staging,
-            "push_descriptors": plan.push_descriptors,
             "extensions": list(plan.extensions),
             "why": list(plan.why),
         },
