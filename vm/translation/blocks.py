@@ -7,7 +7,7 @@ Node 0 of the graph is where the variant starts; node n + 1 is block n. The targ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 from ..bytecode.decoder import Instruction
 from .analysis import FunctionAnalysis
@@ -19,11 +19,13 @@ from .values import Fact, Text
 
 _MAX_ARMS: Final = 6  # of a table that is tested one by one; longer ones are searched
 
-Group: TypeAlias = tuple[int, ...]
-"""The labels that control reaches by falling off the end of a statement, in order."""
 
-LoopNode: TypeAlias = "tuple[int, Group] | None"
-"""A loop's header, and the labels that a ``break`` leads to."""
+class Place(NamedTuple):
+    """Where control goes from a place in the source."""
+
+    labels: tuple[int, ...] = ()  # by falling off the end of the statement, in order
+    header: int = -1  # by ``continue``
+    behind: tuple[int, ...] = ()  # by ``break``, in order
 
 
 class NodeWriter(CopyWriter):
@@ -63,16 +65,16 @@ class NodeWriter(CopyWriter):
         """Whether a node is written where a branch leads to it; branches back to a loop's header are jumps."""
         return target in self._inline and target not in self._entered
 
-    def _falls(self, edge: Edge, group: Group) -> bool:
+    def _falls(self, edge: Edge, place: Place) -> bool:
         """Whether control may come out behind the statement that a branch is in."""
         if self._placement is None:
             return True
         target = edge.target + 1
         if self._is_inline(target):
-            return not self._placement.whole_targets[target].isdisjoint(group)
-        return target in group
+            return not self._placement.whole_targets[target].isdisjoint(place.labels)
+        return target in place.labels
 
-    def _jump(self, target: int, group: Group, loop: LoopNode) -> None:
+    def _jump(self, target: int, place: Place) -> None:
         """Goes to a label, by falling off the end of the statement or out of the loop."""
         if self._placement is None:
             self.line(f"b = {target}")
@@ -80,35 +82,32 @@ class NodeWriter(CopyWriter):
         for name in self._guesses.get(target, ()):
             if self.bounds.get(name, (-1, 0))[0] < 0:
                 self.refuted.add((target, name))
-        header, behind = loop or (-1, ())
-        if target in group:
-            self._number(target, group)
-        elif target == header:
+        if target in place.labels:
+            self._number(target, place.labels)
+        elif target == place.header:
             self.line("continue")
-        elif target in behind:
-            self._number(target, behind)
+        elif target in place.behind:
+            self._number(target, place.behind)
             self.line("break")
         else:
             raise UnstructuredError
 
-    def _number(self, target: int, group: Group) -> None:
-        if any(label in self._guarded for label in group[: group.index(target) + 1]):
+    def _number(self, target: int, labels: tuple[int, ...]) -> None:
+        if any(label in self._guarded for label in labels[: labels.index(target) + 1]):
             self.line(f"b = {target}")
 
-    def write_inline(self, node: int, group: Group, loop: LoopNode) -> None:
+    def write_inline(self, node: int, place: Place) -> None:
         """Writes a node and the nodes that it dominates inside a branch."""
         raise NotImplementedError
 
     # -- nodes ---------------------------------------------------------------------------------------
 
-    def node(
-        self, node: int, group: Group, loop: LoopNode, outside: tuple[Group, LoopNode] | None = None
-    ) -> int | None:
+    def node(self, node: int, place: Place, outside: Place | None = None) -> int | None:
         """Writes a node; returns the node to continue with at the same level, if there is one."""
         if node == 0:
             self._enter()
             if self._root is None:
-                return self._leave(self._root_edges[0], group, loop)
+                return self._leave(self._root_edges[0], place)
             block, start = self._root, self.entry
         else:
             block = self.analysis.blocks[node - 1]
@@ -127,7 +126,7 @@ class NodeWriter(CopyWriter):
             return None
         terminator = self.analysis.instructions[block.end - 1]
         self.pc = terminator.pc
-        return self._terminate(node, block, terminator, group, loop, outside)
+        return self._terminate(node, block, terminator, place, outside)
 
     def _enter(self) -> None:
         """Writes the start of the variant: takes the results of the call that it continues behind."""
@@ -145,27 +144,27 @@ class NodeWriter(CopyWriter):
             self.results("a", writes)
         self.note_writes(writes)
 
-    def _arm(self, edge: Edge, group: Group, loop: LoopNode, fact: Fact | None = None, *, holds: bool = True) -> None:
+    def _arm(self, edge: Edge, place: Place, fact: Fact | None = None, *, holds: bool = True) -> None:
         """Writes the copies of a branch and its target, as a suite."""
         saved = (self.state, self.pending, self._readers, self.local_constants, self.uses, dict(self.bounds), self.pc)
         count = len(self.lines)
         self.indent += 1
         self.learn(fact, holds=holds)
-        following = self._leave(edge, group, loop)
+        following = self._leave(edge, place)
         if following is not None:
-            self.write_inline(following, group, loop)
+            self.write_inline(following, place)
         if len(self.lines) == count:
             self.line("pass")
         self.indent -= 1
         self.state, self.pending, self._readers, self.local_constants, self.uses, self.bounds, self.pc = saved
 
-    def _leave(self, edge: Edge, group: Group, loop: LoopNode) -> int | None:
+    def _leave(self, edge: Edge, place: Place) -> int | None:
         """Writes an edge's copies and jump; returns its target if that is to be written here."""
         self.copy(edge)
         target = edge.target + 1
         if self._is_inline(target):
             return target
-        self._jump(target, group, loop)
+        self._jump(target, place)
         return None
 
     # -- terminators ---------------------------------------------------------------------------------
@@ -175,9 +174,8 @@ class NodeWriter(CopyWriter):
         node: int,
         block: Block,
         terminator: Instruction,
-        group: Group,
-        loop: LoopNode,
-        outside: tuple[Group, LoopNode] | None,
+        place: Place,
+        outside: Place | None,
     ) -> int | None:
         mnemonic = terminator.operation.mnemonic
         index = block.end - 1
@@ -189,18 +187,18 @@ class NodeWriter(CopyWriter):
                 outside is not None
                 and edges[0].target != edges[1].target
                 and self.lines[-1].endswith("while True:")
-                and self._while(node, test, edges, group, loop, outside)
+                and self._while(node, test, edges, place, outside)
             ):
                 return None
-            return self._branch(test, edges[0], edges[1], group, loop)
+            return self._branch(test, edges[0], edges[1], place)
         if mnemonic == "br_table":
-            return self._table(self._settled(block, reads[0]), edges, group, loop)
+            return self._table(self._settled(block, reads[0]), edges, place)
         if mnemonic == "return":
             texts = self.listed(index, terminator)
             self.line(f"return {', '.join(texts) if texts else None}")
             return None
         if mnemonic == "fail":
-            return self._fail(block, terminator, group, loop)
+            return self._fail(block, terminator, place)
         if mnemonic == "yield":
             self.settle(block)
             self.suspend(block, index, "YIELD", live=block.live_out)
@@ -208,7 +206,7 @@ class NodeWriter(CopyWriter):
         if mnemonic.startswith("call"):
             self.call(block, index)
             self.settle(block)
-            return self._leave(edges[0], group, loop)
+            return self._leave(edges[0], place)
         if mnemonic == "break":
             self._break(block, None)
         elif mnemonic == "cond_break":
@@ -217,7 +215,7 @@ class NodeWriter(CopyWriter):
         if not self.raw:
             keep = {f"{self.state.get(source)}{source}" for source in edges[0].values.values()}
         self.settle(block, keep & self.pending.keys())
-        return self._leave(edges[0], group, loop)
+        return self._leave(edges[0], place)
 
     def _settled(self, block: Block, variable: Variable) -> Text:
         """The condition at a block's end; stores pending values that are live behind it."""
@@ -227,21 +225,21 @@ class NodeWriter(CopyWriter):
         self.settle(block)
         return text
 
-    def _branch(self, test: Text, yes: Edge, no: Edge, group: Group, loop: LoopNode) -> int | None:
+    def _branch(self, test: Text, yes: Edge, no: Edge, place: Place) -> int | None:
         text, fact, holds = test.text, test.fact, True
-        yes_falls, no_falls = self._falls(yes, group), self._falls(no, group)
+        yes_falls, no_falls = self._falls(yes, place), self._falls(no, place)
         if yes_falls and not no_falls:
             text, yes, no, holds = _negated(test), no, yes, False
             yes_falls, no_falls = no_falls, yes_falls
         if fact is not None and not isinstance(fact[1], int) and yes.target == no.target:
             fact = None
         self.line(f"if {text}:")
-        self._arm(yes, group, loop, fact, holds=holds)
+        self._arm(yes, place, fact, holds=holds)
         if not yes_falls:
             self.learn(fact, holds=not holds)
-            return self._leave(no, group, loop)
+            return self._leave(no, place)
         self.line("else:")
-        self._arm(no, group, loop, fact, holds=not holds)
+        self._arm(no, place, fact, holds=not holds)
         return None
 
     def _while(
@@ -249,9 +247,8 @@ class NodeWriter(CopyWriter):
         header: int,
         test: Text,
         edges: Sequence[Edge],
-        group: Group,
-        loop: LoopNode,
-        outside: tuple[Group, LoopNode],
+        place: Place,
+        outside: Place,
     ) -> bool:
         """Turns the ``while True:`` on the last line into ``while condition:``, if the header is nothing but a test."""
         loops = self.graph.loops
@@ -264,20 +261,19 @@ class NodeWriter(CopyWriter):
         self.lines.pop()
         self.pcs.pop()
         self.line(f"while {text}:")
-        self._arm(stay, group, loop, test.fact, holds=inside[0])
-        outer_group, outer_loop = outside
+        self._arm(stay, place, test.fact, holds=inside[0])
         count = len(self.lines)
         self.line("else:")
-        self._arm(leave, outer_group, outer_loop, test.fact, holds=inside[1])
+        self._arm(leave, outside, test.fact, holds=inside[1])
         if self.lines[count + 1].lstrip() == "pass":
             del self.lines[count:], self.pcs[count:]
         self.indent += 1
         return True
 
-    def _table(self, test: Text, edges: Sequence[Edge], group: Group, loop: LoopNode) -> int | None:
+    def _table(self, test: Text, edges: Sequence[Edge], place: Place) -> int | None:
         default, *cases = edges
         if not cases:
-            return self._leave(default, group, loop)
+            return self._leave(default, place)
         # Neighbours with the same target are tested together.
         spans: list[tuple[int, int, Edge]] = []
         for position, edge in enumerate(cases):
@@ -291,28 +287,28 @@ class NodeWriter(CopyWriter):
             for position, (first, end, edge) in enumerate(spans):
                 text = f"k == {first}" if end == first + 1 else f"{first} <= k < {end}"
                 self.line(f"{'elif' if position else 'if'} {text}:")
-                self._arm(edge, group, loop)
+                self._arm(edge, place)
             self.line("else:")
-            self._arm(default, group, loop)
+            self._arm(default, place)
             return None
         with self.suite(f"if 0 <= k < {len(cases)}:"):
-            self._table_search(spans, group, loop)
+            self._table_search(spans, place)
         self.line("else:")
-        self._arm(default, group, loop)
+        self._arm(default, place)
         return None
 
-    def _table_search(self, spans: Sequence[tuple[int, int, Edge]], group: Group, loop: LoopNode) -> None:
+    def _table_search(self, spans: Sequence[tuple[int, int, Edge]], place: Place) -> None:
         middle = len(spans) // 2
         for header, half in ((f"if k < {spans[middle][0]}:", spans[:middle]), ("else:", spans[middle:])):
             self.line(header)
             if len(half) == 1:
-                self._arm(half[0][2], group, loop)
+                self._arm(half[0][2], place)
             else:
                 self.indent += 1
-                self._table_search(half, group, loop)
+                self._table_search(half, place)
                 self.indent -= 1
 
-    def _fail(self, block: Block, terminator: Instruction, group: Group, loop: LoopNode) -> int | None:
+    def _fail(self, block: Block, terminator: Instruction, place: Place) -> int | None:
         message = terminator.values[1]
         text = self.read(self.analysis.operands[block.end - 1].reads[0])
         if block.index in self.flow.failing:
@@ -324,7 +320,7 @@ class NodeWriter(CopyWriter):
         if not block.edges:
             self.line(f"raise failure(0, {message!r})")
             return None
-        return self._leave(block.edges[0], group, loop)
+        return self._leave(block.edges[0], place)
 
     def _break(self, block: Block, condition: Variable | None) -> None:
         self.settle(block)

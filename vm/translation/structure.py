@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from .analysis import FunctionAnalysis
-from .blocks import Group, LoopNode, NodeWriter
+from .blocks import NodeWriter, Place
 from .control_flow import Placement, UnstructuredError
 from .flow import Flow
 from .ranges import FULL, Range
@@ -37,17 +37,17 @@ class StructureWriter(NodeWriter):
         """Writes the variant with statements, ``ends`` at each branch to them; may raise UnstructuredError."""
         self._placement = Placement(self.graph, ends)
         self._inline = self._placement.inline
-        self._tree(0, (), None)
+        self._tree(0, Place())
 
     # -- structure -----------------------------------------------------------------------------------
 
     def _ordered(self, nodes: Sequence[int]) -> list[int]:
         return sorted(nodes, key=self.graph.rank.__getitem__)
 
-    def _tree(self, node: int, follow: Group, loop: LoopNode, *, outside: tuple[Group, LoopNode] | None = None) -> None:
-        """Writes a node and the nodes that it dominates; falling off its end goes to the labels of ``follow``.
+    def _tree(self, node: int, place: Place, outside: Place | None = None) -> None:
+        """Writes a node and the nodes that it dominates.
 
-        ``outside`` is the same around the loop whose ``while`` was just written, and whose header the node is.
+        ``outside`` is the place around the loop whose ``while`` was just written, and whose header the node is.
         """
         placement = self._placement
         assert placement is not None
@@ -61,19 +61,19 @@ class StructureWriter(NodeWriter):
                 behind = self._ordered(placement.after_loop.get(here, ()))
                 self._enter_loop(here, behind)
                 waiting = behind + waiting
-                group = (*waiting, *follow)
-                self._guard(behind, placement.loop_targets(here), group)
+                around = place._replace(labels=(*waiting, *place.labels))
+                self._guard(behind, placement.loop_targets(here), around)
                 self._entered.add(here)
                 with self.suite("while True:"):
-                    self._tree(here, (here,), (here, group), outside=(group, loop))
+                    self._tree(here, Place((here,), here, around.labels), around)
             else:
                 after = self._ordered(placement.after.get(here, ()))
                 waiting = after + waiting
-                group = (*waiting, *follow)
-                self._guard(after, placement.statement_targets[here], group)
+                around = place._replace(labels=(*waiting, *place.labels))
+                self._guard(after, placement.statement_targets[here], around)
                 for label in after:
                     self._known_at[label] = self.known()
-                current = self.node(here, group, loop, None if after else outside)
+                current = self.node(here, around, None if after else outside)
                 outside = None
                 if current is not None:
                     continue
@@ -82,7 +82,7 @@ class StructureWriter(NodeWriter):
                 self.recall(self._known_at[label])
                 if label in self._guarded:
                     with self.suite(f"if b == {label}:"):
-                        self._tree(label, (*waiting, *follow), loop)
+                        self._tree(label, place._replace(labels=(*waiting, *place.labels)))
                 else:
                     current = label
                     break
@@ -117,18 +117,18 @@ class StructureWriter(NodeWriter):
                         self._written_in[header] = self._written_in.get(header, 0) | self.analysis.written[node - 1]
         return self._written_in
 
-    def _guard(self, labels: Sequence[int], targets: frozenset[int], group: Group) -> None:
+    def _guard(self, labels: Sequence[int], targets: frozenset[int], place: Place) -> None:
         """Numbers the labels of a statement that may leave for several."""
-        if labels and sum(one in targets for one in group) > 1:
+        if labels and sum(one in targets for one in place.labels) > 1:
             self._guarded.update(labels)
 
-    def write_inline(self, node: int, group: Group, loop: LoopNode) -> None:
+    def write_inline(self, node: int, place: Place) -> None:
         if self._placement is not None:
-            self._tree(node, group, loop)
+            self._tree(node, place)
             return
         current: int | None = node
         while current is not None:
-            current = self.node(current, group, loop)
+            current = self.node(current, place)
 
     # -- a dispatch loop -----------------------------------------------------------------------------
 
@@ -160,4 +160,4 @@ class StructureWriter(NodeWriter):
                 self._search(nodes[middle:])
             return
         self.bounds = {}
-        self.write_inline(nodes[0], (), None)
+        self.write_inline(nodes[0], Place())
