@@ -30,21 +30,15 @@ _order: Final = itertools.count()
 
 
 class Ticket(Latch):
-    """An invocation's place in the order of its context.
+    """An invocation's place in the order of its context; ``thread`` is in a step of the invocation, or 0."""
 
-    Attributes:
-        policy: the invocation's.
-        thread: that is in a step of the invocation, or 0.
-    """
-
-    __slots__ = ("_admission", "_key", "_released", "policy", "thread")
+    __slots__ = ("_admission", "_key", "_released", "thread")
 
     def __init__(self, admission: Admission, policy: InvocationPolicy) -> None:
         super().__init__()
         self._admission = admission
         self._key = (-policy.priority, next(_order))
         self._released = False
-        self.policy = policy
         self.thread = 0
 
     def __lt__(self, other: Ticket) -> bool:
@@ -54,12 +48,7 @@ class Ticket(Latch):
         self._admission.release_dropped()
 
     def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until the invocation may run.
-
-        Raises:
-            FailedPreconditionError: this thread runs a function of the context, so the wait would never end.
-            DeadlineExceededError: the deadline passed first.
-        """
+        """Blocks until the invocation may run; refused in a thread whose end of a function it would wait for."""
         if not self.is_settled and self._admission.runs_here():
             raise FailedPreconditionError(
                 "waiting for a turn in a context whose function this thread is running would never end; call the "
@@ -118,9 +107,7 @@ class Admission:
     def enter(self, policy: InvocationPolicy) -> Ticket:
         """A ticket for a new invocation, settled where it may run at once.
 
-        Raises:
-            FailedPreconditionError: the policy refuses to wait and would have to, or it is ``CONCURRENT`` in a context
-                that is not.
+        Raises FailedPreconditionError where the policy refuses to wait, or is ``CONCURRENT`` and the context is not.
         """
         gate = self._gate
         self.release_dropped()
@@ -242,9 +229,7 @@ class ContextGate:
     def acquire(self) -> None:
         """Enters for a call; calls of one thread may be nested. ``release`` follows.
 
-        Raises:
-            FailedPreconditionError: another thread is inside, or an invocation with a ticket is under way.
-            ClosedError: the context was closed.
+        Raises FailedPreconditionError while another thread or an invocation with a ticket is inside, or ClosedError.
         """
         if self.concurrent:
             with self._lock:
@@ -346,11 +331,7 @@ class ContextGate:
 
     @contextlib.contextmanager
     def closing(self) -> Iterator[None]:
-        """Keeps threads out while the context is closed.
-
-        Raises:
-            FailedPreconditionError: a thread is inside, or an invocation is in flight.
-        """
+        """Keeps threads out while the context is closed; refused while one is inside or an invocation is in flight."""
         if not self._lock.acquire(False):
             raise self._in_use()
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...status import IncompatibleError, NotFoundError, close_to
@@ -19,19 +20,12 @@ from .module_state import ContextFunction, LinkedImport, ModuleState
 Module: TypeAlias = BytecodeModule | NativeModule
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class LoadedModule:
-    """A module of a context.
+    """A module of a context, and its state: a ``ModuleState``, or the object made by a native module's factory."""
 
-    Attributes:
-        module: the module.
-        state: in the context: a ``ModuleState``, or the object made by a native module's factory.
-    """
-
-    __slots__ = ("module", "state")
-
-    def __init__(self, module: Module, state: object) -> None:
-        self.module = module
-        self.state = state
+    module: Module
+    state: object
 
 
 def _split_name(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[LoadedModule | None, str]:
@@ -53,11 +47,7 @@ def _split_name(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[Lo
 
 
 def find_function(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[LoadedModule, str]:
-    """The module that a function's full name begins with, and the function's own name.
-
-    Raises:
-        NotFoundError: no such module; the message names close functions.
-    """
+    """The module that a function's full name begins with, and the function's own name; raises NotFoundError."""
     loaded, name = _split_name(full_name, modules)
     if loaded is not None:
         return loaded, name
@@ -98,7 +88,18 @@ def link(module: BytecodeModule, modules: Mapping[str, LoadedModule]) -> list[Li
         IncompatibleError: a module is older than asked for, or a function has another calling convention.
     """
     for dependency in module.definition.dependencies:
-        _check_dependency(module, dependency.name, dependency.minimum_version, dependency.required, modules)
+        name, version = dependency.name, dependency.minimum_version
+        loaded = modules.get(name)
+        if loaded is None and dependency.required:
+            raise NotFoundError(
+                f"module {module.name!r} needs module {name!r}, which was not added; there are {names_of(modules)}: "
+                "add it first"
+            )
+        if loaded is not None and loaded.module.version < version:
+            raise IncompatibleError(
+                f"module {module.name!r} needs module {name!r} of version {version} or later, this one has version "
+                f"{loaded.module.version}: compile {module.name!r} for that version, or use a newer release of pumice"
+            )
     return [
         _resolve(module, imported, convention, modules) or _missing(imported.name)
         for imported, convention in zip(module.definition.imports, module.verified.imports, strict=True)
@@ -109,32 +110,13 @@ def non_suspending_imports(module: BytecodeModule, natives: Iterable[NativeModul
     """The imports that never return a ``Wait`` where these native modules provide them; for looking at translations."""
     modules = {native.name: LoadedModule(native, None) for native in natives}
     found = set()
-    for ordinal, (imported, convention) in enumerate(
-        zip(module.definition.imports, module.verified.imports, strict=True)
-    ):
-        loaded, name = _split_name(imported.name, modules)
+    for ordinal, convention in enumerate(module.verified.imports):
+        loaded, name = _split_name(module.definition.imports[ordinal].name, modules)
         if loaded is not None and isinstance(loaded.module, NativeModule):
             exports = loaded.module.find_export(name)
             if any(one.convention == convention and not one.suspends for one in exports):
                 found.add(ordinal)
     return frozenset(found)
-
-
-def _check_dependency(
-    module: BytecodeModule, name: str, version: int, required: bool, modules: Mapping[str, LoadedModule]
-) -> None:
-    loaded = modules.get(name)
-    if loaded is None:
-        if required:
-            raise NotFoundError(
-                f"module {module.name!r} needs module {name!r}, which was not added; there are {names_of(modules)}: "
-                "add it first"
-            )
-    elif loaded.module.version < version:
-        raise IncompatibleError(
-            f"module {module.name!r} needs module {name!r} of version {version} or later, this one has version "
-            f"{loaded.module.version}: compile {module.name!r} for that version, or use a newer release of pumice"
-        )
 
 
 def _resolve(
@@ -197,12 +179,8 @@ def _bytecode_import(function: ContextFunction) -> Callable[..., object]:
     """Calls a function of another bytecode module: returns a request to the interpreter."""
 
     def call(*arguments: object) -> Wait:
-        request = Wait(resume=_never)
+        request = Wait(resume=call)  # which nobody does
         request.callee = (function, arguments)
         return request
 
     return call
-
-
-def _never(error: object) -> object:
-    raise AssertionError("a call between modules has no wait to resume")

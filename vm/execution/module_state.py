@@ -5,17 +5,17 @@ Thread rule: as the context's.
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CellType
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from ...status import ResourceExhaustedError
 from ..types.ref_types import ref_type_class
 from .bytecode_module import BytecodeModule
 from .watchdog import rebind
 
-_MAX_HEAP_GLOBALS: Final = 1 << 16  # bytes; more are mapped, so that only pages in use take memory
 _MAX_DENSE_REFS: Final = 1 << 16
 
 
@@ -47,7 +47,7 @@ class Hooks:
 
 
 class LinkedImport(NamedTuple):
-    """The function that an import calls, and the declarations of its provider.
+    """The function that an import calls, and what its provider declares.
 
     Attributes:
         function: called for the import.
@@ -68,8 +68,6 @@ class ContextFunction:
     """A bytecode function bound to one context's state.
 
     Attributes:
-        state: the module's state.
-        ordinal: index into the module's functions.
         translation: its code, shared with other contexts.
         start: the Python function for entry 0, once ``code`` made it.
     """
@@ -97,22 +95,17 @@ class ContextFunction:
 
     def rebind_import(self, number: int, function: Callable[..., object]) -> None:
         """Makes the existing code call another function for an import."""
-        name = f"im{number}"
-        for code in list(self._entries.values()):
-            if name in code.__code__.co_freevars:
-                cells = getattr(code, "__closure__", None) or ()
-                rebind(cells[code.__code__.co_freevars.index(name)], function)
+        for name, cell in self._cells():
+            if name == f"im{number}":
+                rebind(cell, function)
 
     def call_cells(self) -> list[CellType]:
         """The cells through which its code calls imports. For the watchdog."""
-        return [
-            cell
-            for function in list(self._entries.values())
-            for name, cell in zip(
-                function.__code__.co_freevars, getattr(function, "__closure__", None) or (), strict=False
-            )
-            if name.startswith("im")
-        ]
+        return [cell for name, cell in self._cells() if name.startswith("im")]
+
+    def _cells(self) -> Iterator[tuple[str, CellType]]:
+        for function in list(self._entries.values()):
+            yield from zip(function.__code__.co_freevars, getattr(function, "__closure__", None) or (), strict=False)
 
     @property
     def full_name(self) -> str:
@@ -162,7 +155,6 @@ class ModuleState:
     """A bytecode module's state in one context.
 
     Attributes:
-        module: the module.
         links: what each import was linked to.
         imports: what each import calls now; a profile replaces some.
         non_suspending: ordinals of the imports that never return a ``Wait``.
@@ -181,8 +173,8 @@ class ModuleState:
         definition = module.definition
         size = -(-definition.global_bytes // 8) * 8
         try:
-            memory = memoryview(bytearray(size) if size <= _MAX_HEAP_GLOBALS else mmap.mmap(-1, size))
-        except (OSError, MemoryError) as error:
+            memory = np.zeros(size, np.uint8).data  # only pages in use take memory
+        except (ValueError, MemoryError) as error:
             raise ResourceExhaustedError(f"no memory for {size} bytes of globals of module {module.name}") from error
         self._primitive: dict[str, memoryview[int] | memoryview[float]] = {
             "i32": memory.cast("i"),

@@ -103,12 +103,9 @@ class Reactor:
                 self._dropped = 0
 
     def watch(self, descriptor: int, events: int, callback: Callback) -> Notification:
-        """Calls back with ``None`` once a descriptor can be read or written.
+        """Calls back with ``None`` once one of ``events`` (of ``selectors``) is there, or with InvalidArgumentError.
 
-        Args:
-            descriptor: of a pipe, socket, eventfd, …; it must stay open until then. Regular files are always ready.
-            events: ``selectors.EVENT_READ``, ``EVENT_WRITE`` or both, of which one is enough.
-            callback: gets InvalidArgumentError if the descriptor cannot be waited for.
+        The descriptor, of a pipe, socket, eventfd, …, must stay open until then. Regular files are always ready.
         """
         watch = _Watch(callback, descriptor, events)
         error: PumiceError | None = None
@@ -116,11 +113,10 @@ class Reactor:
             self._watches.setdefault(descriptor, []).append(watch)
             try:
                 self._rearm(descriptor)
-            except PermissionError:  # epoll's answer for regular files, which are always ready
-                self._forget(descriptor, watch)
             except (OSError, ValueError, KeyError) as raised:
                 self._forget(descriptor, watch)
-                error = InvalidArgumentError(f"file descriptor {descriptor} cannot be waited for: {raised}")
+                if not isinstance(raised, PermissionError):  # epoll's answer for regular files, which are always ready
+                    error = InvalidArgumentError(f"file descriptor {descriptor} cannot be waited for: {raised}")
             else:
                 self._wake()  # selectors without a kernel object look again only when woken
                 return watch
