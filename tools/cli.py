@@ -6,8 +6,8 @@ This file is the group of commands and the one place that turns errors into mess
 0      done
 1      the run failed, its results could not be printed or stored, or an expectation did not hold
 2      wrong usage: an option, the text of a value, or a value that does not fit what the kernel or function declares
-3      ``bench`` and ``study``: measured, but too noisy to tell
-4      ``study compare``: something is slower
+3      ``bench`` and ``study``: measured, but a point is noisier than allowed, or a comparison UNCLEAR
+4      ``study compare``: a point is SLOWER
 130    interrupted (Ctrl-C)
 141    the reader of the output is gone
 =====  ==================================================================================================

@@ -10,26 +10,10 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from ..terminal import console_environment, facts_grid, new_table, printable
+from ..terminal import facts_grid, new_table, printable
 from .streams import put
 
 _PIPED_WIDTH = 1000
-
-
-def _console() -> Console:
-    """A console that renders for stdout but does not write it: Rich would end the program when the reader is gone."""
-    terminal = sys.stdout.isatty()
-    return Console(
-        file=io.TextIOWrapper(io.BytesIO(), encoding=getattr(sys.stdout, "encoding", None) or "utf-8"),
-        # ``None`` leaves it to the environment (FORCE_COLOR).
-        force_terminal=terminal or None,
-        # A pipe has no width; lines that a program reads must not be folded.
-        width=None if terminal else _PIPED_WIDTH,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        _environ=console_environment(),
-    )
 
 
 def heading(text: str) -> None:
@@ -62,7 +46,18 @@ def print_renderables(parts: Iterable[RenderableType]) -> None:
 
 
 def _print(content: RenderableType) -> None:
-    console = _console()
+    terminal = sys.stdout.isatty()
+    # It renders for stdout but does not write it: Rich would end the program when the reader is gone.
+    console = Console(
+        file=io.TextIOWrapper(io.BytesIO(), encoding=getattr(sys.stdout, "encoding", None) or "utf-8"),
+        # ``None`` leaves it to the environment (FORCE_COLOR).
+        force_terminal=terminal or None,
+        # A pipe has no width; lines that a program reads must not be folded.
+        width=None if terminal else _PIPED_WIDTH,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
     with console.capture() as capture:
         console.print(content)
     # Rich pads every line to the table's width.

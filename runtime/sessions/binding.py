@@ -35,17 +35,8 @@ def argument_binder(
 
     ``first`` opens the device for host values when one comes. ``devices`` are those of arrays; ``None`` allows any.
     """
-    if argument.letter == "r":
-        return _reference(argument, function, first, devices)
-    return scalar_binder(argument, function)
-
-
-# -- references --------------------------------------------------------------------------------------
-
-
-def _reference(
-    argument: Argument, function: str, first: Callable[[], Device], devices: Container[Device] | None
-) -> Callable[[Any], Any]:
+    if argument.letter != "r":
+        return scalar_binder(argument, function)
     checked = _Reference(argument, function, first, devices).bind
     element_type, shape = argument.element_type, argument.shape
     if element_type is None or element_type.is_sub_byte or shape is None or None in shape or devices is None:

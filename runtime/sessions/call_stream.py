@@ -12,6 +12,8 @@ from ...vm.invocation.invocation import Invocation
 if TYPE_CHECKING:
     import asyncio
 
+_END: Any = object()
+
 
 def stream_calls(
     submit: Callable[[Any], Invocation], calls: Iterable[Any] | AsyncIterable[Any], depth: int, ordered: bool
@@ -65,7 +67,7 @@ async def _stream(
         while more or flight:
             while more and len(flight) < depth:
                 if asked is None:
-                    asked = asyncio.ensure_future(_next(source))
+                    asked = asyncio.ensure_future(anext(source, _END))
                     asked.add_done_callback(lambda _: wake.set())
                     await asyncio.sleep(0)
                 if not asked.done():
@@ -95,13 +97,6 @@ async def _stream(
         close = getattr(source, "aclose", None)
         if close is not None:
             await close()
-
-
-_END: Any = object()
-
-
-async def _next(source: AsyncIterator[Any]) -> Any:
-    return await anext(source, _END)
 
 
 def _take(flight: deque[Invocation], ended: deque[Invocation], ordered: bool) -> Invocation | None:

@@ -275,13 +275,12 @@ def _by_address(options: BenchOptions, entry: EntryPoint, name: str) -> dict[str
             f"{name} has push constants behind {len(texts)} address(es): {', '.join(missing)}; give each as --push "
             "NAME=VALUE, and a --binding for each address"
         )
-    words = [values[key] if values[key].startswith("$") else _word(key, values[key]) for key in known]
+    words: list[str | int] = []
+    for key in known:
+        text = values[key]
+        if not text.startswith("$") and not (text.isdecimal() and int(text) < 1 << 32):
+            raise usage_error(
+                f"--push {shorten(key)}={shorten(text)}: expected an unsigned 32-bit number behind the addresses"
+            )
+        words.append(text if text.startswith("$") else int(text))
     return {"bindings": [text.partition("=")[2].strip() for text in texts], "push": words}
-
-
-def _word(key: str, text: str) -> int:
-    if not text.isdecimal() or int(text) >= 1 << 32:
-        raise usage_error(
-            f"--push {shorten(key)}={shorten(text)}: expected an unsigned 32-bit number behind the addresses"
-        )
-    return int(text)

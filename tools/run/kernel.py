@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -13,7 +13,6 @@ from typing import TypeVar
 import numpy as np
 
 from ...hal_vulkan import DispatchTiming, reflect
-from ...runtime import ArraySpec
 from ...runtime.kernels.kernel import Kernel
 from ...runtime.kernels.shader_source import load_shader
 from ...runtime.values.format import format_value
@@ -98,13 +97,27 @@ def run_kernel(options: KernelRun) -> None:
             with usage():
                 returned = call()
             first_seconds = time.perf_counter() - start
-            results = _results(slots, bound, returned)
+            arrays = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
+            written = [slot for slot in slots.slots if slot.binding.writable]
+            results: dict[Slot, tuple[BufferArgument, Array]] = {}
+            for slot, array in zip(written, arrays, strict=True):
+                argument = bound[slot.index][0]
+                results[slot] = argument, from_kernel(np.asarray(array), argument)
             note(f"ran on {device_text(device)}")
             if options.timed:
                 runs = not values or any(value.nbytes for value in values)
                 dispatch = functools.partial(kernel.time, *values, groups=groups, push=push)
                 _report_times(load_seconds, first_seconds, call, dispatch if runs else None)
-    _put_all(results, targets)
+    printed = Outputs()
+    for slot, (argument, result) in results.items():
+        for target in targets.get(slot, [OutputArgument(argument.key, None)]):
+            if target.path is None:
+                printed.put(f"{slot.label}: {format_value(result, element_type=argument.element_type)}")
+                continue
+            pack = functools.partial(argument.element_type.pack, result)
+            with printed.storing():
+                store_array(target.path, result, pack, where=f"--output {target.key.text}")
+    printed.finish()
     tolerances = Tolerances(options.atol, options.rtol)
     differences: list[str] = []
     for slot, several in wanted.items():
@@ -123,33 +136,6 @@ def _by_slot(slots: Slots, arguments: Sequence[_Keyed], option: str) -> dict[Slo
             raise usage_error(f"{option} {argument.key.text}: the kernel only reads {slot.label}")
         found.setdefault(slot, []).append(argument)
     return found
-
-
-def _results(
-    slots: Slots, bound: Sequence[tuple[BufferArgument, Array | ArraySpec]], returned: object
-) -> dict[Slot, tuple[BufferArgument, Array]]:
-    written = slots.written
-    arrays = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
-    return {
-        slot: (bound[slot.index][0], from_kernel(np.asarray(array), bound[slot.index][0]))
-        for slot, array in zip(written, arrays, strict=True)
-    }
-
-
-def _put_all(
-    results: Mapping[Slot, tuple[BufferArgument, Array]], targets: Mapping[Slot, Sequence[OutputArgument]]
-) -> None:
-    """Stores and prints every result; one that cannot be does not keep the others back."""
-    outputs = Outputs()
-    for slot, (argument, result) in results.items():
-        for target in targets.get(slot, [OutputArgument(argument.key, None)]):
-            if target.path is None:
-                outputs.put(f"{slot.label}: {format_value(result, element_type=argument.element_type)}")
-                continue
-            pack = functools.partial(argument.element_type.pack, result)
-            with outputs.storing():
-                store_array(target.path, result, pack, where=f"--output {target.key.text}")
-    outputs.finish()
 
 
 def _report_times(

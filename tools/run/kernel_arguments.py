@@ -57,11 +57,6 @@ class Slots:
         self.slots: tuple[Slot, ...] = tuple(Slot(i, binding, element) for i, (binding, element) in enumerate(pairs))
         self._entry = entry
 
-    @property
-    def written(self) -> tuple[Slot, ...]:
-        """Those that the shader may write, for which a call returns results."""
-        return tuple(slot for slot in self.slots if slot.binding.writable)
-
     def find(self, key: BindingKey, option: str) -> Slot:
         """The slot that a key names."""
         if key.name:

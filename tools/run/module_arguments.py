@@ -42,13 +42,9 @@ _BOOLEANS: Final = {"true": "1", "false": "0"}
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One value of the command line.
+    """One value of the command line; ``None`` for ``(null)`` and ``(ignored)``.
 
-    Attributes:
-        where: for messages: the option and what was written.
-        value: an array for tensors, a number for scalars, ``None`` for ``(null)`` and ``(ignored)``.
-        element_type: of an array.
-        storage: whether it is a buffer for an output (``&4xf32``) rather than a buffer view.
+    ``storage`` says that an array is a buffer for an output (``&4xf32``) rather than a buffer view.
     """
 
     where: str

@@ -37,12 +37,7 @@ _SHOWN: Final = 1024  # elements in messages, whatever --output_max_element_coun
 class HostResult:
     """A result on the host.
 
-    Attributes:
-        name: of its type: ``i32``, ``hal.buffer_view``; ``null`` for a null reference.
-        element_type: of a number or of a view's elements; of plain buffers bytes (``i8``).
-        array: its elements, of shape ``()`` for numbers; ``None`` where there are none that NumPy knows.
-        data: the bytes of a view or buffer.
-        children: the elements of a list.
+    The element type is that of a number or of a view's elements; ``array`` is ``None`` where NumPy has no such type.
     """
 
     name: str

@@ -1,13 +1,4 @@
-"""``pumice study``: runs sweeps, stores their results, and reports, compares and exports these.
-
-Exit statuses besides those of every command (cli.py):
-
-=====  ==============================================================================================================
-1      a point failed, or the device could run none
-3      too noisy: a point of ``run`` ended with more noise than the study allows, or one of ``compare`` is UNCLEAR
-4      ``compare`` found a point SLOWER
-=====  ==============================================================================================================
-"""
+"""``pumice study``: runs sweeps, stores their results, and reports, compares and exports these."""
 
 from __future__ import annotations
 

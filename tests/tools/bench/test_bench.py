@@ -348,10 +348,10 @@ def test_push_constants_that_are_missing() -> None:
         (["{tmp}/nosuch.comp"], "no such file"),
         (["{tmp}"], "Is a directory"),
         (["{tmp}/text.comp.txt"], "expected SPIR-V"),
-        ([MUL, "-b", "0=@{tmp}/nosuch.npy"], "there is none"),
+        ([MUL, "-b", "0=@{tmp}/nosuch.npy"], "no such file"),
         ([MUL, "--device", "vulkan://99"], "no device is 'vulkan://99'"),
         ([MUL, "--device", "gpu"], "write vulkan (the best device)"),
-        ([MODULE, "--input", "@{tmp}/nosuch.npy"], "there is none"),
+        ([MODULE, "--input", "@{tmp}/nosuch.npy"], "no such file"),
     ],
 )
 def test_what_is_not_there(words: list[object], message: str, tmp_path: Path) -> None:
