@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy.typing as npt
 
 from ..ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr
-from ..ir.operation import Block, Location, Operation, Region, Value, tensor_of
+from ..ir.operation import NOWHERE, Block, Location, Operation, Region, Value, tensor_of
 from ..ir.types import I1, I64, ScalarType, TensorType, Type
 
 
@@ -22,7 +22,7 @@ class Builder:
         location: of the operations added.
     """
 
-    def __init__(self, block: Block, location: Location = -1) -> None:
+    def __init__(self, block: Block, location: Location = NOWHERE) -> None:
         self.block = block
         self.location = location
 

@@ -6,11 +6,47 @@ in order and build another, since every definition comes before its uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from .attributes import Attribute, DenseArray, DenseElements, IntegerAttr
 from .types import ShapedType, TensorType, Type
+
+
+class DebugLocation:
+    """A location that the program's text carries: ``loc("name"("file.py":3:1))``.
+
+    Attributes:
+        text: as written, aliases resolved.
+        name: the outermost name, empty where there is none.
+        file_name: of the innermost place, empty where there is none.
+        line: from 1, or 0.
+        column: from 1, or 0.
+    """
+
+    __slots__ = ("column", "file_name", "line", "name", "text")
+
+    def __init__(self, text: str, name: str = "", file_name: str = "", line: int = 0, column: int = 0) -> None:
+        self.text = text
+        self.name = name
+        self.file_name = file_name
+        self.line = line
+        self.column = column
+
+
+class Location(NamedTuple):
+    """Where an operation comes from.
+
+    Attributes:
+        offset: in the program's text; -1 where there is none.
+        debug: the location that the text carries, if it does.
+    """
+
+    offset: int = -1
+    debug: DebugLocation | None = None
+
+
+NOWHERE: Final = Location()
 
 
 class Value:
@@ -53,7 +89,7 @@ class Operation:
         attributes: by name, inherent and others alike.
         regions: bodies.
         successors: blocks to which a terminator branches.
-        location: offset in the source text, or a debug location of the text; -1 where there is none.
+        location: where the program's text has it.
         parent: the block that holds it, once one does.
     """
 
@@ -67,7 +103,7 @@ class Operation:
         attributes: dict[str, Attribute] | None = None,
         regions: Sequence[Region] = (),
         successors: Sequence[Block] = (),
-        location: Location = -1,
+        location: Location = NOWHERE,
     ) -> None:
         self.name = name
         self.operands = operands
@@ -171,31 +207,6 @@ class Region:
         """The only block."""
         (block,) = self.blocks
         return block
-
-
-class DebugLocation:
-    """A location that the program's text carries: ``loc("name"("file.py":3:1))``.
-
-    Attributes:
-        text: as written, aliases resolved.
-        name: the outermost name, empty where there is none.
-        file_name: of the innermost place, empty where there is none.
-        line: from 1, or 0.
-        column: from 1, or 0.
-    """
-
-    __slots__ = ("column", "file_name", "line", "name", "text")
-
-    def __init__(self, text: str, name: str = "", file_name: str = "", line: int = 0, column: int = 0) -> None:
-        self.text = text
-        self.name = name
-        self.file_name = file_name
-        self.line = line
-        self.column = column
-
-
-Location: TypeAlias = int | DebugLocation
-Rewrite: TypeAlias = Callable[[Operation, Mapping[Value, Value]], Sequence[Value] | None]
 
 
 def tensor_of(value: Value) -> TensorType:

@@ -111,13 +111,13 @@ class Parser(AttributeParser):
             parts, successors = syntax.parse(self, name), self._successors
             self._successors = []
         operation = Operation(
-            name, parts.operands, parts.result_types, parts.attributes, parts.regions, successors, offset
+            name, parts.operands, parts.result_types, parts.attributes, parts.regions, successors, Location(offset)
         )
         if results is not None or operation.results:
             self._name_results(results or "", operation, match.start())
-        location = self._trailing_location()
-        if location is not None:
-            operation.location = location
+        debug = self._trailing_location()
+        if debug is not None:
+            operation.location = Location(offset, debug)
         if self._open:
             self._open[-1].append(operation)
         return operation
@@ -429,10 +429,9 @@ class Parser(AttributeParser):
         return found if len(found) <= _MAX_LOCATION else "unknown"
 
 
-def location_line(source: SourceText, location: Location) -> tuple[str, int, int]:
-    """File, line and column of a location: that of the debug location where it has one, else in the source text."""
-    if isinstance(location, DebugLocation):
-        return location.file_name, location.line, location.column
-    if location < 0:
-        return source.file_name, 0, 0
-    return source.file_name, *source.place(location)
+def place_of(source: SourceText, location: Location) -> tuple[str, int, int]:
+    """File, line and column of a location: those of the debug location where it has them, else in the source text."""
+    debug = location.debug
+    if debug is not None and debug.line:
+        return debug.file_name, debug.line, debug.column
+    return (source.file_name, 0, 0) if location.offset < 0 else (source.file_name, *source.place(location.offset))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from .attributes import attribute_text, dictionary_text
-from .operation import Block, DebugLocation, Operation, Region, Value
+from .operation import Block, Operation, Region, Value
 from .types import FunctionType
 
 _SHORT: Final = {"builtin.module": "module", "func.call": "call", "func.return": "return"}
@@ -52,9 +52,9 @@ class Printer:
             name = _SHORT.get(operation.name, operation.name)
             printed = syntax.print(self, operation)
             body = name + printed if printed.startswith("(") else f"{name} {printed}".rstrip()
-        location = operation.location
-        if self._with_locations and isinstance(location, DebugLocation):
-            body += f" loc({location.text})"
+        debug = operation.location.debug
+        if self._with_locations and debug is not None:
+            body += f" loc({debug.text})"
         return results + body
 
     def _defined(self, operation: Operation) -> str:

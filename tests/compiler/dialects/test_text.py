@@ -7,7 +7,7 @@ import pytest
 
 from pumice.compiler.dialects.text import parse, to_text
 from pumice.compiler.ir.attributes import DenseElements, StructAttr
-from pumice.compiler.ir.operation import DebugLocation, Operation
+from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import CompileError
 from pumice.compiler.ir.types import TensorType
 
@@ -124,16 +124,16 @@ def test_debug_locations_follow_their_aliases() -> None:
     }
     #loc2 = loc("layer"(#loc1))
     """
-    location = parse(text)[0].regions[0].block.operations[0].location
-    assert isinstance(location, DebugLocation)
+    location = parse(text)[0].regions[0].block.operations[0].location.debug
+    assert location is not None
     assert (location.name, location.file_name, location.line, location.column) == ("layer", "model.py", 12, 3)
 
 
 def test_aliases_that_grow_without_a_bound_are_cut() -> None:
     doubling = "".join(f"#loc{i} = loc(callsite(#loc{i + 1} at #loc{i + 1}))\n" for i in range(60))
     text = f'func.func @f() {{ return loc(#loc0) }}\n{doubling}#loc60 = loc("x":1:1)\n'
-    location = parse(text)[0].regions[0].block.operations[0].location
-    assert isinstance(location, DebugLocation) and len(location.text) <= 10_000
+    location = parse(text)[0].regions[0].block.operations[0].location.debug
+    assert location is not None and len(location.text) <= 10_000
 
 
 @pytest.mark.parametrize(
