@@ -59,7 +59,7 @@ ROOMS: Mapping[str, set[str]] = {
     "vm.invocation": {"bytecode", "execution", "translation", "types", "wait"},
     "compiler.ir": set(),
     "compiler.dialects": {"ir"},
-    "compiler.passes": {"dialects", "ir"},
+    "compiler.passes": {"dialects", "ir", "targets"},
     "compiler.targets": {"ir"},
     "runtime.arrays": set(),
     "runtime.kernels": {"arrays"},

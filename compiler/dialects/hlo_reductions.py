@@ -1,0 +1,193 @@
+"""Rules of operations that combine many elements: reductions, windows, contractions, convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..ir.attributes import StructAttr
+from ..ir.operation import Operation
+from ..ir.types import TensorType, Type
+from .rules import Dim, OperationError, Rule, axes, ints, merged, same_length, tensors
+
+
+def _inputs(operation: Operation) -> tuple[list[TensorType], list[TensorType]]:
+    """Inputs and initial values, which are as many."""
+    types = tensors(operation)
+    count = len(types) // 2
+    if not types or len(types) % 2 or len(operation.regions) != 1:
+        raise OperationError(f"as many inputs as initial values, and a region, got {len(types)} operands")
+    inputs, starts = types[:count], types[count:]
+    for index, (value, start) in enumerate(zip(inputs, starts, strict=True)):
+        merged(value.shape, inputs[0].shape, f"inputs of one shape, got {inputs[0]} and {value}", index)
+        if start.rank:
+            raise OperationError(f"initial values without dimensions, got {start}", count + index)
+    block = operation.regions[0].block
+    if len(block.arguments) != 2 * count or len(block.terminator.operands) != count:
+        raise OperationError(f"a region of {2 * count} arguments that gives {count} values")
+    return inputs, starts
+
+
+def _elements(operation: Operation) -> list[Type]:
+    """Types of the elements that the body gives, which may be wider than those of the inputs."""
+    return [value.tensor.element for value in operation.regions[0].block.terminator.operands]
+
+
+def _reduce(operation: Operation) -> Sequence[Type]:
+    inputs, _ = _inputs(operation)
+    dimensions = ints(operation, "dimensions")
+    axes(dimensions, inputs[0].rank, "dimensions")
+    shape = [length for axis, length in enumerate(inputs[0].shape) if axis not in dimensions]
+    return [TensorType(shape, element) for element in _elements(operation)]
+
+
+def windows(length: Dim, size: int, stride: int, base: int, dilation: int, low: int, high: int) -> Dim:
+    """How many windows there are along a dimension."""
+    if length is None:
+        return None
+    dilated = (length - 1) * base + 1 if length else 0
+    window = (size - 1) * dilation + 1 if size else 0
+    padded = low + dilated + high
+    return 0 if padded <= 0 or window > padded else (padded - window) // stride + 1
+
+
+def window_lists(operation: Operation, rank: int, names: Sequence[str]) -> list[tuple[int, ...]]:
+    """Strides and dilations, 1 where they are not there, each for every dimension and 1 or more."""
+    lists = [ints(operation, name, (1,) * rank) for name in names]
+    for name, values in zip(names, lists, strict=True):
+        if len(values) != rank or any(value < 1 for value in values):
+            raise OperationError(f"{name} with a number of 1 or more for each of {rank} dimensions, got {list(values)}")
+    return lists
+
+
+def padding_pairs(operation: Operation, rank: int) -> list[tuple[int, int]]:
+    """Padding before and after each dimension, 0 where it is not there."""
+    value = operation.attributes.get("padding")
+    flat: list[int] = []
+    if isinstance(value, tuple):
+        for item in value:
+            flat.extend(Operation("", attributes={"pair": item}).integers("pair"))
+    else:
+        flat.extend(operation.integers("padding", (0,) * (2 * rank)))
+    if len(flat) != 2 * rank:
+        raise OperationError(f"padding before and after each of {rank} dimensions, got {len(flat)} numbers")
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _reduce_window(operation: Operation) -> Sequence[Type]:
+    inputs, _ = _inputs(operation)
+    rank = inputs[0].rank
+    sizes = ints(operation, "window_dimensions")
+    if len(sizes) != rank or any(size < 1 for size in sizes):
+        raise OperationError(f"a window of 1 or more elements along each of {rank} dimensions, got {list(sizes)}")
+    strides, base, dilation = window_lists(operation, rank, ("window_strides", "base_dilations", "window_dilations"))
+    pairs = padding_pairs(operation, rank)
+    shape = [
+        windows(inputs[0].shape[axis], sizes[axis], strides[axis], base[axis], dilation[axis], *pairs[axis])
+        for axis in range(rank)
+    ]
+    return [TensorType(shape, element) for element in _elements(operation)]
+
+
+def _select_and_scatter(operation: Operation) -> Sequence[Type]:
+    value, source, start = tensors(operation, 3)
+    if len(operation.regions) != 2:
+        raise OperationError("two regions, one that selects and one that combines")
+    if start is not TensorType((), value.element) or source.element is not value.element:
+        raise OperationError(f"a source and an initial value of {value.element}, got {source} and {start}", 1)
+    rank = value.rank
+    sizes = ints(operation, "window_dimensions", (1,) * rank)
+    (strides,) = window_lists(operation, rank, ("window_strides",))
+    pairs = padding_pairs(operation, rank)
+    shape = [windows(value.shape[axis], sizes[axis], strides[axis], 1, 1, *pairs[axis]) for axis in range(rank)]
+    merged(shape, source.shape, f"a source with an element for each window, of shape {shape}, got {source}", 1)
+    return [value]
+
+
+def _dot_general(operation: Operation) -> Sequence[Type]:
+    left, right = tensors(operation, 2)
+    numbers = operation.attributes.get("dot_dimension_numbers")
+    if not isinstance(numbers, StructAttr):
+        raise OperationError("the attribute dot_dimension_numbers")
+    pairs = [
+        (numbers.ints(f"lhs_{kind}_dimensions"), numbers.ints(f"rhs_{kind}_dimensions"))
+        for kind in ("batching", "contracting")
+    ]
+    axes([*pairs[0][0], *pairs[1][0]], left.rank, "the left operand's batching and contracting dimensions")
+    axes([*pairs[0][1], *pairs[1][1]], right.rank, "the right operand's batching and contracting dimensions")
+    batch: list[Dim] = []
+    for index, (lefts, rights) in enumerate(pairs):
+        if len(lefts) != len(rights):
+            raise OperationError(f"as many dimensions on the left as on the right, got {list(lefts)} x {list(rights)}")
+        for one, other in zip(lefts, rights, strict=True):
+            expected = f"dimension {one} of {left} as long as dimension {other} of {right}"
+            length = same_length(left.shape[one], right.shape[other], expected, 1)
+            if index == 0:
+                batch.append(length)
+    used_left, used_right = {*pairs[0][0], *pairs[1][0]}, {*pairs[0][1], *pairs[1][1]}
+    free = [length for axis, length in enumerate(left.shape) if axis not in used_left]
+    free += [length for axis, length in enumerate(right.shape) if axis not in used_right]
+    return [TensorType((*batch, *free), operation.results[0].tensor.element)]
+
+
+def _dot(operation: Operation) -> Sequence[Type]:
+    left, right = tensors(operation, 2)
+    if not 1 <= left.rank <= 2 or not 1 <= right.rank <= 2:
+        raise OperationError(f"vectors or matrices, got {left} and {right}")
+    same_length(left.shape[-1], right.shape[0], f"the last length of {left} as the first of {right}", 1)
+    return [TensorType((*left.shape[:-1], *right.shape[1:]), operation.results[0].tensor.element)]
+
+
+def _convolution(operation: Operation) -> Sequence[Type]:
+    value, kernel = tensors(operation, 2)
+    numbers = operation.attributes.get("dimension_numbers")
+    if not isinstance(numbers, StructAttr):
+        raise OperationError("the attribute dimension_numbers")
+    spatial, kernel_spatial = numbers.ints("input_spatial_dimensions"), numbers.ints("kernel_spatial_dimensions")
+    output_spatial = numbers.ints("output_spatial_dimensions")
+    rank = value.rank - 2
+    if kernel.rank != value.rank or not len(spatial) == len(kernel_spatial) == len(output_spatial) == rank:
+        raise OperationError(
+            f"an input and a kernel of one rank with {rank} spatial dimensions, got {value} and {kernel}", 1
+        )
+    batch, feature = numbers.int("input_batch_dimension"), numbers.int("input_feature_dimension")
+    inner, outer = numbers.int("kernel_input_feature_dimension"), numbers.int("kernel_output_feature_dimension")
+    output = (numbers.int("output_batch_dimension"), numbers.int("output_feature_dimension"))
+    axes([batch, feature, *spatial], value.rank, "the input's dimensions")
+    axes([inner, outer, *kernel_spatial], value.rank, "the kernel's dimensions")
+    axes([*output, *output_spatial], value.rank, "the output's dimensions")
+    groups, batch_groups = operation.integer("feature_group_count", 1), operation.integer("batch_group_count", 1)
+    if groups < 1 or batch_groups < 1 or (groups > 1 and batch_groups > 1):
+        raise OperationError(f"one of the group counts to be 1, got {groups} and {batch_groups}")
+    features, batches, filters = value.shape[feature], value.shape[batch], kernel.shape[outer]
+    if features is not None and kernel.shape[inner] is not None and features != groups * (kernel.shape[inner] or 0):
+        raise OperationError(f"{groups} groups of {kernel.shape[inner]} input features, got {features} features", 0)
+    if filters is not None and filters % (groups * batch_groups):
+        raise OperationError(f"output features that {groups * batch_groups} groups share evenly, got {filters}", 1)
+    if batches is not None and batches % batch_groups:
+        raise OperationError(f"batches that {batch_groups} groups share evenly, got {batches}", 0)
+    names = ("window_strides", "lhs_dilation", "rhs_dilation")
+    strides, base, dilation = window_lists(operation, rank, names)
+    pairs = padding_pairs(operation, rank)
+    shape: list[Dim] = [None] * value.rank
+    shape[output[0]] = None if batches is None else batches // batch_groups
+    shape[output[1]] = filters
+    for axis in range(rank):
+        size = kernel.shape[kernel_spatial[axis]]
+        count = (
+            None
+            if size is None
+            else windows(value.shape[spatial[axis]], size, strides[axis], base[axis], dilation[axis], *pairs[axis])
+        )
+        shape[output_spatial[axis]] = count
+    return [TensorType(shape, operation.results[0].tensor.element)]
+
+
+REDUCTIONS: Final[Mapping[str, Rule]] = {
+    "convolution": _convolution,
+    "dot": _dot,
+    "dot_general": _dot_general,
+    "reduce": _reduce,
+    "reduce_window": _reduce_window,
+    "select_and_scatter": _select_and_scatter,
+}

@@ -1,0 +1,78 @@
+"""What rules for operations share: operands as tensors, lengths that agree, and errors that say what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from ..ir.attributes import DenseArray, DenseElements, IntegerAttr
+from ..ir.operation import Operation
+from ..ir.types import TensorType, Type
+
+Dim: TypeAlias = int | None
+Rule: TypeAlias = Callable[[Operation], Sequence[Type]]
+
+
+class OperationError(Exception):
+    """An operation is not as it has to be.
+
+    Attributes:
+        expected: what was expected, and what came; "expected" stands before it.
+        operand: the operand that is wrong, or None.
+    """
+
+    def __init__(self, expected: str, operand: int | None = None) -> None:
+        super().__init__(expected)
+        self.expected = expected
+        self.operand = operand
+
+
+def operands(operation: Operation, count: int) -> None:
+    """Holds the number of operands."""
+    if len(operation.operands) != count:
+        raise OperationError(f"{count} operands, got {len(operation.operands)}")
+
+
+def tensors(operation: Operation, count: int | None = None) -> list[TensorType]:
+    """Types of the operands, which have to be tensors."""
+    if count is not None:
+        operands(operation, count)
+    found = []
+    for index, value in enumerate(operation.operands):
+        if not isinstance(value.type, TensorType):
+            raise OperationError(f"a tensor as operand {index}, got {value.type}", index)
+        found.append(value.type)
+    return found
+
+
+def ints(operation: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+    """A list of integers, which has to be there unless there is a default."""
+    value = operation.attributes.get(name)
+    if value is None and default is not None:
+        return tuple(default)
+    if isinstance(value, IntegerAttr):
+        return (value.value,)
+    if not isinstance(value, DenseArray | DenseElements | tuple):
+        raise OperationError(f"the attribute {name} with a list of integers")
+    return operation.integers(name)
+
+
+def axes(numbers: Iterable[int], rank: int, what: str) -> None:
+    """Holds that numbers name different dimensions."""
+    listed = list(numbers)
+    if len(set(listed)) != len(listed) or any(not 0 <= number < rank for number in listed):
+        raise OperationError(f"{what} to be different numbers from 0 to {rank - 1}, got {listed}")
+
+
+def same_length(one: Dim, other: Dim, expected: str, operand: int | None = None) -> Dim:
+    """The length that two agree on."""
+    if one is not None and other is not None and one != other:
+        raise OperationError(expected, operand)
+    return other if one is None else one
+
+
+def merged(one: Sequence[Dim], other: Sequence[Dim], expected: str, operand: int | None = None) -> tuple[Dim, ...]:
+    """The shape that two agree on."""
+    if len(one) != len(other):
+        raise OperationError(expected, operand)
+    return tuple(same_length(a, b, expected, operand) for a, b in zip(one, other, strict=True))

@@ -1,0 +1,253 @@
+"""The canonical form: calls written out, constants folded, equal operations once, unused ones gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from ...hal_reference.operations import DEFINITIONS, evaluate
+from ...hal_reference.program import Body, Node
+from ..dialects.builder import Builder
+from ..ir.attributes import Attribute, DenseElements, SymbolRef, type_shape
+from ..ir.operation import Block, Operation, Region, Value
+from ..ir.source import SourceText
+from ..ir.type_parser import MAX_DEPTH
+from ..ir.types import TensorType
+from ..targets.reference import flat_attributes, plain, spec_of
+
+MAX_FOLDED: Final = 4096
+"""Constants of more elements are not made by folding."""
+
+MAX_OPERATIONS: Final = 2_000_000
+"""More operations than this, with calls written out, are refused."""
+
+_EFFECTS: Final = frozenset({"stablehlo.custom_call", "func.return", "stablehlo.return", "func.call"})
+_NOT_FOLDED: Final = frozenset({"constant", "rng", "while", "if", "case", "custom_call"})
+
+
+def inlined(function: Operation, functions: Mapping[str, Operation], source: SourceText) -> Operation:
+    """A copy of a function in which all calls are written out.
+
+    Raises:
+        CompileError: functions call each other in a circle.
+    """
+    return _Copier(functions, source).function(function)
+
+
+class _Copier:
+    """Copies operations. A callee's body takes the place of each call."""
+
+    def __init__(self, functions: Mapping[str, Operation], source: SourceText) -> None:
+        self._functions = functions
+        self._source = source
+        self._open: list[str] = []
+        self._count = 0
+
+    def function(self, function: Operation) -> Operation:
+        values: dict[Value, Value] = {}
+        regions = [self._region(region, values) for region in function.regions]
+        return Operation(function.name, (), (), dict(function.attributes), regions, location=function.location)
+
+    def _region(self, region: Region, values: dict[Value, Value]) -> Region:
+        return Region([self._block(block, values) for block in region.blocks])
+
+    def _block(self, block: Block, values: dict[Value, Value]) -> Block:
+        copy = Block([value.type for value in block.arguments])
+        values.update(zip(block.arguments, copy.arguments, strict=True))
+        self._operations(block.operations, copy, values)
+        return copy
+
+    def _operations(self, operations: Sequence[Operation], into: Block, values: dict[Value, Value]) -> None:
+        self._count += len(operations)
+        for operation in operations:
+            operands = [values[value] for value in operation.operands]
+            if self._count > MAX_OPERATIONS:
+                raise self._source.error(
+                    operation.location.offset,
+                    f"with calls written out, the program has over {MAX_OPERATIONS:,} operations",
+                )
+            if operation.name in ("func.call", "stablehlo.composite"):
+                results = self._call(operation, operands, into)
+            else:
+                copy = Operation(
+                    operation.name,
+                    operands,
+                    [value.type for value in operation.results],
+                    operation.attributes,
+                    [self._region(region, values) for region in operation.regions],
+                    location=operation.location,
+                )
+                results = into.append(copy).results
+            values.update(zip(operation.results, results, strict=True))
+
+    def _call(self, operation: Operation, operands: Sequence[Value], into: Block) -> Sequence[Value]:
+        callee = operation.attributes.get("callee", operation.attributes.get("decomposition"))
+        name = callee.name if isinstance(callee, SymbolRef) else ""
+        function = self._functions.get(name)
+        if function is None or not function.regions:
+            raise self._source.error(operation.location.offset, f"{operation.name} calls @{name}, which has no body")
+        if name in self._open:
+            circle = " -> ".join([*self._open[self._open.index(name) :], name])
+            raise self._source.error(operation.location.offset, f"functions call each other in a circle: {circle}")
+        if len(self._open) >= MAX_DEPTH:
+            raise self._source.error(operation.location.offset, f"calls are nested more than {MAX_DEPTH} levels deep")
+        self._open.append(name)
+        block = function.regions[0].block
+        values = dict(zip(block.arguments, operands, strict=True))
+        self._operations(block.operations[:-1], into, values)
+        self._open.pop()
+        return [values[value] for value in block.terminator.operands]
+
+
+def canonicalize(block: Block) -> None:
+    """Folds, merges and drops operations of a block and of the regions inside, in place."""
+    _Simplifier().block(block, {}, {})
+    _drop_unused(block)
+
+
+Key = tuple[object, ...]
+
+
+class _Simplifier:
+    """One walk in order: each operation is folded to a constant, found equal to an earlier one, or kept."""
+
+    def block(self, block: Block, replaced: dict[Value, Value], known: Mapping[Key, Operation]) -> None:
+        operations, block.operations = block.operations, []
+        builder = Builder(block)
+        seen = dict(known)
+        for operation in operations:
+            operation.operands = [replaced.get(value, value) for value in operation.operands]
+            for region in operation.regions:
+                for inner in region.blocks:
+                    self.block(inner, replaced, seen)
+            builder.location = operation.location
+            values = self._simpler(builder, operation, seen)
+            if values is None:
+                block.append(operation)
+            else:
+                replaced.update(zip(operation.results, values, strict=True))
+
+    def _simpler(self, builder: Builder, operation: Operation, seen: dict[Key, Operation]) -> Sequence[Value] | None:
+        rule = _IDENTITIES.get(operation.name)
+        found = rule(operation) if rule is not None else None
+        if found is not None:
+            return [found]
+        folded = _folded(operation)
+        if folded is not None:
+            return [self._once(builder.append("constant", (), [item.type], {"value": item}), seen) for item in folded]
+        if operation.regions or operation.name in _EFFECTS or not operation.results:
+            return None
+        earlier = seen.setdefault(_key(operation), operation)
+        return None if earlier is operation else earlier.results
+
+    def _once(self, constant: Operation, seen: dict[Key, Operation]) -> Value:
+        earlier = seen.setdefault(_key(constant), constant)
+        if earlier is not constant:
+            assert constant.parent is not None
+            constant.parent.operations.pop()
+        return earlier.result
+
+
+def _key(operation: Operation) -> Key:
+    attributes = tuple((name, _attribute_key(value)) for name, value in sorted(operation.attributes.items()))
+    types = tuple(value.type for value in operation.results)
+    return operation.name, tuple(operation.operands), types, attributes
+
+
+def _attribute_key(value: Attribute) -> object:
+    if isinstance(value, DenseElements):
+        shown = value.array[(0,) * value.array.ndim] if value.is_splat else value.array
+        return value.type, value.is_splat, np.ascontiguousarray(shown).tobytes()
+    return str(value)
+
+
+def _constant_of(value: Value) -> DenseElements | None:
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "stablehlo.constant":
+        found = owner.attributes["value"]
+        return found if isinstance(found, DenseElements) else None
+    return None
+
+
+def _folded(operation: Operation) -> list[DenseElements] | None:
+    """The constants that an operation gives, if its operands are constants and the results are small."""
+    name = operation.name.removeprefix("stablehlo.")
+    if name in _NOT_FOLDED or name not in DEFINITIONS or not operation.results or operation.regions:
+        return None
+    constants = [_constant_of(value) for value in operation.operands]
+    arrays = [constant.array for constant in constants if constant is not None]
+    types = [value.type for value in operation.results if isinstance(value.type, TensorType)]
+    if not arrays or len(arrays) < len(constants) or len(types) < len(operation.results):
+        return None
+    sizes = [array.size for array in arrays] + [type.count if type.is_static else MAX_FOLDED + 1 for type in types]
+    if max(sizes) > MAX_FOLDED:
+        return None
+    count = len(arrays)
+    attributes = {key: plain(value) for key, value in flat_attributes(operation).items()}
+    numbers = tuple(range(count, count + len(types)))
+    node = Node(name, tuple(range(count)), numbers, tuple(spec_of(type) for type in types), attributes)
+    results = evaluate(Body(tuple(range(count)), (node,), numbers), arrays)
+    return [
+        DenseElements(type, np.broadcast_to(array, type_shape(type)))
+        for type, array in zip(types, results, strict=True)
+    ]
+
+
+def _same_type(operation: Operation) -> Value | None:
+    (value, *_) = operation.operands
+    return value if value.type is operation.results[0].type else None
+
+
+def _transposed(operation: Operation) -> Value | None:
+    order = operation.integers("permutation")
+    return operation.operands[0] if order == tuple(range(len(order))) else None
+
+
+def _chosen(operation: Operation) -> Value | None:
+    predicate, chosen, other = operation.operands
+    constant = _constant_of(predicate)
+    if chosen is other:
+        return chosen
+    if constant is None or not (constant.is_splat or constant.array.ndim == 0):
+        return None
+    return chosen if bool(constant.array.reshape(-1)[0]) else other
+
+
+def _joined(operation: Operation) -> Value | None:
+    return operation.operands[0] if len(operation.operands) == 1 else None
+
+
+_IDENTITIES: Final[Mapping[str, Callable[[Operation], Value | None]]] = {
+    "stablehlo.bitcast_convert": _same_type,
+    "stablehlo.concatenate": _joined,
+    "stablehlo.convert": _same_type,
+    "stablehlo.reshape": _same_type,
+    "stablehlo.select": _chosen,
+    "stablehlo.slice": _same_type,
+    "stablehlo.transpose": _transposed,
+}
+
+
+def _drop_unused(block: Block) -> None:
+    """Drops operations whose results nobody uses, from the last to the first."""
+    used: set[Value] = set()
+    _keep(block, used)
+
+
+def _keep(block: Block, used: set[Value]) -> None:
+    kept = []
+    for operation in reversed(block.operations):
+        if operation.results and not _has_effects(operation) and not any(value in used for value in operation.results):
+            continue
+        used.update(operation.operands)
+        for region in operation.regions:
+            for inner in region.blocks:
+                _keep(inner, used)
+        kept.append(operation)
+    block.operations = kept[::-1]
+
+
+def _has_effects(operation: Operation) -> bool:
+    return any(inner.name == "stablehlo.custom_call" for inner in operation.walk())
