@@ -61,7 +61,7 @@ def float_bits(text: str, bits: int) -> int:
     elif body.startswith("nan"):
         magnitude = infinity | 1 << (mantissa_bits - 1) | _payload(body[3:]) & ((1 << mantissa_bits) - 1)
     else:
-        magnitude = _finite_bits(body, bits, infinity)
+        magnitude = _finite_bits(body, bits)
     return sign << (bits - 1) | magnitude
 
 
@@ -94,7 +94,7 @@ def _payload(text: str) -> int:
         raise LiteralError("a payload such as nan(0x1)") from None
 
 
-def _finite_bits(body: str, bits: int, infinity: int) -> int:
+def _finite_bits(body: str, bits: int) -> int:
     try:
         value = float.fromhex(body) if body.startswith("0x") else float(body)
     except OverflowError:
@@ -110,19 +110,14 @@ def _finite_bits(body: str, bits: int, infinity: int) -> int:
         return 0
     if bits == 64:
         return int.from_bytes(struct.pack("<d", value), "little")
+    # Rounded to odd, a double that is not exact is on the right side of every tie between two f32.
+    exact = value if body.startswith("0x") else Fraction(body)
+    if exact != value and not struct.pack("<d", value)[0] & 1:
+        value = math.nextafter(value, math.inf if exact > value else 0.0)
     try:
-        near = int.from_bytes(struct.pack("<f", value), "little")
+        found = int.from_bytes(struct.pack("<f", value), "little")
     except OverflowError:
         raise LiteralError("a number that an f32 can hold; write inf for infinity") from None
-    # The double may be rounded already, and rounding twice can be off by one: compare with the exact value.
-    exact = Fraction(value) if body.startswith("0x") else Fraction(body)
-    candidates = [each for each in (near - 1, near, near + 1) if 0 <= each < infinity]
-    best = min(candidates, key=lambda each: (abs(exact - Fraction(_f32(each))), each & 1))
-    if best == 0:
+    if found == 0:
         raise LiteralError("a number that an f32 can hold, this one rounds to 0")
-    return best
-
-
-def _f32(pattern: int) -> float:
-    value: float = struct.unpack("<f", pattern.to_bytes(4, "little"))[0]
-    return value
+    return found

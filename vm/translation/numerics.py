@@ -10,7 +10,6 @@ Other operations are in :mod:`.float_numerics` or written inline (operations.py)
 
 from __future__ import annotations
 
-import math
 import struct
 from typing import Final
 
@@ -24,6 +23,7 @@ _TWO52: Final = float(1 << 52)
 _TWO63: Final = float(1 << 63)
 _TWO64: Final = float(1 << 64)
 
+# Native packing of an f32 turns what is too large into infinity; standard packing raises.
 _pack_f32 = struct.Struct("f").pack
 _unpack_f32 = struct.Struct("f").unpack
 _pack_i32 = struct.Struct("i").pack
@@ -125,10 +125,7 @@ def round_f32(x: float) -> float:
     The sum, difference, product, quotient or square root of f32 values, computed in f64 and rounded by this, is the
     correctly rounded f32 result: f64 has more than twice the significand's bits and two, so rounding twice is harmless.
     """
-    try:
-        result: float = _unpack_f32(_pack_f32(x))[0]
-    except OverflowError:  # native packing does not raise it today, but no document promises that
-        return math.copysign(math.inf, x)
+    result: float = _unpack_f32(_pack_f32(x))[0]
     return result
 
 
@@ -161,10 +158,7 @@ def bitcast_f32_i32(x: float) -> int:
     A NaN that f64 arithmetic made with a payload in the lower bits only becomes the default quiet NaN.
     """
     if x == x:
-        try:
-            word: int = _unpack_i32(_pack_f32(x))[0]
-        except OverflowError:
-            word = 0x7F80_0000 if x > 0.0 else 0x7F80_0000 - _SIGN32
+        word: int = _unpack_i32(_pack_f32(x))[0]
         return word
     bits = bitcast_f64_i64(x)
     return (-_SIGN32 if bits < 0 else 0) | 0x7F80_0000 | ((bits >> 29) & 0x7F_FFFF or 0x40_0000)
