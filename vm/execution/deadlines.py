@@ -64,10 +64,8 @@ def run_until_done(stack: Stack, name: str, timeout: float | None) -> None:
     """Steps an invocation until it is done, and performs its waits; released if it ends in an error.
 
     Raises:
-        InvalidArgumentError: a timeout that is no number.
         DeadlineExceededError: the time passed first.
         Interrupted: the deadline of the outer invocation passed.
-        PumiceError: the program failed.
     """
     outer = outer_deadline()
     own = deadline_after(timeout)
@@ -94,12 +92,7 @@ def run_until_done(stack: Stack, name: str, timeout: float | None) -> None:
 
 
 def step_until(stack: Stack, deadline: float) -> bool:
-    """``stack.step()`` that ends by a deadline, in ``time.monotonic()`` seconds; the stack is empty then.
-
-    Raises:
-        Interrupted: the deadline passed.
-        PumiceError: the program failed.
-    """
+    """``stack.step()`` that ends with ``Interrupted`` at ``time.monotonic()`` seconds; the stack is empty then."""
 
     def run(deadline: float) -> bool:
         done = stack.step()
@@ -174,13 +167,7 @@ def wait_for(stack: Stack, frame: WaitFrame, deadline: float | None) -> None:
 
 
 def await_source(source: WaitSource, deadline: float | None) -> None:
-    """Waits for a source, until its own deadline and that of invocations under way in this thread.
-
-    Raises:
-        DeadlineExceededError: the deadline passed first.
-        Interrupted: the deadline of an invocation under way in this thread passed.
-        PumiceError: the source's failure.
-    """
+    """Waits for a source until a deadline; ``Interrupted`` ends it by that of invocations under way in this thread."""
     outer = outer_deadline() if deadlines else math.inf
     until = min(outer, math.inf if deadline is None else deadline)
     try:

@@ -226,8 +226,6 @@ def async_invoke(
 
     Args:
         loop: where its steps run, and the callback.
-        context: of the function.
-        function: from ``context.lookup``.
         inputs: values for its arguments, kept until it begins; do not change the list before.
         callback: called exactly once, with the loop, the error or ``None``, and the outputs or ``None``; perhaps before
             this returns. It must not block; an exception from it ends the loop. The error is that of the program, or of

@@ -1,8 +1,7 @@
 """``Invocation``: a function call that is under way or done, to be queried, waited for, awaited, cancelled.
 
 The stateful invocation that IREE's ``vm/invocation.h`` declares and does not implement. It runs on a loop
-(background.py).
-Thread rule: every method from any thread. The design is in docs/design/invocation.md.
+(background.py). Thread rule: every method from any thread. The design is in docs/design/invocation.md.
 """
 
 from __future__ import annotations
@@ -54,8 +53,6 @@ class Invocation(Latch):
         """Begins an invocation.
 
         Args:
-            context: of the function.
-            function: from ``context.lookup``.
             inputs: values for its arguments. Do not change a list before it begins.
             policy: its order among the context's other invocations; ``None`` waits for a turn, and overlaps in a
                 concurrent context.
@@ -89,8 +86,6 @@ class Invocation(Latch):
             values: makes the VM's values when the invocation begins.
             settle: gives the source that results of the VM have to wait for.
             convert: makes the caller's results of the VM's.
-            observer: observes its steps.
-            context, function, policy, loop, timeout: as for ``create``.
         """
         if not isinstance(context, Context) or not isinstance(function, Function):
             raise InvalidArgumentError(
@@ -165,10 +160,7 @@ class Invocation(Latch):
         super().wait_until(deadline)
 
     def wait(self, deadline: float | None = None) -> StatusCode:
-        """Blocks until it is done.
-
-        Args:
-            deadline: ``time.monotonic()`` seconds; ``None`` is no limit.
+        """Blocks until it is done, or until ``time.monotonic()`` is at the deadline.
 
         Returns:
             ``query_status()``; or DEADLINE_EXCEEDED if the deadline passed first. The invocation then continues;

@@ -15,12 +15,7 @@ _KINDS: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64"}
 
 
 def marshal_inputs(function: Function, inputs: Iterable[Any] | VmList) -> tuple[Any, ...]:
-    """The VM's values for a caller's.
-
-    Raises:
-        InvalidArgumentError: another number of values than the function takes, or one of another kind; the message
-            says which.
-    """
+    """The VM's values for a caller's; raises InvalidArgumentError for another number or kind of them."""
     kinds = function.convention.arguments
     if isinstance(inputs, VmList):
         values: tuple[Any, ...] = inputs.values()
@@ -89,11 +84,7 @@ def outputs_of(function: Function, results: Any) -> tuple[Any, ...]:
 
 
 def append_outputs(outputs: MutableSequence[Any] | VmList, kinds: tuple[str, ...], results: tuple[Any, ...]) -> None:
-    """Appends results to a caller's list: all of them, or none.
-
-    Raises:
-        InvalidArgumentError: it is no list, or one that does not take them.
-    """
+    """Appends results to a caller's list: all of them, or none where it does not take them."""
     if not isinstance(outputs, VmList):
         try:
             outputs.extend(results)

@@ -62,8 +62,6 @@ def invoke(
     """Calls a function and waits until it is done, the program's waits included.
 
     Args:
-        context: of the function.
-        function: from ``context.lookup``.
         inputs: values for its arguments; the list is not kept.
         outputs: a list that results are appended to.
         policy: its order among the context's other invocations; ``None`` fails where it would have to wait for a turn,
@@ -132,8 +130,6 @@ def begin_invoke(
 
     Args:
         state: without an invocation; ``end_invoke`` or ``abort_invoke`` must follow.
-        context: of the function.
-        function: from ``context.lookup``.
         inputs: values for its arguments. They are captured: the list can be used again at once.
         policy: its order among the context's other invocations. One that waits for its turn is DEFERRED, with a wait
             frame like any other; ``None`` fails instead, and overlaps in a concurrent context.
@@ -153,7 +149,7 @@ def begin_invoke(
 
 
 def checked_call(context: Context, function: Function, inputs: Inputs) -> tuple[Any, ...]:
-    """The VM's values of inputs; raises as ``begin_invoke`` if they do not fit the function or the context."""
+    """The VM's values of inputs; raises if they do not fit the function, or this the context."""
     if not isinstance(context, Context):
         raise InvalidArgumentError(f"expected a Context, got {type(context).__name__}")
     if not isinstance(function, Function):
@@ -164,10 +160,7 @@ def checked_call(context: Context, function: Function, inputs: Inputs) -> tuple[
 
 
 def resume_invoke(state: InvokeState) -> StatusCode:
-    """Continues an invocation that was DEFERRED.
-
-    Returns:
-        OK: it ended, well or not. DEFERRED: as from ``begin_invoke``.
+    """Continues an invocation that was DEFERRED; returns as ``begin_invoke``.
 
     Raises:
         FailedPreconditionError: it is not suspended, or its wait was not performed.
@@ -209,12 +202,9 @@ def wait_invoke_async(
     deadline: float | None,
     callback: Callable[[PumiceError | None], None],
 ) -> ArmedWait:
-    """Performs the wait of a suspended invocation without a thread.
+    """Performs the wait of a suspended invocation without a thread; arguments as for ``wait_invoke``.
 
     Args:
-        state: suspended, with a wait frame.
-        wait_frame: the state's; ``None`` takes that.
-        deadline: ``time.monotonic()`` seconds; together with the frame's own, the earlier one counts.
         callback: called once, with the outcome on the frame, as from ``wait_invoke``; perhaps before this returns,
             otherwise in the thread of the source that became ready. It must not block; ``resume_invoke`` may run for
             long and belongs into another thread.
@@ -222,10 +212,7 @@ def wait_invoke_async(
     Returns:
         the wait. If it is cancelled the callback is not called, and the frame can be waited for again.
 
-    Raises:
-        FailedPreconditionError: the invocation is not suspended in a wait, or in another one.
-        InvalidArgumentError: something that the program waits for is no wait source, or ``callback`` cannot be called.
-            The callback is not called then.
+    Raises as ``wait_invoke``, and for a ``callback`` that cannot be called; none is called then.
     """
     if not callable(callback):
         raise InvalidArgumentError(f"callback is called with None or an error; got {type(callback).__name__}")
@@ -253,9 +240,6 @@ def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None
     Args:
         state: of an invocation that has ended.
         outputs: a list that results are appended to.
-
-    Returns:
-        the invocation's result.
 
     Raises:
         FailedPreconditionError: it is suspended, or there is none.

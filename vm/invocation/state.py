@@ -28,7 +28,7 @@ class InvokeResult:
 
     Attributes:
         status: OK, or why it ended.
-        outputs: its results, one for each that the function declares; ``None`` unless it is OK.
+        outputs: one for each result that the function declares; ``None`` unless it is OK.
         error: with its place in the program; a native function's own exception as it was raised.
     """
 
@@ -58,7 +58,7 @@ class InvocationObserver(Protocol):
 
 
 class InvokeState:
-    """An invocation under way: its stack, and its place in the calling sequence. It can be used again after the end.
+    """An invocation under way: its stack, and its place in the calling sequence; used again after the end.
 
     Begin with ``begin_invoke``.
     """

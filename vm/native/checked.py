@@ -19,10 +19,6 @@ def checked_native(
     """A function that calls ``function`` and checks its results, also after waits.
 
     Integer results may be given unsigned; they become the signed value of the same bits.
-
-    Raises (when called):
-        InvalidArgumentError: another number of results, or a result of another type, than the convention says.
-        FailedPreconditionError: a ``Wait`` where the caller cannot wait.
     """
     results = convention.results
 

@@ -21,12 +21,6 @@ and classes, with one instance as the state of each context::
 
     module = NativeModule("counter", state=Counter)
 
-Arguments come positionally by the calling convention: ``i`` and ``I`` as signed ints, ``f`` and ``F`` as floats, ``r``
-as an object or ``None``; a repeated tuple such as ``CiD`` is one tuple of scalars, ``CirD`` one tuple of tuples.
-
-One name may be exported with several calling conventions: an import gets the one it declares.
-
-If the state has a method ``close`` it is called when the context is closed, ``trim`` when the session is trimmed.
 """
 
 from __future__ import annotations
@@ -48,7 +42,7 @@ def export(name: str, *conventions: str, suspends: bool | None = None) -> Callab
 
     Args:
         name: without the module's.
-        conventions: calling conventions; an import gets the one it declares.
+        conventions: an import gets the one it declares.
         suspends: whether it may return a ``Wait``; ``None`` is as the module says.
 
     Raises:
@@ -67,15 +61,7 @@ def export(name: str, *conventions: str, suspends: bool | None = None) -> Callab
 
 @dataclass(frozen=True, slots=True)
 class NativeExport:
-    """One exported function.
-
-    Attributes:
-        name: without the module's.
-        convention: parsed calling convention.
-        target: the function, or the name of a method of the state.
-        suspends: whether it may return a ``Wait``.
-        trusted: whether its results are taken unchecked.
-    """
+    """One exported function: ``target``, or the method of the state of that name."""
 
     name: str
     convention: CallingConvention
@@ -96,9 +82,10 @@ class NativeModule:
 
     ``@module.function("add", "0ii_i")`` exports a function of two i32 that returns one. Calling conventions are ``0``,
     the arguments, ``_`` and the results: ``i`` i32, ``I`` i64, ``f`` f32, ``F`` f64, ``r`` a reference or ``None``,
-    ``v`` alone for none, ``C…D`` a tuple that is repeated. A function returns ``None``, a value, a tuple of several,
-    or a ``Wait``, which suspends the call. With ``state`` the exports are the methods of a class that are marked
-    ``@export(name, convention)``, one instance a context.
+    ``v`` alone for none, ``C…D`` a tuple that is repeated: ``CiD`` is passed as one tuple of ints, ``CirD`` as one of
+    tuples. A function returns ``None``, a value, a tuple of several, or a ``Wait``, which suspends the call. With
+    ``state`` the exports are the methods of a class that are marked ``@export(name, convention)``, one instance a
+    context; its ``close``, if it has one, is called when the context is closed, ``trim`` when the session is trimmed.
 
     Thread rule: add functions before the first context uses it; read-only afterwards. The functions of one context are
     called by one thread at a time unless the context is concurrent.
@@ -159,12 +146,7 @@ class NativeModule:
         overloads.append(NativeExport(name, convention, target, may_suspend, self._trusted))
 
     def function(self, name: str, convention: str, *, suspends: bool | None = None) -> Callable[[_F], _F]:
-        """Exports the decorated function as ``name``.
-
-        Args:
-            name: without the module's.
-            convention: its calling convention.
-            suspends: whether it may return a ``Wait``; ``None`` is as the module says.
+        """Exports the decorated function as ``name``; ``suspends`` as for ``export``.
 
         Raises:
             InvalidArgumentError: a malformed calling convention, or a function that cannot be called with that many
