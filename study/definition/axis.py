@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -81,9 +81,8 @@ class Axis:
         # Decimal: a step of 0.1 yields 0.3, not 0.30000000000000004, and the number of steps is exact.
         first, last, by = (Decimal(repr(each)) for each in (start, stop, step))
         count = int((last - first) // by) + 1
-        if isinstance(start, int) and isinstance(step, int):
-            return cls(name, tuple(start + i * step for i in range(count)))
-        return cls(name, tuple(float(first + i * by) for i in range(count)))
+        kind = int if isinstance(start, int) and isinstance(step, int) else float
+        return cls(name, tuple(kind(first + i * by) for i in range(count)))
 
     @classmethod
     def powers_of_two(cls, name: str, first: int, last: int) -> Axis:
@@ -155,11 +154,8 @@ def read_axis(name: str, value: object) -> Axis:
     if not isinstance(ends, (list, tuple)) or len(ends) not in counts:
         raise InvalidArgumentError(f"axis {shown(name)}: {form} takes {text}, got {shown(ends)}")
     numbers = [_number(end, name) for end in ends]
-    if form == "range":
-        return Axis.range(name, *numbers)
-    if form == "powers_of_two":
-        return Axis.powers_of_two(name, _int(numbers[0], name), _int(numbers[1], name))
-    return Axis.logspace(name, numbers[0], numbers[1], _int(numbers[2], name))
+    make: Callable[..., Axis] = getattr(Axis, form)
+    return make(name, *numbers)
 
 
 def parse_axis(text: str) -> Axis:
@@ -218,9 +214,3 @@ def _number(value: object, name: str) -> int | float:
 
 def _is_number(value: int | float) -> bool:
     return math.isfinite(value) if isinstance(value, float) else -(2**63) <= value < 2**64
-
-
-def _int(value: int | float, name: str) -> int:
-    if not isinstance(value, int):
-        raise InvalidArgumentError(f"axis {shown(name)}: expected an int, got {shown(value)}")
-    return value

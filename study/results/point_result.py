@@ -161,8 +161,7 @@ class PointResult:
         return found
 
     def _all_rows(self) -> Sequence[Row]:
-        if self._rows is None:
-            self._rows = self._read(self.point.index)
+        self._rows = self.read_rows()
         return self._rows
 
     def _column(self, name: str) -> npt.NDArray[np.generic]:

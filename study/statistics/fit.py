@@ -33,6 +33,8 @@ from .samples import samples_of, tick_of
 _RESAMPLES = 1000
 _MIN_ERROR = 1e-3
 
+_Array = NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -88,13 +90,23 @@ def fit_line(
             set with fewer than two samples that are numbers, or ``confidence`` out of range.
     """
     where, medians, errors, resampled = _points(x, samples, confidence, blocks, seed)
-    (intercept, slope), intervals, misfit, residuals = _fit(where, medians, errors, resampled, confidence)
+    # If all times are 0 all weigh the same.
+    weights = 1 / np.where(errors > 0, errors, errors.max() or 1)
+    found = polynomial.polyfit(where, medians, 1, w=weights)
+    residuals = medians - polynomial.polyval(where, found)
+    freedom = where.size - 2
+    misfit = math.sqrt(float(np.sum((residuals * weights) ** 2)) / freedom) if freedom else math.nan
+    varied = polynomial.polyfit(where, resampled, 1, w=weights)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(varied, [tail, 1 - tail], axis=1)
+    widening = np.fmax(misfit, 1)
+    low, high = found + (low - found) * widening, found + (high - found) * widening
     spread = float(np.sum((medians - medians.mean()) ** 2))
     return Line(
-        slope=slope,
-        slope_interval=intervals[1],
-        intercept=intercept,
-        intercept_interval=intervals[0],
+        slope=float(found[1]),
+        slope_interval=Interval(float(low[1]), float(high[1])),
+        intercept=float(found[0]),
+        intercept_interval=Interval(float(low[0]), float(high[0])),
         confidence=confidence,
         r_squared=1 - float(np.sum(residuals**2)) / spread if spread else math.nan,
         misfit=misfit,
@@ -102,9 +114,6 @@ def fit_line(
         medians=tuple(medians.tolist()),
         residuals=tuple(residuals.tolist()),
     )
-
-
-_Array = NDArray[np.float64]
 
 
 def _points(
@@ -142,22 +151,3 @@ def _points(
         noise = np.random.default_rng([seed, int(index)]).normal(0, least, _RESAMPLES)
         resampled.append(drawn.distribution + noise)
     return where[order], np.array(medians), np.array(errors), np.stack(resampled)
-
-
-def _fit(
-    x: _Array, y: _Array, errors: _Array, resampled: _Array, confidence: float
-) -> tuple[tuple[float, float], tuple[Interval, Interval], float, _Array]:
-    """Intercept and slope, their intervals, the misfit, and the residuals."""
-    # If all times are 0 all weigh the same.
-    weights = 1 / np.where(errors > 0, errors, errors.max() or 1)
-    found = polynomial.polyfit(x, y, 1, w=weights)
-    residuals = y - polynomial.polyval(x, found)
-    freedom = x.size - 2
-    misfit = math.sqrt(float(np.sum((residuals * weights) ** 2)) / freedom) if freedom else math.nan
-    varied = polynomial.polyfit(x, resampled, 1, w=weights)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(varied, [tail, 1 - tail], axis=1)
-    widening = np.fmax(misfit, 1)
-    low, high = found + (low - found) * widening, found + (high - found) * widening
-    intervals = (Interval(float(low[0]), float(high[0])), Interval(float(low[1]), float(high[1])))
-    return (float(found[0]), float(found[1])), intervals, misfit, residuals
