@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import monotonic_ns
 from typing import Any, Final
 
 import numpy as np
@@ -67,7 +68,7 @@ class CopyWorkload(Workload):
                 if index:
                     commands.execution_barrier()
                 commands.copy(source, target, nbytes, source_offset=offset, target_offset=offset)
-            self._submission = PreparedSubmission(hal.compute_queue, (commands.end(),), clock=self._clock)
+            self._submission = PreparedSubmission(hal.compute_queue, (commands.end(),))
         except BaseException:
             self.close()
             raise
@@ -93,16 +94,16 @@ class CopyWorkload(Workload):
         return raw._replace(preemptions=self._context.preemptions_since(before))
 
     def _host_copy(self) -> RawSample:
-        buffer, offset, data, clock = self._buffers[0], self._offset, self._data, self._clock
+        buffer, offset, data = self._buffers[0], self._offset, self._data
         view = memoryview(data)
-        begin = clock()
+        begin = monotonic_ns()
         if self._direction == "host_write":
             for _ in range(self._batch):
                 buffer.write(view, offset)
-            return RawSample(begin, updated=clock(), dispatches=self._batch, barrier="between")
+            return RawSample(begin, updated=monotonic_ns(), dispatches=self._batch, barrier="between")
         for _ in range(self._batch):
             buffer.read_into(view, offset)
-        return RawSample(begin, done=clock(), dispatches=self._batch, barrier="between")
+        return RawSample(begin, done=monotonic_ns(), dispatches=self._batch, barrier="between")
 
     def close(self) -> None:
         if self._commands is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from time import monotonic_ns
 
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...status import DeadlineExceededError
@@ -21,12 +21,12 @@ class ThreadWait:
         self._thread = threading.Thread(target=self._run, name="pumice study wait", daemon=True)
         self._thread.start()
 
-    def wait(self, submission: PreparedSubmission, number: int, timeout: float, clock: Callable[[], int]) -> int:
+    def wait(self, submission: PreparedSubmission, number: int, timeout: float) -> int:
         """Sleeps until the thread has seen the submission complete; the host's time right after."""
         self._wanted.append((submission, number, timeout))
         self._asked.release()
         done = self._answered.acquire(timeout=timeout + 10)
-        awake = clock()
+        awake = monotonic_ns()
         if not done:
             raise DeadlineExceededError(f"the waiting thread did not answer within {timeout + 10:g} s")
         if self._error is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from time import monotonic_ns
 from typing import Any, Final
 
 import numpy as np
@@ -167,7 +168,7 @@ class KernelWorkload(Workload):
                 if self._timed and (first or last or settings["timestamps"] == "each"):
                     timing = "span" if settings["timestamps"] == "span" else True
                 self._commands.append(hal.create_command_buffer(timing=timing, name=self._name))
-            self._submissions.append(PreparedSubmission(queue, self._commands[-per:], clock=self._clock))
+            self._submissions.append(PreparedSubmission(queue, self._commands[-per:]))
 
     def _record(self, commands: CommandBuffer) -> None:
         dispatch, indirect = self._dispatch, self._indirect
@@ -196,31 +197,31 @@ class KernelWorkload(Workload):
     def first(self) -> RawSample:
         """Creates the pipeline, records, and runs once."""
         before = self._context.preemptions()
-        begin = self._clock()
+        begin = monotonic_ns()
         self._make()
-        created = self._clock()
+        created = monotonic_ns()
         self._make_commands()
         for commands in self._commands:
             self._record(commands)
-        recorded = self._clock()
+        recorded = monotonic_ns()
         return self._run(begin, before, created=created, recorded=recorded)
 
     def sample(self) -> RawSample:
-        settings, clock = self._settings, self._clock
+        settings = self._settings
         if self._sweep is not None:
             self._sweep.run()
         before = self._context.preemptions()
-        begin = clock()
+        begin = monotonic_ns()
         updated = recorded = -1
         if settings["update"]:
             self._update()
             self._sleep.at_end_of("update")
-            updated = clock()
+            updated = monotonic_ns()
         if settings["record"] == "each":
             for commands in self._commands:
                 self._record(commands)
             self._sleep.at_end_of("record")
-            recorded = clock()
+            recorded = monotonic_ns()
         return self._run(begin, before, updated=updated, recorded=recorded)
 
     def _run(self, begin: int, before: int, *, created: int = -1, updated: int = -1, recorded: int = -1) -> RawSample:
@@ -229,12 +230,12 @@ class KernelWorkload(Workload):
         called, returned, awake = runs[settings["calls"]]()
         if self._sleep.is_in("wake"):
             self._sleep.at_end_of("wake")
-            awake = self._clock()
+            awake = monotonic_ns()
         done = -1
         if settings["read"]:
             self._read()
             self._sleep.at_end_of("read")
-            done = self._clock()
+            done = monotonic_ns()
         preemptions = self._context.preemptions_since(before)
         for queue in self._queues:
             queue.retire()
@@ -269,7 +270,7 @@ class KernelWorkload(Workload):
         last = slice(-len(self._queues), None)
         for submission, (number, _, _) in zip(self._submissions[last], told[last], strict=True):
             if self._thread is not None:
-                awake = self._thread.wait(submission, number, timeout, self._clock)
+                awake = self._thread.wait(submission, number, timeout)
             elif self._settings["wait"] == "poll":
                 awake = submission.poll(number, timeout)
             else:
@@ -277,28 +278,28 @@ class KernelWorkload(Workload):
         return called, returned, awake
 
     def _run_hal(self) -> tuple[int, int, int]:
-        clock, done = self._clock, self._done
+        done = self._done
         per = self._settings["command_buffers"]
-        called = clock()
+        called = monotonic_ns()
         for index, submission in enumerate(self._submissions):
             self._number += 1
             signals = ((done[index % len(done)], self._number),)
             submission.queue.submit(self._commands[index * per : (index + 1) * per], signals=signals)
-        returned = clock()
+        returned = monotonic_ns()
         for semaphore in done:
             semaphore.wait(semaphore.scheduled, self._context.timeout)
-        return called, returned, clock()
+        return called, returned, monotonic_ns()
 
     def _run_kernel(self) -> tuple[int, int, int]:
-        kernel, dispatch, clock = self._kernel, self._dispatch, self._clock
+        kernel, dispatch = self._kernel, self._dispatch
         assert kernel is not None and dispatch is not None
         arrays, groups, push = self._arrays, dispatch.groups, dispatch.push or None
-        called = clock()
+        called = monotonic_ns()
         for _ in range(self._dispatches):
             kernel(*arrays, groups=groups, push=push)
-        returned = clock()
+        returned = monotonic_ns()
         self.device.wait(timeout=self._context.timeout)
-        return called, returned, clock()
+        return called, returned, monotonic_ns()
 
     def _ticks(self) -> tuple[int, int]:
         """First begin and last end on the device, in ticks; -1 without timestamps."""

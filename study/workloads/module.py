@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import monotonic_ns
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,9 @@ class ModuleWorkload(Workload):
     def first(self) -> RawSample:
         """Loads the module, which creates its pipelines and runs its initializers, and calls the function once."""
         before = self._context.preemptions()
-        begin = self._clock()
+        begin = monotonic_ns()
         self._load()
-        return self._run(begin, before, created=self._clock())
+        return self._run(begin, before, created=monotonic_ns())
 
     def _load(self) -> None:
         self._session.load(self._context.folder / str(self._settings["source"]), timeout=self._context.timeout)
@@ -71,12 +72,12 @@ class ModuleWorkload(Workload):
         return self._run(-1, self._context.preemptions())
 
     def _run(self, begin: int, before: int, *, created: int = -1) -> RawSample:
-        function, arguments, clock = self._function, self._arguments, self._clock
+        function, arguments = self._function, self._arguments
         assert function is not None
         timeout = self._context.timeout
         path = self._settings["path"]
         results: list[Any]
-        called = clock()
+        called = monotonic_ns()
         if path == "async":
             calls = [function.submit(*arguments, timeout=timeout) for _ in range(self._depth)]
             results = [call.result() for call in calls]
@@ -84,14 +85,14 @@ class ModuleWorkload(Workload):
             results = [self._call_direct(function)]
         else:
             results = [function(*arguments)]
-        returned = clock()
+        returned = monotonic_ns()
         done = -1
         if self._settings["read"]:
             for result in results:
                 for one in result if isinstance(result, tuple) else (result,):
                     if isinstance(one, DeviceArray):
                         one.numpy()
-            done = clock()
+            done = monotonic_ns()
         return RawSample(
             called if begin < 0 else begin,
             created=created,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
+from time import monotonic_ns
 from typing import Any
 
 from ...runtime.device import Device
@@ -37,10 +38,10 @@ class PipelineWorkload(Workload):
             return self._measure(device)
 
     def _measure(self, device: Device) -> RawSample:
-        clock, hal = self._clock, device.hal
+        hal = device.hal
         before = self._context.preemptions()
         values = specialization_values(self._settings["specialization"])
-        begin = clock()
+        begin = monotonic_ns()
         with closing(hal.create_executable(self._code, validate=False)) as executable:
             numbers = {
                 c.constant_id: values[k]
@@ -49,7 +50,7 @@ class PipelineWorkload(Workload):
                 if k in values
             }
             pipeline = executable.pipeline(self._settings["entry_point"], specialization=numbers)
-            created = clock()
+            created = monotonic_ns()
             raw = RawSample(begin, created=created)
             if self._settings["dispatch"]:
                 buffers = [hal.create_buffer(256) for _ in range(pipeline.interface.binding_count)]
@@ -58,11 +59,11 @@ class PipelineWorkload(Workload):
                     # No workgroups: the kernel's own work is not part of the time.
                     commands.begin().dispatch(pipeline, buffers, (0, 1, 1), push)
                     commands.end()
-                    called = clock()
+                    called = monotonic_ns()
                     hal.compute_queue.submit((commands,))
-                    returned = clock()
+                    returned = monotonic_ns()
                     hal.compute_queue.wait_idle(self._context.timeout)
-                    awake = clock()
+                    awake = monotonic_ns()
                 for buffer in buffers:
                     buffer.close()
                 raw = RawSample(begin, created=created, recorded=called, called=called, returned=returned, awake=awake)

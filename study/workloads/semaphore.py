@@ -10,6 +10,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
+from time import monotonic_ns
 from typing import Any
 
 from ...hal_vulkan import TimelineSemaphore
@@ -57,7 +58,7 @@ class SemaphoreWorkload(Workload):
     def _wait_host(self, value: int) -> int:
         self._ready.release()
         self._semaphore.wait(value, self._context.timeout)
-        return self._clock()
+        return monotonic_ns()
 
     def _wait_poll(self, value: int) -> int:
         self._ready.release()
@@ -65,25 +66,25 @@ class SemaphoreWorkload(Workload):
         while semaphore.query() < value:
             if time.monotonic() > end:
                 raise DeadlineExceededError(f"the signal was not seen within {self._context.timeout:g} s")
-        return self._clock()
+        return monotonic_ns()
 
     def _wait_thread(self, value: int) -> int:
         done = threading.Event()
         self._semaphore.notify(value, lambda _: done.set())
         self._ready.release()
         done.wait(self._context.timeout)
-        return self._clock()
+        return monotonic_ns()
 
     def _wait_asyncio(self, value: int) -> int:
         async def wait() -> int:
             asyncio.get_running_loop().call_soon(self._ready.release)
             await self._semaphore.at(value)
-            return self._clock()
+            return monotonic_ns()
 
         return asyncio.run(wait())
 
     def sample(self) -> RawSample:
-        clock, count, limit = self._clock, len(self._threads), self._context.timeout
+        count, limit = len(self._threads), self._context.timeout
         self._value += 1
         self._awake.clear()
         for go in self._go:
@@ -92,7 +93,7 @@ class SemaphoreWorkload(Workload):
         # They have said so, but are not asleep yet.
         time.sleep(0.0005)
         before = self._context.preemptions()
-        called = clock()
+        called = monotonic_ns()
         self._semaphore.signal(self._value)
         self._acquire(count, limit)
         if self._error is not None:

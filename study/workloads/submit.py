@@ -7,6 +7,7 @@ native call alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import monotonic_ns
 from typing import Any
 
 from ...hal_vulkan import CommandBuffer, TimelineSemaphore
@@ -42,21 +43,21 @@ class SubmitWorkload(Workload):
 
     def sample(self) -> RawSample:
         """``in_flight`` submissions, and a wait for the last."""
-        clock, queue, commands = self._clock, self.device.hal.compute_queue, self._commands
+        queue, commands = self.device.hal.compute_queue, self._commands
         waits = [(semaphore, 1) for semaphore in self._waits]
         signals = [[(s, self._number + i + 1) for s in self._signals] for i in range(self._depth)]
         self._number += self._depth
         before = self._context.preemptions()
-        called = clock()
+        called = monotonic_ns()
         for points in signals:
             queue.submit(commands, waits=waits, signals=points)
-        returned = clock()
+        returned = monotonic_ns()
         self._signals[0].wait(self._number, self._context.timeout)
         return RawSample(
             called,
             called=called,
             returned=returned,
-            awake=clock(),
+            awake=monotonic_ns(),
             dispatches=self._depth,
             preemptions=self._context.preemptions_since(before),
         )

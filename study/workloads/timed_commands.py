@@ -4,7 +4,6 @@ sweep of caches between samples: a kernel that reads and rewrites more memory th
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -29,7 +28,7 @@ class TimedCommands(Closing):
         try:
             record(self._commands)
             submitted = (self._commands.end(),)
-            self._submission = PreparedSubmission(hal.compute_queue, submitted, clock=time.monotonic_ns)
+            self._submission = PreparedSubmission(hal.compute_queue, submitted)
         except BaseException:
             self._commands.close()
             raise

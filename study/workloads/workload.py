@@ -1,7 +1,7 @@
 """Workloads, what runs for one sample of a point; the context that they run in; and the devices of a run.
 
 Calling sequence: ``openers.open_workload`` → ``first`` once → ``sample`` any number of times → ``close``. Host times of
-a sample are of ``WorkloadContext.clock``, and all that it submitted is done when it returns.
+a sample are of ``time.monotonic_ns``, and all that it submitted is done when it returns.
 
 Thread rule: one thread at a time.
 """
@@ -9,7 +9,6 @@ Thread rule: one thread at a time.
 from __future__ import annotations
 
 import abc
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,7 +76,6 @@ class WorkloadContext:
     seed: int = 0
     timeout: float = 60.0
     preemptions: Callable[[], int] = field(default_factory=preemption_counter)
-    clock: Callable[[], int] = time.monotonic_ns
 
     def preemptions_since(self, before: int) -> int:
         """Preemptions since ``preemptions`` returned ``before``, or -1."""
@@ -89,7 +87,6 @@ class Workload(abc.ABC):
 
     def __init__(self, context: WorkloadContext, options: PlanOptions | None = None) -> None:
         self._context = context
-        self._clock = context.clock
         self.device: Device = context.pool.open(context.uri, options)
 
     def first(self) -> RawSample:

@@ -96,7 +96,7 @@ def test_the_time_limit_holds_whatever_the_count() -> None:
     assert StopRule(Sampling(time_limit=1.0)).update([], elapsed=2.0).noisy
 
 
-def test_the_rule_has_a_clock_of_its_own() -> None:
+def test_the_time_limit_ends_a_point_of_one_sample() -> None:
     assert StopRule(Sampling(time_limit=0.0)).update([1.0], elapsed=0.0).reason is StopReason.TIME_LIMIT
     assert not StopRule(Sampling(time_limit=1000.0)).update([1.0], elapsed=1.0).done
 
