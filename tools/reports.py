@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from ..hal_vulkan.vulkan.validation import validation_requested
@@ -42,10 +42,9 @@ def repeat(call: Callable[[], object]) -> list[float]:
     return seconds
 
 
-def say_times(lines: Iterable[tuple[str, str]]) -> None:
-    """A line for each figure: its name, and the figure with what it is of."""
-    for name, text in lines:
-        note(f"{name + ':':<12}{text}")
+def say_time(name: str, text: str) -> None:
+    """A figure with what it is of."""
+    note(f"{name + ':':<12}{text}")
 
 
 def seconds_text(value: float) -> str:

@@ -76,17 +76,13 @@ class Parameter:
                 f"{kernel}: {self.label} got an empty array; Vulkan cannot bind an empty range. Shader declares: "
                 f"{self.declared()}"
             )
+        rest, needed = nbytes - binding.fixed_size, f"{binding.fixed_size} bytes"
         if element is not None and element.array == "runtime":
-            rest = nbytes - binding.fixed_size
-            if rest < 0 or (element.stride and rest % element.stride):
-                raise InvalidArgumentError(
-                    f"{kernel}: {self.label} got {nbytes} bytes; the shader declares {self.declared()}, "
-                    f"{element.stride} bytes each"
-                )
-        elif nbytes < binding.fixed_size:
+            needed = f"{element.stride} bytes each"
+            rest = -1 if rest < 0 or (element.stride and rest % element.stride) else rest
+        if rest < 0:
             raise InvalidArgumentError(
-                f"{kernel}: {self.label} got {nbytes} bytes; the shader declares {self.declared()}, "
-                f"{binding.fixed_size} bytes"
+                f"{kernel}: {self.label} got {nbytes} bytes; the shader declares {self.declared()}, {needed}"
             )
         if element is not None and element.dtype is not None and element.stride:
             inner = element.components * element.columns * element.dtype.itemsize

@@ -161,23 +161,24 @@ def _pack_member(data: bytearray, start: int, member: BlockMember, value: PushVa
 def _convert(
     value: PushValue, dtype: np.dtype[np.generic], shape: tuple[int, ...], member: BlockMember, where: str
 ) -> np.ndarray:
+    def refused(why: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f"{where} takes {_type_name(member)}{why}")
+
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidArgumentError(f"{where} takes {_type_name(member)}: {error}") from None
+        raise refused(f": {error}") from None
     if array.shape != shape:
-        raise InvalidArgumentError(
-            f"{where} takes {_type_name(member)}, shape {shape or 'scalar'}; got shape {array.shape or 'scalar'}"
-        )
-    if array.dtype.kind not in "biuf" and array.dtype.kind != dtype.kind:
-        raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {shown(value)}")
-    if member.scalar is not None and member.scalar.kind in ("int", "uint"):
+        raise refused(f", shape {shape or 'scalar'}; got shape {array.shape or 'scalar'}")
+    kind = array.dtype.kind
+    is_integer = member.scalar is not None and member.scalar.kind in ("int", "uint")
+    if (kind not in "biuf" and kind != dtype.kind) or (
+        is_integer and kind == "f" and not np.all(array == np.trunc(array))
+    ):
+        raise refused(f", got {shown(value)}")
+    if is_integer and array.size:
         limits = np.iinfo(dtype.name)
-        if array.dtype.kind == "f" and not np.all(array == np.trunc(array)):
-            raise InvalidArgumentError(f"{where} takes {_type_name(member)}, got {shown(value)}")
-        if array.size and (array.min() < limits.min or array.max() > limits.max):
-            raise InvalidArgumentError(
-                f"{where} takes {_type_name(member)} ({limits.min} to {limits.max}), got {shown(value)}"
-            )
+        if array.min() < limits.min or array.max() > limits.max:
+            raise refused(f" ({limits.min} to {limits.max}), got {shown(value)}")
     with np.errstate(over="ignore"):
         return array.astype(dtype)

@@ -55,12 +55,17 @@ def _bytes_of(source: object) -> bytes | bytearray | memoryview:
     return view.cast("B") if view.nbytes else b""
 
 
+def imported_modules(module: BytecodeModule) -> set[str]:
+    """The names of the modules that a module imports from."""
+    imported = {one.name.partition(".")[0] for one in module.definition.imports}
+    return imported.union(one.name for one in module.definition.dependencies)
+
+
 def builtin_modules(
     module: BytecodeModule, context: Context, devices: SessionDevices, options: SessionOptions
 ) -> Iterator[NativeModule]:
     """The built-in modules that a module imports from and the context has not yet."""
-    wanted = {imported.name.partition(".")[0] for imported in module.definition.imports}
-    wanted |= {dependency.name for dependency in module.definition.dependencies}
+    wanted = imported_modules(module)
     known = {one.name for one in context.modules}
     if module.name in known:
         return  # which ``add`` refuses

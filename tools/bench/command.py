@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -165,9 +164,12 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
             | {"file": file.resolve(), "kind": kind, "settings": settings, "axes": axes, "sampling": sampling}
         )
     )
-    with _folder(options["out"]) as folder:
-        devices = (options["device"],) if options["device"] is not None else ()
+    with contextlib.ExitStack() as stack:
         kept = options["out"] is not None
+        folder = options["out"]
+        if not kept:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pumice-bench-"))) / "results"
+        devices = (options["device"],) if options["device"] is not None else ()
         status = measure(described, folder, devices, options["validation"], quiet=options["quiet"], kept=kept)
         with Results.open(folder) as results:
             _check_usage(results)
@@ -232,12 +234,3 @@ def _check_usage(results: Results) -> None:
     codes = ("INVALID_ARGUMENT: ", "NOT_FOUND: ")
     if all(one.status is PointStatus.FAILED and one.reason.startswith(codes) for one in points):
         raise usage_error(points[0].reason.partition(": ")[2])
-
-
-@contextlib.contextmanager
-def _folder(asked: Path | None) -> Iterator[Path]:
-    if asked is not None:
-        yield asked
-        return
-    with tempfile.TemporaryDirectory(prefix="pumice-bench-") as folder:
-        yield Path(folder) / "results"

@@ -6,6 +6,7 @@ far as they can be read; ``problem`` says what is wrong with them.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
@@ -40,10 +41,7 @@ def summarize(definition: ModuleDef, file_bytes: int, *, depth: int = 0) -> Summ
         "problem": _problem(definition),
         "attributes": dict(definition.attributes),
         "types": list(definition.types),
-        "dependencies": [
-            {"name": one.name, "minimum_version": one.minimum_version, "required": one.required}
-            for one in definition.dependencies
-        ],
+        "dependencies": [dataclasses.asdict(one) for one in definition.dependencies],
         "imports": [
             {"name": one.name, "calling_convention": one.signature.calling_convention, "required": one.required}
             for one in definition.imports

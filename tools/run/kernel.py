@@ -21,7 +21,7 @@ from ..errors import ExpectationError, usage, usage_error
 from ..input_files import FileKind
 from ..options import parse_defines
 from ..output_files import Outputs
-from ..reports import device_text, open_asked, repeat, say_times, seconds_text
+from ..reports import device_text, open_asked, repeat, say_time, seconds_text
 from ..streams import note
 from .arguments import Array, BufferArgument, OutputArgument, parse_buffers, parse_groups, parse_outputs, store_array
 from .expectations import Tolerances, difference
@@ -142,29 +142,21 @@ def _report_times(
     load: float, first: float, call: Callable[[], object], dispatch: Callable[[], tuple[object, DispatchTiming]] | None
 ) -> None:
     """Measures warm calls and dispatches, and says what each figure is."""
+    say_time("load", f"{seconds_text(load)} host: read or compile the source, make the shader module and the pipeline")
+    say_time("first call", f"{seconds_text(first)} host: move arguments to the device, run, bring results back")
     warm = repeat(call)
-    lines = [
-        ("load", f"{seconds_text(load)} host: read or compile the source, make the shader module and the pipeline"),
-        ("first call", f"{seconds_text(first)} host: move arguments to the device, run, bring results back"),
-        ("warm call", f"{seconds_text(statistics.median(warm))} host: the same again; median of {len(warm)}"),
-    ]
+    say_time("warm call", f"{seconds_text(statistics.median(warm))} host: the same again; median of {len(warm)}")
     if dispatch is None:
-        lines.append(("dispatch", "not measured: all bindings are empty, so nothing runs"))
-    else:
-        try:
-            timings: list[DispatchTiming] = []
-            repeat(lambda: timings.append(dispatch()[1]))
-        except UnimplementedError as error:
-            lines.append(("dispatch", f"not measured: {error.message}"))
-        else:
-            kind = timings[0].device_type
-            clock = f"{'CPU' if kind == 'CPU' else 'GPU'} timestamps, device type {kind} ({timings[0].clock})"
-            nanoseconds = [timing.duration_ns for timing in timings]
-            lines.append(
-                (
-                    "dispatch",
-                    f"{seconds_text(statistics.median(nanoseconds) / 1e9)} device: the kernel alone; median of "
-                    f"{len(timings)}, least {seconds_text(min(nanoseconds) / 1e9)}; {clock}",
-                )
-            )
-    say_times(lines)
+        say_time("dispatch", "not measured: all bindings are empty, so nothing runs")
+        return
+    timings: list[DispatchTiming] = []
+    try:
+        repeat(lambda: timings.append(dispatch()[1]))
+    except UnimplementedError as error:
+        say_time("dispatch", f"not measured: {error.message}")
+        return
+    kind = timings[0].device_type
+    clock = f"{'CPU' if kind == 'CPU' else 'GPU'} timestamps, device type {kind} ({timings[0].clock})"
+    seconds = [timing.duration_ns / 1e9 for timing in timings]
+    median, least = seconds_text(statistics.median(seconds)), seconds_text(min(seconds))
+    say_time("dispatch", f"{median} device: the kernel alone; median of {len(timings)}, least {least}; {clock}")

@@ -24,6 +24,7 @@ from ...runtime.profiling.trace import check_perfetto
 from ...runtime.sessions.binding import argument_binder
 from ...runtime.sessions.instance import Instance
 from ...runtime.sessions.session import Session
+from ...runtime.sessions.session_modules import imported_modules
 from ...runtime.sessions.session_options import SessionOptions
 from ...runtime.sessions.signature import Argument, Signature, make_signature
 from ...status import InvalidArgumentError, shown
@@ -33,7 +34,7 @@ from ...vm.execution.bytecode_module import BytecodeModule
 from ..errors import ExpectationError, usage, usage_error
 from ..input_files import read_file, read_stdin
 from ..output_files import Outputs
-from ..reports import device_text, repeat, say_times, seconds_text
+from ..reports import device_text, repeat, say_time, seconds_text
 from ..streams import note, put
 from .arguments import Array
 from .expectations import Tolerances
@@ -92,7 +93,7 @@ def run_module(options: ModuleRun) -> None:
         with usage("--device" if options.devices else ""):
             session = Session(list(options.devices) or None, options=session_options, instance=instance)
         stack.enter_context(session)
-        if any(map(_needs_device, modules)):
+        if any("hal" in imported_modules(module) for module in modules):
             # Without the option an error is about PUMICE_DEVICE, and says so itself.
             with usage():
                 session.default_device()
@@ -142,15 +143,6 @@ def _open(path: str, *, preload: bool) -> BytecodeModule:
     if path == _STDIN:
         return BytecodeModule.from_bytes(read_stdin(), "<stdin>")
     return BytecodeModule.from_bytes(read_file(Path(path)), path) if preload else BytecodeModule.open(path)
-
-
-def _needs_device(module: BytecodeModule) -> bool:
-    definition = module.definition
-    names = [
-        *(one.name.partition(".")[0] for one in definition.imports),
-        *(one.name for one in definition.dependencies),
-    ]
-    return "hal" in names
 
 
 def _choose(module: BytecodeModule, wanted: str | None) -> tuple[str, Signature]:
@@ -257,14 +249,10 @@ def _put_results(
 
 
 def _report_times(load: float, first: float, call: Callable[[], object]) -> None:
+    say_time("load", f"{seconds_text(load)} host: open the device, load and link the modules, run their initializers")
+    say_time("first call", f"{seconds_text(first)} host: run, bring results back")
     warm = repeat(call)
-    say_times(
-        [
-            ("load", f"{seconds_text(load)} host: open the device, load and link the modules, run their initializers"),
-            ("first call", f"{seconds_text(first)} host: run, bring results back"),
-            ("warm call", f"{seconds_text(statistics.median(warm))} host: the same again; median of {len(warm)}"),
-        ]
-    )
+    say_time("warm call", f"{seconds_text(statistics.median(warm))} host: the same again; median of {len(warm)}")
 
 
 def _report_profile(options: ModuleRun, profile: Profile, *, repeated: bool) -> None:

@@ -10,7 +10,6 @@ from pumice.compiler.ir.source import CompileError, SourceText
 from pumice.compiler.passes.canonical import canonicalize, inlined
 from pumice.compiler.passes.verify import verify
 
-
 A = "tensor<2x3xf32>"
 
 
