@@ -268,7 +268,9 @@ class ActionRecorder(CommandRecorder):
         if self._noting:
             self._check_slot(source)
             self._check_slot(target)
-            self._note(_copy_positional, source, target, size, source_offset, target_offset)
+            self._note(
+                ActionRecorder.copy, source, target, size, source_offset=source_offset, target_offset=target_offset
+            )
             return
         source, target = self._own(source, "copy source"), self._own(target, "copy target")
         size = source.check_range(source_offset, size, "copy source")
@@ -292,12 +294,6 @@ class ActionRecorder(CommandRecorder):
         region.dstOffset = target.offset + target_offset
         region.size = size
         self.device.fn.vkCmdCopyBuffer(self._handle, source.handle, target.handle, 1, region)
-
-
-def _copy_positional(
-    commands: ActionRecorder, source: Buffer, target: Buffer, size: int | None, source_offset: int, target_offset: int
-) -> None:
-    commands.copy(source, target, size, source_offset=source_offset, target_offset=target_offset)
 
 
 def _check_push(pipeline: ComputePipeline, push: bytes) -> None:

@@ -14,7 +14,6 @@ from .executable import Executable
 from .pipeline import ComputePipeline
 from .pipeline_context import PipelineContext
 
-_QUEUE_COMPUTE = 0x2
 _FILL_INVOCATIONS = 64  # of a workgroup of builtin/fill_unaligned
 _MAX_FILL_GROUPS = 65535  # up to which its index arithmetic is exact
 
@@ -47,7 +46,7 @@ class Builtins:
         ``word`` is the pattern repeated to four bytes. FailedPreconditionError: the queue family has no compute.
         """
         device = self._context.device
-        if not device.profile.queue_families[family].flags & _QUEUE_COMPUTE:
+        if not device.profile.queue_families[family].has_compute:
             raise FailedPreconditionError(
                 f"a fill of {size} bytes at byte {target.offset + offset} is not aligned to 4 bytes, which a transfer "
                 "queue requires; use the compute queue"

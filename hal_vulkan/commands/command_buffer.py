@@ -215,8 +215,8 @@ class CommandBuffer(ActionRecorder, Closing):
         if recording.timestamps is not None:
             recording.timestamps.is_muted = muted
         try:
-            for command, arguments in self._commands:
-                command(recorder, *(resolve_slots(argument, table) for argument in arguments))
+            for command, arguments, offsets in self._commands:
+                command(recorder, *(resolve_slots(argument, table) for argument in arguments), **offsets)
             recorder._finish()
         except BaseException:
             self.context.recycle(recording)  # no queue has seen it

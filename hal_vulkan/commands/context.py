@@ -30,6 +30,7 @@ class CommandContext:
 
     Attributes:
         recording: command buffers being recorded, by id; weakly, as one that nobody holds is not recorded any further.
+        barriers: by queue family.
         begin_once, begin_again: the VkCommandBufferBeginInfo of one-shot and of reusable commands.
     """
 
@@ -41,15 +42,9 @@ class CommandContext:
         self.recording: dict[int, weakref.ref[_Recorder]] = {}
         self.begin_once = new("VkCommandBufferBeginInfo", flags=0x1)  # ONE_TIME_SUBMIT
         self.begin_again = new("VkCommandBufferBeginInfo", flags=0x4)  # SIMULTANEOUS_USE
-        self._barriers: dict[int, Barriers] = {}
+        families = (device.plan.compute_family, device.plan.transfer_family)
+        self.barriers = {family: Barriers(device, family) for family in families if family is not None}
         self._free: dict[int, list[NativeCommands]] = {}
-
-    def barriers(self, family: int) -> Barriers:
-        """The barriers of a queue family."""
-        found = self._barriers.get(family)
-        if found is None:
-            found = self._barriers[family] = Barriers(self.device, family)
-        return found
 
     def check_timestamps(self, family: int) -> None:
         """Raises if queues of the family write no timestamps."""

@@ -95,11 +95,11 @@ class CommandRecorder:
         self._timing = timing
         if timing:
             context.check_timestamps(self.family)
-        self._barriers = context.barriers(self.family)
+        self._barriers = context.barriers[self.family]
         self._groups_max = device.groups_max
         self._dispatch = device.fn.vkCmdDispatch
         self._noting = binding_capacity > 0
-        self._commands: list[tuple[Callable[..., None], tuple[object, ...]]] = []
+        self._commands: list[tuple[Callable[..., None], tuple[object, ...], dict[str, int]]] = []
         self._static: list[Buffer | ComputePipeline] = []  # what the noted commands name without a slot
         self._recordings: RecordingCache[bytes, Recording] | None = (
             RecordingCache(self.MAX_RECORDINGS, context.release) if binding_capacity else None
@@ -197,9 +197,9 @@ class CommandRecorder:
             raise InvalidArgumentError(f"{what}: the buffer belongs to another device; copy it over through the host")
         return buffer
 
-    def _note(self, command: Callable[..., None], *arguments: object) -> None:
+    def _note(self, command: Callable[..., None], *arguments: object, **offsets: int) -> None:
         """Keeps a command until a table fills its slots, and what it names without a slot."""
-        self._commands.append((command, arguments))
+        self._commands.append((command, arguments, offsets))
         for argument in arguments:
             if isinstance(argument, (Buffer, ComputePipeline)):
                 self._static.append(argument)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from ..instance.logical_device import DeviceQueue, LogicalDevice
@@ -21,18 +22,15 @@ _ACCESS_SHADER_WRITE: Final = 0x40
 _ACCESS_TRANSFER: Final = 0x800 | 0x1000
 _ACCESS_TRANSFER_WRITE: Final = 0x1000
 _ACCESS_HOST: Final = 0x2000 | 0x4000
-_QUEUE_COMPUTE: Final = 0x2
 
 
+@dataclass(eq=False, slots=True)
 class NativeCommands:
     """A VkCommandPool with its one VkCommandBuffer: reset together, recycled by ``CommandContext``."""
 
-    __slots__ = ("family", "handle", "pool")
-
-    def __init__(self, pool: CData, handle: CData, family: int) -> None:
-        self.pool = pool
-        self.handle = handle
-        self.family = family
+    pool: CData
+    handle: CData
+    family: int
 
 
 class Barriers:
@@ -44,7 +42,7 @@ class Barriers:
     __slots__ = ("at_end", "between", "record")
 
     def __init__(self, device: LogicalDevice, family: int) -> None:
-        compute = bool(device.profile.queue_families[family].flags & _QUEUE_COMPUTE)
+        compute = device.profile.queue_families[family].has_compute
         work = _STAGE_TRANSFER | (_STAGE_COMPUTE if compute else 0)
         after = work | (_STAGE_INDIRECT if compute else 0)
         writes = _ACCESS_TRANSFER_WRITE | (_ACCESS_SHADER_WRITE if compute else 0)

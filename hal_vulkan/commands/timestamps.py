@@ -73,16 +73,18 @@ class QueryPools:
         self.device = device
         self._free: list[CData] = []
 
-    def take(self, count: int) -> CData:
-        """A VkQueryPool of ``count`` timestamps, always the same."""
+    def take(self) -> CData:
+        """A VkQueryPool."""
         device = self.device
         try:
             pool = self._free.pop()
         except IndexError:
-            info = new("VkQueryPoolCreateInfo", queryType=_QUERY_TYPE_TIMESTAMP, queryCount=count)
+            info = new("VkQueryPoolCreateInfo", queryType=_QUERY_TYPE_TIMESTAMP, queryCount=_QUERIES_A_POOL)
             return device.create("query pool", info)
         if "hostQueryReset" in device.plan.features:
-            device.fn.vkResetQueryPool(device.handle, pool, 0, count)  # results of its last use are not this one's
+            device.fn.vkResetQueryPool(
+                device.handle, pool, 0, _QUERIES_A_POOL
+            )  # results of its last use are not this one's
         return pool
 
     def give_back(self, pool: CData) -> None:
@@ -121,7 +123,7 @@ class TimestampRecorder:
         if self.is_muted:
             return
         if self._next >= _QUERIES_A_POOL:
-            pool = self._query_pools.take(_QUERIES_A_POOL)
+            pool = self._query_pools.take()
             self._pools.append(pool)
             self._device.fn.vkCmdResetQueryPool(self._commands, pool, 0, 2 if self.span else _QUERIES_A_POOL)
             self._next = 0

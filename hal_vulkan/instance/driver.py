@@ -13,7 +13,7 @@ import threading
 from ...closing import Closing
 from ...install_hints import install_hint
 from ...status import ClosedError, FailedPreconditionError, UnavailableError
-from ..vulkan.functions import CData, GlobalFunctions, InstanceFunctions, chain, ffi, new
+from ..vulkan.functions import CData, InstanceFunctions, chain, ffi, new
 from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import VK_ERROR_INCOMPATIBLE_DRIVER, check, listed, listed_names
 from ..vulkan.validation import LAYER, DebugMessenger, validation_requested
@@ -44,7 +44,7 @@ class Driver(Closing):
         self._lock = threading.Lock()
         self._device_count = 0
         self._instance: CData | None = None
-        functions = GlobalFunctions()
+        functions = InstanceFunctions()
         query = functions.vkEnumerateInstanceExtensionProperties
         available = listed_names(query, "VkExtensionProperties", "extensionName", "instance extensions", ffi.NULL)
         portability = _PORTABILITY_ENUMERATION in available
@@ -82,7 +82,7 @@ class Driver(Closing):
         check(result, "creating a Vulkan instance")
         created("instance")
         self._instance = instance[0]
-        self.functions = InstanceFunctions(functions, self._instance)
+        self.functions = InstanceFunctions(self._instance)
         if self._messenger:
             self._messenger.attach(self.functions, self._instance)
         self.physical_devices: tuple[CData, ...] = tuple(
@@ -167,6 +167,6 @@ def forget_drivers() -> None:
     _shared.clear()
 
 
-def instance_layers(functions: GlobalFunctions) -> frozenset[str]:
+def instance_layers(functions: InstanceFunctions) -> frozenset[str]:
     """The instance layers that the loader offers."""
     return listed_names(functions.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layerName", "layers")

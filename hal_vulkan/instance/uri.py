@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
@@ -152,12 +152,8 @@ def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
     raise NotFoundError(f"no device is {uri.shown}.{hint} There are:\n{list_devices(profiles)}")
 
 
-def list_devices(profiles: Sequence[DeviceProfile]) -> str:
-    """One line for each device: index, name, type, driver and a URI that names it."""
-    return "\n".join(_device_lines(profiles))
-
-
-def _device_lines(profiles: Sequence[DeviceProfile]) -> list[str]:
+def list_devices(profiles: Sequence[DeviceProfile], chosen: Container[int] | None = None) -> str:
+    """One line for each device, or for some by index: index, name, type, driver and a URI that names it."""
     seen: set[str] = set()
     lines = []
     for index, profile in enumerate(profiles):
@@ -165,8 +161,9 @@ def _device_lines(profiles: Sequence[DeviceProfile]) -> list[str]:
         seen.add(profile.device_uuid)
         uri = f"{_SCHEME}GPU-{profile.device_uuid}" if by_uuid else f"{_SCHEME}{index}"
         driver = profile.driver_name or profile.driver_id_name or "unknown driver"
-        lines.append(f"  {index}: {profile.name} ({profile.device_type.name.lower()}, {driver}) {uri}")
-    return lines
+        if chosen is None or index in chosen:
+            lines.append(f"  {index}: {profile.name} ({profile.device_type.name.lower()}, {driver}) {uri}")
+    return "\n".join(lines)
 
 
 def _best(profiles: Sequence[DeviceProfile]) -> int:
@@ -184,7 +181,7 @@ def _by_name(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> list[int]:
     found = [i for i in found if profiles[i].name.casefold() == wanted] or found
     models = {(p.name, p.vendor_id, p.device_id, p.driver_id) for p in (profiles[i] for i in found)}
     if len(models) > 1:
-        lines = _device_lines(profiles)
-        listing = "\n".join(lines[i] for i in found)
-        raise InvalidArgumentError(f"device {uri.shown} matches several devices; name one of them:\n{listing}")
+        raise InvalidArgumentError(
+            f"device {uri.shown} matches several devices; name one of them:\n{list_devices(profiles, found)}"
+        )
     return found

@@ -58,18 +58,16 @@ class AllocatorStatistics:
     blocks: tuple[BlockStatistics, ...]
 
 
+@dataclass(eq=False, slots=True)
 class Allocation:
     """A range of a block. ``exports`` counts host views, which may outlive the buffer."""
 
-    __slots__ = ("allocator", "block", "exports", "offset", "retired", "size")
-
-    def __init__(self, allocator: Allocator, block: Block, offset: int, size: int) -> None:
-        self.allocator = allocator
-        self.block = block
-        self.offset = offset
-        self.size = size
-        self.exports = 0
-        self.retired = False
+    allocator: Allocator
+    block: Block
+    offset: int
+    size: int
+    exports: int = 0
+    retired: bool = False
 
 
 class Allocator:

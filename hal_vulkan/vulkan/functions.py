@@ -9,9 +9,9 @@ times the call (see ``docs/design/hal.md``), and importing the package loads the
 so that on a machine without one not even ``import pumice`` would work. Here the library is loaded on
 first use, and its absence is an error that says what to install.
 
-Calling sequence: ``load_library()`` → ``GlobalFunctions`` → ``InstanceFunctions(instance)`` →
-``DeviceFunctions(device)``. Device functions come from ``vkGetDeviceProcAddr``, which skips the loader's
-trampoline. The tables may be shared between threads.
+Calling sequence: ``InstanceFunctions()`` → ``InstanceFunctions(instance)`` → ``DeviceFunctions(device)``. Device
+functions come from ``vkGetDeviceProcAddr``, which skips the loader's trampoline. The tables may be shared between
+threads.
 """
 
 from __future__ import annotations
@@ -168,9 +168,8 @@ def load_library() -> Any:
     global _library
     with _library_lock:
         if _library is None:
-            names = _library_names()
             reasons = []
-            for name in names:
+            for name in _library_names():
                 try:
                     library = ffi.dlopen(name)
                 except OSError as error:
@@ -183,16 +182,11 @@ def load_library() -> Any:
             else:
                 from ...install_hints import install_hint
 
+                hint = "A library elsewhere is named by PUMICE_VULKAN_LIBRARY."
+                if os.environ.get("PUMICE_VULKAN_LIBRARY"):
+                    hint = "PUMICE_VULKAN_LIBRARY names the file that was tried: unset it to use the platform's loader."
                 raise UnavailableError(
-                    "no Vulkan loader could be opened (tried "
-                    + "; ".join(reasons)
-                    + "). "
-                    + install_hint("loader")
-                    + (
-                        " PUMICE_VULKAN_LIBRARY names the file that was tried: unset it to use the platform's loader."
-                        if os.environ.get("PUMICE_VULKAN_LIBRARY")
-                        else " A library elsewhere is named by PUMICE_VULKAN_LIBRARY."
-                    )
+                    f"no Vulkan loader could be opened (tried {'; '.join(reasons)}). {install_hint('loader')} {hint}"
                 )
         return _library
 
@@ -220,19 +214,12 @@ class _Functions:
         return function
 
 
-class GlobalFunctions(_Functions):
-    """Functions that need no instance."""
-
-    def __init__(self) -> None:
-        self.get_instance_proc_addr: NativeFunction = load_library().vkGetInstanceProcAddr
-        super().__init__(lambda name: self.get_instance_proc_addr(NULL, name))
-
-
 class InstanceFunctions(_Functions):
-    """Functions of a VkInstance and its physical devices."""
+    """Functions of a VkInstance and its physical devices; without an instance, those that need none."""
 
-    def __init__(self, functions: GlobalFunctions, instance: CData) -> None:
-        super().__init__(lambda name: functions.get_instance_proc_addr(instance, name))
+    def __init__(self, instance: CData = NULL) -> None:
+        resolve = load_library().vkGetInstanceProcAddr
+        super().__init__(lambda name: resolve(instance, name))
 
 
 class DeviceFunctions(_Functions):

@@ -14,10 +14,10 @@ _counts: Counter[str] = Counter()
 _lock = threading.RLock()
 
 
-def created(kind: str, count: int = 1) -> None:
+def created(kind: str) -> None:
     """A native object of this kind was made."""
     with _lock:
-        _counts[kind] += count
+        _counts[kind] += 1
 
 
 def destroyed(kind: str, count: int = 1) -> None:

@@ -235,10 +235,10 @@ def _probe() -> Findings:
     """Looks in this process, which crashes with a driver."""
     # Imported here: the parent reports when this import fails.
     from ...hal_vulkan.instance.driver import Driver, instance_layers
-    from ...hal_vulkan.vulkan.functions import GlobalFunctions
+    from ...hal_vulkan.vulkan.functions import InstanceFunctions
 
     try:
-        functions = GlobalFunctions()
+        functions = InstanceFunctions()
     except PumiceError as error:
         return Findings(loader_error=error.message)
     layers: tuple[str, ...] = ()
