@@ -152,14 +152,9 @@ class Device(LogicalDevice, Closing):
         return TimelineSemaphore(self.semaphore_context, initial_value, name)
 
     def create_executable(self, code: bytes | bytearray | memoryview, *, validate: bool = True) -> Executable:
-        """An executable from SPIR-V or a VKE1 blob, distinguished by their magic numbers.
+        """An executable from SPIR-V or a VKE1 blob, distinguished by their magic numbers; else InvalidArgumentError.
 
-        Args:
-            code: the module or the blob.
-            validate: check modules with ``spirv-val``; drivers may crash on invalid ones.
-
-        Raises:
-            InvalidArgumentError: neither, or damaged.
+        ``validate`` checks modules with ``spirv-val``: drivers may crash on invalid ones.
         """
         self.check_usable()
         view = contiguous(code)
@@ -203,21 +198,14 @@ class Device(LogicalDevice, Closing):
         return calibrate(self.compute_queue)
 
     def wait_idle(self, timeout: float | None = None) -> None:
-        """Blocks until every queue is idle.
-
-        Raises:
-            DeadlineExceededError: the time passed first.
-        """
+        """Blocks until every queue is idle; DeadlineExceededError if the time (in seconds) passes first."""
         self.check_usable()
         deadline = deadline_after(timeout)
         for queue in self.queues:
             queue.wait_idle(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
     def trim(self) -> int:
-        """Frees unused memory blocks, semaphores and command pools; returns the bytes of the blocks.
-
-        It may wait for work in flight.
-        """
+        """Frees unused memory blocks and command pools, and returns the blocks' bytes. It may wait for work."""
         self.check_usable()
         for cache in list(self.caches):
             cache.trim()

@@ -64,12 +64,7 @@ class ShaderModule:
 
 
 class Executable(Closing):
-    """Shader modules and the pipelines made from them.
-
-    Attributes:
-        reflections: one a shader module.
-        source: the VKE1 definition, or ``None`` for raw SPIR-V.
-    """
+    """Shader modules and the pipelines made from them; ``source`` is the VKE1 definition, or ``None`` for SPIR-V."""
 
     def __init__(self, context: PipelineContext, modules: list[ShaderModule], source: ExecutableDef | None) -> None:
         self._context = context

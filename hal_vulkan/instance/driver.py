@@ -123,11 +123,7 @@ class Driver(Closing):
         return self._instance is None
 
     def close(self) -> None:
-        """Destroys the instance; idempotent.
-
-        Raises:
-            FailedPreconditionError: devices made from it are still open.
-        """
+        """Destroys the instance; idempotent. FailedPreconditionError while devices made from it are open."""
         with self._lock:
             if self._instance is None:
                 return

@@ -257,26 +257,15 @@ class LogicalDevice:
             if self._held:
                 self._parked.append((self._last_held, action))
                 return
-        self._defer_submitted(action)
+        self._defer_submitted(action, self.queues)
 
-    def _defer_submitted(self, action: Callable[[], None]) -> None:
-        busy = [queue for queue in self.queues if queue.preparing or not queue.is_idle]
-        if not busy:
-            action()
-            return
-        left = len(busy)
-        lock = threading.Lock()
-
-        def one() -> None:
-            nonlocal left
-            with lock:
-                left -= 1
-                last = left == 0
-            if last:
-                action()
-
-        for queue in busy:
-            queue.defer(one)
+    def _defer_submitted(self, action: Callable[[], None], queues: Sequence[DeviceQueue]) -> None:
+        """Runs ``action`` once each of the queues in turn has retired what was submitted to it by then."""
+        for index, queue in enumerate(queues):
+            if queue.preparing or not queue.is_idle:
+                queue.defer(functools.partial(self._defer_submitted, action, queues[index + 1 :]))
+                return
+        action()
 
     @property
     def held(self) -> int:
@@ -300,7 +289,7 @@ class LogicalDevice:
             while self._parked and (oldest is None or self._parked[0][0] < oldest):
                 ready.append(self._parked.popleft()[1])
         for action in ready:
-            self._defer_submitted(action)
+            self._defer_submitted(action, self.queues)
 
     def close_dropped(self) -> None:
         """Closes what was garbage-collected without a close. Caller must hold no lock."""

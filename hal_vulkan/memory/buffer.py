@@ -153,11 +153,7 @@ class Buffer(Closing):
         return allocation.allocator.export(allocation, self.offset - allocation.offset + offset, size)
 
     def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
-        """Copies bytes in from the host and makes them visible to the device.
-
-        Args:
-            data: any C-contiguous buffer.
-            offset: bytes from this buffer's start.
+        """Copies bytes of a C-contiguous buffer in from the host and makes them visible to the device.
 
         Raises:
             OutOfRangeError: the data goes past the end.

@@ -21,7 +21,6 @@ class BufferView:
 
     Attributes:
         buffer: the bytes, from its start; for a part of a buffer give a ``subspan``.
-        shape: lengths of the axes.
         element_type: of every element, sub-byte, bf16, fp8 and complex types included.
         encoding: how elements are laid out.
     """

@@ -50,11 +50,7 @@ class ClockCalibration:
 
 
 def calibrate(queue: Queue, *, samples: int = 8) -> ClockCalibration:
-    """Relates the device's clock to the host's: the reading with the least deviation of several.
-
-    Raises:
-        UnimplementedError: the device has no timestamps.
-    """
+    """Relates the device's clock to the host's; UnimplementedError if the device has no timestamps."""
     queue.command_context.check_timestamps(queue.family)
     read = _read_calibrated if queue.device.plan.calibrated_timestamps else _read_bracketed
     return min((read(queue) for _ in range(samples)), key=lambda reading: reading.max_deviation_ns)

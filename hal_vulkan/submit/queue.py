@@ -51,11 +51,7 @@ class Queue(SubmissionQueue):
         waits: Points = (),
         signals: Points = (),
     ) -> Buffer:
-        """Makes a buffer that may be used once the signals are reached. Its memory is committed at once.
-
-        Raises:
-            ResourceExhaustedError: no memory; nothing is submitted.
-        """
+        """Makes a buffer that may be used once the signals are reached; ResourceExhaustedError comes at once."""
         buffer = Buffer.create(self.command_context.allocator, size, memory_type=memory_type, usage=usage)
         try:
             self.barrier(waits=waits, signals=signals)
