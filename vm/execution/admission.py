@@ -207,17 +207,14 @@ class ContextGate:
     def __init__(self, kind: str, *, concurrent: bool) -> None:
         self.kind = kind
         self.concurrent = concurrent
+        # How it is made concurrent, for messages.
+        self.concurrent_option = "options=SessionOptions(concurrent=True)" if kind == "session" else "concurrent=True"
         self.is_closed = False
         self.admission = Admission(self)
         # Held by the thread inside, once for each nested call; where calls are concurrent only while counting.
         self._lock = threading.RLock()
         self._owner: int | None = None
         self._depth = 0
-
-    @property
-    def concurrent_option(self) -> str:
-        """How a context is made concurrent, for messages."""
-        return "options=SessionOptions(concurrent=True)" if self.kind == "session" else "concurrent=True"
 
     def check_open(self) -> None:
         """Raises ClosedError if the context was closed."""
@@ -301,10 +298,9 @@ class ContextGate:
         if not self._lock.acquire(False):
             return False
         try:
-            if self._depth:
-                return False
-            self.admission.holder = ticket
-            return True
+            if not self._depth:
+                self.admission.holder = ticket
+            return not self._depth
         finally:
             self._lock.release()
 

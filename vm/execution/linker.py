@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 from ...status import IncompatibleError, NotFoundError, close_to
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.module_def import ImportDef
-from ..native.checked import checked_native
-from ..native.coroutine import driven
+from ..native.calls import checked_native, driven
 from ..native.module import NativeExport, NativeModule
 from ..wait.frame import Wait
 from .bytecode_module import BytecodeModule

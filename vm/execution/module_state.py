@@ -133,9 +133,6 @@ class ContextFunction:
         """Whether an import is of a trusted native module."""
         return self.state.links[number].trusted
 
-    def __repr__(self) -> str:
-        return f"<ContextFunction {self.full_name}>"
-
 
 class _SparseRefs(dict[int, object]):
     """Reference globals of a module that declares very many; only those in use take memory."""

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from ...status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError, ResourceExhaustedError
-from ..native import checked as native_call
+from ..native import calls as native_calls
 from ..translation import float_numerics, numerics
 from ..types import buffer, elements, siphash
 from ..types import list as list_
@@ -250,6 +250,6 @@ def _resumed(error: PumiceError | None) -> object:
 
 # Code of these files is part of the program's operations.
 _OPERATIONS: Final = frozenset(
-    str(one.__file__) for one in (buffer, elements, float_numerics, list_, namespace, native_call, numerics, siphash)
+    str(one.__file__) for one in (buffer, elements, float_numerics, list_, namespace, native_calls, numerics, siphash)
 )
 _STEP: Final = Stack.step.__code__

@@ -2,5 +2,5 @@
 
 Imports: `bytecode`, `translation`, `wait` and the ground files at the root.
 
-Read: `module`, `coroutine`, `checked`.
+Read: `module`, `calls`.
 """

@@ -79,6 +79,7 @@ class BufferElements:
             raise PermissionDeniedError("expected a writable buffer, got a read-only one (a constant); clone it first")
 
     # ------------------------------------------------------------------------------------------------------- loads
+    # An index below 0 is made one past the end: memory views would count it from there.
 
     def _outside(self, index: int, size: int) -> OutOfRangeError:
         return OutOfRangeError(
@@ -88,76 +89,60 @@ class BufferElements:
 
     def load_i8_s(self, index: int) -> int:
         """Element ``index`` of the i8s, sign-extended. Raises OutOfRangeError past the end."""
-        if index >= 0:
-            try:
-                return self._i8[index]
-            except IndexError:
-                pass
-        raise self._outside(index, 1)
+        try:
+            return self._i8[index if index >= 0 else self.length]
+        except IndexError:
+            raise self._outside(index, 1) from None
 
     def load_i8_u(self, index: int) -> int:
         """Element ``index`` of the i8s, zero-extended. Raises OutOfRangeError past the end."""
-        if index >= 0:
-            try:
-                return self._u8[index]
-            except IndexError:
-                pass
-        raise self._outside(index, 1)
+        try:
+            return self._u8[index if index >= 0 else self.length]
+        except IndexError:
+            raise self._outside(index, 1) from None
 
     def load_i16_s(self, index: int) -> int:
         """Element ``index`` of the i16s, sign-extended. Raises OutOfRangeError past the end."""
-        if index >= 0:
-            try:
-                return self._i16[index]
-            except IndexError:
-                pass
-        raise self._outside(index, 2)
+        try:
+            return self._i16[index if index >= 0 else self.length]
+        except IndexError:
+            raise self._outside(index, 2) from None
 
     def load_i16_u(self, index: int) -> int:
         """Element ``index`` of the i16s, zero-extended. Raises OutOfRangeError past the end."""
-        if index >= 0:
-            try:
-                return self._u16[index]
-            except IndexError:
-                pass
-        raise self._outside(index, 2)
+        try:
+            return self._u16[index if index >= 0 else self.length]
+        except IndexError:
+            raise self._outside(index, 2) from None
 
     def load_i32(self, index: int) -> int:
         """Element ``index`` of the i32s. Raises OutOfRangeError past the end."""
-        if index >= 0:
-            try:
-                return self._i32[index]
-            except IndexError:
-                pass
-        raise self._outside(index, 4)
+        try:
+            return self._i32[index if index >= 0 else self.length]
+        except IndexError:
+            raise self._outside(index, 4) from None
 
     def load_i64(self, index: int) -> int:
         """Element ``index`` of the i64s. Raises OutOfRangeError past the end."""
-        if index >= 0:
-            try:
-                return self._i64[index]
-            except IndexError:
-                pass
-        raise self._outside(index, 8)
+        try:
+            return self._i64[index if index >= 0 else self.length]
+        except IndexError:
+            raise self._outside(index, 8) from None
 
     def load_f32(self, index: int) -> float:
         """Element ``index`` of the f32s, NaNs bit for bit. Raises OutOfRangeError past the end."""
-        if index >= 0:
-            try:
-                value = self._f32[index]
-                return value if value == value else bitcast_i32_f32(self._i32[index])
-            except IndexError:
-                pass
-        raise self._outside(index, 4)
+        try:
+            value = self._f32[index if index >= 0 else self.length]
+        except IndexError:
+            raise self._outside(index, 4) from None
+        return value if value == value else bitcast_i32_f32(self._i32[index])
 
     def load_f64(self, index: int) -> float:
         """Element ``index`` of the f64s. Raises OutOfRangeError past the end."""
-        if index >= 0:
-            try:
-                return self._f64[index]
-            except IndexError:
-                pass
-        raise self._outside(index, 8)
+        try:
+            return self._f64[index if index >= 0 else self.length]
+        except IndexError:
+            raise self._outside(index, 8) from None
 
     # ------------------------------------------------------------------------------------------------------ stores
 
@@ -169,66 +154,48 @@ class BufferElements:
 
     def store_i8(self, index: int, value: int) -> None:
         """Stores the low 8 bits. Raises OutOfRangeError past the end, PermissionDeniedError where read-only."""
-        if index >= 0:
-            try:
-                self._u8[index] = value & 0xFF
-                return
-            except (IndexError, TypeError):
-                pass
-        raise self._store_failure(index, 1)
+        try:
+            self._u8[index if index >= 0 else self.length] = value & 0xFF
+        except (IndexError, TypeError):
+            raise self._store_failure(index, 1) from None
 
     def store_i16(self, index: int, value: int) -> None:
         """Stores the low 16 bits. Raises OutOfRangeError past the end, PermissionDeniedError where read-only."""
-        if index >= 0:
-            try:
-                self._u16[index] = value & 0xFFFF
-                return
-            except (IndexError, TypeError):
-                pass
-        raise self._store_failure(index, 2)
+        try:
+            self._u16[index if index >= 0 else self.length] = value & 0xFFFF
+        except (IndexError, TypeError):
+            raise self._store_failure(index, 2) from None
 
     def store_i32(self, index: int, value: int) -> None:
         """Stores an i32. Raises OutOfRangeError past the end, PermissionDeniedError where read-only."""
-        if index >= 0:
-            try:
-                self._i32[index] = value
-                return
-            except (IndexError, TypeError, ValueError):
-                pass
-        raise self._store_failure(index, 4)
+        try:
+            self._i32[index if index >= 0 else self.length] = value
+        except (IndexError, TypeError, ValueError):
+            raise self._store_failure(index, 4) from None
 
     def store_i64(self, index: int, value: int) -> None:
         """Stores an i64. Raises OutOfRangeError past the end, PermissionDeniedError where read-only."""
-        if index >= 0:
-            try:
-                self._i64[index] = value
-                return
-            except (IndexError, TypeError, ValueError):
-                pass
-        raise self._store_failure(index, 8)
+        try:
+            self._i64[index if index >= 0 else self.length] = value
+        except (IndexError, TypeError, ValueError):
+            raise self._store_failure(index, 8) from None
 
     def store_f32(self, index: int, value: float) -> None:
         """Stores an f32, NaNs bit for bit. Errors as :meth:`store_i8`'s."""
         if value != value:
             self.store_i32(index, bitcast_f32_i32(value))
             return
-        if index >= 0:
-            try:
-                self._f32[index] = value
-                return
-            except (IndexError, TypeError):
-                pass
-        raise self._store_failure(index, 4)
+        try:
+            self._f32[index if index >= 0 else self.length] = value
+        except (IndexError, TypeError):
+            raise self._store_failure(index, 4) from None
 
     def store_f64(self, index: int, value: float) -> None:
         """Stores an f64. Raises OutOfRangeError past the end, PermissionDeniedError where read-only."""
-        if index >= 0:
-            try:
-                self._f64[index] = value
-                return
-            except (IndexError, TypeError):
-                pass
-        raise self._store_failure(index, 8)
+        try:
+            self._f64[index if index >= 0 else self.length] = value
+        except (IndexError, TypeError):
+            raise self._store_failure(index, 8) from None
 
     # ------------------------------------------------------------------------------------------------------- fills
 

@@ -16,7 +16,7 @@ from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.calling_convention import CallingConvention
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
-from pumice.vm.native.checked import checked_native
+from pumice.vm.native.calls import checked_native
 from pumice.vm.native.module import NativeModule, export
 from pumice.vm.wait.frame import Wait
 

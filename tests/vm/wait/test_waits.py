@@ -23,7 +23,7 @@ from pumice.vm.bytecode.calling_convention import CallingConvention
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
 from pumice.vm.execution.frame import Frame, NativeFrame
-from pumice.vm.native.checked import checked_native
+from pumice.vm.native.calls import checked_native
 from pumice.vm.native.module import NativeModule
 from pumice.vm.wait.frame import Wait, WaitFrame
 from pumice.vm.wait.source import WaitSource
