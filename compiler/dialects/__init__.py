@@ -1,5 +1,5 @@
-"""Operations of each dialect: their syntax.
+"""Operations of each dialect: their syntax, and what they require and give.
 
 Imports: ir.
-Read: builtin, hlo_syntax, text.
+Read: builtin, hlo_syntax, sequencer, text, builder, rules, hlo, hlo_indexing, hlo_reductions.
 """

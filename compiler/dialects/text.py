@@ -12,8 +12,9 @@ from ..ir.source import SourceText
 from ..ir.syntax import CustomSyntax, Syntax
 from .builtin import BUILTIN
 from .hlo_syntax import HLO
+from .sequencer import SEQUENCER
 
-SYNTAXES: Final[Mapping[str, Syntax | CustomSyntax]] = {**BUILTIN, **HLO}
+SYNTAXES: Final[Mapping[str, Syntax | CustomSyntax]] = {**BUILTIN, **HLO, **SEQUENCER}
 
 
 def parse(

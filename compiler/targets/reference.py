@@ -25,7 +25,7 @@ _TOKEN = TensorSpec(np.dtype(np.uint8), (0,))
 
 
 class ProgramWriter:
-    """Writes functions as programs of the reference device; calls are written out in full.
+    """Writes functions as programs of the reference device; calls and dispatch regions are written out.
 
     Args:
         functions: by symbol name.
@@ -50,13 +50,18 @@ class ProgramWriter:
     def _operations(self, block: Block, nodes: list[Node]) -> list[int]:
         for operation in block.operations[:-1]:
             if operation.name == "func.call":
-                self._call(operation, nodes)
+                callee = operation.attributes["callee"]
+                assert isinstance(callee, SymbolRef)
+                self._written_out(self._functions[callee.name].regions[0].block, operation.operands, operation, nodes)
+                continue
+            if operation.name == "iree.dispatch_region":
+                self._written_out(operation.regions[0].block, operation.operands[1:], operation, nodes)
                 continue
             bodies = tuple(self.block(region.block) for region in operation.regions)
             attributes = {name: plain(value) for name, value in flat_attributes(operation).items()}
             nodes.append(
                 Node(
-                    operation.name.removeprefix("stablehlo."),
+                    operation.name.removeprefix("stablehlo.").removeprefix("arith."),
                     tuple(self._numbers[value] for value in operation.operands),
                     tuple(self._new(value) for value in operation.results),
                     tuple(spec_of(value.type) for value in operation.results),
@@ -66,11 +71,8 @@ class ProgramWriter:
             )
         return [self._numbers[value] for value in block.terminator.operands]
 
-    def _call(self, operation: Operation, nodes: list[Node]) -> None:
-        callee = operation.attributes["callee"]
-        assert isinstance(callee, SymbolRef)
-        block = self._functions[callee.name].regions[0].block
-        for argument, value in zip(block.arguments, operation.operands, strict=True):
+    def _written_out(self, block: Block, operands: Sequence[Value], operation: Operation, nodes: list[Node]) -> None:
+        for argument, value in zip(block.arguments, operands, strict=True):
             self._numbers[argument] = self._numbers[value]
         for result, number in zip(operation.results, self._operations(block, nodes), strict=True):
             self._numbers[result] = number

@@ -1,0 +1,246 @@
+"""Dispatch regions: operations that run as one dispatch, outlined by what their results are used for.
+
+Operations are visited from the last to the first. One whose users all lie in one region joins it, if nothing expensive
+would be computed more often than it is stored; every other begins a region of its own. Since no value of a region but
+its root's results leaves it, regions cannot wait for each other in a circle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..dialects.builder import Builder
+from ..ir.attributes import Attribute, DenseElements, IntegerAttr, StructAttr
+from ..ir.operation import Block, Operation, Region, Value
+from ..ir.types import I32, I64, TensorType, Type
+
+MAX_BINDINGS: Final = 12
+MAX_OPERATIONS: Final = 200
+
+CONTROL: Final = frozenset({"while", "if", "case", "custom_call", "after_all", "create_token"})
+"""Operations of the sequencer: they stay outside of regions."""
+
+HEAVY: Final = frozenset(
+    {"dot_general", "convolution", "reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "fft"}
+    | {"cholesky", "triangular_solve", "rng_bit_generator", "rng"}
+)
+"""Operations that loop for each element of their results."""
+
+_COSTLY: Final = frozenset(
+    {"atan2", "cbrt", "cosine", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "power"}
+    | {"rsqrt", "sine", "sqrt", "tan", "tanh", "divide", "remainder"}
+)
+_MOVES: Final = frozenset(
+    {"broadcast_in_dim", "reshape", "transpose", "slice", "pad", "concatenate", "reverse", "gather", "dynamic_slice"}
+    | {"dynamic_update_slice", "bitcast_convert"}
+)
+_REPEATS: Final = frozenset({"broadcast_in_dim", "gather", "dot_general", "convolution", "reduce_window"})
+"""Operations that read an element of an operand more than once."""
+
+
+class _Cluster:
+    """Operations that will be one region.
+
+    Attributes:
+        operations: from the last, the root, to the first.
+        inputs: values that they use and do not define.
+        has_loop: whether one of them loops.
+        aligned: those whose elements are read where the root's are written.
+    """
+
+    __slots__ = ("aligned", "has_loop", "inputs", "operations")
+
+    def __init__(self, root: Operation) -> None:
+        self.operations = [root]
+        self.inputs = dict.fromkeys(_inputs(root))
+        self.has_loop = _name(root) in HEAVY
+        self.aligned = {root}
+
+    def with_operation(self, operation: Operation) -> dict[Value, None]:
+        """The inputs that the cluster has with one operation more."""
+        rest = {value: None for value in self.inputs if value not in operation.results}
+        return rest | dict.fromkeys(_inputs(operation))
+
+    def add(self, operation: Operation, users: set[Operation]) -> None:
+        """Adds an operation, all of whose users are in the cluster."""
+        self.inputs = self.with_operation(operation)
+        self.operations.append(operation)
+        self.has_loop |= _name(operation) in HEAVY
+        if all(user in self.aligned and _is_pointwise(user) for user in users):
+            self.aligned.add(operation)
+
+
+def form_regions(block: Block) -> None:
+    """Moves all math of a block into dispatch regions, that of the bodies of loops and branches too, in place."""
+    users: dict[Value, list[Operation]] = defaultdict(list)
+    for operation in block.operations:
+        for inner in operation.walk():
+            for value in inner.operands:
+                users[value].append(operation)
+    cluster_of: dict[Operation, _Cluster] = {}
+    for operation in reversed(block.operations):
+        name = _name(operation)
+        if not operation.name.startswith("stablehlo.") or name in CONTROL or name in ("constant", "return"):
+            continue
+        using = {user for value in operation.results for user in users[value]}
+        found = {cluster_of.get(user) for user in using}
+        cluster = found.pop() if len(found) == 1 else None
+        if cluster is not None and _joins(operation, using, cluster):
+            cluster.add(operation, using)
+        else:
+            cluster = _Cluster(operation)
+        cluster_of[operation] = cluster
+    _rebuild(block, cluster_of)
+
+
+def _rebuild(block: Block, cluster_of: Mapping[Operation, _Cluster]) -> None:
+    operations, block.operations = block.operations, []
+    builder = Builder(block)
+    replaced: dict[Value, Value] = {}
+    for operation in operations:
+        builder.location = operation.location
+        cluster = cluster_of.get(operation)
+        if cluster is None:
+            for inner in operation.walk():
+                inner.operands = [replaced.get(value, value) for value in inner.operands]
+            for region in operation.regions:
+                for body in region.blocks:
+                    form_regions(body)
+            block.append(operation)
+        elif cluster.operations[0] is operation:
+            replaced.update(zip(operation.results, _region(builder, cluster, replaced), strict=True))
+
+
+def _name(operation: Operation) -> str:
+    return operation.name.removeprefix("stablehlo.")
+
+
+def _joins(operation: Operation, using: set[Operation], cluster: _Cluster) -> bool:
+    """Whether an operation may be computed where its only region needs it."""
+    name = _name(operation)
+    if len(cluster.operations) >= MAX_OPERATIONS or len(operation.results) > 1:
+        return False
+    if len(cluster.with_operation(operation)) + 1 > MAX_BINDINGS:
+        return False
+    names = {_name(user) for user in using}
+    if name in HEAVY:
+        return not cluster.has_loop and all(user in cluster.aligned and _is_pointwise(user) for user in using)
+    if not names & _REPEATS:
+        return True
+    # Repeated work is accepted where it is cheap, and where it is little.
+    repeats = any(_name(user) in _REPEATS - {"broadcast_in_dim"} or _grows(user) for user in using)
+    return not repeats or name in _MOVES or name in ("convert", "iota") or not (name in _COSTLY or names & HEAVY)
+
+
+def _grows(operation: Operation) -> bool:
+    if _name(operation) != "broadcast_in_dim":
+        return False
+    result, operand = operation.results[0].tensor, operation.operands[0].tensor
+    return operand.count > 64 and result.count > operand.count
+
+
+def _is_pointwise(operation: Operation) -> bool:
+    """Whether each element of the result depends on the elements at the same place."""
+    name = _name(operation)
+    shape = operation.results[0].tensor.shape
+    return name not in HEAVY and name not in _MOVES and all(value.tensor.shape == shape for value in operation.operands)
+
+
+def _is_small(value: Value) -> bool:
+    """Whether a value is a constant that stands in code rather than in memory."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name != "stablehlo.constant":
+        return False
+    constant = owner.attributes["value"]
+    return isinstance(constant, DenseElements) and (constant.is_splat or constant.array.size <= 1)
+
+
+def _inputs(operation: Operation) -> list[Value]:
+    """Values that an operation and its regions use from outside, small constants left out."""
+    if not operation.regions:
+        return [value for value in operation.operands if not _is_small(value)]
+    inside: set[Value] = set()
+    found: list[Value] = []
+    for inner in operation.walk():
+        for region in inner.regions:
+            for body in region.blocks:
+                inside.update(body.arguments)
+        found.extend(value for value in inner.operands if value not in inside and not _is_small(value))
+        inside.update(inner.results)
+    return found
+
+
+def _region(builder: Builder, cluster: _Cluster, replaced: Mapping[Value, Value]) -> list[Value]:
+    """Appends the region of a cluster; gives its results."""
+    operations = cluster.operations[::-1]
+    root = operations[-1]
+    inputs = list(cluster.inputs)
+    body = Block([value.type for value in inputs])
+    inside = dict(zip(inputs, body.arguments, strict=True))
+    for operation in operations:
+        for inner in operation.walk():
+            for value in inner.operands:
+                owner = value.owner
+                if value not in inside and _is_small(value) and isinstance(owner, Operation):
+                    copy = Operation(owner.name, (), [value.type], owner.attributes, location=owner.location)
+                    inside[value] = body.append(copy).result
+            inner.operands = [inside.get(value, value) for value in inner.operands]
+        body.append(operation)
+    body.append(Operation("iree.return", list(root.results), location=root.location))
+    types = [value.type for value in root.results]
+    workload = builder.block.append(_workload(types)).result
+    operands = [workload, *(replaced.get(value, value) for value in inputs)]
+    cost: dict[str, Attribute] = {
+        "bytes": IntegerAttr(_bytes([*inputs, *root.results]), I64),
+        "flops": IntegerAttr(_flops(operations), I64),
+    }
+    made = Operation("iree.dispatch_region", operands, types, cost, [Region([body])], location=root.location)
+    return builder.block.append(made).results
+
+
+def _workload(types: Sequence[Type]) -> Operation:
+    """A constant with the shape of the result, the innermost dimension first, as up to three numbers."""
+    (first, *_) = types
+    shape = [length or 1 for length in first.shape] if isinstance(first, TensorType) else []
+    numbers = [*shape[::-1], 1, 1, 1]
+    numbers = [numbers[0], numbers[1], math.prod(numbers[2:])]
+    type = TensorType((3,), I32 if max(numbers) < 2**31 else I64)
+    return Operation("arith.constant", (), [type], {"value": DenseElements.of(numbers, type)})
+
+
+def _bytes(values: Sequence[Value]) -> int:
+    total = 0
+    for value in values:
+        type = value.type
+        if isinstance(type, TensorType) and type.is_static:
+            total += type.count * max(type.scalar.bits // 8, 1)
+    return total
+
+
+def _flops(operations: Sequence[Operation]) -> int:
+    """Arithmetic operations on elements, a multiplication with its addition as two."""
+    total = 0
+    for operation in operations:
+        name = _name(operation)
+        result = operation.results[0].tensor
+        count = result.count if result.is_static else 0
+        if name in ("dot_general", "convolution"):
+            total += 2 * count * _depth(operation)
+        elif name in ("reduce", "reduce_window"):
+            total += operation.operands[0].tensor.count
+        elif name not in _MOVES and name not in ("constant", "iota", "convert"):
+            total += count
+    return total
+
+
+def _depth(operation: Operation) -> int:
+    """Products that are summed for each element of a contraction or a convolution."""
+    left, right = (value.tensor for value in operation.operands[:2])
+    numbers = operation.attributes.get("dot_dimension_numbers", operation.attributes.get("dimension_numbers"))
+    assert isinstance(numbers, StructAttr)
+    if operation.name == "stablehlo.dot_general":
+        return math.prod(left.shape[axis] or 1 for axis in numbers.ints("lhs_contracting_dimensions"))
+    return right.count // max(right.shape[numbers.int("kernel_output_feature_dimension")] or 1, 1)
