@@ -24,7 +24,6 @@ class Cancellable(Protocol):
 
     def cancel(self) -> bool:
         """Disarms it; ``False`` when the callback has been, or is being, called."""
-        ...
 
 
 class Notifies(Protocol):
@@ -32,7 +31,6 @@ class Notifies(Protocol):
 
     def notify(self, callback: Callback, /) -> Cancellable:
         """Calls back once, perhaps before it returns."""
-        ...
 
 
 class Notification:

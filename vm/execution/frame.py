@@ -16,7 +16,6 @@ class Frame:
     """A bytecode function's activation.
 
     Attributes:
-        function: bound to its context.
         pc: of the instruction at which it is suspended; 0 before it runs, and stale while it runs.
         entry: where it continues (see translator.py).
         registers: values that are live there; ``register_values`` names them.
@@ -57,28 +56,22 @@ class Frame:
 
 
 class NativeFrame:
-    """A native function that waits.
+    """A native function that waits; ``resume`` makes its results of the wait's outcome."""
 
-    Attributes:
-        resume: makes the function's results of the wait's outcome.
-    """
-
-    __slots__ = ("_caller", "_name", "resume")
+    __slots__ = ("_origin", "resume")
 
     def __init__(self, name: str | Frame, resume: Callable[..., object]) -> None:
         # The name is found from the caller only when asked for: waits are frequent, errors are not.
-        self._name = name if isinstance(name, str) else None
-        self._caller = None if isinstance(name, str) else (name.function, name.pc)
+        self._origin = name if isinstance(name, str) else (name.function, name.pc)
         self.resume = resume
 
     @property
     def name(self) -> str:
         """The function's full name."""
-        if self._name is None:
-            assert self._caller is not None
-            function, pc = self._caller
-            self._name = function.import_name(pc)
-        return self._name
+        if isinstance(self._origin, str):
+            return self._origin
+        function, pc = self._origin
+        return function.import_name(pc)
 
     def __repr__(self) -> str:
         return f"<NativeFrame {self.name}>"

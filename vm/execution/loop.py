@@ -41,7 +41,6 @@ class Abortable(Protocol):
 
     def abort(self, error: PumiceError) -> None:
         """Ends it with this error, if it has not ended."""
-        ...
 
 
 class Loop(Closing, ABC):

@@ -35,6 +35,9 @@ _NATURAL_ALIGNMENT: Final = 16
 class VmBuffer(BufferElements):
     """Bytes of a fixed length, writable or read-only, with typed access.
 
+    Operations on a range of bytes raise OutOfRangeError where it goes past a buffer's end, and InvalidArgumentError for
+    a negative length or where the other buffer is null.
+
     Attributes:
         length: bytes.
         alignment: bytes to which the first byte is aligned, as far as was asked for.
@@ -99,13 +102,7 @@ class VmBuffer(BufferElements):
         return cls(view.toreadonly() if writable is False else view)
 
     def clone(self, offset: int, length: int, alignment: int = 0) -> VmBuffer:
-        """A new writable buffer with a copy of ``length`` bytes from byte ``offset`` on.
-
-        Raises:
-            InvalidArgumentError: a negative length or a bad alignment.
-            OutOfRangeError: the range goes past the end.
-            ResourceExhaustedError: no memory.
-        """
+        """A new writable buffer with a copy of ``length`` bytes from byte ``offset`` on; raises as :meth:`allocate`."""
         source = self._range(offset, length, "clone")
         result = VmBuffer.allocate(length, alignment)
         result._u8[:] = source
@@ -126,32 +123,19 @@ class VmBuffer(BufferElements):
     def copy(self, source: VmBuffer, source_offset: int, target_offset: int, length: int) -> None:
         """Copies ``length`` bytes of ``source`` into this buffer; the ranges may overlap. Offsets are bytes.
 
-        Raises:
-            OutOfRangeError: a range goes past its buffer's end.
-            PermissionDeniedError: this buffer is read-only.
-            InvalidArgumentError: a negative length, or ``source`` is null.
+        Raises PermissionDeniedError where this buffer is read-only.
         """
         data = require_buffer(source)._range(source_offset, length, "copy (source)")
         self._check_writable()
         self._range(target_offset, length, "copy (target)")[:] = data
 
     def compare(self, offset: int, other: VmBuffer, other_offset: int, length: int) -> int:
-        """1 where ``length`` bytes from ``offset`` here and from ``other_offset`` in ``other`` are equal, else 0.
-
-        Raises:
-            OutOfRangeError: a range goes past its buffer's end.
-            InvalidArgumentError: a negative length, or ``other`` is null.
-        """
+        """1 where ``length`` bytes from ``offset`` here and from ``other_offset`` in ``other`` are equal, else 0."""
         mine = self._range(offset, length, "compare (left)")
         return 1 if mine == require_buffer(other)._range(other_offset, length, "compare (right)") else 0
 
     def hash(self, offset: int, length: int) -> int:
-        """SipHash-2-4 of ``length`` bytes from byte ``offset`` on, as a signed i64; some MB/s.
-
-        Raises:
-            OutOfRangeError: the range goes past the end.
-            InvalidArgumentError: a negative length.
-        """
+        """SipHash-2-4 of ``length`` bytes from byte ``offset`` on, as a signed i64; some MB/s."""
         return wrap64(siphash_2_4(self._range(offset, length, "hash")))
 
 

@@ -21,15 +21,12 @@ class WaitSource(Protocol):
 
     def query(self) -> bool:
         """Whether it is ready now. Raises its failure."""
-        ...
 
     def wait_until(self, deadline: float | None = None) -> None:
         """Blocks until ready; raises its failure, or DeadlineExceededError at ``deadline`` (``time.monotonic()``)."""
-        ...
 
     def notify(self, callback: Callback, /) -> Cancellable:
         """Calls back exactly once, with ``None`` or the failure, perhaps before it returns. Does not block."""
-        ...
 
 
 @runtime_checkable
@@ -42,7 +39,6 @@ class WhenReady(Protocol):
 
     def when_ready(self, callback: Callable[..., None], /) -> object:
         """Calls ``callback()`` when ready, ``callback(error)`` when failed."""
-        ...
 
 
 Waitable: TypeAlias = "WaitSource | WhenReady | concurrent.futures.Future[Any] | asyncio.Future[Any]"
