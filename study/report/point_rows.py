@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..results.analysis import PointAnalysis, StudyAnalysis
@@ -46,7 +46,9 @@ class PointTable:
 def point_table(analysis: StudyAnalysis, points: Sequence[PointAnalysis] | None = None) -> PointTable:
     """The table of all points, or of some; times in one unit, figures in theirs."""
     shown = tuple(analysis.points if points is None else points)
-    unit = _table_unit(one.median for one in shown)
+    # The unit of the middle one, so that neither small nor large ones get too many digits.
+    medians = sorted(one.median for one in shown if one.median is not None)
+    unit = time_unit(medians[len(medians) // 2 : len(medians) // 2 + 1])
     axes = tuple(axis for axis in analysis.axes if any(axis in one.point.axes for one in shown))
     several = len({one.point.device for one in shown}) > 1 and "device" not in axes
     figures = tuple(dict.fromkeys(name for one in shown for name in one.figures))
@@ -86,12 +88,6 @@ def point_table(analysis: StudyAnalysis, points: Sequence[PointAnalysis] | None 
 def _is_numeric(points: Sequence[PointAnalysis], axis: str) -> bool:
     values = [one.point.axes[axis] for one in points if axis in one.point.axes and not one.point.is_baseline]
     return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-
-
-def _table_unit(medians: Iterable[float | None]) -> TimeUnit:
-    """The unit of the middle one, so that neither small nor large ones get too many digits."""
-    known = sorted(value for value in medians if value is not None)
-    return time_unit(known[len(known) // 2 : len(known) // 2 + 1])
 
 
 def _row(

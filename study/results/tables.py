@@ -15,10 +15,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ..definition.point import Point
 from .analysis import Keep, PointAnalysis, StudyAnalysis
 from .point_result import SAMPLE_FIELDS
-from .records import DeviceRecord, SampleFlag
+from .records import SampleFlag
 from .results import Results
 from .rows import DURATIONS
 
@@ -37,7 +36,10 @@ def points_table(results: Results, *, keep: Keep = "kept") -> pa.Table:
     points = StudyAnalysis(results, keep).points
     rows = []
     for one in points:
-        row = _who(one.point, devices.get(one.point.device))
+        point, device = one.point, devices.get(one.point.device)
+        name, driver = (device.name, device.driver) if device else (None, None)
+        who = (point.index, point.key, point.target, point.device, name, driver)
+        row: dict[str, Value] = dict(zip(_POINT_COLUMNS, who, strict=True))
         row.update((column, one.point.axes.get(axis)) for axis, column in axes.items())
         row.update(_sampled(one))
         row.update(_statistics(one))
@@ -50,12 +52,6 @@ def points_table(results: Results, *, keep: Keep = "kept") -> pa.Table:
     columns = {name: [_null_for_nan(row.get(name)) for row in rows] for name in _in_order(rows)}
     table = pa.table({name: _array(values) for name, values in columns.items()})
     return table.replace_schema_metadata(_metadata(results))
-
-
-def _who(point: Point, device: DeviceRecord | None) -> dict[str, Value]:
-    name, driver = (device.name, device.driver) if device else (None, None)
-    values = (point.index, point.key, point.target, point.device, name, driver)
-    return dict(zip(_POINT_COLUMNS, values, strict=True))
 
 
 def _sampled(one: PointAnalysis) -> dict[str, Value]:

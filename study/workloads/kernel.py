@@ -214,7 +214,8 @@ class KernelWorkload(Workload):
         begin = monotonic_ns()
         updated = recorded = -1
         if settings["update"]:
-            self._update()
+            for array, data in zip(self._arrays, self._inputs, strict=True):
+                array.mark(self.device.upload(data, array.buffer), written=True)
             self._sleep.at_end_of("update")
             updated = monotonic_ns()
         if settings["record"] == "each":
@@ -228,7 +229,7 @@ class KernelWorkload(Workload):
         settings = self._settings
         runs = {"native": self._run_native, "hal": self._run_hal, "kernel": self._run_kernel}
         called, returned, awake = runs[settings["calls"]]()
-        if self._sleep.is_in("wake"):
+        if self._sleep.segment == "wake":
             self._sleep.at_end_of("wake")
             awake = monotonic_ns()
         done = -1
@@ -320,10 +321,6 @@ class KernelWorkload(Workload):
             if last < 0 or elapsed_ticks(last, ticks[-1], bits) < half:
                 last = ticks[-1]
         return first, last
-
-    def _update(self) -> None:
-        for array, data in zip(self._arrays, self._inputs, strict=True):
-            array.mark(self.device.upload(data, array.buffer), written=True)
 
     def _read(self) -> None:
         assert self._kernel is not None

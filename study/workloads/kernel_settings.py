@@ -73,26 +73,23 @@ class PlantedSleep:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._seconds = float(settings["host_sleep"])
-        self._segment: str = settings["host_sleep_in"]
+        self.segment: str = settings["host_sleep_in"]
         if not self._seconds:
-            self._segment = ""
+            self.segment = ""
             return
-        if self._segment not in _NEEDED:
+        if self.segment not in _NEEDED:
             raise InvalidArgumentError(
-                f"the host can sleep in {', '.join(_NEEDED)}; in {self._segment!r} it would change what is measured",
+                f"the host can sleep in {', '.join(_NEEDED)}; in {self.segment!r} it would change what is measured",
                 location="host_sleep_in",
             )
-        needed = _NEEDED[self._segment]
+        needed = _NEEDED[self.segment]
         if needed is not None and settings[needed[0]] != needed[1]:
             raise InvalidArgumentError(
-                f"samples have no segment {self._segment!r} to sleep in; set {needed[0]} = {json.dumps(needed[1])}",
+                f"samples have no segment {self.segment!r} to sleep in; set {needed[0]} = {json.dumps(needed[1])}",
                 location="host_sleep_in",
             )
-
-    def is_in(self, segment: str) -> bool:
-        return segment == self._segment
 
     def at_end_of(self, segment: str) -> None:
         """Sleeps if that is the segment; at its end, so that the sleep adds to it."""
-        if segment == self._segment:
+        if segment == self.segment:
             time.sleep(self._seconds)

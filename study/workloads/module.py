@@ -82,7 +82,7 @@ class ModuleWorkload(Workload):
             calls = [function.submit(*arguments, timeout=timeout) for _ in range(self._depth)]
             results = [call.result() for call in calls]
         elif path == "direct":
-            results = [self._call_direct(function)]
+            results = [function.call_bound(function.bind(*arguments), timeout=timeout)]
         else:
             results = [function(*arguments)]
         returned = monotonic_ns()
@@ -102,9 +102,6 @@ class ModuleWorkload(Workload):
             dispatches=self._depth,
             preemptions=self._context.preemptions_since(before),
         )
-
-    def _call_direct(self, function: SessionFunction) -> object:
-        return function.call_bound(function.bind(*self._arguments), timeout=self._context.timeout)
 
     def profile(self, count: int) -> Profile:
         """Further samples with every dispatch timed: for shares of the time, which the timing itself lengthens."""
