@@ -60,6 +60,7 @@ ROOMS: Mapping[str, set[str]] = {
     "compiler.ir": set(),
     "compiler.dialects": {"ir"},
     "compiler.passes": {"dialects", "ir", "targets"},
+    "compiler.codegen": {"ir"},
     "compiler.targets": {"ir"},
     "runtime.arrays": set(),
     "runtime.kernels": {"arrays"},

@@ -1,0 +1,284 @@
+"""The value of a tensor at an index, as expressions: what operations are fused by.
+
+An operation is one of three: an index map (its value is its operand's at another index), element-wise (its value is
+computed from its operands' at the same index), or a structure (anything else, such as a loop). Chains of the first two
+need no recursion here, however long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from ...spirv.builder import Id
+from ..ir.attributes import type_shape
+from ..ir.operation import Block, Operation, Value
+from ..ir.types import ScalarType
+from .index import Index
+from .scalars import Scalar, Scalars, storage_bits
+from .target import NeedsSplitError, compile_error
+
+MAX_WORDS: Final = 1 << 20
+"""Instructions of a kernel take at most this many words."""
+
+_MAX_DEPTH: Final = 60
+_MAX_UNROLLED: Final = 8
+_MAX_UNROLLED_WORDS: Final = 2_000
+
+
+def shape_of(value: Value) -> tuple[int, ...]:
+    """The static shape of a tensor."""
+    return type_shape(value.tensor)
+
+
+def scalar_of(value: Value) -> ScalarType:
+    """The type of a tensor's elements."""
+    return value.tensor.scalar
+
+
+IndexMap: TypeAlias = Callable[[Operation, Index], Index]
+ElementWise: TypeAlias = Callable[[Scalars, Operation, Sequence[Scalar]], Scalar]
+Structure: TypeAlias = "Callable[[Frame, Operation, Index], Sequence[Scalar]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """What operations are, by name without the dialect.
+
+    Attributes:
+        maps: from an index of the result to that of the operand.
+        element_wise: from operands to the result; scalar operands go with every index.
+        structures: from an index of the results to all results there.
+    """
+
+    maps: Mapping[str, IndexMap]
+    element_wise: Mapping[str, ElementWise]
+    structures: Mapping[str, Structure]
+
+
+class Work:
+    """What an invocation does so far.
+
+    Attributes:
+        definitions: of operations.
+        scalars: of the kernel.
+        frames: how many there were.
+        depth: of structures within structures.
+    """
+
+    def __init__(self, definitions: Definitions, scalars: Scalars) -> None:
+        self.definitions = definitions
+        self.scalars = scalars
+        self.frames = 0
+        self.depth = 0
+
+
+class Frame:
+    """The values of a block, whose arguments are buffers or scalars.
+
+    Args:
+        work: of the kernel.
+        block: the block.
+        parent: frame of the block around a body.
+        arguments: words of a buffer's name, or scalars.
+    """
+
+    def __init__(self, work: Work, block: Block, parent: Frame | None, arguments: Sequence[int | Scalar]) -> None:
+        self._work = work
+        self._block = block
+        self._parent = parent
+        self._arguments = dict(zip(block.arguments, arguments, strict=True))
+        self._number = work.frames
+        work.frames += 1
+        self.scalars = work.scalars
+        self.builder = work.scalars.builder
+
+    # -- values ----------------------------------------------------------------------------------------
+
+    def index(self, shape: Sequence[int], parts: Sequence[Id]) -> Index:
+        """A place, by one number a dimension."""
+        return Index(self.builder, shape, parts)
+
+    def word(self, value: int) -> Id:
+        """A constant for indices."""
+        return self.builder.word(value)
+
+    def at(self, value: Value, index: Index) -> Scalar:
+        """The scalar of a value at an index."""
+        pending = [(value, index)]
+        while pending:
+            of, place = pending[-1]
+            if self._known(of, place) is not None:
+                pending.pop()
+                continue
+            needs = [need for need in self._needs(of, place) if self._known(*need) is None]
+            if needs:
+                pending.extend(reversed(needs))
+                continue
+            self._compute(of, place)
+            pending.pop()
+        found = self._known(value, index)
+        assert found is not None
+        return found
+
+    def scalar(self, value: Value) -> Scalar:
+        """The scalar of a value without dimensions, or of the first element."""
+        shape = shape_of(value)
+        return self.at(value, self.index(shape, [self.word(0)] * len(shape)))
+
+    def call(self, block: Block, arguments: Sequence[Scalar]) -> list[Scalar]:
+        """What a body gives for scalars."""
+        inner = Frame(self._work, block, self, arguments)
+        return [inner.scalar(value) for value in block.terminator.operands]
+
+    def _owner(self, value: Value) -> Frame:
+        owner = value.owner
+        block = owner if isinstance(owner, Block) else owner.parent
+        frame = self
+        while frame._block is not block:
+            assert frame._parent is not None, f"a value of type {value.type} is not defined in the region"
+            frame = frame._parent
+        return frame
+
+    def _key(self, value: Value, index: Index) -> tuple[object, ...]:
+        return self._owner(value)._number, value.owner if self._is_structure(value) else value, index.key
+
+    def _is_structure(self, value: Value) -> bool:
+        """Whether all results of the operation that defines it are computed together."""
+        owner = value.owner
+        return (
+            isinstance(owner, Operation) and owner.name.removeprefix("stablehlo.") in self._work.definitions.structures
+        )
+
+    def _known(self, value: Value, index: Index) -> Scalar | None:
+        found: Sequence[Scalar] | None = self.builder.known(self._key(value, index))
+        if found is None:
+            return None
+        return found[value.index] if self._is_structure(value) else found[0]
+
+    def _needs(self, value: Value, index: Index) -> list[tuple[Value, Index]]:
+        """What an element-wise operation or an index map takes."""
+        operation = value.owner
+        if isinstance(operation, Block):
+            return []
+        name = operation.name.removeprefix("stablehlo.")
+        if name in self._work.definitions.element_wise:
+            scalar = Index(self.builder, (), ())
+            return [(operand, index if operand.tensor.rank else scalar) for operand in operation.operands]
+        if name == "optimization_barrier":
+            return [(operation.operands[value.index], index)]
+        index_map = self._work.definitions.maps.get(name)
+        return [] if index_map is None else [(operation.operands[0], index_map(operation, index))]
+
+    def _compute(self, value: Value, index: Index) -> None:
+        operation = value.owner
+        key = self._key(value, index)
+        if isinstance(operation, Block):
+            self.builder.keep(key, [self._argument(value, index)])
+            return
+        frame = self._owner(value)
+        needs = frame._needs(value, index)
+        name = operation.name.removeprefix("stablehlo.")
+        definitions = self._work.definitions
+        if needs or name in definitions.element_wise:
+            operands = [frame._known(*need) for need in needs]
+            given = [operand for operand in operands if operand is not None]
+            if name in definitions.element_wise:
+                given = [definitions.element_wise[name](self.scalars, operation, given)]
+            self.builder.keep(key, given)
+            return
+        structure = definitions.structures.get(name)
+        if structure is None:
+            raise compile_error(operation, "no code is generated for it; an earlier stage replaces it")
+        if self._work.depth >= _MAX_DEPTH or self.builder.size > MAX_WORDS:
+            raise NeedsSplitError(operation, "the region is too large for one kernel; compute this in one of its own")
+        self._work.depth += 1
+        self.builder.keep(key, list(structure(frame, operation, index)))
+        self._work.depth -= 1
+
+    def _argument(self, value: Value, index: Index) -> Scalar:
+        argument = self._owner(value)._arguments[value]
+        return self.load(argument, scalar_of(value), index.linear) if isinstance(argument, int) else argument
+
+    def load(self, buffer: int, type: ScalarType, number: Id) -> Scalar:
+        """An element of a buffer."""
+        return self.unpacked(type, number, lambda word: self.builder.load(buffer, word))
+
+    def unpacked(self, type: ScalarType, number: Id, word: Callable[[Id], Id]) -> Scalar:
+        """An element that lies densely in words."""
+        bits = storage_bits(type)
+        if bits >= 32:
+            count = bits // 32
+            return self.scalars.from_words(type, [word(number * count + index) for index in range(count)])
+        lanes = 32 // bits
+        shift = (number % lanes) * bits
+        raw = (word(number // lanes) >> shift) & ((1 << bits) - 1)
+        return self.scalars.from_words(type, [raw])
+
+    # -- control flow ----------------------------------------------------------------------------------
+
+    def conditional(
+        self, condition: Id, then: Callable[[], Sequence[Scalar]], otherwise: Callable[[], Sequence[Scalar]]
+    ) -> list[Scalar]:
+        """What one of two functions gives; only that one runs."""
+        return self.scalars.conditional(condition, then, otherwise)
+
+    def fold(
+        self,
+        operation: Operation,
+        count: int,
+        starts: Sequence[Scalar],
+        step: Callable[[Id, Sequence[Scalar]], Sequence[Scalar]],
+    ) -> list[Scalar]:
+        """Accumulators after ``step(number, accumulators)`` for each number below a count."""
+        values = list(starts)
+        if count > _MAX_UNROLLED:
+            return self._looped(operation, 0, count, values, step)
+        before, iterations = self.builder.size, self.scalars.iterations
+        for number in range(count):
+            values = list(step(self.word(number), values))
+            is_large = (self.builder.size - before) // (number + 1) * count > _MAX_UNROLLED_WORDS
+            if number + 1 < count and (is_large or self.scalars.iterations > iterations):
+                return self._looped(operation, number + 1, count, values, step)
+        return values
+
+    def _looped(
+        self,
+        operation: Operation,
+        start: int,
+        count: int,
+        starts: Sequence[Scalar],
+        step: Callable[[Id, Sequence[Scalar]], Sequence[Scalar]],
+    ) -> list[Scalar]:
+        work = self.scalars
+        unrolled = 1
+        work.repeats *= count - start
+
+        def run(given: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
+            nonlocal unrolled
+            number, *values = given
+            assert isinstance(number, Id)
+            before, iterations = self.builder.size, work.iterations
+            values = list(step(number, values))
+            if work.iterations == iterations:
+                size = max(self.builder.size - before, 1)
+                unrolled = max(1, min(_MAX_UNROLLED, _MAX_UNROLLED_WORDS // size, count - start))
+            for lane in range(1, unrolled):
+                values = list(step(number + lane, values))
+            after = number + unrolled
+            limit = count - (count - start) % unrolled
+            return [after, *values], after < limit
+
+        _, *found = work.loop([self.word(start), *starts], run)
+        work.repeats //= count - start
+        work.iterations += work.repeats * ((count - start) // unrolled)
+        if work.iterations > work.target.max_loop_iterations:
+            raise NeedsSplitError(
+                operation,
+                f"an invocation would run {work.iterations} iterations of loops, at most "
+                f"{work.target.max_loop_iterations} are counted on; split it",
+            )
+        for number in range(count - (count - start) % unrolled, count):
+            found = list(step(self.word(number), found))
+        return found

@@ -1,0 +1,52 @@
+"""What a kernel may use of a device, and the errors of regions that cannot be compiled for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.operation import DebugLocation, Operation
+from ..ir.source import CompileError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A device, as far as kernels depend on it; without arguments, what every Vulkan device has, and ``float64``.
+
+    Attributes:
+        float64: ``shaderFloat64``. It is used where the program has f64, which is not emulated.
+        int64: ``shaderInt64``. Without it 64-bit integers are pairs of words.
+        float16: ``shaderFloat16``, where conversions to f16 round to nearest even and keep subnormals. Without it they
+            are done with integers. Arithmetic is in f32 either way.
+        workgroup_size: invocations of a workgroup.
+        max_groups: workgroups of each dimension of a dispatch.
+        max_loop_iterations: of all loops of an invocation together. lavapipe ends loops after 65,535.
+    """
+
+    float64: bool = True
+    int64: bool = False
+    float16: bool = False
+    workgroup_size: int = 64
+    max_groups: int = 65_535
+    max_loop_iterations: int = 60_000
+
+
+class NeedsSplitError(CompileError):
+    """A region that is too much for one kernel.
+
+    Attributes:
+        operation: the one to compute in a region of its own, or, if it is a reduction, to split.
+    """
+
+    def __init__(self, operation: Operation, message: str) -> None:
+        error = compile_error(operation, message)
+        super().__init__(str(error), error.file_name, error.line, error.column)
+        self.operation = operation
+
+
+def compile_error(operation: Operation, message: str) -> CompileError:
+    """An error at an operation's place in the program, as far as it is known."""
+    place = operation.location
+    if isinstance(place, DebugLocation) and place.file_name:
+        text = f"{place.file_name}:{place.line}:{place.column}: {operation.name}: {message}"
+        return CompileError(text, place.file_name, place.line, place.column)
+    return CompileError(f"{operation.name}: {message}", "", 0, 0)

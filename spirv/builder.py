@@ -1,0 +1,548 @@
+"""Builds SPIR-V modules: one compute shader whose values are typed expressions.
+
+Calling sequence: ``Builder`` → buffers, then expressions by operators and methods of ``Id``, ``conditional`` and
+``loop`` → ``finish``.
+
+An instruction that was written before with the same operands, in a block that dominates, is not written again; integers
+and booleans that are known are computed here. Every instruction is pure but ``store``: loads are of buffers that the
+shader does not write, or of constants.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from .grammar import ENUMERATIONS as _ENUMERATIONS
+from .grammar import BuiltIn, Decoration, ExecutionMode, ExecutionModel, Op, StorageClass
+from .words import encode, pack, string_words
+
+_MAGIC: Final = 0x07230203
+_VERSION: Final = 0x00010300
+_CAPABILITY: Final = _ENUMERATIONS["Capability"]
+
+
+class Kind(NamedTuple):
+    """The type of an expression: ``u`` an integer, ``f`` a float, ``b`` a boolean; its bits; components."""
+
+    letter: str
+    bits: int
+    width: int = 1
+
+
+BOOL: Final = Kind("b", 1)
+U32: Final = Kind("u", 32)
+U64: Final = Kind("u", 64)
+F16: Final = Kind("f", 16)
+F32: Final = Kind("f", 32)
+F64: Final = Kind("f", 64)
+_CAPABILITIES: Final = {U64: "Int64", F16: "Float16", F64: "Float64"}
+_FLOATS: Final = {16: "<e", 32: "<f", 64: "<d"}
+
+# GLSL.std.450, "Binary Form".
+_EXTENDED: Final = {"round_even": 2, "trunc": 3, "fabs": 4, "floor": 8, "ceil": 9, "sqrt": 31, "inverse_sqrt": 32}
+_FIND_UMSB: Final = 75
+_FOLDS: Final[dict[int, Callable[[int, int], int]]] = {
+    Op.IAdd: lambda a, b: a + b,
+    Op.ISub: lambda a, b: a - b,
+    Op.IMul: lambda a, b: a * b,
+    Op.UDiv: lambda a, b: a // b,
+    Op.UMod: lambda a, b: a % b,
+    Op.BitwiseAnd: lambda a, b: a & b,
+    Op.BitwiseOr: lambda a, b: a | b,
+    Op.BitwiseXor: lambda a, b: a ^ b,
+    Op.LogicalAnd: lambda a, b: a & b,
+    Op.LogicalOr: lambda a, b: a | b,
+    Op.LogicalNotEqual: lambda a, b: a ^ b,
+    Op.ShiftLeftLogical: lambda a, b: a << b,
+    Op.ShiftRightLogical: lambda a, b: a >> b,
+    Op.IEqual: lambda a, b: a == b,
+    Op.INotEqual: lambda a, b: a != b,
+    Op.ULessThan: lambda a, b: a < b,
+    Op.ULessThanEqual: lambda a, b: a <= b,
+}
+_SHIFTS: Final = (Op.ShiftLeftLogical, Op.ShiftRightLogical)
+# Operations with a known operand that give the other operand: opcode -> (known left operand, known right operand).
+_NEUTRAL: Final[dict[int, tuple[int | None, int | None]]] = {
+    Op.IAdd: (0, 0),
+    Op.ISub: (None, 0),
+    Op.IMul: (1, 1),
+    Op.UDiv: (None, 1),
+    Op.BitwiseOr: (0, 0),
+    Op.BitwiseXor: (0, 0),
+    Op.ShiftLeftLogical: (None, 0),
+    Op.ShiftRightLogical: (None, 0),
+    Op.ShiftRightArithmetic: (None, 0),
+    Op.LogicalAnd: (1, 1),
+    Op.LogicalOr: (0, 0),
+}
+# Those that give a constant: opcode -> (known operand, result).
+_ABSORBING: Final = {
+    Op.IMul: (0, 0),
+    Op.BitwiseAnd: (0, 0),
+    Op.LogicalAnd: (0, 0),
+    Op.LogicalOr: (1, 1),
+}
+
+
+class Id:
+    """An expression: a result id with its type.
+
+    Operators follow Python; of integers, ``<``, ``>>``, ``//`` and ``%`` are unsigned. Numbers as operands are
+    constants of the other operand's type.
+
+    Attributes:
+        number: the result id.
+        kind: its type.
+        value: what it is, if that is known: an integer, or 0 or 1 of a boolean.
+    """
+
+    __slots__ = ("builder", "kind", "number", "value")
+
+    def __init__(self, builder: Builder, number: int, kind: Kind, value: int | None = None) -> None:
+        self.builder = builder
+        self.number = number
+        self.kind = kind
+        self.value = value
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression has no truth value before the shader runs")
+
+    def _binary(self, other: Operand, opcodes: dict[str, int], kind: Kind | None = None, swap: bool = False) -> Id:
+        right = other if isinstance(other, Id) else self.builder.constant(self.kind, other)
+        left, right = (right, self) if swap else (self, right)
+        return self.builder.binary(opcodes[self.kind.letter], self.kind if kind is None else kind, left, right)
+
+    def __add__(self, other: Operand) -> Id:
+        return self._binary(other, _ADD)
+
+    def __radd__(self, other: Operand) -> Id:
+        return self._binary(other, _ADD, swap=True)
+
+    def __sub__(self, other: Operand) -> Id:
+        return self._binary(other, _SUBTRACT)
+
+    def __rsub__(self, other: Operand) -> Id:
+        return self._binary(other, _SUBTRACT, swap=True)
+
+    def __mul__(self, other: Operand) -> Id:
+        return self._binary(other, _MULTIPLY)
+
+    def __rmul__(self, other: Operand) -> Id:
+        return self._binary(other, _MULTIPLY, swap=True)
+
+    def __truediv__(self, other: Operand) -> Id:
+        return self._binary(other, {"f": Op.FDiv})
+
+    def __rtruediv__(self, other: Operand) -> Id:
+        return self._binary(other, {"f": Op.FDiv}, swap=True)
+
+    def __floordiv__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.UDiv})
+
+    def __mod__(self, other: Operand) -> Id:
+        if other == 1:
+            return self.builder.constant(self.kind, 0)
+        return self._binary(other, {"u": Op.UMod})
+
+    def __and__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.BitwiseAnd, "b": Op.LogicalAnd})
+
+    def __or__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.BitwiseOr, "b": Op.LogicalOr})
+
+    def __xor__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.BitwiseXor, "b": Op.LogicalNotEqual})
+
+    def __lshift__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.ShiftLeftLogical})
+
+    def __rshift__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.ShiftRightLogical})
+
+    def shifted_signed(self, other: Operand) -> Id:
+        """Shifted to the right with copies of the sign."""
+        return self._binary(other, {"u": Op.ShiftRightArithmetic})
+
+    def __invert__(self) -> Id:
+        if self.kind.letter == "b":
+            if self.value is not None:
+                return self.builder.boolean(not self.value)
+            return self.builder.emit(Op.LogicalNot, BOOL, self)
+        return self.builder.emit(Op.Not, self.kind, self)
+
+    def __neg__(self) -> Id:
+        return self.builder.emit(Op.FNegate if self.kind.letter == "f" else Op.SNegate, self.kind, self)
+
+    def __lt__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.ULessThan, "f": Op.FOrdLessThan}, BOOL)
+
+    def __le__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.ULessThanEqual, "f": Op.FOrdLessThanEqual}, BOOL)
+
+    def __gt__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.ULessThan, "f": Op.FOrdLessThan}, BOOL, swap=True)
+
+    def __ge__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.ULessThanEqual, "f": Op.FOrdLessThanEqual}, BOOL, swap=True)
+
+    def below(self, other: Operand) -> Id:
+        """Whether it is less, both as signed integers."""
+        return self._binary(other, {"u": Op.SLessThan}, BOOL)
+
+    def equals(self, other: Operand) -> Id:
+        """Whether both are equal; NaN equals nothing."""
+        return self._binary(other, {"u": Op.IEqual, "f": Op.FOrdEqual, "b": Op.LogicalEqual}, BOOL)
+
+    def differs(self, other: Operand) -> Id:
+        """Whether they are not equal; NaN differs from everything."""
+        return self._binary(other, {"u": Op.INotEqual, "f": Op.FUnordNotEqual, "b": Op.LogicalNotEqual}, BOOL)
+
+    def select(self, then: Operand, otherwise: Operand) -> Id:
+        """``then`` where this boolean holds; one of the two at least is an expression."""
+        if not isinstance(then, Id):
+            assert isinstance(otherwise, Id)
+            then = self.builder.constant(otherwise.kind, then)
+        if not isinstance(otherwise, Id):
+            otherwise = self.builder.constant(then.kind, otherwise)
+        if self.value is not None:
+            return then if self.value else otherwise
+        if then.number == otherwise.number:
+            return then
+        return self.builder.emit(Op.Select, then.kind, self, then, otherwise)
+
+    def bits(self, kind: Kind) -> Id:
+        """The same bits as another type."""
+        return self if kind == self.kind else self.builder.emit(Op.Bitcast, kind, self)
+
+    def convert(self, opcode: int, kind: Kind) -> Id:
+        """A conversion instruction's result."""
+        return self if kind == self.kind else self.builder.emit(opcode, kind, self)
+
+    def function(self, name: str) -> Id:
+        """``round_even``, ``trunc``, ``fabs``, ``floor``, ``ceil``, ``sqrt`` or ``inverse_sqrt`` of a float."""
+        return self.builder.extended(_EXTENDED[name], self.kind, self)
+
+    def highest_bit(self) -> Id:
+        """Position of the highest bit that is set in 32, all ones if there is none."""
+        return self.builder.extended(_FIND_UMSB, U32, self)
+
+
+Operand: TypeAlias = Id | int | float | bool
+_ADD: Final = {"u": Op.IAdd, "f": Op.FAdd}
+_SUBTRACT: Final = {"u": Op.ISub, "f": Op.FSub}
+_MULTIPLY: Final = {"u": Op.IMul, "f": Op.FMul}
+_ROUNDED: Final = frozenset({Op.FAdd, Op.FSub, Op.FMul})
+
+
+class Builder:
+    """A module with one compute shader, written from the first instruction to the last.
+
+    Attributes:
+        size: words of instructions so far.
+        contracts: whether sums of products may be fused from here on.
+    """
+
+    def __init__(self) -> None:
+        self._next = 1
+        self._types: dict[tuple[int, ...], int] = {}
+        self._declarations: list[int] = []
+        self._decorations: list[int] = []
+        self._names: list[int] = []
+        self._body: list[int] = []
+        self._capabilities: dict[str, None] = {"Shader": None}
+        self._kinds: dict[Kind, int] = {}
+        self._constants: dict[tuple[Kind, int], Id] = {}
+        self._buffers: list[int] = []
+        self._inputs: list[int] = []
+        self._arrays: dict[tuple[int, ...], int] = {}
+        self._scopes: list[dict[Hashable, Any]] = [{}]
+        self._extended = self._fresh()
+        self._function = self._fresh()
+        self._first_label = self._label = self._fresh()
+        self.contracts = False
+
+    @property
+    def size(self) -> int:
+        """Words of the function's instructions so far."""
+        return len(self._body)
+
+    # -- types and constants ---------------------------------------------------------------------------
+
+    def _fresh(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def declare(self, opcode: int, *operands: int) -> int:
+        """The id of a type, declared once."""
+        key = (opcode, *operands)
+        found = self._types.get(key)
+        if found is None:
+            found = self._types[key] = self._fresh()
+            self._declarations += encode(opcode, found, *operands)
+        return found
+
+    def type(self, kind: Kind) -> int:
+        """The id of an expression's type."""
+        found = self._kinds.get(kind)
+        if found is not None:
+            return found
+        if kind in _CAPABILITIES:
+            self._capabilities[_CAPABILITIES[kind]] = None
+        if kind.width > 1:
+            found = self.declare(Op.TypeVector, self.type(Kind(kind.letter, kind.bits)), kind.width)
+        elif kind.letter == "u":
+            found = self.declare(Op.TypeInt, kind.bits, 0)
+        elif kind.letter == "f":
+            found = self.declare(Op.TypeFloat, kind.bits)
+        else:
+            found = self.declare(Op.TypeBool)
+        self._kinds[kind] = found
+        return found
+
+    def constant(self, kind: Kind, value: float) -> Id:
+        """A constant; integers wrap around."""
+        if kind.letter == "f":
+            return self.constant_bits(kind, int.from_bytes(struct.pack(_FLOATS[kind.bits], value), "little"))
+        return self.constant_bits(kind, int(value) & ((1 << kind.bits) - 1))
+
+    def constant_bits(self, kind: Kind, bits: int) -> Id:
+        """A constant of these bits."""
+        found = self._constants.get((kind, bits))
+        if found is None:
+            number, type = self._fresh(), self.type(kind)
+            if kind.letter == "b":
+                self._declarations += encode(Op.ConstantTrue if bits else Op.ConstantFalse, type, number)
+            else:
+                words = (bits,) if kind.bits <= 32 else (bits & 0xFFFFFFFF, bits >> 32)
+                self._declarations += encode(Op.Constant, type, number, *words)
+            found = Id(self, number, kind, None if kind.letter == "f" else bits)
+            self._constants[(kind, bits)] = found
+        return found
+
+    def word(self, value: int) -> Id:
+        """A 32-bit constant."""
+        return self.constant_bits(U32, value & 0xFFFFFFFF)
+
+    def boolean(self, value: object) -> Id:
+        """A boolean constant."""
+        return self.constant_bits(BOOL, 1 if value else 0)
+
+    # -- instructions ----------------------------------------------------------------------------------
+
+    def known(self, key: Hashable) -> Any:
+        """What was kept under a key in a block that dominates, or None."""
+        for scope in reversed(self._scopes):
+            found = scope.get(key)
+            if found is not None:
+                return found
+        return None
+
+    def keep(self, key: Hashable, value: Any) -> None:
+        """Keeps something for the blocks that this one dominates."""
+        self._scopes[-1][key] = value
+
+    def emit(self, opcode: int, kind: Kind, *operands: Id | int) -> Id:
+        """The result of an instruction, written unless it is known; numbers among the operands are literals."""
+        numbers = [operand.number if isinstance(operand, Id) else operand for operand in operands]
+        key = (opcode, kind, *numbers)
+        found = self.known(key)
+        if found is None:
+            found = Id(self, self._fresh(), kind)
+            self._body += encode(opcode, self.type(kind), found.number, *numbers)
+            if opcode in _ROUNDED and not self.contracts:
+                self._decorations += encode(Op.Decorate, found.number, Decoration.NoContraction)
+            self._scopes[-1][key] = found
+        assert isinstance(found, Id)
+        return found
+
+    def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
+        """An instruction of two operands, computed here where they are known."""
+        a, b = left.value, right.value
+        if a is not None and b is not None and opcode in _FOLDS and (b < left.kind.bits or opcode not in _SHIFTS):
+            return self.constant_bits(kind, _FOLDS[opcode](a, b) & ((1 << kind.bits) - 1))
+        if a is not None or b is not None:
+            neutral = _NEUTRAL.get(opcode)
+            if neutral is not None and b is not None and b == neutral[1]:
+                return left
+            if neutral is not None and a is not None and a == neutral[0]:
+                return right
+            absorbing = _ABSORBING.get(opcode)
+            if absorbing is not None and absorbing[0] in (a, b):
+                return self.constant_bits(kind, absorbing[1])
+        return self.emit(opcode, kind, left, right)
+
+    def extended(self, instruction: int, kind: Kind, *operands: Id) -> Id:
+        """The result of an instruction of GLSL.std.450."""
+        return self.emit(Op.ExtInst, kind, self._extended, instruction, *operands)
+
+    def pair(self, opcode: int, left: Id, right: Id) -> tuple[Id, Id]:
+        """Low and high word of an extended product, or sum and carry: instructions that give a structure of two."""
+        structure = self.declare(Op.TypeStruct, self.type(U32), self.type(U32))
+        key = (opcode, left.number, right.number)
+        number = self.known(key)
+        if number is None:
+            number = self._fresh()
+            self._body += encode(opcode, structure, number, left.number, right.number)
+            self.keep(key, number)
+        return self.emit(Op.CompositeExtract, U32, number, 0), self.emit(Op.CompositeExtract, U32, number, 1)
+
+    # -- memory ----------------------------------------------------------------------------------------
+
+    def buffer(self, binding: int, name: str, is_written: bool) -> int:
+        """A storage buffer of words in set 0; each is either read or written."""
+        array = self.declare(Op.TypeRuntimeArray, self.type(U32))
+        structure = self.declare(Op.TypeStruct, array)
+        pointer = self.declare(Op.TypePointer, StorageClass.StorageBuffer, structure)
+        number = self._fresh()
+        if not self._buffers:
+            self._decorations += encode(Op.Decorate, array, Decoration.ArrayStride, 4)
+            self._decorations += encode(Op.Decorate, structure, Decoration.Block)
+            self._decorations += encode(Op.MemberDecorate, structure, 0, Decoration.Offset, 0)
+        self._buffers.append(number)
+        self._declarations += encode(Op.Variable, pointer, number, StorageClass.StorageBuffer)
+        access = Decoration.NonReadable if is_written else Decoration.NonWritable
+        for decoration, *values in ((Decoration.DescriptorSet, 0), (Decoration.Binding, binding), (access,)):
+            self._decorations += encode(Op.Decorate, number, decoration, *values)
+        self._names += encode(Op.Name, number, *string_words(name))
+        return number
+
+    def _place(self, buffer: int, index: Id) -> Id:
+        return self.emit(Op.AccessChain, self._pointer(StorageClass.StorageBuffer), buffer, self.word(0), index)
+
+    def _pointer(self, storage: int) -> Kind:
+        kind = Kind("pointer", storage)
+        self._kinds[kind] = self.declare(Op.TypePointer, storage, self.type(U32))
+        return kind
+
+    def load(self, buffer: int, index: Id) -> Id:
+        """A word of a buffer that is read."""
+        return self.emit(Op.Load, U32, self._place(buffer, index))
+
+    def store(self, buffer: int, index: Id, value: Id) -> None:
+        """Writes a word of a buffer."""
+        self._body += encode(Op.Store, self._place(buffer, index).number, value.number)
+
+    def lookup(self, table: Sequence[int], index: Id) -> Id:
+        """A word of a constant table."""
+        if index.value is not None:
+            return self.word(table[index.value])
+        words = tuple(table)
+        if len(set(words)) == 1:
+            return self.word(words[0])
+        variable = self._arrays.get(words)
+        if variable is None:
+            type = self.declare(Op.TypeArray, self.type(U32), self.word(len(words)).number)
+            members = [self.word(word).number for word in words]
+            composite, variable = self._fresh(), self._fresh()
+            self._declarations += encode(Op.ConstantComposite, type, composite, *members)
+            pointer = self.declare(Op.TypePointer, StorageClass.Private, type)
+            self._declarations += encode(Op.Variable, pointer, variable, StorageClass.Private, composite)
+            self._arrays[words] = variable
+        place = self.emit(Op.AccessChain, self._pointer(StorageClass.Private), variable, index)
+        return self.emit(Op.Load, U32, place)
+
+    def built_in(self, name: str) -> tuple[Id, Id, Id]:
+        """The three components of ``WorkgroupId``, ``LocalInvocationId``, …"""
+        vector = Kind("u", 32, 3)
+        pointer = self.declare(Op.TypePointer, StorageClass.Input, self.type(vector))
+        number = self._fresh()
+        self._declarations += encode(Op.Variable, pointer, number, StorageClass.Input)
+        self._decorations += encode(Op.Decorate, number, Decoration.BuiltIn, getattr(BuiltIn, name))
+        self._inputs.append(number)
+        loaded = self.emit(Op.Load, vector, number)
+        x, y, z = (self.emit(Op.CompositeExtract, U32, loaded, index) for index in range(3))
+        return x, y, z
+
+    # -- control flow ----------------------------------------------------------------------------------
+
+    def _block(self, label: int) -> None:
+        self._body += encode(Op.Label, label)
+        self._label = label
+
+    def conditional(
+        self, condition: Id, then: Callable[[], Sequence[Id]], otherwise: Callable[[], Sequence[Id]]
+    ) -> list[Id]:
+        """What one of two functions gives, each run in a block of its own."""
+        if condition.value is not None:
+            return list(then() if condition.value else otherwise())
+        first, second, merge = self._fresh(), self._fresh(), self._fresh()
+        self._body += encode(Op.SelectionMerge, merge, 0)
+        self._body += encode(Op.BranchConditional, condition.number, first, second)
+        sides: list[tuple[Sequence[Id], int]] = []
+        for label, function in ((first, then), (second, otherwise)):
+            self._block(label)
+            self._scopes.append({})
+            given = function()
+            self._scopes.pop()
+            sides.append((given, self._label))
+            self._body += encode(Op.Branch, merge)
+        self._block(merge)
+        (left, left_label), (right, right_label) = sides
+        found = []
+        for a, b in zip(left, right, strict=True):
+            if a.number == b.number:
+                found.append(a)
+                continue
+            found.append(Id(self, self._fresh(), a.kind))
+            phi = (self.type(a.kind), found[-1].number, a.number, left_label, b.number, right_label)
+            self._body += encode(Op.Phi, *phi)
+        return found
+
+    def when(self, condition: Id, run: Callable[[], None]) -> None:
+        """Runs a function's instructions where a condition holds."""
+
+        def then() -> Sequence[Id]:
+            run()
+            return ()
+
+        self.conditional(condition, then, lambda: ())
+
+    def loop(self, starts: Sequence[Id], step: Callable[[Sequence[Id]], tuple[Sequence[Id], Id]]) -> list[Id]:
+        """Values that ``step`` changes, once at least, and again as long as the condition that it gives holds."""
+        header, body, latch, merge = (self._fresh() for _ in range(4))
+        before = self._label
+        self._body += encode(Op.Branch, header)
+        self._block(header)
+        values = [Id(self, self._fresh(), start.kind) for start in starts]
+        back_edges = []
+        for value, start in zip(values, starts, strict=True):
+            back_edges.append(len(self._body) + 5)
+            self._body += encode(Op.Phi, self.type(value.kind), value.number, start.number, before, 0, latch)
+        self._body += encode(Op.LoopMerge, merge, latch, 0)
+        self._body += encode(Op.Branch, body)
+        self._block(body)
+        self._scopes.append({})
+        changed, condition = step(values)
+        self._scopes.pop()
+        for position, value in zip(back_edges, changed, strict=True):
+            self._body[position] = value.number
+        self._body += encode(Op.Branch, latch)
+        self._block(latch)
+        self._body += encode(Op.BranchConditional, condition.number, header, merge)
+        self._block(merge)
+        return list(changed)
+
+    # -- the module ------------------------------------------------------------------------------------
+
+    def finish(self, name: str, workgroup_size: tuple[int, int, int]) -> bytes:
+        """The module, with an entry point of this name."""
+        void = self.declare(Op.TypeVoid)
+        function_type = self.declare(Op.TypeFunction, void)
+        words: list[int] = []
+        for capability in self._capabilities:
+            words += encode(Op.Capability, getattr(_CAPABILITY, capability))
+        words += encode(Op.ExtInstImport, self._extended, *string_words("GLSL.std.450"))
+        words += encode(Op.MemoryModel, 0, 1)
+        words += encode(Op.EntryPoint, ExecutionModel.GLCompute, self._function, *string_words(name), *self._inputs)
+        words += encode(Op.ExecutionMode, self._function, ExecutionMode.LocalSize, *workgroup_size)
+        words += self._names
+        words += self._decorations
+        words += self._declarations
+        words += encode(Op.Function, void, self._function, 0, function_type)
+        words += encode(Op.Label, self._first_label)
+        words += self._body
+        words += encode(Op.Return)
+        words += encode(Op.FunctionEnd)
+        return pack((_MAGIC, _VERSION, 0, self._next, 0, *words))

@@ -1,0 +1,89 @@
+"""Regions of StableHLO as kernels: compiled, validated, run on a device, and by their definitions in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import pumice
+from pumice.compiler.codegen.kernel import Kernel, compile_region
+from pumice.compiler.codegen.scalars import storage_bits
+from pumice.compiler.codegen.target import Target
+from pumice.compiler.dialects.text import parse
+from pumice.compiler.ir.attributes import type_shape
+from pumice.compiler.ir.operation import Block, Operation
+from pumice.compiler.ir.types import ShapedType
+from pumice.compiler.targets.reference import ProgramWriter
+from pumice.hal_reference.operations import evaluate
+from pumice.spirv.validation import ensure_valid
+
+Array = npt.NDArray[Any]
+
+EMULATED = Target()
+NATIVE = Target(int64=True, float16=True)
+
+
+def function_of(text: str) -> Operation:
+    """The only function of a program."""
+    (function,) = parse(text)
+    return function
+
+
+def to_words(array: Array, type: ShapedType) -> npt.NDArray[np.uint32]:
+    """An array as a kernel's buffer holds it."""
+    bits = storage_bits(type.scalar)
+    data = np.ascontiguousarray(array).reshape(-1)
+    raw = data.view(np.uint8) if data.size else np.zeros(0, np.uint8)
+    if bits < 8:
+        lanes = 8 // bits
+        raw = np.pad(raw & ((1 << bits) - 1), (0, -raw.size % lanes)).reshape(-1, lanes)
+        raw = np.bitwise_or.reduce(raw << (np.arange(lanes, dtype=np.uint8) * bits).astype(np.uint8), axis=1)
+    raw = np.pad(raw, (0, -raw.size % 4 if raw.size else 4))
+    return raw.astype(np.uint8).view(np.uint32)
+
+
+def from_words(words: npt.NDArray[np.uint32], type: ShapedType) -> Array:
+    """The array that a kernel's buffer holds."""
+    bits, dtype = storage_bits(type.scalar), type.scalar.dtype
+    raw = np.ascontiguousarray(words).view(np.uint8)
+    if bits < 8:
+        lanes = 8 // bits
+        raw = ((raw[:, None] >> (np.arange(lanes, dtype=np.uint8) * bits)) & ((1 << bits) - 1)).reshape(-1)
+        if type.scalar.kind == "int":
+            raw = np.where(raw >> (bits - 1), raw | (0xFF & ~((1 << bits) - 1)), raw).astype(np.uint8)
+        raw = raw.astype(np.int8 if type.scalar.kind == "int" else np.uint8).astype(dtype).view(np.uint8)
+    return raw[: type.count * dtype.itemsize].view(dtype).reshape(type_shape(type)).copy()
+
+
+def run_kernel(device: pumice.Device, kernel: Kernel, block: Block, arguments: Sequence[Array]) -> list[Array]:
+    """What a kernel gives for arrays."""
+    ensure_valid(kernel.code, "vulkan1.1")
+    types = [value.tensor for value in block.terminator.operands]
+    outputs = [pumice.empty(binding.size // 4, np.uint32) for binding in kernel.bindings if binding.is_written]
+    inputs = [to_words(array, value.tensor) for array, value in zip(arguments, block.arguments, strict=True)]
+    assert [4 * array.size for array in inputs] == [b.size for b in kernel.bindings if not b.is_written]
+    if 0 in kernel.workgroup_count:
+        return [np.zeros(type_shape(type), type.scalar.dtype) for type in types]
+    shader = device.load_kernel(kernel.code)
+    found = shader(*inputs, *outputs, groups=kernel.workgroup_count)
+    shader.close()
+    assert found is not None
+    listed = found if isinstance(found, tuple) else (found,)
+    return [from_words(np.asarray(words), type) for words, type in zip(listed, types, strict=True)]
+
+
+def run_region(
+    device: pumice.Device, function: Operation, arguments: Sequence[Array], target: Target = EMULATED
+) -> list[Array]:
+    """What a function gives on a device."""
+    block = function.regions[0].block
+    return run_kernel(device, compile_region(block, "main", target), block, arguments)
+
+
+def by_definition(function: Operation, arguments: Sequence[Array]) -> list[Array]:
+    """What a function gives by the definitions in NumPy."""
+    name = str(function.attributes["sym_name"])
+    return evaluate(ProgramWriter({name: function}).function(name), arguments)
