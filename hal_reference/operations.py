@@ -321,8 +321,9 @@ def _bitcast(node: Node, operands: Sequence[Array]) -> Array:
     (value,) = operands
     (spec,) = node.types
     source, target = _bits(value.dtype), _bits(spec.dtype)
-    if source == target and value.dtype.itemsize == spec.dtype.itemsize and value.dtype.itemsize * 8 == source:
-        return np.ascontiguousarray(value).reshape(-1).view(spec.dtype).reshape(value.shape)
+    if value.dtype.itemsize * 8 == source and spec.dtype.itemsize * 8 == target:
+        shape = value.shape if source == target else spec.shape
+        return np.ascontiguousarray(value).reshape(-1).view(spec.dtype).reshape(shape)
     if value.dtype.itemsize * 8 == source:
         octets = np.ascontiguousarray(value).reshape(-1).view(np.uint8).reshape(-1, value.dtype.itemsize)
         raw = np.pad(octets, ((0, 0), (0, 8 - value.dtype.itemsize))).view(np.uint64).reshape(-1)

@@ -156,7 +156,7 @@ _FORMS: Final = {
     "dynamic_broadcast_in_dim": "% dims=broadcast_dimensions:ints {} :fn",
     "dynamic_iota": "% dim=iota_dimension:i64 {} :fn",
     "dynamic_slice": "% sizes=slice_sizes:ints {} :fn",
-    "einsum": "% config=einsum_config:any {} :fn",
+    "einsum": "% config=einsum_config:string {} :fn",
     "fft": "% type=fft_type:enum.fft_type length=fft_length:ints {} :fn",
     "get_dimension_size": "% dim=dimension:i64 {} :fn",
     "iota": "dim=iota_dimension:i64 {} :give",
@@ -170,9 +170,9 @@ _FORMS: Final = {
     "rng_bit_generator": "% algorithm=rng_algorithm:enum.rng_algorithm {} :fn",
     "set_dimension_size": "% dim=dimension:i64 {} :fn",
     "torch_index_select": "% dim=dim:i64 batch_dims=batch_dims:i64 {} :fn",
-    "trace": "% tag=tag:any {} :take",
+    "trace": "% tag=tag:string {} :take",
     "transpose": "% dims=permutation:ints {} :fn",
-    "unary_einsum": "% config=einsum_config:any {} :fn",
+    "unary_einsum": "% config=einsum_config:string {} :fn",
 }
 
 

@@ -164,6 +164,8 @@ def parse_kind(parser: Parser, kind: str) -> Attribute:
         return IntegerAttr(parser.integer(), I64)
     if kind == "bool":
         return parser.word("true or false") == "true"
+    if kind == "string":
+        return parser.string()
     if kind.startswith("enums."):
         return _enums(parser, kind[6:])
     if kind.startswith("enum."):

@@ -10,12 +10,14 @@ import numpy as np
 from ...hal_reference.operations import DEFINITIONS, evaluate
 from ...hal_reference.program import Body, Node
 from ..dialects.builder import Builder
+from ..dialects.hlo import infer
 from ..ir.attributes import Attribute, DenseElements, SymbolRef, type_shape
 from ..ir.operation import Block, Operation, Region, Value
 from ..ir.source import SourceText
 from ..ir.type_parser import MAX_DEPTH
 from ..ir.types import TensorType
 from ..targets.reference import flat_attributes, plain, spec_of
+from .legacy import RULES, constant_of
 
 MAX_FOLDED: Final = 4096
 """Constants of more elements are not made by folding."""
@@ -130,10 +132,15 @@ class _Simplifier:
                 replaced.update(zip(operation.results, values, strict=True))
 
     def _simpler(self, builder: Builder, operation: Operation, seen: dict[Key, Operation]) -> Sequence[Value] | None:
-        rule = _IDENTITIES.get(operation.name)
-        found = rule(operation) if rule is not None else None
+        identity = _IDENTITIES.get(operation.name)
+        found = identity(operation) if identity is not None else None
         if found is not None:
             return [found]
+        rule = RULES.get(operation.name.removeprefix("stablehlo."))
+        values = rule(builder, operation) if rule is not None else None
+        if values is not None:
+            return values
+        _refine(operation)
         folded = _folded(operation)
         if folded is not None:
             return [self._once(builder.append("constant", (), [item.type], {"value": item}), seen) for item in folded]
@@ -150,6 +157,16 @@ class _Simplifier:
         return earlier.result
 
 
+def _refine(operation: Operation) -> None:
+    """Gives results the lengths that are known by now."""
+    if all(not isinstance(value.type, TensorType) or value.type.is_static for value in operation.results):
+        return
+    for value, type in zip(operation.results, infer(operation), strict=True):
+        if isinstance(type, TensorType) and isinstance(value.type, TensorType):
+            pairs = zip(type.shape, value.type.shape, strict=True)
+            value.type = TensorType([one if one is not None else other for one, other in pairs], type.element)
+
+
 def _key(operation: Operation) -> Key:
     attributes = tuple((name, _attribute_key(value)) for name, value in sorted(operation.attributes.items()))
     types = tuple(value.type for value in operation.results)
@@ -163,20 +180,12 @@ def _attribute_key(value: Attribute) -> object:
     return str(value)
 
 
-def _constant_of(value: Value) -> DenseElements | None:
-    owner = value.owner
-    if isinstance(owner, Operation) and owner.name == "stablehlo.constant":
-        found = owner.attributes["value"]
-        return found if isinstance(found, DenseElements) else None
-    return None
-
-
 def _folded(operation: Operation) -> list[DenseElements] | None:
     """The constants that an operation gives, if its operands are constants and the results are small."""
     name = operation.name.removeprefix("stablehlo.")
     if name in _NOT_FOLDED or name not in DEFINITIONS or not operation.results or operation.regions:
         return None
-    constants = [_constant_of(value) for value in operation.operands]
+    constants = [constant_of(value) for value in operation.operands]
     arrays = [constant.array for constant in constants if constant is not None]
     types = [value.type for value in operation.results if isinstance(value.type, TensorType)]
     if not arrays or len(arrays) < len(constants) or len(types) < len(operation.results):
@@ -207,7 +216,7 @@ def _transposed(operation: Operation) -> Value | None:
 
 def _chosen(operation: Operation) -> Value | None:
     predicate, chosen, other = operation.operands
-    constant = _constant_of(predicate)
+    constant = constant_of(predicate)
     if chosen is other:
         return chosen
     if constant is None or not (constant.is_splat or constant.array.ndim == 0):
