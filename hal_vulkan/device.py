@@ -230,9 +230,9 @@ class Device(LogicalDevice, Closing):
         (``Buffer.map``, DLPack) stay valid: the memory goes with the last of them.
         """
         with self._lock:
-            if self._closed:
+            if self.is_closed:
                 return
-            self._closed = True
+            self.is_closed = True
         if self.abandoned:
             return
         closing = CancelledError("the device was closed")

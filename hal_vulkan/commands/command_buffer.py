@@ -56,7 +56,7 @@ class CommandBuffer(ActionRecorder, Closing):
         if self.state is _RECORDING:
             raise FailedPreconditionError(f"command buffer {self.name} is being recorded; end() it first")
         device = self.device
-        if device.lost is not None or device._closed:
+        if device.lost is not None or device.is_closed:
             device.check_usable()
         if self.state is not _INITIAL:
             self._drop()

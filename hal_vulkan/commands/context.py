@@ -72,7 +72,7 @@ class CommandContext:
     def give_back(self, native: NativeCommands) -> None:
         """Resets native commands that no queue runs any more and keeps them for the next recording."""
         device = self.device
-        if device._closed:
+        if device.is_closed:
             return
         if device.fn.vkResetCommandPool(device.handle, native.pool, 0):
             device.destroy("command pool", native.pool)

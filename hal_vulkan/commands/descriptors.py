@@ -31,12 +31,11 @@ SetPins: TypeAlias = "tuple[tuple[DescriptorSetLayout, DescriptorSet], ...]"
 class DescriptorSet:
     """A VkDescriptorSet and the ranges written into it. ``pins`` counts recorded command buffers that name it."""
 
-    __slots__ = ("array", "dropped", "handle", "key", "pins")
+    __slots__ = ("array", "dropped", "handle", "pins")
 
-    def __init__(self, handle: CData, key: bytes) -> None:
+    def __init__(self, handle: CData) -> None:
         self.handle = handle
         self.array = ffi.new("VkDescriptorSet[1]", [handle])
-        self.key = key
         self.pins = 0
         self.dropped = False
 
@@ -113,7 +112,12 @@ class DescriptorSetLayout:
         with self._lock:
             found = self._sets.get(key)
             if found is None:
-                found = self._write(key, buffers)
+                found = self._take()
+                if buffers:
+                    self.device.fn.vkUpdateDescriptorSetWithTemplate(
+                        self.device.handle, found.handle, self._template, ffi.from_buffer(key)
+                    )
+                self._sets[key] = found
             found.pins += 1
             return found
 
@@ -129,16 +133,6 @@ class DescriptorSetLayout:
             if descriptor_set.dropped and not descriptor_set.pins:
                 descriptor_set.dropped = False
                 self._free.append(descriptor_set)
-
-    def _write(self, key: bytes, buffers: Sequence[Buffer]) -> DescriptorSet:
-        target = self._take()
-        if buffers:
-            self.device.fn.vkUpdateDescriptorSetWithTemplate(
-                self.device.handle, target.handle, self._template, ffi.from_buffer(key)
-            )
-        target.key = key
-        self._sets[key] = target
-        return target
 
     def _take(self) -> DescriptorSet:
         if not self._free and len(self._sets) >= self._capacity:
@@ -170,7 +164,7 @@ class DescriptorSetLayout:
             device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles),
             f"allocating {count} descriptor sets",
         )
-        self._free.extend(DescriptorSet(handles[i], b"") for i in range(count))
+        self._free.extend(DescriptorSet(handles[i]) for i in range(count))
 
     def drop_block(self, serial: int) -> None:
         """Forgets the sets that bind ranges of a memory block which is being freed."""

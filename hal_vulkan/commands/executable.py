@@ -73,7 +73,7 @@ class Executable(Closing):
         self._modules = modules
         self._pipelines: dict[tuple[object, ...], ComputePipeline] = {}
         self._lock = threading.Lock()
-        self._closed = False
+        self.is_closed = False
 
     @classmethod
     def from_spirv(cls, context: PipelineContext, code: bytes | memoryview, *, validate: bool = True) -> Executable:
@@ -278,13 +278,8 @@ class Executable(Closing):
 
     def _check_open(self) -> None:
         self.device.check_usable()
-        if self._closed:
+        if self.is_closed:
             raise ClosedError("this executable was closed")
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether ``close`` was called."""
-        return self._closed
 
     def close_modules(self) -> None:
         """Destroys the shader modules; existing pipelines stay, and no more can be made."""
@@ -293,9 +288,9 @@ class Executable(Closing):
 
     def close(self) -> None:
         """Closes its pipelines and modules; idempotent. Work in flight keeps what it uses."""
-        if self._closed:
+        if self.is_closed:
             return
-        self._closed = True
+        self.is_closed = True
         for pipeline in self._pipelines.values():
             pipeline.close()
         self._pipelines.clear()
@@ -303,5 +298,5 @@ class Executable(Closing):
             module.close()
 
     def __repr__(self) -> str:
-        state = "closed " if self._closed else ""
+        state = "closed " if self.is_closed else ""
         return f"<{state}Executable {'VKE1' if self.source else 'SPIR-V'}, {len(self._pipelines)} pipelines>"

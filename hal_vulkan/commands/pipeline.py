@@ -136,7 +136,7 @@ class ComputePipeline(Closing):
         self.layout: CData = context.pipeline_layout(self.set_layouts, interface.push_constant_bytes)
         self.push_template: CData | None = context.push_template(self.layout, self.set_layouts[0]) if push else None
         self.handle: CData = self._create(shader_module, constants, subgroup_size, context.cache)
-        self._closed = False
+        self.is_closed = False
         device.own("pipeline", self.handle)
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
 
@@ -193,7 +193,7 @@ class ComputePipeline(Closing):
             OutOfRangeError: a range larger than the device can bind.
             ClosedError: a buffer, or this pipeline, was closed.
         """
-        if self._closed or self.device._closed:
+        if self.is_closed or self.device.is_closed:
             self.device.check_usable()
             raise ClosedError(f"pipeline {self.name} was closed")
         expected = self.interface.binding_count
@@ -271,11 +271,6 @@ class ComputePipeline(Closing):
         writable = {(binding.set, binding.binding) for binding in self.entry.bindings if binding.writable}
         return tuple((index, binding) in writable for index, binding, _ in self._descriptor_order)
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether ``close`` was called."""
-        return self._closed
-
     def binding(self, set_index: int, binding: int) -> Binding:
         """Reflection of one binding; NotFoundError lists those that exist."""
         for candidate in self.entry.bindings:
@@ -286,15 +281,15 @@ class ComputePipeline(Closing):
 
     def close(self) -> None:
         """Destroys the pipeline once no queue uses it; idempotent."""
-        if self._closed:
+        if self.is_closed:
             return
-        self._closed = True
+        self.is_closed = True
         device, handle = self.device, self.handle
         device.close_epoch += 1
         device.defer(lambda: device.destroy("pipeline", handle))
 
     def __repr__(self) -> str:
-        state = "closed " if self._closed else ""
+        state = "closed " if self.is_closed else ""
         count = self.interface.binding_count
         return f"<{state}ComputePipeline {self.name}, local size {self.local_size}, {count} buffers>"
 

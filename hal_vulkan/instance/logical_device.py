@@ -127,7 +127,7 @@ class LogicalDevice:
         self.groups_max = limits.max_compute_work_group_count
         self.schedule_lock = threading.RLock()
         self._lock = threading.RLock()
-        self._closed = False
+        self.is_closed = False
         self._owned: dict[tuple[str, int], CData] = {}
         self._held: OrderedDict[int, None] = OrderedDict()
         self._last_held = 0
@@ -181,14 +181,9 @@ class LogicalDevice:
         if result < 0:
             raise error_from_result(result, what)
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether ``close`` was called."""
-        return self._closed
-
     def check_usable(self) -> None:
         """Raises if the device was closed or lost."""
-        if self._closed:
+        if self.is_closed:
             raise ClosedError(f"this device ({self.profile.name}) was closed")
         if self.lost is not None:
             raise self.lost.again()
@@ -318,7 +313,7 @@ class LogicalDevice:
         self.schedule_lock = threading.RLock()
 
     def __repr__(self) -> str:
-        state = "closed " if self._closed else "lost " if self.lost is not None else ""
+        state = "closed " if self.is_closed else "lost " if self.lost is not None else ""
         return f"<{state}Device {self.index}: {self.profile.name} ({self.profile.device_type.name.lower()})>"
 
 

@@ -102,7 +102,7 @@ class Allocator:
                 the message has the sizes. Nothing is made.
         """
         device = self.device
-        if device.lost is not None or device._closed:
+        if device.lost is not None or device.is_closed:
             device.check_usable()
         if device.dropped:
             device.close_dropped()
@@ -190,7 +190,7 @@ class Allocator:
         """``free`` once no queue uses the range any more."""
         device = self.device
         device.close_epoch += 1
-        if not device._closed:
+        if not device.is_closed:
             device.defer(lambda: self.free(allocation))
 
     def free(self, allocation: Allocation) -> None:

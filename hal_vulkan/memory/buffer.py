@@ -89,7 +89,7 @@ class Buffer(Closing):
     @property
     def is_closed(self) -> bool:
         """Whether this buffer, or one it is a subspan of, or the device was closed."""
-        if self._closed or self.device._closed:
+        if self._closed or self.device.is_closed:
             return True
         parent = self.parent
         while parent is not None:
@@ -245,7 +245,7 @@ class Buffer(Closing):
     def check_range(self, offset: int, size: int | None, what: str) -> int:
         """The size of ``subspan(offset, size)``, if the buffer is open and the bytes lie within it. For ``what``."""
         if self.is_closed:
-            which = "the device of the buffer" if self.device._closed else "the buffer"
+            which = "the device of the buffer" if self.device.is_closed else "the buffer"
             raise ClosedError(f"{what}: {which} was closed")
         if self.device.abandoned:
             self.device.check_usable()

@@ -99,26 +99,17 @@ def _read_calibrated(queue: Queue) -> ClockCalibration:
     suffix = "KHR" if extension.startswith("VK_KHR") else "EXT"
     call = getattr(device.fn, f"vkGetCalibratedTimestamps{suffix}")
     check(call(device.handle, 2, infos, ticks, deviation), "reading calibrated timestamps")
-    valid_bits = device.profile.queue_families[queue.family].timestamp_valid_bits
     host = ticks[1]
     if name == "query_performance_counter":
         # QueryPerformanceCounter ticks; Python's monotonic clock has counted the same ones in nanoseconds since 3.13
         # and perf_counter always has.
         host = int(host * 1e9 * time.get_clock_info("perf_counter").resolution)
-    return ClockCalibration(
-        device_ticks=ticks[0] & ((1 << valid_bits) - 1),
-        host_ns=host,
-        max_deviation_ns=deviation[0],
-        ns_per_tick=device.profile.limits.timestamp_period,
-        valid_bits=valid_bits,
-        host_clock=name,
-        calibrated=True,
-    )
+    return _reading(queue, ticks[0], host, deviation[0], name, calibrated=True)
 
 
 def _read_bracketed(queue: Queue) -> ClockCalibration:
     """Without the extension: a timestamp written between two readings of the host's clock."""
-    device, context = queue.device, queue.command_context
+    context = queue.command_context
     with CommandBuffer(context, timing=True, name="clock bracket", family=queue.family) as commands:
         commands.begin().dispatch(context.builtins.empty(), (), (1, 1, 1))
         commands.end()
@@ -127,13 +118,14 @@ def _read_bracketed(queue: Queue) -> ClockCalibration:
         queue.wait_idle()
         after = time.monotonic_ns()
         timing = commands.timings()[0]
-    valid_bits = device.profile.queue_families[queue.family].timestamp_valid_bits
-    return ClockCalibration(
-        device_ticks=timing.end_ticks,
-        host_ns=(before + after) // 2,
-        max_deviation_ns=(after - before + 1) // 2,
-        ns_per_tick=device.profile.limits.timestamp_period,
-        valid_bits=valid_bits,
-        host_clock="clock_monotonic",
-        calibrated=False,
-    )
+    middle, half = (before + after) // 2, (after - before + 1) // 2
+    return _reading(queue, timing.end_ticks, middle, half, "clock_monotonic", calibrated=False)
+
+
+def _reading(
+    queue: Queue, ticks: int, host_ns: int, deviation_ns: int, host_clock: str, *, calibrated: bool
+) -> ClockCalibration:
+    profile = queue.device.profile
+    bits, period = profile.queue_families[queue.family].timestamp_valid_bits, profile.limits.timestamp_period
+    ticks &= (1 << bits) - 1
+    return ClockCalibration(ticks, host_ns, deviation_ns, period, bits, host_clock, calibrated)

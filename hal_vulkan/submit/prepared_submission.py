@@ -84,7 +84,7 @@ class PreparedSubmission:
         queue, device, native, clock = self.queue, self._device, self._native, self._clock
         wait, device_handle, wait_info = device.fn.vkWaitSemaphores, device.handle, self._wait.info
         with queue._lock:
-            if device.lost is not None or device._closed:
+            if device.lost is not None or device.is_closed:
                 device.check_usable()
             used: Used = ()
             queue.preparing = number = queue._submitted + 1  # first, see SubmissionQueue._submit_one

@@ -103,7 +103,7 @@ class SubmissionQueue(RetiringQueue):
                     # Neither another thread nor Ctrl-C comes between plain statements: check and claim are one step.
                     if (
                         device.lost is not None
-                        or device._closed
+                        or device.is_closed
                         or value <= semaphore.claimed
                         or semaphore.is_signalling
                         or semaphore.failure is not None
@@ -201,7 +201,7 @@ class SubmissionQueue(RetiringQueue):
         claimed, noted = 0, False
         try:
             with self._lock:
-                if device.lost is not None or device._closed:
+                if device.lost is not None or device.is_closed:
                     device.check_usable()
                 command_count, wait_count, signal_count = len(command_buffers), len(waits), len(signals) + 1
                 if signal_count > 2:

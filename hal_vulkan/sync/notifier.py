@@ -103,11 +103,6 @@ class NotificationHeap(list[tuple[int, int, SemaphoreNotification]]):
                 ready.append((notification, None if notification.despite_failure else failure))
         self._keep(kept)
 
-    def pop_done(self) -> None:
-        """Removes those at the front that were called or cancelled."""
-        while self and self[0][2].is_done:
-            heapq.heappop(self)
-
     def _keep(self, entries: list[tuple[int, int, SemaphoreNotification]]) -> None:
         self[:] = entries
         heapq.heapify(self)
@@ -190,8 +185,10 @@ class Notifier:
 
     def _sweep(self, semaphore: Notified) -> None:
         """With the lock."""
-        semaphore.notifications.pop_done()
-        if not semaphore.notifications:
+        notifications = semaphore.notifications
+        while notifications and notifications[0][2].is_done:
+            heapq.heappop(notifications)
+        if not notifications:
             self._armed.discard(semaphore)
 
     def _start(self) -> None:

@@ -179,7 +179,7 @@ class HalAllocator:
             self.is_closed
             or device.held
             or device.lost is not None
-            or device._closed
+            or device.is_closed
             or (len(device.queues) > 1 and not all(q is queue or q.is_idle for q in device.queues))
         ):
             self._free_returned()
