@@ -33,16 +33,13 @@ class ActionRecorder(CommandRecorder):
         groups: Groups,
         push: bytes = b"",
     ) -> None:
-        """Runs a pipeline over ``groups`` workgroups.
+        """Runs a pipeline over ``groups`` workgroups (x, y, z).
 
         Args:
-            pipeline: what to run.
             bindings: a buffer for each descriptor, in order of (set, binding, array element), or the result of
-                ``pipeline.bind``, which saves a look-up; a ``BindingSlot`` for a buffer that comes with the
-                submission.
-            groups: workgroup counts (x, y, z).
-            push: the push constants, from offset 0, of the size that the pipeline declares (for the address ABI the
-                HAL constants alone).
+                ``pipeline.bind``, which saves a look-up; a ``BindingSlot`` for a buffer that comes with the submission.
+            push: the push constants, from offset 0, of the size that the pipeline declares (for the address ABI the HAL
+                constants alone).
 
         Raises:
             InvalidArgumentError: a wrong number of buffers, wrong push-constant size, or a misaligned offset.

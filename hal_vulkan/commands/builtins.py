@@ -41,10 +41,7 @@ class Builtins:
     def fill(
         self, family: int, target: Buffer, offset: int, size: int, word: int
     ) -> Iterator[tuple[ComputePipeline, Buffer, tuple[int, int, int], bytes]]:
-        """The dispatches that fill a byte range at any offset and length: pipeline, buffer, groups, push constants.
-
-        ``word`` is the pattern repeated to four bytes. FailedPreconditionError: the queue family has no compute.
-        """
+        """The dispatches that fill bytes at any offset with a word: pipeline, buffer, groups, push constants."""
         device = self._context.device
         if not device.profile.queue_families[family].has_compute:
             raise FailedPreconditionError(

@@ -41,12 +41,7 @@ class DescriptorSet:
 
 
 class DescriptorSetLayout:
-    """A VkDescriptorSetLayout of (binding, VkDescriptorType, count) with the cache of its sets.
-
-    Attributes:
-        descriptor_count: buffers a set of it takes.
-        push: whether it is for push descriptors, and has no sets.
-    """
+    """A VkDescriptorSetLayout with the cache of its sets; those for ``push`` descriptors have none."""
 
     def __init__(self, device: LogicalDevice, bindings: LayoutKey, *, push: bool) -> None:
         self.device = device

@@ -163,10 +163,7 @@ class Executable(Closing):
         *,
         specialization: Mapping[int, SpecializationValue] | None = None,
     ) -> ComputePipeline:
-        """``pipeline_at`` for the workgroups from ``base`` of a grid of ``groups`` that exceeds a dispatch's limits.
-
-        UnimplementedError: a kernel that cannot be offset.
-        """
+        """``pipeline_at`` for the workgroups from ``base`` of a grid of ``groups`` that exceeds a dispatch's limits."""
         whole = self.pipeline_at(ordinal, specialization=specialization)
         assert self.source is not None
         definition = self.source.pipelines[ordinal]

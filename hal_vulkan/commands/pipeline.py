@@ -249,10 +249,7 @@ class ComputePipeline(Closing):
             raise ClosedError(f"{self.name}: the buffer for {where} was closed")
 
     def pin_sets(self, buffers: Sequence[Buffer], key: bytes) -> SetPins:
-        """``bind`` for a caller that has checked the buffers and computed their key (``DescriptorSetLayout.get``).
-
-        Not for pipelines with push descriptors, which have no sets.
-        """
+        """``bind`` for a caller that has checked the buffers and made their key; not for push descriptors."""
         layouts = self.set_layouts
         if len(layouts) == 1:
             return ((layouts[0], layouts[0].get(buffers, key)),)

@@ -25,10 +25,7 @@ from .timestamps import TimestampRecorder
 class BindingSlot:
     """A place for a buffer that comes with the submission.
 
-    Attributes:
-        slot: index into the binding table.
-        offset: bytes added to the table entry's offset.
-        size: bytes; ``None`` goes to the end of the table entry.
+    ``slot`` indexes the binding table; ``offset`` is added to the entry's, and ``size`` ``None`` goes to its end.
     """
 
     slot: int

@@ -21,10 +21,7 @@ PackedConstants = tuple[tuple[int, bytes], ...]
 def pack_constants(
     declared: Sequence[SpecializationConstant], values: Mapping[int, SpecializationValue] | None
 ) -> PackedConstants:
-    """The values given, each in the type of its constant.
-
-    NotFoundError lists the constants that exist; InvalidArgumentError is for a value that does not fit.
-    """
+    """The values given, each in the type of its constant; raises for unknown constants and values that do not fit."""
     if not values:
         return ()
     by_id = {constant.constant_id: constant for constant in declared}

@@ -97,8 +97,7 @@ class TimestampRecorder:
 
     Attributes:
         span: whether there is one pair for all commands.
-        dispatches: pipeline and workgroups of each dispatch.
-        barriers: whether a barrier precedes each.
+        dispatches, barriers: pipeline and workgroups of each dispatch, and whether a barrier precedes it.
         is_muted: whether dispatches are only noted, without timestamps.
     """
 

@@ -27,7 +27,6 @@ from ..vulkan.results import (
     check,
     error_from_result,
     pending_validation,
-    raise_pending_validation,
 )
 from .driver import Driver, shared_driver
 from .physical_device import feature_structures
@@ -174,12 +173,9 @@ class LogicalDevice:
 
     def check(self, result: int, what: str) -> None:
         """``functions.check`` that also makes device loss sticky."""
-        if pending_validation:
-            raise_pending_validation()
-        if result == VK_ERROR_DEVICE_LOST:
+        if result == VK_ERROR_DEVICE_LOST and not pending_validation:
             raise self.lose(error_from_result(result, what))
-        if result < 0:
-            raise error_from_result(result, what)
+        check(result, what)
 
     def check_usable(self) -> None:
         """Raises if the device was closed or lost."""

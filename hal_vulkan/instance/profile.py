@@ -227,10 +227,9 @@ class DeviceProfile:
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> DeviceProfile:
-        """A profile from JSON values, checked.
+        """A profile from JSON values, checked. The keys ``source``, ``assumed`` and ``note`` are ignored.
 
-        Only the name, type, API version, memory and queue families are required; the rest has defaults. The keys
-        ``source``, ``assumed`` and ``note`` are ignored.
+        Only the name, type, API version, memory and queue families are required; the rest has defaults.
 
         Raises:
             InvalidArgumentError: a key is unknown or missing, or a value is of the wrong type or out of range.

@@ -62,11 +62,7 @@ class DeviceUri:
 
 
 def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingProxyType({})) -> DeviceUri:
-    """Parses a device URI; ``None`` takes ``PUMICE_DEVICE`` from ``env``, or ``vulkan`` if that is unset or empty.
-
-    Raises:
-        InvalidArgumentError: the text does not follow the grammar, which the message gives.
-    """
+    """Parses a device URI; ``None`` takes ``PUMICE_DEVICE`` from ``env``, or ``vulkan`` if that is unset or empty."""
     what, source = "device URI", ""
     if text is None:
         text = env.get(DEVICE_VARIABLE) or "vulkan"

@@ -46,10 +46,7 @@ class HeapBudget:
 
 @dataclass(frozen=True, slots=True)
 class AllocatorStatistics:
-    """A snapshot of all device memory that pumice holds: bytes reserved, handed out, and the most ever handed out.
-
-    ``blocks`` has one entry a VkDeviceMemory.
-    """
+    """All device memory that pumice holds: bytes reserved, handed out, the most ever handed out, and the blocks."""
 
     reserved: int
     allocated: int

@@ -38,10 +38,7 @@ class SuballocatorStatistics:
 
 
 class Suballocator:
-    """Hands out ranges of ``[0, size)``.
-
-    Not thread-safe: the owner locks. ``allocate`` never raises for lack of room, it returns ``None``.
-    """
+    """Hands out ranges of ``[0, size)``; ``None`` where there is no room. Not thread-safe: the owner locks."""
 
     __slots__ = ("_by_end", "_by_size", "_by_start", "_torn", "_used", "allocated", "size")
 

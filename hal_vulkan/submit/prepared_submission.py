@@ -38,12 +38,7 @@ class PreparedSubmission:
     ) -> None:
         """Takes command buffers that are reusable and without slots; they may be recorded anew between submissions.
 
-        Args:
-            queue, command_buffers: where it goes, and what it runs.
-            clock: gives the host's time in nanoseconds.
-
-        Raises:
-            InvalidArgumentError: command buffers of another device or queue family, one-shot ones, or ones with slots.
+        ``clock`` gives the host's time in nanoseconds. InvalidArgumentError: command buffers that do not fit.
         """
         for commands in command_buffers:
             queue._check_commands(commands)
@@ -68,10 +63,7 @@ class PreparedSubmission:
         return number, before, after
 
     def run(self, timeout: float | None = None) -> tuple[int, int, int]:
-        """``submit`` and ``wait`` with less Python between the two native calls.
-
-        Returns the host's time before and after vkQueueSubmit, and right after the wait.
-        """
+        """``submit`` and ``wait`` in one: the host's time before and after vkQueueSubmit, and right after the wait."""
         _, before, after, awake, result = self._submit(_SLICE_NS)
         return before, after, self._wait_on(result, timeout) if result else awake
 
@@ -115,12 +107,7 @@ class PreparedSubmission:
         return number, before, after, clock(), result
 
     def wait(self, number: int, timeout: float | None = None) -> int:
-        """Sleeps in vkWaitSemaphores until a submission of the queue is done; returns the host's time right after.
-
-        Raises:
-            DeadlineExceededError: the time (in seconds) passed first.
-            DeviceLostError: the device is lost.
-        """
+        """Sleeps in vkWaitSemaphores, for at most ``timeout`` seconds; returns the host's time right after."""
         # As short as can be, see ``run``: the deadline is checked after the first slice.
         device, clock = self._device, self._clock
         self._wait.values[0] = number

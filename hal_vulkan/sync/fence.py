@@ -58,12 +58,7 @@ class Fence:
         return ready
 
     def wait(self, timeout: float | None = None) -> None:
-        """Blocks until ready, for at most ``timeout`` seconds.
-
-        Raises:
-            DeadlineExceededError: the time passed first.
-            PumiceError: the failure of a semaphore.
-        """
+        """Blocks until ready, for at most ``timeout`` seconds (DeadlineExceededError), or until a semaphore fails."""
         wait_all(self.points, timeout)
 
     def wait_until(self, deadline: float | None = None) -> None:

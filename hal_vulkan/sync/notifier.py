@@ -109,10 +109,7 @@ class NotificationHeap(list[tuple[int, int, SemaphoreNotification]]):
 
 
 class Notifier:
-    """The notifier of one device; its thread is started by the first notification.
-
-    Callbacks run on it one after another, with no lock held. What one raises is logged and does not stop the others.
-    """
+    """The notifier of one device. Callbacks run on its thread one after another, with no lock held."""
 
     def __init__(self, device: LogicalDevice) -> None:
         self._device = device

@@ -37,12 +37,7 @@ def create_timeline(device: LogicalDevice, name: str | None, initial_value: int 
 
 
 def wait_timeline(device: LogicalDevice, handle: CData, value: int, timeout: float | None, what: str) -> None:
-    """Blocks until a timeline semaphore is at ``value`` or beyond.
-
-    Raises:
-        DeadlineExceededError: the time (in seconds) passed first.
-        DeviceLostError: the device is lost.
-    """
+    """Blocks until a timeline semaphore is at ``value``; DeadlineExceededError after ``timeout`` seconds."""
     wait = WaitInfo(handle)
     wait.values[0] = value
     remaining = -1 if timeout is None else timeout_nanoseconds(timeout)

@@ -158,12 +158,9 @@ _library_lock = threading.Lock()
 
 
 def load_library() -> Any:
-    """The Vulkan library, loaded on first use.
+    """The Vulkan library, loaded on first use; ``PUMICE_VULKAN_LIBRARY`` names another file than the platform's loader.
 
-    ``PUMICE_VULKAN_LIBRARY`` names another file than the platform's loader.
-
-    Raises:
-        UnavailableError: no such library (the message says how to install it), or a file that is no Vulkan library.
+    UnavailableError: no such library (the message says how to install it), or a file that is no Vulkan library.
     """
     global _library
     with _library_lock:

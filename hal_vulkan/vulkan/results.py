@@ -65,14 +65,9 @@ def check(result: int, what: str) -> None:
         raise error_from_result(result, what)
 
 
-# Errors that the validation layers reported since the last check. A plain list keeps the test on the hot path to one
-# truth value.
+# Errors that the validation layers reported since the last check, in any thread. A plain list keeps the test on the hot
+# path to one truth value.
 pending_validation: list[InternalError] = []
-
-
-def post_validation_error(error: InternalError) -> None:
-    """Called by the debug messenger; the next ``check`` in any thread raises it."""
-    pending_validation.append(error)
 
 
 def raise_pending_validation() -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ...status import InternalError, InvalidArgumentError
 from .functions import CData, InstanceFunctions, ffi, new, text
-from .results import check, post_validation_error
+from .results import check, pending_validation
 
 LAYER = "VK_LAYER_KHRONOS_validation"
 
@@ -32,14 +32,7 @@ _NOT_ABOUT_USE = ("Loader Message", "WARNING-cache-file-error", "UNASSIGNED-cach
 
 
 def validation_requested(argument: bool | None) -> bool:
-    """Whether the layers are to be on: the argument, or else ``PUMICE_VALIDATION``.
-
-    The variable is ``1``, ``true``, ``on`` or ``yes``, or ``0``, ``false``, ``off`` or ``no``, in any case. Unset or
-    empty means off.
-
-    Raises:
-        InvalidArgumentError: the variable has another value and no argument overrides it.
-    """
+    """Whether the layers are to be on: the argument, or else ``PUMICE_VALIDATION``, where unset or empty means off."""
     if argument is not None:
         return argument
     value = os.environ.get(_VARIABLE, "")
@@ -55,10 +48,7 @@ def validation_requested(argument: bool | None) -> bool:
 
 
 class DebugMessenger:
-    """Receives the layers' messages for one instance.
-
-    Keep it as long as the instance; ``close`` it before the instance is destroyed.
-    """
+    """Receives the layers' messages for one instance; ``close`` it before the instance is destroyed."""
 
     def __init__(self) -> None:
         self._callback = ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", self._receive, error=0)
@@ -100,5 +90,5 @@ class DebugMessenger:
             return 0
         names = [text(data.pObjects[index].pObjectName) for index in range(data.objectCount)]
         about = f" (objects: {', '.join(filter(None, names))})" if any(names) else ""
-        post_validation_error(InternalError(f"validation layer, {identifier}{about}: {message}"))
+        pending_validation.append(InternalError(f"validation layer, {identifier}{about}: {message}"))
         return 0

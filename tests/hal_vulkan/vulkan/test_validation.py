@@ -12,7 +12,7 @@ from pumice import shaders
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.vulkan.functions import ffi, new
-from pumice.hal_vulkan.vulkan.results import post_validation_error, take_validation_errors
+from pumice.hal_vulkan.vulkan.results import pending_validation, take_validation_errors
 from pumice.hal_vulkan.vulkan.validation import validation_requested
 from pumice.status import InternalError, InvalidArgumentError, StatusCode
 
@@ -133,8 +133,8 @@ def test_errors_of_the_last_calls_come_out_at_close(driver: Driver) -> None:
 
 def test_any_message_is_raised_by_the_next_check(device: Device) -> None:
     error = InternalError("validation layer, made up: nothing")
-    post_validation_error(error)
-    post_validation_error(InternalError("a second one of the same call"))
+    pending_validation.append(error)
+    pending_validation.append(InternalError("a second one of the same call"))
     with pytest.raises(InternalError, match="made up") as caught:
         device.check(0, "anything")
     assert caught.value is error
