@@ -67,18 +67,14 @@ class NativeTimes:
             make = _maker(len(state.module.verified.imports[number].arguments))
             self._made = make(self._function, self.pairs, self.pairs.append, time.monotonic_ns)
 
-    def insert(self) -> None:
-        """Has programs call the timing wrapper."""
-        self._state.replace_import(self._number, self._made)
+    def switch(self, *, timed: bool) -> None:
+        """Has programs call the timing wrapper, or the function itself."""
+        self._state.replace_import(self._number, self._made if timed else self._function)
 
     @property
     def count(self) -> int:
         """Calls timed so far."""
         return len(self.pairs) // 2 + len(self.calls)
-
-    def restore(self) -> None:
-        """Has programs call the function itself."""
-        self._state.replace_import(self._number, self._function)
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function with its calls and waits timed."""
@@ -128,7 +124,7 @@ class NativeSampling:
         self.phase = 0
         self.natives: list[NativeTimes] = []
         self._most_slowdown = most_slowdown
-        self._queues: list[TimedQueue] = []
+        self.queues: list[TimedQueue] = []  # calls earn their timestamps too
         self._switching = threading.Lock()
         self._stopped = False
         self._burst = self._noted = self._earned_to = self._took = 0
@@ -145,11 +141,7 @@ class NativeSampling:
             self.natives += added
             if not self.phase & 1:
                 for native in added:
-                    native.insert()
-
-    def add_queue(self, queue: TimedQueue) -> None:
-        """Adds a queue, whose timestamps calls earn too."""
-        self._queues.append(queue)
+                    native.switch(timed=True)
 
     def call_ended(self, begin_ns: int, end_ns: int, phase: int) -> bool:
         """Earns credit for a call that began in ``phase``; whether native functions were timed during all of it."""
@@ -169,7 +161,7 @@ class NativeSampling:
             return
         try:
             took, self._took, self._burst = self._took, 0, 0
-            for queue in self._queues:
+            for queue in self.queues:
                 queue.earn(took)
             self._credit_ns += share * took
             if self._stopped:
@@ -179,22 +171,21 @@ class NativeSampling:
                 self._credit_ns -= (count - self._noted) * _NATIVE_NS + 2 * len(self.natives) * _SWITCH_NS
                 self._noted = count
                 if self._credit_ns < 0:
-                    self._restore()
+                    self._switch(timed=False)
                     self.phase += 1
             elif self._credit_ns > 0:
-                for native in self.natives:
-                    native.insert()
+                self._switch(timed=True)
                 self.phase += 1
         finally:
             self._switching.release()
 
-    def _restore(self) -> None:
+    def _switch(self, *, timed: bool) -> None:
         for native in self.natives:
-            native.restore()
+            native.switch(timed=timed)
 
     def stop(self) -> None:
         """Has programs call their native functions directly."""
         with self._switching:
             self._stopped = True
             if not self.phase & 1:
-                self._restore()
+                self._switch(timed=False)

@@ -100,7 +100,7 @@ class Profile:
             self.notes.append(f"host only: {error.message}")
         else:
             self._devices.append(found)
-            self._sampling.add_queue(found.timed)
+            self._sampling.queues.append(found.timed)
 
     def new_call(self, function: Function, *, is_async: bool) -> CallRecord:
         record = CallRecord(function, self._sampling.phase, is_async=is_async, on_end=self._sampling.call_ended)
