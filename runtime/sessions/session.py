@@ -209,10 +209,8 @@ class Session(Closing):
         Raises:
             NotFoundError: no such module.
         """
-        if module_name is None:
-            names = [one.name for one in self._context.modules if one.name not in BUILTIN_MODULES]
-        else:
-            names = [module_name]
+        modules = [one.name for one in self._context.modules if one.name not in BUILTIN_MODULES]
+        names = modules if module_name is None else [module_name]
         functions = [one for name in names for one in self._context.functions(name)]
         return tuple([self.lookup(one.full_name) for one in functions if not one.convention.is_variadic])
 

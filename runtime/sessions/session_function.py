@@ -131,7 +131,7 @@ class SessionFunction:
         bound = self._counted(values, self._count)
         observer = self._target.observer
         if observer is not None:
-            return self._observed(observer, lambda: bound, timeout, wait, signal)
+            return self._observed(observer, lambda: bound, timeout, wait, signal, lambda value: value)
         return self._invoke_async(bound, timeout, wait, signal)
 
     def call_direct(self, values: Sequence[Any], *, timeout: float | None = None) -> Any:
@@ -149,7 +149,7 @@ class SessionFunction:
         direct = self._counted(values, len(self._function.convention.arguments))
         observer = self._target.observer
         if observer is not None:
-            return self._observed_sync(observer, lambda: direct, timeout)
+            return self._observed_sync(observer, lambda: direct, timeout, lambda value: value)
         return self._target.context.invoke(self._function, direct, timeout=timeout)
 
     def _counted(self, values: Sequence[Any], count: int) -> tuple[Any, ...]:
@@ -220,7 +220,7 @@ class SessionFunction:
         timeout: float | None,
         wait: Fence | HalFence | None,
         signal: Fence | HalFence | None,
-        convert: Callable[[Any], Any] | None = None,
+        convert: Callable[[Any], Any],
     ) -> Any:
         """A call whose times are recorded, from the binding of arguments to the conversion of results."""
         if not self.signature.is_async:
@@ -230,9 +230,7 @@ class SessionFunction:
         try:
             values = bind()
             record.bind_end = now()
-            result = self._invoke_async(values, timeout, wait, signal, record)
-            if convert is not None:
-                result = convert(result)
+            result = convert(self._invoke_async(values, timeout, wait, signal, record))
         except BaseException as error:
             record.ended(error)
             raise
@@ -244,7 +242,7 @@ class SessionFunction:
         observer: Profile,
         bind: Callable[[], tuple[Any, ...]],
         timeout: float | None,
-        convert: Callable[[Any], Any] | None = None,
+        convert: Callable[[Any], Any],
     ) -> Any:
         phase, bound, invoked, error_name = observer.phase, 0, 0, ""
         begin = now()
@@ -255,7 +253,7 @@ class SessionFunction:
                 result = self._target.context.invoke(self._function, values, timeout=timeout)
             finally:
                 invoked = now()
-            return result if convert is None else convert(result)
+            return convert(result)
         except BaseException as error:
             error_name = type(error).__name__
             raise

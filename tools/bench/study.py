@@ -69,7 +69,12 @@ def bench_study(options: BenchOptions) -> Study:
         if not is_module and targets[0].headline == "execute" and not _varies(options, "timestamps"):
             # Shows the cost of the timestamps.
             targets.append(Target(name + _UNTIMED, "kernel", {**settings, "timestamps": "none"}, "device"))
-        derived = dict(_figure(text) for text in options.figures)
+        derived = {}
+        for text in options.figures:
+            figure, _, expression = (part.strip() for part in text.partition("="))
+            if not figure or not expression:
+                raise usage_error(f"--figure {shown(text)}: expected NAME=EXPRESSION, such as bytes=12*size")
+            derived[figure] = expression
         axes = tuple(options.axes)
         if any("size" in Expression(text).names for text in derived.values()) and not _varies(options, "size"):
             axes = (*axes, Axis("size", (options.size,)))
@@ -84,13 +89,6 @@ def bench_study(options: BenchOptions) -> Study:
             baseline=options.baseline and not is_module,
             folder=Path.cwd(),
         )
-
-
-def _figure(text: str) -> tuple[str, str]:
-    name, equals, expression = (part.strip() for part in text.partition("="))
-    if not equals or not name or not expression:
-        raise usage_error(f"--figure {shown(text)}: expected NAME=EXPRESSION, such as bytes=12*size")
-    return name, expression
 
 
 def _varies(options: BenchOptions, name: str) -> bool:

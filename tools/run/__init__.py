@@ -3,5 +3,5 @@
 Imports: the files of `tools`, no other room of it.
 
 Read: `command`; for kernels `arguments`, `kernel_arguments`, `kernel`; for programs `module_arguments`,
-`module_results`, `module`, `iree_flags`; `expectations`; `checks`.
+`module_results`, `module`; `expectations`; `checks`.
 """

@@ -13,7 +13,6 @@ import click
 
 from ..errors import usage_error
 from ..options import DEVICE_HELP, fields_of, given_options, parameters_option, seconds, tolerance, validation_option
-from .iree_flags import advice
 
 if TYPE_CHECKING:
     from ..input_files import FileKind
@@ -21,6 +20,37 @@ if TYPE_CHECKING:
 _KERNELS: Final = "Options for kernels"
 _MODULES: Final = "Options for compiled programs"
 _BOTH: Final = "Options for both"
+
+# Flags that ``iree-run-module --help`` of release 3.13 lists and that do not exist here, and what to do instead.
+_IREE_FLAGS: Final = {
+    "--list_drivers": "`pumice devices` lists what there is to run on",
+    "--list_devices": "`pumice devices` lists them",
+    "--dump_devices": "`pumice devices` and `pumice devices --json` describe them",
+    "--trace_execution": "`pumice dump --disassemble` shows the program",
+    "--parameter_mode": "parameter files are always mapped",
+    "--device_lead_allocator": "the first --device is the one that arguments go to",
+    "--vulkan_validation_layers": "--validation turns them on",
+    "--vulkan_libvulkan_search_path": "the environment variable PUMICE_VULKAN_LIBRARY names the library",
+    "--flagfile": "options are read from the command line only",
+    "--agents_md": "see docs/cli.md",
+    "--print_device_statistics": "--print_statistics reports device memory",
+}
+_IREE_PREFIXES: Final = {
+    "--device_allocator": "memory is always allocated the same way",
+    "--device_profiling_": "--time measures",
+    "--device_replay_": "nothing can be captured or replayed",
+    "--device_capture_": "start the program from the capturing tool instead",
+    "--instrument_": "programs' instruments are not read",
+    "--task_": "there are no worker threads to arrange",
+    "--dump_task_": "there are no worker threads to arrange",
+    "--vulkan_": "drivers have no settings here; see `pumice run --help`",
+    "--amdgpu_": "every device is a Vulkan device",
+    "--cuda_": "every device is a Vulkan device",
+    "--hip_": "every device is a Vulkan device",
+    "--metal_": "every device is a Vulkan device",
+    "--local_": "every device is a Vulkan device",
+    "--executable_": "every device is a Vulkan device",
+}
 
 
 class _Option(click.Option):
@@ -245,3 +275,12 @@ def _run_module(modules: tuple[str, ...], options: dict[str, Any]) -> None:
     tolerances = Tolerances(options["atol"], rtol, thresholds, exact=options["equality_mode"] == "exact")
     preload = options["module_mode"] == "preload"
     run_module(ModuleRun(modules=modules, tolerances=tolerances, preload=preload, **fields_of(ModuleRun, options)))
+
+
+def advice(option: str) -> str | None:
+    """The message for a flag that only iree-run-module has; ``None`` for all other options."""
+    name = option.partition("=")[0]
+    hint = _IREE_FLAGS.get(name) or next(
+        (text for prefix, text in _IREE_PREFIXES.items() if name.startswith(prefix)), None
+    )
+    return f"{name} is a flag of iree-run-module that pumice does not have: {hint}" if hint is not None else None

@@ -23,7 +23,7 @@ from ...runtime import ArraySpec, empty
 from ...runtime.kernels.push import by_name, describe_push, member_layout, pack_push
 from ...runtime.values.parse import parse_scalar, parse_value, zeros
 from ...spirv.reflection_types import ScalarType, SpecializationConstant
-from ...status import InvalidArgumentError, NotFoundError, shorten, shown
+from ...status import InvalidArgumentError, shorten, shown
 from ..errors import usage, usage_error
 from ..input_files import read_file
 from .arguments import Array, BindingKey, BufferArgument
@@ -257,26 +257,23 @@ def specialization_values(
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not key:
             raise usage_error(f"--spec {shown(text)}: expected ID=VALUE or NAME=VALUE, such as 0=64")
-        with usage(f"--spec {shorten(key)}", NotFoundError):
-            constant = _find_constant(key, reflection.specialization_constants)
+        where = f"--spec {shorten(key)}"
+        constant = _find_constant(key, reflection.specialization_constants, where)
         if constant.constant_id in values:
-            raise usage_error(f"--spec {shorten(key)}: constant {constant.constant_id} is given twice")
-        values[constant.constant_id] = _constant_value(value, constant, f"--spec {shorten(key)}")
+            raise usage_error(f"{where}: constant {constant.constant_id} is given twice")
+        if constant.scalar.kind == "bool":
+            if value.lower() not in _BOOLEANS:
+                raise usage_error(f"{where}: expected true or false, got {shown(value)}")
+            values[constant.constant_id] = _BOOLEANS[value.lower()]
+        else:
+            with usage(where):
+                values[constant.constant_id] = parse_scalar(value, _element_type(constant.scalar, where))
     return values
 
 
-def _find_constant(key: str, constants: Sequence[SpecializationConstant]) -> SpecializationConstant:
+def _find_constant(key: str, constants: Sequence[SpecializationConstant], where: str) -> SpecializationConstant:
     for constant in constants:
         if (key.isdecimal() and int(key[:10]) == constant.constant_id) or key == constant.name:
             return constant
     known = [f"{c.constant_id}" + (f" ({c.name})" if c.name else "") for c in constants]
-    raise NotFoundError(f"no such specialization constant; the kernel has: {', '.join(known) or 'none'}")
-
-
-def _constant_value(text: str, constant: SpecializationConstant, where: str) -> SpecializationValue:
-    if constant.scalar.kind == "bool":
-        if text.lower() not in _BOOLEANS:
-            raise usage_error(f"{where}: expected true or false, got {shown(text)}")
-        return _BOOLEANS[text.lower()]
-    with usage(where):
-        return parse_scalar(text, _element_type(constant.scalar, where))
+    raise usage_error(f"{where}: no such specialization constant; the kernel has: {', '.join(known) or 'none'}")

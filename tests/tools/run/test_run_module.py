@@ -17,7 +17,7 @@ from support.peer import compile_module, run_peer
 from pumice import shaders
 from pumice.runtime.parameters.index import ParameterIndex
 from pumice.tools.cli import main
-from pumice.tools.run.iree_flags import advice
+from pumice.tools.run.command import advice
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.declaration import parse_declaration
 from pumice.vm.bytecode.writer import write_module
