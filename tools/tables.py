@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from ..terminal import facts_grid, new_table, printable
+from ..terminal import console_environment, facts_grid, new_table, printable
 from .streams import put
 
 _PIPED_WIDTH = 1000
@@ -57,6 +57,7 @@ def _print(content: RenderableType) -> None:
         markup=False,
         emoji=False,
         highlight=False,
+        _environ=console_environment(),
     )
     with console.capture() as capture:
         console.print(content)
