@@ -91,6 +91,7 @@ class Context(Closing):
 
     Attributes:
         hooks: called at traces and breakpoints of programs.
+        is_frozen: whether no more modules can be added.
         gate: keeps invocations apart.
         invocations: asynchronous ones that have not ended.
 
@@ -116,7 +117,7 @@ class Context(Closing):
         self.invocations: set[Abortable] = set()
         self._modules: dict[str, LoadedModule] = {}
         self._functions: dict[tuple[LoadedModule, str], Function] = {}
-        self._frozen = False
+        self.is_frozen = False
         self._loop: Loop | None = None
         try:
             for module in modules:
@@ -132,14 +133,9 @@ class Context(Closing):
         """The modules, in the order they were added."""
         return tuple(loaded.module for loaded in self._modules.values())
 
-    @property
-    def is_frozen(self) -> bool:
-        """Whether no more modules can be added."""
-        return self._frozen
-
     def freeze(self) -> None:
         """Ends the adding of modules; idempotent."""
-        self._frozen = True
+        self.is_frozen = True
 
     def module_state(self, name: str) -> object:
         """The state of a module in this context: a ``ModuleState``, or the object made by a native module's factory."""
@@ -164,7 +160,7 @@ class Context(Closing):
         if not isinstance(module, (BytecodeModule, NativeModule)):
             raise InvalidArgumentError(f"a module is a BytecodeModule or a NativeModule, got {type(module).__name__}")
         with self.hold():
-            if self._frozen:
+            if self.is_frozen:
                 raise FailedPreconditionError(
                     f"cannot add module {module.name!r}: this {self.kind} is frozen; add modules before freeze()"
                 )
@@ -395,5 +391,5 @@ class Context(Closing):
             raise failure
 
     def __repr__(self) -> str:
-        state = "closed " if self.is_closed else "frozen " if self._frozen else ""
+        state = "closed " if self.is_closed else "frozen " if self.is_frozen else ""
         return f"<{state}Context of {names_of(self._modules)}>"

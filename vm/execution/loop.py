@@ -44,12 +44,16 @@ class Abortable(Protocol):
 
 
 class Loop(Closing, ABC):
-    """Where asynchronous invocations run. Thread rule: every method from any thread."""
+    """Where asynchronous invocations run. Thread rule: every method from any thread.
+
+    Attributes:
+        failure: the exception of a callback that ended it, or ``None``.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._ended: PumiceError | None = None
-        self._failure: BaseException | None = None
+        self.failure: BaseException | None = None
         self._active: set[Abortable] = set()
 
     # -- for subclasses ------------------------------------------------------------------------------
@@ -113,17 +117,12 @@ class Loop(Closing, ABC):
         """Whether it has ended, by ``close`` or a failure."""
         return self._ended is not None
 
-    @property
-    def failure(self) -> BaseException | None:
-        """The exception of a callback that ended it, or ``None``."""
-        return self._failure
-
     def fail(self, error: BaseException) -> None:
         """Ends the loop because a callback raised; for subclasses."""
         with self._lock:
             if self._ended is not None:
                 return
-            self._failure = error
+            self.failure = error
             self._ended = AbortedError(
                 f"the loop that the invocation ran on ended: a callback raised {type(error).__name__}: {error}"
             )
@@ -162,7 +161,7 @@ class Loop(Closing, ABC):
             self._active.discard(one)
 
     def __repr__(self) -> str:
-        state = "open" if self._ended is None else "failed" if self._failure is not None else "closed"
+        state = "open" if self._ended is None else "failed" if self.failure is not None else "closed"
         return f"<{type(self).__name__}, {state}, {len(self._active)} invocation(s)>"
 
 

@@ -27,15 +27,19 @@ class Invocation(Latch):
 
     ``Invocation.create`` begins one. It is a wait source, ready when the invocation has ended, well or not: native
     functions of other contexts can wait for it.
+
+    Attributes:
+        outputs: its results, one for each that the function declares; ``None`` while it is not done, and if it failed.
+        error: its error; ``None`` while it is not done, and if it did not fail.
     """
 
-    __slots__ = ("_convert", "_observer", "_outcome", "_outputs", "_run")
+    __slots__ = ("_convert", "_observer", "_run", "error", "outputs")
 
     def __init__(self) -> None:
         super().__init__()
         self._run: AsyncInvocation | None = None
-        self._outputs: tuple[Any, ...] | None = None
-        self._outcome: Exception | None = None
+        self.outputs: Any = None
+        self.error: Exception | None = None
         self._convert: Callable[[Any], Any] | None = None
         self._observer: InvocationObserver | None = None
 
@@ -113,8 +117,8 @@ class Invocation(Latch):
                 outputs = self._convert(outputs)
             except Exception as raised:
                 error, outputs = raised, None
-        self._outputs = outputs if error is None else None
-        self._outcome = error
+        self.outputs = outputs if error is None else None
+        self.error = error
         self._run = self._convert = None
         observer, self._observer = self._observer, None
         if observer is not None:
@@ -127,17 +131,7 @@ class Invocation(Latch):
         """OK, DEFERRED while it is not done, CANCELLED, ABORTED if its loop ended first, or the code of its error."""
         if not self.is_settled:
             return StatusCode.DEFERRED
-        return StatusCode.OK if self._outcome is None else status_of(self._outcome)
-
-    @property
-    def outputs(self) -> Any:
-        """Its results, one for each that the function declares; ``None`` while it is not done, and if it failed."""
-        return self._outputs
-
-    @property
-    def error(self) -> Exception | None:
-        """Its error; ``None`` while it is not done, and if it did not fail."""
-        return self._outcome
+        return StatusCode.OK if self.error is None else status_of(self.error)
 
     def done(self) -> bool:
         """Whether it has ended, well or not."""
@@ -188,10 +182,10 @@ class Invocation(Latch):
         return self._result()
 
     def _result(self) -> Any:
-        error = self._outcome
+        error = self.error
         if error is not None:
             raise error.again() if isinstance(error, PumiceError) else error
-        return self._outputs
+        return self.outputs
 
     def cancel(self) -> None:
         """Cancels it: at once if it waits, otherwise after the step that it is in, which may be its last.

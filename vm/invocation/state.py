@@ -60,14 +60,14 @@ class InvocationObserver(Protocol):
 class InvokeState:
     """An invocation under way: its stack, and its place in the calling sequence; used again after the end.
 
-    Begin with ``begin_invoke``.
+    Begin with ``begin_invoke``. ``function`` is the one that was invoked; ``None`` while there is no invocation.
     """
 
     def __init__(self) -> None:
         self._busy = threading.Lock()
         self._phase = IDLE
         self._stack: Stack | None = None
-        self._function: Function | None = None
+        self.function: Function | None = None
         self._ticket: Ticket | None = None
         self._error: Exception | None = None
         self._thread = 0  # that is in a step
@@ -77,12 +77,7 @@ class InvokeState:
     @property
     def context(self) -> Context | None:
         """The context that it runs in; ``None`` while there is no invocation."""
-        return None if self._function is None else self._function.context
-
-    @property
-    def function(self) -> Function | None:
-        """The function that was invoked; ``None`` while there is no invocation."""
-        return self._function
+        return None if self.function is None else self.function.context
 
     @property
     def status(self) -> StatusCode | None:
@@ -110,14 +105,14 @@ class InvokeState:
 
     def outcome(self) -> tuple[Exception | None, tuple[Any, ...] | None]:
         """The error or the outputs of an invocation that has ended. The caller must have exclusive access."""
-        stack, function, error = self._stack, self._function, self._error
+        stack, function, error = self._stack, self.function, self._error
         assert stack is not None and function is not None
         return error, None if error is not None else outputs_of(function, stack.results)
 
     def clear(self) -> None:
         """Releases everything. The caller must have exclusive access."""
         stack, ticket = self._stack, self._ticket
-        self._stack = self._function = self._ticket = self._error = None
+        self._stack = self.function = self._ticket = self._error = None
         self._phase = IDLE
         if stack is not None:
             stack.abort()
@@ -125,7 +120,7 @@ class InvokeState:
             ticket.release()
 
     def __repr__(self) -> str:
-        name = "" if self._function is None else f" of {self._function.full_name}"
+        name = "" if self.function is None else f" of {self.function.full_name}"
         return f"<InvokeState{name}, {self._phase}>"
 
 
@@ -181,7 +176,7 @@ def begin(
         try:
             context.check_open()
             ticket = state._ticket = context.gate.admission.enter(policy)
-            state._function = function
+            state.function = function
             if ticket.is_settled:
                 state._stack = context.stack_for(function, values)
                 return _step(state, deadline)
@@ -228,7 +223,7 @@ def _step(state: InvokeState, deadline: float | None) -> StatusCode:
         Interrupted: the deadline passed.
         BaseException: not an Exception, such as KeyboardInterrupt; or ClosedError. The invocation is aborted then.
     """
-    stack, function = state._stack, state._function
+    stack, function = state._stack, state.function
     assert stack is not None and function is not None
     gate = function.context.gate
     try:
