@@ -14,7 +14,7 @@ from typing import Final
 from ...spirv.builder import Builder, Id
 from ..ir.operation import Block, Value
 from ..ir.types import ScalarType, ShapedType
-from . import elementwise, movement
+from . import contractions, elementwise, movement, reductions, scatters
 from .elements import Definitions, Frame, Work, scalar_of, shape_of
 from .index import Index
 from .scalars import Scalars, float_kind, storage_bits
@@ -23,7 +23,7 @@ from .target import Target, compile_error
 DEFINITIONS: Final = Definitions(
     movement.MAPS,
     elementwise.ELEMENT_WISE,
-    {**movement.STRUCTURES},
+    {**movement.STRUCTURES, **contractions.STRUCTURES, **reductions.STRUCTURES, **scatters.STRUCTURES},
 )
 
 

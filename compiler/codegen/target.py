@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ir.operation import DebugLocation, Operation
+from ..ir.operation import Operation
 from ..ir.source import CompileError
 
 
@@ -45,8 +45,8 @@ class NeedsSplitError(CompileError):
 
 def compile_error(operation: Operation, message: str) -> CompileError:
     """An error at an operation's place in the program, as far as it is known."""
-    place = operation.location
-    if isinstance(place, DebugLocation) and place.file_name:
+    place = operation.location.debug
+    if place is not None and place.file_name:
         text = f"{place.file_name}:{place.line}:{place.column}: {operation.name}: {message}"
         return CompileError(text, place.file_name, place.line, place.column)
     return CompileError(f"{operation.name}: {message}", "", 0, 0)

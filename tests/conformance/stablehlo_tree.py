@@ -11,13 +11,18 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from support.regions import run_kernel
 
-from pumice.compiler.dialects.text import SYNTAXES, parse
-from pumice.compiler.ir.attributes import Attribute
-from pumice.compiler.ir.operation import Operation
+import pumice
+from pumice.compiler.codegen.kernel import Kernel, compile_region
+from pumice.compiler.codegen.target import Target
+from pumice.compiler.dialects.text import SYNTAXES, parse, to_text
+from pumice.compiler.ir.attributes import Attribute, SymbolRef
+from pumice.compiler.ir.operation import Block, Operation, Region, Value
 from pumice.compiler.ir.parser import Parser, Parts
 from pumice.compiler.ir.printer import Printer
 from pumice.compiler.ir.syntax import CustomSyntax
+from pumice.compiler.ir.types import FunctionType
 from pumice.compiler.passes.expand import expand_chlo
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import DEFINITIONS, is_float, total_order
@@ -132,6 +137,97 @@ def run_on_reference(functions: Mapping[str, Operation], entries: Sequence[str])
     with np.errstate(all="ignore"):
         for name in entries:
             Evaluator(DEFINED).run(ProgramWriter(functions).function(name), [])
+
+
+ON_HOST: Final = frozenset(
+    {"cholesky", "custom_call", "fft", "rng", "rng_bit_generator", "sort", "triangular_solve", "constant"}
+    | {"after_all", "create_token"}
+    | {f"check.{name}" for name in CHECKS}
+)
+"""Operations that another stage replaces before code is generated, and checks: they run by their definitions."""
+
+
+class VulkanEvaluator:
+    """Evaluates blocks on a device, each operation as a region of its own; control flow goes by the host.
+
+    Args:
+        functions: by symbol name.
+        device: the device.
+        target: what kernels are compiled for.
+        kernels: those compiled before, by the text of their regions.
+    """
+
+    def __init__(
+        self,
+        functions: Mapping[str, Operation],
+        device: pumice.Device,
+        target: Target,
+        kernels: dict[object, tuple[Block, Kernel]],
+    ) -> None:
+        self._functions = functions
+        self._device = device
+        self._target = target
+        self._kernels = kernels
+        self._values: dict[Value, Array] = {}
+
+    def run(self, block: Block, arguments: Sequence[Array]) -> list[Array]:
+        """What a block gives for arrays."""
+        self._values.update(zip(block.arguments, arguments, strict=True))
+        for operation in block.operations[:-1]:
+            given = self._given(operation, [self._values[value] for value in operation.operands])
+            self._values.update(zip(operation.results, given, strict=True))
+        return [self._values[value] for value in block.terminator.operands]
+
+    def _given(self, operation: Operation, operands: list[Array]) -> Sequence[Array]:
+        name = operation.name.removeprefix("stablehlo.")
+        blocks = [region.block for region in operation.regions]
+        if name == "func.call":
+            callee = operation.attributes["callee"]
+            assert isinstance(callee, SymbolRef)
+            return self.run(self._functions[callee.name].regions[0].block, operands)
+        if name == "while":
+            while self.run(blocks[0], operands)[0]:
+                operands = self.run(blocks[1], operands)
+            return operands
+        if name == "if":
+            return self.run(blocks[0 if operands[0] else 1], [])
+        if name == "case":
+            index = int(operands[0])
+            return self.run(blocks[index if 0 <= index < len(blocks) else -1], [])
+        alone = Block([value.type for value in operation.operands])
+        types = [value.type for value in operation.results]
+        inner = alone.append(Operation(operation.name, alone.arguments, types, operation.attributes, operation.regions))
+        alone.append(Operation("func.return", inner.results))
+        if name in ON_HOST:
+            return Evaluator(DEFINED).run(ProgramWriter(self._functions).block(alone), operands)
+        key = (to_text([inner], generic=True) if not alone.arguments else _text_of(alone), self._target)
+        if key not in self._kernels:
+            self._kernels[key] = alone, compile_region(alone, "main", self._target)
+        return run_kernel(self._device, self._kernels[key][1], alone, operands)
+
+
+def _text_of(block: Block) -> str:
+    types = FunctionType([value.type for value in block.arguments], [])
+    attributes: dict[str, Attribute] = {"sym_name": "main", "function_type": types}
+    return to_text([Operation("func.func", (), (), attributes, [Region([block])])])
+
+
+def run_on_vulkan(
+    functions: Mapping[str, Operation],
+    entries: Sequence[str],
+    device: pumice.Device,
+    target: Target,
+    kernels: dict[object, tuple[Block, Kernel]],
+) -> None:
+    """Runs functions on a device, each operation as a kernel.
+
+    Raises:
+        WrongResultError: a check fails.
+        CompileError: an operation is refused.
+    """
+    with np.errstate(all="ignore"):
+        for name in entries:
+            VulkanEvaluator(functions, device, target, kernels).run(functions[name].regions[0].block, [])
 
 
 def sources(tree: Path, folder: str) -> Iterator[Path]:

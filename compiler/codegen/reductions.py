@@ -1,0 +1,147 @@
+"""Reductions: loops over elements, with a body of any operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ...spirv.builder import Id
+from ..ir.operation import Operation, Value
+from .contractions import undilated
+from .elements import Frame, Structure, shape_of
+from .index import Index, split
+from .scalars import Scalar, as_id, select
+
+
+def _reduce(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
+    count = len(operation.results)
+    values, starts = operation.operands[:count], operation.operands[count:]
+    axes = sorted(operation.integers("dimensions"))
+    shape = shape_of(values[0])
+    lengths = [shape[axis] for axis in axes]
+    (block,) = operation.regions[0].blocks
+
+    def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+        parts = list(index.parts)
+        for axis, part in zip(axes, split(frame.builder, number, lengths), strict=True):
+            parts.insert(axis, part)
+        place = frame.index(shape, parts)
+        return frame.call(block, [*found, *(frame.at(value, place) for value in values)])
+
+    return frame.fold(operation, math.prod(lengths), [frame.scalar(start) for start in starts], step)
+
+
+class Window:
+    """The windows of an operation over its operand.
+
+    Args:
+        operation: with the attributes of windows.
+        value: the operand.
+    """
+
+    def __init__(self, operation: Operation, value: Value) -> None:
+        self.shape = shape_of(value)
+        rank = len(self.shape)
+        ones = [1] * rank
+        self.sizes = operation.integers("window_dimensions", ones)
+        self.strides = operation.integers("window_strides", ones)
+        self.dilations = operation.integers("window_dilations", ones)
+        self.base = operation.integers("base_dilations", ones)
+        self.padding = operation.integers("padding", [0] * (2 * rank))[::2]
+
+    @property
+    def count(self) -> int:
+        """Places of a window."""
+        return math.prod(self.sizes)
+
+    def place(self, frame: Frame, window: Sequence[Id], number: Id) -> tuple[Id, Index]:
+        """Whether a place of a window is an element of the operand, and which."""
+        inside = frame.builder.boolean(True)
+        parts = []
+        offsets = split(frame.builder, number, self.sizes)
+        for axis, (at, offset) in enumerate(zip(window, offsets, strict=True)):
+            place = at * self.strides[axis] + offset * self.dilations[axis] - self.padding[axis]
+            inside, place = undilated(place, self.base[axis], self.shape[axis], inside)
+            parts.append(place)
+        return inside, frame.index(self.shape, parts)
+
+
+def _reduce_window(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
+    count = len(operation.results)
+    values, starts = operation.operands[:count], operation.operands[count:]
+    window = Window(operation, values[0])
+    (block,) = operation.regions[0].blocks
+    initial = [frame.scalar(start) for start in starts]
+
+    def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+        inside, place = window.place(frame, index.parts, number)
+        given = frame.conditional(inside, lambda: [frame.at(value, place) for value in values], lambda: initial)
+        return frame.call(block, [*found, *given])
+
+    return frame.fold(operation, window.count, initial, step)
+
+
+def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
+    """For each window that holds the element: if the window selects it, what is scattered from there is added."""
+    value, source, start = operation.operands
+    window = Window(operation, value)
+    counts = shape_of(source)
+    selection, scatter = (region.block for region in operation.regions)
+    # Windows that may hold an element: a run of them in each dimension.
+    runs = [
+        min(-(-size // stride), count) for size, stride, count in zip(window.sizes, window.strides, counts, strict=True)
+    ]
+    here = index.linear
+
+    def chosen(window_parts: Sequence[Id]) -> Id:
+        """The number of the element that a window selects."""
+
+        def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+            best, at, is_any = found[0], as_id(found[1]), as_id(found[2])
+            inside, place = window.place(frame, window_parts, number)
+
+            def compared() -> Sequence[Scalar]:
+                item = frame.at(value, place)
+                (keeps,) = frame.call(selection, [best, item])
+                moves = ~is_any | ~as_id(keeps)
+                one = frame.builder.boolean(True)
+                return [select(moves, item, best), moves.select(place.linear, at), one]
+
+            return frame.conditional(inside, compared, lambda: found)
+
+        first = [frame.scalar(start), frame.word(0), frame.builder.boolean(False)]
+        found = frame.fold(operation, window.count, first, step)
+        return as_id(found[2]).select(as_id(found[1]), 0xFFFFFFFF)
+
+    def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+        parts = []
+        holds = frame.builder.boolean(True)
+        for axis, offset in enumerate(split(frame.builder, number, runs)):
+            # The last window that may hold the element, and those before it.
+            last = (index.parts[axis] + window.padding[axis]) // window.strides[axis]
+            part = last - (runs[axis] - 1) + offset
+            holds = holds & (part < counts[axis])
+            parts.append(part)
+
+        def added() -> Sequence[Scalar]:
+            given = frame.at(source, frame.index(counts, parts))
+            return frame.conditional(
+                chosen(parts).equals(here), lambda: frame.call(scatter, [found[0], given]), lambda: found
+            )
+
+        return frame.conditional(holds, added, lambda: found)
+
+    return frame.fold(operation, math.prod(runs), [frame.scalar(start)], step)
+
+
+def _map(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
+    return frame.call(operation.regions[0].block, [frame.at(value, index) for value in operation.operands])
+
+
+STRUCTURES: Final[Mapping[str, Structure]] = {
+    "map": _map,
+    "reduce": _reduce,
+    "reduce_window": _reduce_window,
+    "select_and_scatter": _select_and_scatter,
+}
