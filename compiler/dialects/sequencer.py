@@ -10,7 +10,7 @@ from ..ir.operation import Operation
 from ..ir.parser import Parser, Parts
 from ..ir.printer import Printer
 from ..ir.syntax import CustomSyntax, Syntax, syntax_of
-from ..ir.types import Type, types_text
+from ..ir.types import MemRefType, Type, types_text
 from .builtin import CONSTANT
 
 
@@ -160,6 +160,21 @@ def _print_dispatch(printer: Printer, operation: Operation) -> str:
     return f"{target}[{shown}]({printer.operands(rest)}){extra} : ({types}) -> ()"
 
 
+def _parse_constant(parser: Parser, name: str) -> Parts:
+    value = parser.attribute()
+    if not isinstance(value, DenseElements):
+        parser.unexpected("a constant such as dense<0> : tensor<4xi32>")
+    type = MemRefType(value.type.shape, value.type.element)
+    return Parts([], [type], {"value": value, **parser.attribute_dictionary()}, [])
+
+
+def _print_constant(printer: Printer, operation: Operation) -> str:
+    others = printer.dictionary(operation, {"value"})
+    return " ".join(filter(None, (printer.attribute(operation, "value"), others)))
+
+
+_SEQUENCE_CONSTANT: Final = CustomSyntax(_parse_constant, _print_constant)
+
 SEQUENCER: Final[Mapping[str, Syntax | CustomSyntax]] = {
     "arith.constant": CONSTANT,
     "iree.dispatch_region": CustomSyntax(_parse_region, _print_region),
@@ -168,6 +183,7 @@ SEQUENCER: Final[Mapping[str, Syntax | CustomSyntax]] = {
     "iree.multi_arch_executable": CustomSyntax(_parse_executable, _print_executable),
     "iree.return": syntax_of("% {} :take"),
     "iree.store_output": CustomSyntax(_parse_store, _print_store),
+    "iree_hl_seq.constant": _SEQUENCE_CONSTANT,
     "iree_hl_seq.dispatch": CustomSyntax(_parse_dispatch, _print_dispatch),
     "iree_hl_seq.return": syntax_of("% {} :take"),
     "iree_ll_seq.return": syntax_of("% {} :take"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Never
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from ...hal_reference.program import Body, Node
 from ..dialects.builder import Builder
 from ..dialects.hlo import infer
 from ..ir.attributes import Attribute, DenseElements, SymbolRef, type_shape
-from ..ir.operation import Block, Operation, Region, Value
+from ..ir.operation import Block, Operation, Value
 from ..ir.source import SourceText
 from ..ir.type_parser import MAX_DEPTH
 from ..ir.types import TensorType
 from ..targets.reference import flat_attributes, plain, spec_of
 from .legacy import RULES, constant_of
+from .rewrite import copy_operations, copy_region
 
 MAX_FOLDED: Final = 4096
 """Constants of more elements are not made by folding."""
@@ -35,11 +36,13 @@ def inlined(function: Operation, functions: Mapping[str, Operation], source: Sou
     Raises:
         CompileError: functions call each other in a circle.
     """
-    return _Copier(functions, source).function(function)
+    inliner = _Inliner(functions, source)
+    regions = [copy_region(region, {}, inliner.replace) for region in function.regions]
+    return Operation(function.name, (), (), dict(function.attributes), regions, location=function.location)
 
 
-class _Copier:
-    """Copies operations. A callee's body takes the place of each call."""
+class _Inliner:
+    """Puts a callee's body in the place of each call."""
 
     def __init__(self, functions: Mapping[str, Operation], source: SourceText) -> None:
         self._functions = functions
@@ -47,60 +50,31 @@ class _Copier:
         self._open: list[str] = []
         self._count = 0
 
-    def function(self, function: Operation) -> Operation:
-        values: dict[Value, Value] = {}
-        regions = [self._region(region, values) for region in function.regions]
-        return Operation(function.name, (), (), dict(function.attributes), regions, location=function.location)
-
-    def _region(self, region: Region, values: dict[Value, Value]) -> Region:
-        return Region([self._block(block, values) for block in region.blocks])
-
-    def _block(self, block: Block, values: dict[Value, Value]) -> Block:
-        copy = Block([value.type for value in block.arguments])
-        values.update(zip(block.arguments, copy.arguments, strict=True))
-        self._operations(block.operations, copy, values)
-        return copy
-
-    def _operations(self, operations: Sequence[Operation], into: Block, values: dict[Value, Value]) -> None:
-        self._count += len(operations)
-        for operation in operations:
-            operands = [values[value] for value in operation.operands]
-            if self._count > MAX_OPERATIONS:
-                raise self._source.error(
-                    operation.location.offset,
-                    f"with calls written out, the program has over {MAX_OPERATIONS:,} operations",
-                )
-            if operation.name in ("func.call", "stablehlo.composite"):
-                results = self._call(operation, operands, into)
-            else:
-                copy = Operation(
-                    operation.name,
-                    operands,
-                    [value.type for value in operation.results],
-                    operation.attributes,
-                    [self._region(region, values) for region in operation.regions],
-                    location=operation.location,
-                )
-                results = into.append(copy).results
-            values.update(zip(operation.results, results, strict=True))
-
-    def _call(self, operation: Operation, operands: Sequence[Value], into: Block) -> Sequence[Value]:
+    def replace(self, operation: Operation, operands: Sequence[Value], into: Block) -> Sequence[Value] | None:
+        self._count += 1
+        if self._count > MAX_OPERATIONS:
+            self._refuse(operation, f"with calls written out, the program has over {MAX_OPERATIONS:,} operations")
+        if operation.name not in ("func.call", "stablehlo.composite"):
+            return None
         callee = operation.attributes.get("callee", operation.attributes.get("decomposition"))
         name = callee.name if isinstance(callee, SymbolRef) else ""
         function = self._functions.get(name)
         if function is None or not function.regions:
-            raise self._source.error(operation.location.offset, f"{operation.name} calls @{name}, which has no body")
+            self._refuse(operation, f"{operation.name} calls @{name}, which has no body")
         if name in self._open:
             circle = " -> ".join([*self._open[self._open.index(name) :], name])
-            raise self._source.error(operation.location.offset, f"functions call each other in a circle: {circle}")
+            self._refuse(operation, f"functions call each other in a circle: {circle}")
         if len(self._open) >= MAX_DEPTH:
-            raise self._source.error(operation.location.offset, f"calls are nested more than {MAX_DEPTH} levels deep")
+            self._refuse(operation, f"calls are nested more than {MAX_DEPTH} levels deep")
         self._open.append(name)
         block = function.regions[0].block
         values = dict(zip(block.arguments, operands, strict=True))
-        self._operations(block.operations[:-1], into, values)
+        copy_operations(block.operations[:-1], into, values, self.replace)
         self._open.pop()
         return [values[value] for value in block.terminator.operands]
+
+    def _refuse(self, operation: Operation, message: str) -> Never:
+        raise self._source.error(operation.location.offset, message)
 
 
 def canonicalize(block: Block) -> None:

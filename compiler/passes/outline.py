@@ -1,0 +1,139 @@
+"""From dispatch regions to executables and the high-level sequencer: what runs is apart from when it runs.
+
+A region's body becomes the function of an executable, which reads its inputs from buffers and writes its results to
+buffers. Regions with the same body share an executable. The function that held the regions becomes a sequence over
+buffers: it allocates each result and dispatches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..dialects.text import to_text
+from ..ir.attributes import Attribute, SymbolRef
+from ..ir.operation import Block, Operation, Region, Value
+from ..ir.types import FunctionType, MemRefType, TensorType, Type
+from .rewrite import copy_operations
+
+UNSPECIFIED: Final = "Unspecified"
+"""The target of an executable before it is lowered for one."""
+
+
+def outline(function: Operation) -> list[Operation]:
+    """Executables, and after them the function as a sequence of the ``iree_hl_seq`` dialect."""
+    return _Outliner(str(function.attributes["sym_name"])).run(function)
+
+
+def buffer_type(type: Type) -> Type:
+    """The type of a buffer that holds a value of a type; tokens and the like stay as they are."""
+    return MemRefType(type.shape, type.element) if isinstance(type, TensorType) else type
+
+
+class _Outliner:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._executables: dict[str, tuple[Operation, str]] = {}
+
+    def run(self, function: Operation) -> list[Operation]:
+        block = self._block(function.regions[0].block, {})
+        type = function.attributes["function_type"]
+        assert isinstance(type, FunctionType)
+        buffers = FunctionType(
+            [buffer_type(each) for each in type.inputs], [buffer_type(each) for each in type.results]
+        )
+        attributes = {**function.attributes, "function_type": buffers}
+        sequence = Operation(function.name, (), (), attributes, [Region([block])], location=function.location)
+        return [*(executable for executable, _ in self._executables.values()), sequence]
+
+    def _block(self, block: Block, outer: Mapping[Value, Value]) -> Block:
+        """The sequence of a block; ``outer`` has the buffers of values from around it."""
+        made = Block([buffer_type(value.type) for value in block.arguments])
+        buffers = {**outer, **dict(zip(block.arguments, made.arguments, strict=True))}
+        for operation in block.operations:
+            operands = [buffers[value] for value in operation.operands]
+            if operation.name == "iree.dispatch_region":
+                results = self._dispatch(operation, operands, made)
+            else:
+                regions = [
+                    Region([self._block(inner, buffers) for inner in region.blocks]) for region in operation.regions
+                ]
+                types = [_kept_type(operation, value.type) for value in operation.results]
+                name = _SEQUENCED.get(operation.name, operation.name)
+                copy = Operation(name, operands, types, operation.attributes, regions, location=operation.location)
+                results = made.append(copy).results
+            buffers.update(zip(operation.results, results, strict=True))
+        return made
+
+    def _dispatch(self, operation: Operation, operands: Sequence[Value], into: Block) -> list[Value]:
+        entry = self._entry(operation)
+        results = []
+        for value in operation.results:
+            allocation = Operation("iree_hl_seq.alloc_heap", (), [buffer_type(value.type)], location=operation.location)
+            results.append(into.append(allocation).result)
+        attributes: dict[str, Attribute] = {"entry": SymbolRef(entry)}
+        attributes |= {key: value for key, value in operation.attributes.items() if key in ("bytes", "flops")}
+        into.append(
+            Operation("iree_hl_seq.dispatch", [*operands, *results], (), attributes, location=operation.location)
+        )
+        return results
+
+    def _entry(self, operation: Operation) -> str:
+        """The executable and the entry point that run a region's body."""
+        function = _executable_function(operation, "")
+        text = to_text([function])
+        known = self._executables.get(text)
+        if known is None:
+            number = len(self._executables)
+            entry = f"{self._name}_rgn_dispatch_{number}"
+            function.attributes["sym_name"] = entry
+            module = Operation("builtin.module", regions=[Region([_block_of([function])])])
+            variant = Operation(
+                "iree.executable", attributes={"target": UNSPECIFIED}, regions=[Region([_block_of([module])])]
+            )
+            name = f"{self._name}_ex_dispatch_{number}"
+            executable = Operation(
+                "iree.multi_arch_executable",
+                attributes={"sym_name": name},
+                regions=[Region([_block_of([variant])])],
+                location=operation.location,
+            )
+            known = (executable, f"{name}::@{entry}")
+            self._executables[text] = known
+        return known[1]
+
+
+_SEQUENCED: Final = {"func.return": "iree_hl_seq.return", "stablehlo.constant": "iree_hl_seq.constant"}
+
+
+def _kept_type(operation: Operation, type: Type) -> Type:
+    return type if operation.name == "arith.constant" else buffer_type(type)
+
+
+def _block_of(operations: Sequence[Operation]) -> Block:
+    block = Block()
+    for operation in operations:
+        block.append(operation)
+    return block
+
+
+def _executable_function(operation: Operation, name: str) -> Operation:
+    """The function of an executable: a region's body between loads of its inputs and stores of its results."""
+    body = operation.regions[0].block
+    types = [buffer_type(value.type) for value in (*body.arguments, *operation.results)]
+    block = Block(types)
+    values: dict[Value, Value] = {}
+    for argument, buffer in zip(body.arguments, block.arguments, strict=False):
+        load = Operation("iree.load_input", [buffer], [argument.type], location=operation.location)
+        values[argument] = block.append(load).result
+    copy_operations(body.operations[:-1], block, values)
+    outputs = block.arguments[len(body.arguments) :]
+    for value, buffer in zip(body.terminator.operands, outputs, strict=True):
+        block.append(Operation("iree.store_output", [values[value], buffer], location=operation.location))
+    block.append(Operation("iree.return", location=operation.location))
+    attributes: dict[str, Attribute] = {
+        "sym_name": name,
+        "function_type": FunctionType(types, ()),
+        "iree.executable.export": None,
+    }
+    return Operation("func.func", (), (), attributes, [Region([block])], location=operation.location)
