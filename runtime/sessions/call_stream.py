@@ -18,11 +18,7 @@ _END: Any = object()
 def stream_calls(
     submit: Callable[[Any], Invocation], calls: Iterable[Any] | AsyncIterable[Any], depth: int, ordered: bool
 ) -> AsyncIterator[Any]:
-    """The results of calls, at most ``depth`` in flight.
-
-    Raises:
-        InvalidArgumentError: a depth below 1, or ``calls`` is not iterable.
-    """
+    """The results of calls, at most ``depth`` in flight."""
     if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
         raise InvalidArgumentError(f"depth is the most calls in flight, at least 1; got {depth!r}")
     if isinstance(calls, AsyncIterable):

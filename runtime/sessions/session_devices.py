@@ -93,13 +93,7 @@ class SessionDevices:
 
 
 class CallTarget:
-    """What the functions of a session share.
-
-    Attributes:
-        context: where calls run.
-        devices: where arguments go and results are.
-        observer: the profile that records calls, or ``None``.
-    """
+    """What the functions of a session share: its context, its devices, and the profile that records calls, if any."""
 
     __slots__ = ("context", "devices", "observer")
 

@@ -157,11 +157,7 @@ class Signature:
 def make_signature(
     name: str, convention: CallingConvention, declaration: FunctionDeclaration | None, attributes: Mapping[str, str]
 ) -> Signature:
-    """The signature of an export.
-
-    Raises:
-        InvalidArgumentError: a variable number of arguments, which only programs can pass.
-    """
+    """The signature of an export."""
     letters = [element for element in convention.arguments if isinstance(element, str)]
     if len(letters) < len(convention.arguments):
         raise InvalidArgumentError(

@@ -45,8 +45,7 @@ class Slot:
     @property
     def label(self) -> str:
         """``binding[2]``, or ``binding[1.2]`` in set 1; a descriptor of an array is followed by its index."""
-        number = f"{self.binding.set}.{self.binding.binding}" if self.binding.set else f"{self.binding.binding}"
-        return f"binding[{number}]" + (f"[{self.element}]" if self.binding.count > 1 else "")
+        return f"binding[{_number(self.binding)}]" + (f"[{self.element}]" if self.binding.count > 1 else "")
 
 
 class Slots:
@@ -74,11 +73,12 @@ class Slots:
         raise usage_error(f"{option} {key.text}: no such binding; {self._declared()}")
 
     def _declared(self) -> str:
-        def shown(binding: Binding) -> str:
-            number = f"{binding.set}.{binding.binding}" if binding.set else f"{binding.binding}"
-            return number + (f" ({binding.name})" if binding.name else "")
+        known = [_number(b) + (f" ({b.name})" if b.name else "") for b in self._entry.bindings]
+        return f"{self._entry.name} has: {', '.join(known) or 'no bindings'}"
 
-        return f"{self._entry.name} has: {', '.join(map(shown, self._entry.bindings)) or 'no bindings'}"
+
+def _number(binding: Binding) -> str:
+    return f"{binding.set}.{binding.binding}" if binding.set else f"{binding.binding}"
 
 
 def bind(slots: Slots, arguments: Sequence[BufferArgument]) -> list[tuple[BufferArgument, Array | ArraySpec]]:

@@ -134,20 +134,13 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
             print_json(facts)
             return
         heading(f"{folder}: {results.name}")
-        print_facts(
-            [
-                ("begun", results.created),
-                *(
-                    (
-                        f"run {one.number}",
-                        f"{one.started} to {one.ended or '?'} on {one.host}: {one.outcome or 'not ended'}",
-                    )
-                    for one in results.runs
-                ),
-                *(("device", f"{one.device}: {one.name}, {one.driver}") for one in results.devices),
-                *(("note", one.text) for one in results.notes),
-            ]
-        )
+        shown = [("begun", results.created)]
+        for run in results.runs:
+            ended = f"{run.started} to {run.ended or '?'} on {run.host}: {run.outcome or 'not ended'}"
+            shown.append((f"run {run.number}", ended))
+        shown += [("device", f"{one.device}: {one.name}, {one.driver}") for one in results.devices]
+        shown += [("note", one.text) for one in results.notes]
+        print_facts(shown)
         print_table(
             ("point", "status", "samples", ""),
             [(one.point.label, str(one.status), str(one.count), one.reason) for one in results.points],
@@ -202,37 +195,30 @@ def print_comparison_json(found: ResultsComparison) -> None:
     def number(value: float) -> float | None:
         return value if math.isfinite(value) else None
 
-    print_json(
-        {
-            "points": [
-                {
-                    "point": one.a.point.label,
-                    "target": one.a.point.target,
-                    "axes": dict(one.a.point.axes),
-                    "device": one.a.point.device,
-                    "verdict": str(one.comparison.verdict) if one.comparison else None,
-                    "why_not": one.why_not,
-                    **(
-                        {
-                            "ratio": number(one.comparison.ratio),
-                            "interval": [number(value) for value in one.comparison.interval],
-                            "confidence": one.comparison.confidence,
-                            "effect": number(one.comparison.effect),
-                            "p_value": number(one.comparison.p_value),
-                            "samples": [one.comparison.count_a, one.comparison.count_b],
-                            "explanation": one.comparison.explanation,
-                        }
-                        if one.comparison
-                        else {}
-                    ),
-                }
-                for one in found.points
-            ],
-            "only_in_first": list(found.only_a),
-            "only_in_second": list(found.only_b),
-            "differences": list(found.notes),
+    points = []
+    for one in found.points:
+        compared = one.comparison
+        point: dict[str, object] = {
+            "point": one.a.point.label,
+            "target": one.a.point.target,
+            "axes": dict(one.a.point.axes),
+            "device": one.a.point.device,
+            "verdict": str(compared.verdict) if compared else None,
+            "why_not": one.why_not,
         }
-    )
+        if compared:
+            point |= {
+                "ratio": number(compared.ratio),
+                "interval": [number(value) for value in compared.interval],
+                "confidence": compared.confidence,
+                "effect": number(compared.effect),
+                "p_value": number(compared.p_value),
+                "samples": [compared.count_a, compared.count_b],
+                "explanation": compared.explanation,
+            }
+        points.append(point)
+    only = {"only_in_first": list(found.only_a), "only_in_second": list(found.only_b)}
+    print_json({"points": points, **only, "differences": list(found.notes)})
 
 
 def print_peaks(found: Mapping[str, Peaks], as_json: bool) -> None:
