@@ -10,13 +10,12 @@ from ...status import ClosedError, InvalidArgumentError, PermissionDeniedError
 from ..memory.buffer import Buffer, as_bytes
 from ..memory.memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
 from ..vulkan.functions import NULL, ffi
+from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
 from .pipeline import BoundSets, ComputePipeline, check_groups
 from .recorder import BindingSlot, CommandBufferState, CommandRecorder, refuse_slot
 
 Groups = tuple[int, int, int]
 
-BIND_POINT_COMPUTE: Final = 1
-COMPUTE_STAGE: Final = 0x20
 _STAGING: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE
 _BDA_ROOT: Final = struct.Struct("<QQIIII")
 _MAX_UPDATE_BYTES: Final = 65536

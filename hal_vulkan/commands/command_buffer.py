@@ -25,8 +25,8 @@ from ...status import ClosedError, DeadlineExceededError, FailedPreconditionErro
 from ..memory.buffer import Buffer
 from ..sync.timeline import wait_timeline
 from ..vulkan.functions import NULL, ffi
-from .action_recorder import BIND_POINT_COMPUTE, COMPUTE_STAGE, ActionRecorder, Groups
-from .descriptors import SetPins
+from .action_recorder import ActionRecorder, Groups
+from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE, SetPins
 from .pipeline import ComputePipeline
 from .recorder import CommandBufferState, resolve_slots
 from .recording import Recording

@@ -17,9 +17,9 @@ from ..instance.logical_device import LogicalDevice
 from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, CData, ffi, new
 
-_COMPUTE_STAGE: Final = 0x20
+COMPUTE_STAGE: Final = 0x20
 _PUSH_DESCRIPTOR_BIT: Final = 0x1
-_BIND_POINT_COMPUTE: Final = 1
+BIND_POINT_COMPUTE: Final = 1
 _INFO_SIZE: Final = 32  # of Buffer.descriptor
 
 # (binding, VkDescriptorType, count)
@@ -58,7 +58,7 @@ class DescriptorSetLayout:
                 binding=binding,
                 descriptorType=kind,
                 descriptorCount=count,
-                stageFlags=_COMPUTE_STAGE,
+                stageFlags=COMPUTE_STAGE,
             )
             for binding, kind, count in bindings
         ]
@@ -92,7 +92,7 @@ class DescriptorSetLayout:
             pDescriptorUpdateEntries=entries,
             templateType=0 if pipeline_layout == NULL else 1,
             descriptorSetLayout=self.handle,
-            pipelineBindPoint=_BIND_POINT_COMPUTE,
+            pipelineBindPoint=BIND_POINT_COMPUTE,
             pipelineLayout=pipeline_layout,
         )
         return self.device.create("descriptor update template", info)

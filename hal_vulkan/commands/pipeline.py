@@ -22,12 +22,11 @@ from ...status import (
 )
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
-from .descriptors import DescriptorSetLayout, SetPins
+from .descriptors import COMPUTE_STAGE, DescriptorSetLayout, SetPins
 from .pipeline_context import PipelineCache, PipelineContext
 from .pipeline_interface import STORAGE_BUFFER, UNIFORM_BUFFER, PipelineInterface, check_capabilities, check_limits
 from .specialization import PackedConstants, specialization_info
 
-_COMPUTE_STAGE: Final = 0x20
 _REQUIRE_FULL_SUBGROUPS: Final = 0x2
 
 
@@ -150,7 +149,7 @@ class ComputePipeline(Closing):
         device = self.device
         stage = new(
             "VkPipelineShaderStageCreateInfo",
-            stage=_COMPUTE_STAGE,
+            stage=COMPUTE_STAGE,
             module=shader_module,
             pName=self.entry.name,
             pSpecializationInfo=specialization_info(constants),

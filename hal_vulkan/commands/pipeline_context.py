@@ -19,9 +19,8 @@ from ...files import cache_directory, replacing
 from ...status import PumiceError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, handle_value, new
-from .descriptors import DescriptorSetLayout, LayoutKey
+from .descriptors import COMPUTE_STAGE, DescriptorSetLayout, LayoutKey
 
-_COMPUTE_STAGE: Final = 0x20
 _MAGIC: Final = b"pumicePC1\n"
 _DIGEST_BYTES: Final = 32
 _MAX_BYTES: Final = 256 << 20
@@ -119,7 +118,7 @@ class PipelineContext:
         with self._lock:
             found = self._pipeline_layouts.get(key)
             if found is None:
-                ranges = [new("VkPushConstantRange", stageFlags=_COMPUTE_STAGE, size=-(-push_bytes // 4) * 4)]
+                ranges = [new("VkPushConstantRange", stageFlags=COMPUTE_STAGE, size=-(-push_bytes // 4) * 4)]
                 handles = ffi.new("VkDescriptorSetLayout[]", [layout.handle for layout in set_layouts])
                 info = new(
                     "VkPipelineLayoutCreateInfo",

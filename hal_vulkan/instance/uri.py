@@ -128,7 +128,11 @@ def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
         )
     match uri.form:
         case "best":
-            return _best(profiles)
+            found = [index for index, profile in enumerate(profiles) if not profile.problems()]
+            if not found:
+                whys = "\n".join(f"  {i}: {p.name}: {'; '.join(p.problems())}" for i, p in enumerate(profiles))
+                raise UnavailableError(f"pumice can run on none of the Vulkan devices:\n{whys}")
+            found.sort(key=lambda index: _PREFERENCE.index(profiles[index].device_type))
         case "index":
             found = [int(uri.value)] if int(uri.value) < len(profiles) else []
         case "uuid":
@@ -160,14 +164,6 @@ def list_devices(profiles: Sequence[DeviceProfile], chosen: Container[int] | Non
         if chosen is None or index in chosen:
             lines.append(f"  {index}: {profile.name} ({profile.device_type.name.lower()}, {driver}) {uri}")
     return "\n".join(lines)
-
-
-def _best(profiles: Sequence[DeviceProfile]) -> int:
-    usable = [index for index, profile in enumerate(profiles) if not profile.problems()]
-    if not usable:
-        whys = "\n".join(f"  {i}: {p.name}: {'; '.join(p.problems())}" for i, p in enumerate(profiles))
-        raise UnavailableError(f"pumice can run on none of the Vulkan devices:\n{whys}")
-    return min(usable, key=lambda index: (_PREFERENCE.index(profiles[index].device_type), index))
 
 
 def _by_name(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> list[int]:

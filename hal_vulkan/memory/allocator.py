@@ -106,7 +106,10 @@ class Allocator:
         try:
             return self._allocate(size, flags)
         except ResourceExhaustedError:
-            device.reclaim()
+            for cache in list(device.caches):
+                cache.trim()
+            for queue in device.queues:  # what was closed while in use comes back
+                queue.wait_idle()
             return self._allocate(size, flags)
 
     def _allocate(self, size: int, flags: MemoryTypeFlags) -> Allocation:
