@@ -156,8 +156,7 @@ class DescriptorSetLayout:
         )
         handles = ffi.new("VkDescriptorSet[]", count)
         device.check(
-            device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles),
-            f"allocating {count} descriptor sets",
+            device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles), f"allocating {count} descriptor sets"
         )
         self._free.extend(DescriptorSet(handles[i]) for i in range(count))
 

@@ -151,8 +151,7 @@ class Executable(Closing):
         definition = self.source.pipelines[ordinal]
         constants = self._modules[definition.shader_module].pack(specialization)
         return self._kept(
-            (ordinal, constants),
-            lambda: self._make(definition, self._module(definition.shader_module), constants),
+            (ordinal, constants), lambda: self._make(definition, self._module(definition.shader_module), constants)
         )
 
     def part_at(

@@ -39,11 +39,7 @@ class BoundSets:
     __slots__ = ("_epoch", "_open", "buffers", "infos", "pins", "pipeline")
 
     def __init__(
-        self,
-        pipeline: ComputePipeline,
-        buffers: tuple[Buffer, ...],
-        pins: SetPins = (),
-        infos: CData | None = None,
+        self, pipeline: ComputePipeline, buffers: tuple[Buffer, ...], pins: SetPins = (), infos: CData | None = None
     ) -> None:
         self.pipeline = pipeline
         self.buffers = buffers
@@ -140,11 +136,7 @@ class ComputePipeline(Closing):
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
 
     def _create(
-        self,
-        shader_module: CData,
-        constants: PackedConstants,
-        subgroup_size: int | None,
-        cache: PipelineCache,
+        self, shader_module: CData, constants: PackedConstants, subgroup_size: int | None, cache: PipelineCache
     ) -> CData:
         device = self.device
         stage = new(

@@ -11,12 +11,4 @@ from .driver import Driver, shared_driver
 from .plan import DevicePlan, PlanOptions
 from .profile import DeviceLimits, DeviceProfile, DeviceType
 
-__all__ = [
-    "DeviceLimits",
-    "DevicePlan",
-    "DeviceProfile",
-    "DeviceType",
-    "Driver",
-    "PlanOptions",
-    "shared_driver",
-]
+__all__ = ["DeviceLimits", "DevicePlan", "DeviceProfile", "DeviceType", "Driver", "PlanOptions", "shared_driver"]

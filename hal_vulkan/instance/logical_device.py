@@ -22,12 +22,7 @@ from typing import Protocol
 from ...status import ClosedError, DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
 from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
-from ..vulkan.results import (
-    VK_ERROR_DEVICE_LOST,
-    check,
-    error_from_result,
-    pending_validation,
-)
+from ..vulkan.results import VK_ERROR_DEVICE_LOST, check, error_from_result, pending_validation
 from .driver import Driver, shared_driver
 from .physical_device import feature_structures
 from .plan import DevicePlan, PlanOptions, plan_device

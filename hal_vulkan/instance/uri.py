@@ -40,13 +40,7 @@ _MAX_INDEX_DIGITS: Final = 9
 _UUID: Final = re.compile(r"(gpu-)?([0-9a-f]{8})" + 3 * r"-?([0-9a-f]{4})" + r"-?([0-9a-f]{12})", re.ASCII)
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _MESA_LLVMPIPE: Final = 13  # VK_DRIVER_ID_MESA_LLVMPIPE
-_PREFERENCE: Final = (
-    DeviceType.DISCRETE,
-    DeviceType.INTEGRATED,
-    DeviceType.VIRTUAL,
-    DeviceType.CPU,
-    DeviceType.OTHER,
-)
+_PREFERENCE: Final = (DeviceType.DISCRETE, DeviceType.INTEGRATED, DeviceType.VIRTUAL, DeviceType.CPU, DeviceType.OTHER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,7 @@ class PreparedSubmission:
     """A submission whose native structures are made once, for ``queue``."""
 
     def __init__(
-        self,
-        queue: Queue,
-        command_buffers: Sequence[CommandBuffer],
-        *,
-        clock: Callable[[], int] = time.monotonic_ns,
+        self, queue: Queue, command_buffers: Sequence[CommandBuffer], *, clock: Callable[[], int] = time.monotonic_ns
     ) -> None:
         """Takes command buffers that are reusable and without slots; they may be recorded anew between submissions.
 
