@@ -78,7 +78,6 @@ class LogicalDevice:
         groups_max: workgroups of one dispatch (x, y, z).
         lost: the error of a lost device, or ``None``; ``on_lost`` is told it once.
         abandoned: whether this is a forked child, where the device may not be touched.
-        held: submissions held back on the host, by number.
         close_epoch: goes up whenever something is closed: whatever names buffers checks them again if it has changed.
         caches: what keeps free memory, and is trimmed when an allocation fails.
         dropped: objects that were garbage-collected without a close; finalisers only append to it.
@@ -124,7 +123,7 @@ class LogicalDevice:
         self._lock = threading.RLock()
         self.is_closed = False
         self._owned: dict[tuple[str, int], CData] = {}
-        self.held: OrderedDict[int, None] = OrderedDict()
+        self._held: OrderedDict[int, None] = OrderedDict()
         self._last_held = 0
         self._parked: deque[tuple[int, Callable[[], None]]] = deque()
         self.driver.retain()
@@ -241,7 +240,7 @@ class LogicalDevice:
         if self.abandoned:
             return
         with self.schedule_lock:
-            if self.held:
+            if self._held:
                 self._parked.append((self._last_held, action))
                 return
         self._defer_submitted(action, self.queues)
@@ -254,20 +253,25 @@ class LogicalDevice:
                 return
         action()
 
+    @property
+    def held(self) -> int:
+        """Submissions held back on the host."""
+        return len(self._held)
+
     def register_held(self) -> int:
         """Keeps what is closed from now on for a submission that is held back. For ``HeldSubmission``."""
         with self.schedule_lock:
             self._last_held += 1
-            self.held[self._last_held] = None
+            self._held[self._last_held] = None
             return self._last_held
 
     def released_held(self, serial: int) -> None:
         """A held submission was submitted or dropped. For ``HeldSubmission``."""
         ready: list[Callable[[], None]] = []
         with self.schedule_lock:
-            self.held.pop(serial, None)  # an interrupted release is repeated
+            self._held.pop(serial, None)  # an interrupted release is repeated
             # The oldest one still held does not use what was closed before it was registered.
-            oldest = next(iter(self.held), None)
+            oldest = next(iter(self._held), None)
             while self._parked and (oldest is None or self._parked[0][0] < oldest):
                 ready.append(self._parked.popleft()[1])
         for action in ready:
