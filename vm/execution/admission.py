@@ -204,6 +204,8 @@ class ContextGate:
         is_closed: whether the context was closed.
     """
 
+    __slots__ = ("_depth", "_lock", "_owner", "admission", "concurrent", "concurrent_option", "is_closed", "kind")
+
     def __init__(self, kind: str, *, concurrent: bool) -> None:
         self.kind = kind
         self.concurrent = concurrent
