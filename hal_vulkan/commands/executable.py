@@ -290,8 +290,7 @@ class Executable(Closing):
         for pipeline in self._pipelines.values():
             pipeline.close()
         self._pipelines.clear()
-        for module in self._modules:
-            module.close()
+        self.close_modules()
 
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else ""

@@ -208,14 +208,10 @@ class Allocator:
         self._allocated -= allocation.size
         self._allocations -= 1
         destroyed("allocation")
-        if block.suballocator.is_empty() and (block.kind != "shared" or self._has_other_empty(block)):
-            self._destroy_block(block)
-
-    def _has_other_empty(self, block: Block) -> bool:
-        return any(
-            other is not block and other.kind == "shared" and other.suballocator.is_empty()
-            for other in self._blocks[block.type_index]
-        )
+        if block.suballocator.is_empty():
+            others = (b for b in self._blocks[block.type_index] if b is not block and b.kind == "shared")
+            if block.kind != "shared" or any(b.suballocator.is_empty() for b in others):  # one empty block is kept
+                self._destroy_block(block)
 
     def export(self, allocation: Allocation, offset: int, size: int) -> memoryview:
         """A writable view of mapped memory, which keeps the allocation alive."""
