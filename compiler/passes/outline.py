@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..dialects.text import to_text
-from ..ir.attributes import Attribute, SymbolRef
+from ..ir.attributes import Attribute, IntegerAttr, SymbolRef
 from ..ir.operation import Block, Operation, Region, Value
-from ..ir.types import FunctionType, MemRefType, TensorType, Type
+from ..ir.types import I64, FunctionType, MemRefType, TensorType, Type
 from .rewrite import copy_operations
 
 UNSPECIFIED: Final = "Unspecified"
@@ -72,6 +72,8 @@ class _Outliner:
             allocation = Operation("iree_hl_seq.alloc_heap", (), [buffer_type(value.type)], location=operation.location)
             results.append(into.append(allocation).result)
         attributes: dict[str, Attribute] = {"entry": SymbolRef(entry)}
+        if len(results) > 1:
+            attributes["results"] = IntegerAttr(len(results), I64)
         attributes |= {key: value for key, value in operation.attributes.items() if key in ("bytes", "flops")}
         into.append(
             Operation("iree_hl_seq.dispatch", [*operands, *results], (), attributes, location=operation.location)

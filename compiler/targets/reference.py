@@ -40,6 +40,15 @@ class ProgramWriter:
         """The program of a function."""
         return self.block(self._functions[name].regions[0].block)
 
+    def executable(self, function: Operation) -> Body:
+        """The program of an executable's function: its inputs are what it loads, its results what it stores."""
+        operations = function.regions[0].block.operations
+        arguments = tuple(self._new(op.result) for op in operations if op.name == "iree.load_input")
+        nodes: list[Node] = []
+        self._append([op for op in operations if not op.name.startswith("iree.")], nodes)
+        results = tuple(self._numbers[op.operands[0]] for op in operations if op.name == "iree.store_output")
+        return Body(arguments, tuple(nodes), results)
+
     def block(self, block: Block) -> Body:
         """The program of a block whose terminator returns."""
         arguments = tuple(self._new(value) for value in block.arguments)
@@ -48,7 +57,11 @@ class ProgramWriter:
         return Body(arguments, tuple(nodes), tuple(results))
 
     def _operations(self, block: Block, nodes: list[Node]) -> list[int]:
-        for operation in block.operations[:-1]:
+        self._append(block.operations[:-1], nodes)
+        return [self._numbers[value] for value in block.terminator.operands]
+
+    def _append(self, operations: Sequence[Operation], nodes: list[Node]) -> None:
+        for operation in operations:
             if operation.name == "func.call":
                 callee = operation.attributes["callee"]
                 assert isinstance(callee, SymbolRef)
@@ -69,7 +82,6 @@ class ProgramWriter:
                     bodies,
                 )
             )
-        return [self._numbers[value] for value in block.terminator.operands]
 
     def _written_out(self, block: Block, operands: Sequence[Value], operation: Operation, nodes: list[Node]) -> None:
         for argument, value in zip(block.arguments, operands, strict=True):

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 from support.regions import run_kernel
+from support.schedules import ScheduleRunner
 
 import pumice
 from pumice.compiler.codegen.kernel import Kernel, compile_region
@@ -21,9 +22,15 @@ from pumice.compiler.ir.attributes import Attribute, SymbolRef
 from pumice.compiler.ir.operation import Block, Operation, Region, Value
 from pumice.compiler.ir.parser import Parser, Parts
 from pumice.compiler.ir.printer import Printer
+from pumice.compiler.ir.source import SourceText
 from pumice.compiler.ir.syntax import CustomSyntax
 from pumice.compiler.ir.types import FunctionType
+from pumice.compiler.passes.canonical import canonicalize, inlined
 from pumice.compiler.passes.expand import expand_chlo
+from pumice.compiler.passes.outline import outline
+from pumice.compiler.passes.regions import form_regions
+from pumice.compiler.passes.schedule import Schedule, schedule
+from pumice.compiler.passes.verify import verify
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import DEFINITIONS, is_float, total_order
 from pumice.hal_reference.program import Array, Definition, Evaluator, Node
@@ -228,6 +235,32 @@ def run_on_vulkan(
     with np.errstate(all="ignore"):
         for name in entries:
             VulkanEvaluator(functions, device, target, kernels).run(functions[name].regions[0].block, [])
+
+
+def run_scheduled(functions: Mapping[str, Operation], entries: Sequence[str], text: str, path: str) -> Schedule:
+    """Runs functions as the compiler sequences them: verified, canonical, in dispatch regions, scheduled in an arena.
+
+    Gives the last schedule; there has to be one entry at least.
+
+    Raises:
+        WrongResultError: a check fails.
+    """
+    source = SourceText(text, path)
+    verify(functions, source)
+    for name in entries:
+        function = inlined(functions[name], functions, source)
+        canonicalize(function.regions[0].block)
+        form_regions(function.regions[0].block)
+        *executables, sequence = outline(function)
+        found = schedule(sequence)
+        with np.errstate(all="ignore"):
+            ScheduleRunner(found, executables, _check_arrays).run([])
+    return found
+
+
+def _check_arrays(operation: Operation, arrays: Sequence[Array]) -> None:
+    actual, expected = arrays
+    expect(str(operation.attributes["call_target_name"]), actual, expected)
 
 
 def sources(tree: Path, folder: str) -> Iterator[Path]:

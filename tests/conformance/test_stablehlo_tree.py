@@ -85,3 +85,23 @@ def test_the_interpreters_tests_give_what_they_expect(tree: Path) -> None:
                 refused[f"{path.name}: {type(error).__name__}"] += 1
     print(f"\n{passed} passed, {len(failed)} failed: {failed}; refused: {refused}")
     assert passed >= 440
+
+
+def test_programs_give_what_they_expect_as_the_compiler_sequences_them(tree: Path) -> None:
+    """Through verification, dispatch regions, executables and one arena, with executables in NumPy."""
+    passed, failed, sizes = 0, [], Counter[str]()
+    for path in stablehlo_tree.sources(tree, stablehlo_tree.DATA_FOLDER):
+        if path.parent.name in ("dynamic", "quantized"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        for name, functions, entries in stablehlo_tree.programs(text, path.name):
+            try:
+                plan = stablehlo_tree.run_scheduled(functions, entries, text, path.name).plan
+            except stablehlo_tree.WrongResultError as error:
+                failed.append(f"{name}: {error}")
+                continue
+            passed += 1
+            sizes.update({"arena": plan.size, "lower bound": plan.lower_bound, "without sharing": plan.total})
+    print(f"\n{passed} passed, {len(failed)} failed; bytes of all programs: {dict(sizes)}")
+    assert {line.partition(":")[0] for line in failed} == _COARSE, failed
+    assert passed >= 2_320 and sizes["arena"] <= 1.1 * sizes["lower bound"]
