@@ -16,7 +16,7 @@ import os
 import time
 import weakref
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Literal
 
 from ..closing import Closing
 from ..status import CancelledError, FailedPreconditionError, PumiceError
@@ -40,8 +40,6 @@ from .sync.timeline import deadline_after, wait_timeline
 from .vulkan.functions import ffi
 from .vulkan.live_objects import forget_objects
 from .vulkan.results import pending_validation, raise_pending_validation
-
-_MAGIC_VKE1: Final = b"VKE1"
 
 
 class Device(LogicalDevice, Closing):
@@ -158,7 +156,7 @@ class Device(LogicalDevice, Closing):
         """
         self.check_usable()
         view = contiguous(code)
-        if bytes(view[:4]) == _MAGIC_VKE1:
+        if bytes(view[:4]) == b"VKE1":
             return Executable.from_vke1(self.pipeline_context, view, validate=validate)
         return Executable.from_spirv(self.pipeline_context, bytes(view), validate=validate)
 

@@ -55,8 +55,7 @@ class PreparedSubmission:
 
     def submit(self) -> tuple[int, int, int]:
         """Submits; returns the submission's number, and the host's time before and after vkQueueSubmit."""
-        number, before, after, _, _ = self._submit()
-        return number, before, after
+        return self._submit()[:3]
 
     def run(self, timeout: float | None = None) -> tuple[int, int, int]:
         """``submit`` and ``wait`` in one: the host's time before and after vkQueueSubmit, and right after the wait."""
