@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 
 from ...closing import Closing
 from ...install_hints import install_hint
@@ -92,7 +93,7 @@ class Driver(Closing):
             read_profile(self.functions, physical) for physical in self.physical_devices
         )
 
-    def select(self, uri: str | None = None) -> int:
+    def select(self, uri: str | None = None, *, environ: Mapping[str, str] | None = None) -> int:
         """The index of the device that a URI names; ``None`` reads ``PUMICE_DEVICE``, then takes the best.
 
         Raises:
@@ -103,7 +104,7 @@ class Driver(Closing):
             raise ClosedError("this driver was closed; make a new Driver()")
         if not self.profiles:
             raise UnavailableError("a Vulkan loader is installed, but no Vulkan driver. " + install_hint("driver"))
-        return select_device(parse_device_uri(uri, os.environ), self.profiles)
+        return select_device(parse_device_uri(uri, os.environ if environ is None else environ), self.profiles)
 
     def retain(self) -> None:
         """Counts a device made from this driver."""
