@@ -277,7 +277,10 @@ _COMPARISONS: Final[Mapping[str, Callable[[Array, Array], Array]]] = {
 def total_order(value: Array) -> Array:
     """Integers that order floats as IEEE's totalOrder does: -NaN, -inf, …, -0, 0, …, inf, NaN."""
     size = value.dtype.itemsize
+    if value.dtype.name == "float8_e8m0fnu":  # without a sign
+        return np.ascontiguousarray(value).view(np.uint8).reshape(value.shape).astype(np.int16)
     bits = np.ascontiguousarray(value).view(f"i{size}").reshape(value.shape)
+    bits = bits << (size * 8 - _bits(value.dtype))
     return np.where(bits < 0, bits ^ np.array((1 << (size * 8 - 1)) - 1, bits.dtype), bits)
 
 
@@ -336,8 +339,20 @@ def _bitcast(node: Node, operands: Sequence[Array]) -> Array:
     return numbers != 0 if spec.dtype == np.bool_ else _wrapped(numbers.astype(object), spec.dtype)
 
 
+_NARROW_BITS: Final = {
+    "bool": 1,
+    "int2": 2,
+    "uint2": 2,
+    "int4": 4,
+    "uint4": 4,
+    "float4_e2m1fn": 4,
+    "float6_e2m3fn": 6,
+    "float6_e3m2fn": 6,
+}
+
+
 def _bits(dtype: np.dtype[Any]) -> int:
-    return {"bool": 1, "int2": 2, "uint2": 2, "int4": 4, "uint4": 4}.get(dtype.name, dtype.itemsize * 8)
+    return _NARROW_BITS.get(dtype.name, dtype.itemsize * 8)
 
 
 # -- structure -------------------------------------------------------------------------------------------

@@ -242,6 +242,7 @@ class Builder:
     Attributes:
         size: words of instructions so far.
         contracts: whether sums of products may be fused from here on.
+        loaded: the buffers that are read.
     """
 
     def __init__(self) -> None:
@@ -262,6 +263,7 @@ class Builder:
         self._function = self._fresh()
         self._first_label = self._label = self._fresh()
         self.contracts = False
+        self.loaded: set[int] = set()
 
     @property
     def size(self) -> int:
@@ -418,6 +420,7 @@ class Builder:
 
     def load(self, buffer: int, index: Id) -> Id:
         """A word of a buffer that is read."""
+        self.loaded.add(buffer)
         return self.emit(Op.Load, U32, self._place(buffer, index))
 
     def store(self, buffer: int, index: Id, value: Id) -> None:

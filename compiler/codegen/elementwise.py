@@ -92,7 +92,7 @@ def _compare(scalars: Scalars, operation: Operation, operands: Sequence[Scalar])
         a, b = (a, b) if case in ("EQ", "NE") else (a.select(one, 0), b.select(one, 0))
     signed = type.kind in ("int", "index")
     if type.kind == "float" and isinstance(kind, EnumAttr) and kind.case == "TOTALORDER":
-        a, b, signed = _total_order(scalars, a), _total_order(scalars, b), True
+        a, b, signed = _total_order(scalars, type, a), _total_order(scalars, type, b), True
     if case == "EQ":
         return a.equals(b)
     if case == "NE":
@@ -105,12 +105,16 @@ def _compare(scalars: Scalars, operation: Operation, operands: Sequence[Scalar])
     return {"LT": a.__lt__, "LE": a.__le__, "GT": a.__gt__, "GE": a.__ge__}[case](b)
 
 
-def _total_order(scalars: Scalars, value: Id) -> Id:
+def _total_order(scalars: Scalars, type: ScalarType, value: Id) -> Id:
     """Signed integers in the order of IEEE 754's totalOrder."""
-    bits = scalars.float_bits(value)
-    last = value.kind.bits - 1
-    flip = bits.shifted_signed(last) & ((1 << last) - 1)
-    return bits ^ flip
+    if type.bits >= 32:
+        bits, last = scalars.float_bits(value), type.bits - 1
+    else:
+        bits, last = scalars.to_words(type, value)[0], 31
+        if str(type) == "f8E8M0FNU":  # without a sign
+            return bits
+        bits = bits << (32 - type.bits)
+    return bits ^ (bits.shifted_signed(last) & ((1 << last) - 1))
 
 
 def _clamp(scalars: Scalars, operation: Operation, operands: Sequence[Scalar]) -> Scalar:

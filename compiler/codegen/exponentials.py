@@ -18,7 +18,8 @@ _LOGARITHM_TERMS: Final = {32: 5, 64: 11}
 # Above it there is only infinity, below it (negative) only zero.
 _OVERFLOW: Final = {32: 89.0, 64: 710.0}
 _UNDERFLOW: Final = {32: -104.0, 64: -746.0}
-_TINY: Final = 2.0**-30
+# Below it the functions near zero are their arguments.
+_TINY: Final = {32: 2.0**-26, 64: 2.0**-55}
 
 
 def _ln2(f: Floats) -> list[float]:
@@ -61,7 +62,7 @@ def exponential_minus_one(f: Floats, x: Id) -> Id:
     found = 2.0 * (power * series + (power - 0.5))
     found = multiple.equals(0).select(series, found)
     found = (x > _OVERFLOW[bits]).select(f.infinity, found)
-    return (f.is_nan(x) | (f.absolute(x) < _TINY)).select(x, found)
+    return (f.is_nan(x) | (f.absolute(x) < _TINY[f.kind.bits])).select(x, found)
 
 
 def _decomposed(f: Floats, x: Id) -> tuple[Id, Id]:
@@ -104,7 +105,7 @@ def logarithm_of_next(f: Floats, x: Id) -> Id:
     lost = (x > 1.0).select(1.0 - (next - x), x - (next - 1.0))
     found = logarithm(f, next) + lost / next
     found = (next.equals(0) | next.equals(math.inf)).select(logarithm(f, next), found)
-    return (f.is_nan(x) | (f.absolute(x) < _TINY)).select(x, found)
+    return (f.is_nan(x) | (f.absolute(x) < _TINY[f.kind.bits])).select(x, found)
 
 
 def hyperbolic_tangent(f: Floats, x: Id) -> Id:
@@ -112,7 +113,7 @@ def hyperbolic_tangent(f: Floats, x: Id) -> Id:
     size = f.smaller(f.absolute(x), 10.0 if f.kind == F32 else 22.0)
     grown = exponential_minus_one(f, size * 2.0)
     found = f.with_sign(grown / (grown + 2.0), x)
-    return (f.is_nan(x) | (f.absolute(x) < _TINY)).select(x, found)
+    return (f.is_nan(x) | (f.absolute(x) < _TINY[f.kind.bits])).select(x, found)
 
 
 def logistic(f: Floats, x: Id) -> Id:
@@ -138,16 +139,20 @@ def hyperbolic(f: Floats, x: Id) -> tuple[Id, Id]:
 def cube_root(f: Floats, x: Id) -> Id:
     """The real cube root."""
     size = f.absolute(x)
-    is_small = size < 2.0 ** (1 - f.bias)
-    scale = 2.0 ** (24 if f.kind == F32 else 54)
-    normal = is_small.select(size * scale, size)
+    # Neither subnormal nor so large that a multiple is infinite.
+    steps = 8 if f.kind == F32 else 18
+    is_small, is_large = size < 2.0 ** (1 - f.bias), size > 2.0 ** (f.bias - 4)
+    one = f.constant(1)
+    scale = is_small.select(2.0 ** (3 * steps), is_large.select(2.0 ** (-3 * steps), one))
+    back = is_small.select(2.0**-steps, is_large.select(2.0**steps, one))
+    normal = size * scale
     # A third of the exponent's word: its bias stays two thirds too small.
     offset = 0x2A5137A0 if f.kind == F32 else 0x2A9F7893
     y = f.with_top(f.constant(0), f.top(normal) // 3 + offset)
-    for _ in range(2 if f.kind == F32 else 4):
+    for _ in range(2 if f.kind == F32 else 3):
         cube = y * y * y
         y = y + y * ((normal - cube) / (cube + cube + normal))
-    y = is_small.select(y * (2.0 ** (-8 if f.kind == F32 else -18)), y)
+    y = y * back
     found = f.with_sign(y, x)
     return (x.equals(0) | ~f.is_finite(x)).select(x, found)
 

@@ -33,10 +33,12 @@ class Binding:
 
     Attributes:
         size: bytes, a multiple of four; four for an empty tensor.
-        is_written: whether the kernel writes it, else it reads it.
+        is_read: whether the kernel reads it: not every input is needed.
+        is_written: whether the kernel writes it.
     """
 
     size: int
+    is_read: bool
     is_written: bool
 
 
@@ -97,8 +99,11 @@ def compile_region(block: Block, name: str, target: Target) -> Kernel:
         (target.workgroup_size, 1, 1),
         count,
         tuple(
-            [Binding(buffer_size(value.tensor), False) for value in block.arguments]
-            + [Binding(buffer_size(value.tensor), True) for value in results]
+            [
+                Binding(buffer_size(value.tensor), buffer in builder.loaded, False)
+                for value, buffer in zip(block.arguments, inputs, strict=True)
+            ]
+            + [Binding(buffer_size(value.tensor), False, True) for value in results]
         ),
     )
 

@@ -104,7 +104,7 @@ def decoded(format: FloatFormat, bits: Id, is_native: bool = False) -> Id:
     subnormal = magnitude.convert(Op.ConvertUToF, F32) * 2.0 ** (1 - format.bias - format.mantissa)
     found = (magnitude < (1 << format.mantissa)).select(subnormal.bits(U32), normal)
     if format.has_infinity:
-        found = (magnitude > format.largest).select(_special(magnitude, format), found)
+        found = (magnitude > format.largest).select((magnitude << shift) | _INFINITY, found)
     elif format.nan == format.largest + 1 < format.sign:
         found = magnitude.equals(format.nan).select(_NAN, found)
     found = found | ((bits & format.sign) << (31 - format.exponent - format.mantissa))
@@ -136,13 +136,13 @@ def encoded(format: FloatFormat, value: Id, is_native: bool = False) -> Id:
         normal = found - ((127 - format.bias) << format.mantissa)
         found = (magnitude < ((128 - format.bias) << 23)).select(subnormal, normal)
     found = (found > format.largest).select(format.overflow, found)
-    if format.nan != format.overflow:
+    if format.has_infinity:
+        # NaNs keep their leading bits, so that what is only moved does not change.
+        payload = ((magnitude >> shift) & ((1 << format.mantissa) - 1)) | format.overflow
+        found = (magnitude > _INFINITY).select(payload.equals(format.overflow).select(format.nan, payload), found)
+    elif format.nan != format.overflow:
         found = (magnitude > _INFINITY).select(format.nan, found)
     sign = (raw >> 31) << (format.exponent + format.mantissa)
     if not format.has_negative_zero:
         return (found.equals(0) | found.equals(format.sign)).select(found, found | sign)
     return found ^ sign
-
-
-def _special(magnitude: Id, format: FloatFormat) -> Id:
-    return magnitude.equals(format.overflow).select(magnitude.builder.word(_INFINITY), _NAN)

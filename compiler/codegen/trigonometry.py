@@ -15,7 +15,7 @@ from typing import Final
 
 from ...spirv.builder import F32, Id
 from ...spirv.grammar import Op
-from .floats import Floats
+from .floats import FloatPair, Floats
 from .wide_integers import leading_zeros, product
 
 _PI: Final = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
@@ -48,23 +48,24 @@ def _two_over_pi() -> tuple[int, ...]:
     return (0, 0, *words)
 
 
-def _reduced(f: Floats, x: Id) -> tuple[Id, Id]:
+def _reduced(f: Floats, x: Id) -> tuple[FloatPair, Id]:
     """What is left of an argument, up to an eighth of a turn, and the number of quarter turns (its last two bits)."""
     bits = f.kind.bits
     bound = 2.0 ** _MULTIPLES[bits]
 
     def small() -> Sequence[Id]:
         multiple = (x * f.nearest(2 / math.pi)).function("round_even")
-        rest = x
-        for part in f.parts(_PI / 2, *_PARTS[bits]):
-            rest = rest - multiple * part
-        return rest, f.to_word(multiple)
+        first, second, third = (multiple * part for part in f.parts(_PI / 2, *_PARTS[bits]))
+        rest = x - first
+        high = rest - second
+        high, low = f.ordered_sum(high, ((rest - high) - second) - third)
+        return high, low, f.to_word(multiple)
 
-    rest, turns = f.builder.conditional(f.absolute(x) < bound, small, lambda: _reduced_large(f, x))
-    return rest, turns
+    high, low, turns = f.builder.conditional(f.absolute(x) < bound, small, lambda: _reduced_large(f, x))
+    return (high, low), turns
 
 
-def _reduced_large(f: Floats, x: Id) -> tuple[Id, Id]:
+def _reduced_large(f: Floats, x: Id) -> tuple[Id, Id, Id]:
     """The same of a large argument."""
     builder = f.builder
     top = f.top(x)
@@ -103,10 +104,11 @@ def _reduced_large(f: Floats, x: Id) -> tuple[Id, Id]:
         trailing = _float(f, words[1], -64) + _float(f, words[2], -96)
     high, low = f.parts(_PI / 2, f.digits)
     whole, lost = f.exact_product(leading, f.constant(high))
-    found = whole + (lost + (leading * low + trailing * high))
-    found = found * f.power_of_two(-zeros)
     is_negative = is_upper.differs(f.is_negative(x))
-    return is_negative.select(-found, found), f.is_negative(x).select(builder.word(0) - turns, turns)
+    scale = f.power_of_two(-zeros)
+    scale = is_negative.select(-scale, scale)
+    whole, lost = f.ordered_sum(whole, lost + (leading * low + trailing * high))
+    return whole * scale, lost * scale, f.is_negative(x).select(builder.word(0) - turns, turns)
 
 
 def _bounded(word: Id, highest: int) -> Id:
@@ -135,13 +137,15 @@ def _product(left: Sequence[Id], right: Sequence[Id]) -> list[Id]:
 
 def _sine_and_cosine(f: Floats, x: Id) -> tuple[Id, Id, Id]:
     """Sine and cosine of what is left of an argument, and the number of quarter turns."""
-    rest, turns = _reduced(f, x)
+    (rest, low), turns = _reduced(f, x)
     square = rest * rest
     bits = f.kind.bits
     sines = [(-1) ** n / math.factorial(2 * n + 1) for n in range(1, _SINE_TERMS[bits])]
     cosines = [(-1) ** n / math.factorial(2 * n) for n in range(2, _COSINE_TERMS[bits])]
-    sine = rest + rest * square * f.polynomial(square, sines)
-    cosine = 1.0 - (square * 0.5 - square * square * f.polynomial(square, cosines))
+    half = square * 0.5
+    near = 1.0 - half
+    sine = rest + (rest * square * f.polynomial(square, sines) + low * near)
+    cosine = near + (((1.0 - near) - half) + (square * square * f.polynomial(square, cosines) - rest * low))
     return sine, cosine, turns
 
 

@@ -103,6 +103,12 @@ class Pair(Id):
     def __le__(self, other: Operand) -> Id:
         return ~(self._pair(other) < self)
 
+    def __gt__(self, other: Operand) -> Id:
+        return self._pair(other) < self
+
+    def __ge__(self, other: Operand) -> Id:
+        return ~(self < other)
+
     def below(self, other: Operand) -> Id:
         """Whether it is less, both as signed integers."""
         right = self._pair(other)

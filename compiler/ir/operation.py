@@ -137,15 +137,9 @@ class Operation:
         return self.attributes.get(name, False) in (True, None)
 
     def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-        """Integers of an ``array<i64: …>``, a ``dense<…>`` of any shape, or a list; row by row."""
+        """Integers of an ``array<i64: …>``, a ``dense<…>`` of any shape, or lists of them; row by row."""
         value = self.attributes.get(name)
-        if isinstance(value, DenseArray):
-            return tuple(map(int, value.values))
-        if isinstance(value, DenseElements):
-            return tuple(map(int, value.array.reshape(-1)))
-        if isinstance(value, tuple):
-            return tuple(item.value for item in value if isinstance(item, IntegerAttr))
-        return tuple(default)
+        return tuple(default) if value is None else tuple(_integers(value))
 
     def walk(self) -> Iterator[Operation]:
         """This operation and all in its regions, in order."""
@@ -156,6 +150,18 @@ class Operation:
             for region in reversed(operation.regions):
                 for block in reversed(region.blocks):
                     stack.extend(reversed(block.operations))
+
+
+def _integers(value: Attribute) -> Iterator[int]:
+    if isinstance(value, IntegerAttr):
+        yield value.value
+    elif isinstance(value, DenseArray):
+        yield from map(int, value.values)
+    elif isinstance(value, DenseElements):
+        yield from map(int, value.array.reshape(-1))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _integers(item)
 
 
 class Block:

@@ -18,7 +18,7 @@ import pumice
 from pumice.compiler.codegen.kernel import Kernel, compile_region
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.text import SYNTAXES, parse, to_text
-from pumice.compiler.ir.attributes import Attribute, SymbolRef
+from pumice.compiler.ir.attributes import Attribute
 from pumice.compiler.ir.operation import Block, Operation, Region, Value
 from pumice.compiler.ir.parser import Parser, Parts
 from pumice.compiler.ir.printer import Printer
@@ -158,7 +158,6 @@ class VulkanEvaluator:
     """Evaluates blocks on a device, each operation as a region of its own; control flow goes by the host.
 
     Args:
-        functions: by symbol name.
         device: the device.
         target: what kernels are compiled for.
         kernels: those compiled before, by the text of their regions.
@@ -166,12 +165,10 @@ class VulkanEvaluator:
 
     def __init__(
         self,
-        functions: Mapping[str, Operation],
         device: pumice.Device,
         target: Target,
         kernels: dict[object, tuple[Block, Kernel]],
     ) -> None:
-        self._functions = functions
         self._device = device
         self._target = target
         self._kernels = kernels
@@ -188,10 +185,6 @@ class VulkanEvaluator:
     def _given(self, operation: Operation, operands: list[Array]) -> Sequence[Array]:
         name = operation.name.removeprefix("stablehlo.")
         blocks = [region.block for region in operation.regions]
-        if name == "func.call":
-            callee = operation.attributes["callee"]
-            assert isinstance(callee, SymbolRef)
-            return self.run(self._functions[callee.name].regions[0].block, operands)
         if name == "while":
             while self.run(blocks[0], operands)[0]:
                 operands = self.run(blocks[1], operands)
@@ -206,8 +199,8 @@ class VulkanEvaluator:
         inner = alone.append(Operation(operation.name, alone.arguments, types, operation.attributes, operation.regions))
         alone.append(Operation("func.return", inner.results))
         if name in ON_HOST:
-            return Evaluator(DEFINED).run(ProgramWriter(self._functions).block(alone), operands)
-        key = (to_text([inner], generic=True) if not alone.arguments else _text_of(alone), self._target)
+            return Evaluator(DEFINED).run(ProgramWriter({}).block(alone), operands)
+        key = _text_of(alone), self._target
         if key not in self._kernels:
             self._kernels[key] = alone, compile_region(alone, "main", self._target)
         return run_kernel(self._device, self._kernels[key][1], alone, operands)
@@ -234,7 +227,8 @@ def run_on_vulkan(
     """
     with np.errstate(all="ignore"):
         for name in entries:
-            VulkanEvaluator(functions, device, target, kernels).run(functions[name].regions[0].block, [])
+            block = inlined(functions[name], functions, SourceText("", "")).regions[0].block
+            VulkanEvaluator(device, target, kernels).run(block, [])
 
 
 def run_scheduled(functions: Mapping[str, Operation], entries: Sequence[str], text: str, path: str) -> Schedule:

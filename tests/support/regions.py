@@ -63,8 +63,10 @@ def run_kernel(device: pumice.Device, kernel: Kernel, block: Block, arguments: S
     ensure_valid(kernel.code, "vulkan1.1")
     types = [value.tensor for value in block.terminator.operands]
     outputs = [pumice.empty(binding.size // 4, np.uint32) for binding in kernel.bindings if binding.is_written]
-    inputs = [to_words(array, value.tensor) for array, value in zip(arguments, block.arguments, strict=True)]
-    assert [4 * array.size for array in inputs] == [b.size for b in kernel.bindings if not b.is_written]
+    given = [to_words(array, value.tensor) for array, value in zip(arguments, block.arguments, strict=True)]
+    assert [4 * array.size for array in given] == [b.size for b in kernel.bindings[: len(given)]]
+    # The device's own interface knows only the bindings that a shader uses.
+    inputs = [array for array, binding in zip(given, kernel.bindings, strict=False) if binding.is_read]
     if 0 in kernel.workgroup_count:
         return [np.zeros(type_shape(type), type.scalar.dtype) for type in types]
     shader = device.load_kernel(kernel.code)

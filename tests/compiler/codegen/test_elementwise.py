@@ -1,0 +1,218 @@
+"""Element-wise operations of every type against their definitions, with random and special values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from support.regions import EMULATED, NATIVE, by_definition, function_of, run_region
+
+import pumice
+from pumice.compiler.ir.types import ScalarType
+from pumice.hal_reference.operations import is_float, total_order
+
+pytestmark = pytest.mark.vulkan
+
+Array = npt.NDArray[Any]
+
+_SIGNED: Final = ("i2", "i4", "i8", "i16", "i32", "i64")
+_UNSIGNED: Final = ("ui2", "ui4", "ui8", "ui16", "ui32", "ui64")
+_NARROW: Final = (
+    *("f16", "bf16", "f8E5M2", "f8E4M3FN", "f8E4M3FNUZ", "f8E5M2FNUZ", "f8E4M3B11FNUZ", "f8E4M3", "f8E3M4"),
+    *("f8E8M0FNU", "f6E2M3FN", "f6E3M2FN", "f4E2M1FN"),
+)
+_EXACT: Final = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "remainder")
+_ROUNDINGS: Final = ("floor", "ceil", "round_nearest_afz", "round_nearest_even", "abs", "negate", "sign")
+_FUNCTIONS: Final = (
+    *("exponential", "exponential_minus_one", "log", "log_plus_one", "tanh", "logistic", "cbrt", "rsqrt", "sqrt"),
+    *("sine", "cosine", "tan"),
+)
+
+
+@pytest.fixture
+def gpu() -> Iterator[pumice.Device]:
+    with pumice.open_device("lavapipe") as device:
+        yield device
+
+
+def numbers(type: ScalarType, count: int, seed: int) -> Array:
+    """Random numbers of a type, over all of its range."""
+    random = np.random.default_rng(seed)
+    if type.kind == "bool":
+        return random.integers(0, 2, count).astype(np.bool_)
+    if type.is_integer:
+        raw = random.integers(0, 1 << min(type.bits, 63), count, np.uint64) >> random.integers(
+            0, type.bits, count, np.uint64
+        )
+        low = -(1 << (type.bits - 1)) if type.kind != "uint" else 0
+        ends = [low, low + 1, 0, 1, (1 << (type.bits - (type.kind != "uint"))) - 1]
+        signs = random.choice([-1, 1], count) if type.kind != "uint" else np.ones(count, np.int64)
+        wide = np.concatenate(
+            [raw.astype(np.int64) * signs, np.array(ends, np.uint64 if low == 0 else np.int64).astype(np.int64)]
+        )
+        if type.bits < 8:
+            wide = wide & ((1 << type.bits) - 1)
+            wide = np.where((wide >> (type.bits - 1)) & (low < 0), wide - (1 << type.bits), wide)
+        return wide.astype(type.dtype)
+    if type.kind == "complex":
+        part = type.part.dtype
+        pairs = random.standard_normal((count, 2)) * np.exp(random.uniform(-3, 3, (count, 1)))
+        return pairs.astype(part).view(type.dtype).reshape(-1)
+    if type.bits <= 8:
+        return random.permutation(np.resize(np.arange(1 << type.bits), count)).astype(np.uint8).view(type.dtype)
+    specials = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, 1.5, 2.5, -2.5, 1e4, 65504, 65519, 65520])
+    limits = [1.0] if type.bits == 16 else [np.finfo(type.dtype).max, np.finfo(type.dtype).tiny]
+    spread = random.standard_normal(count) * np.exp(random.uniform(-12, 12, count))
+    with np.errstate(over="ignore"):
+        return np.concatenate([spread, specials, np.array(limits)]).astype(type.dtype)
+
+
+def region_of(operations: Sequence[tuple[str, str]], inputs: Sequence[str], length: int) -> str:
+    """A function that applies operations, each to all of the inputs; each with the element type of its result."""
+    tensors = [f"tensor<{length}x{type}>" for type in inputs]
+    results = [f"tensor<{length}x{type}>" for _, type in operations]
+    arguments = ", ".join(f"%a{i}: {tensor}" for i, tensor in enumerate(tensors))
+    names = ", ".join(f"%a{i}" for i in range(len(inputs)))
+    lines = []
+    for index, ((name, _), result) in enumerate(zip(operations, results, strict=True)):
+        operation, _, attributes = name.partition(" ")
+        lines.append(f'%{index} = "stablehlo.{operation}"({names}) {attributes} : ({", ".join(tensors)}) -> {result}')
+    given = ", ".join(f"%{index}" for index in range(len(operations)))
+    body = "\n".join(lines)
+    return (
+        f"func.func @main({arguments}) -> ({', '.join(results)}) {{\n{body}\nreturn {given} : {', '.join(results)}\n}}"
+    )
+
+
+def ulps(found: Array, expected: Array) -> Array:
+    """Distances in values of the type; subnormals of f32 and f64 may be zeros."""
+    if found.dtype.kind == "c":
+        return np.maximum(ulps(found.real, expected.real), ulps(found.imag, expected.imag))
+    if not is_float(found.dtype):
+        return np.where(found == expected, 0.0, np.inf)
+    apart = np.abs(total_order(found).astype(np.longdouble) - total_order(expected).astype(np.longdouble))
+    apart = apart.astype(np.float64)
+    same = (found == expected) | (np.isnan(found.astype(np.float64)) & np.isnan(expected.astype(np.float64)))
+    tiny = 2.0**-126 if found.dtype != np.float64 else 2.0**-1022
+    flushed = (np.abs(expected.astype(np.float64)) < tiny) & (np.abs(found.astype(np.float64)) <= tiny)
+    return np.where(same | flushed, 0.0, apart)
+
+
+def check(
+    gpu: pumice.Device,
+    operations: Sequence[tuple[str, str]],
+    inputs: Sequence[str],
+    arguments: Sequence[Array],
+    most: float = 0,
+) -> None:
+    wide = any(type in ("i64", "ui64", "f16", "f64") for type in (*inputs, *(type for _, type in operations)))
+    targets = (EMULATED, NATIVE) if wide else (EMULATED,)
+    function = function_of(region_of(operations, inputs, arguments[0].size))
+    with np.errstate(all="ignore"):
+        expected = by_definition(function, arguments)
+        for target in targets:
+            found = run_region(gpu, function, arguments, target)
+            for (name, _), one, other in zip(operations, found, expected, strict=True):
+                apart = ulps(one, other)
+                worst = int(np.argmax(apart))
+                given = [array[worst] for array in arguments]
+                assert apart[worst] <= most, f"{name} of {given}: got {one[worst]}, expected {other[worst]}"
+
+
+def pairs(type: ScalarType, count: int) -> list[Array]:
+    """Two operands: random pairs, and all pairs of the last few numbers, which are special."""
+    left, right = numbers(type, count, 1), numbers(type, count, 2)
+    ends = left[-17:]
+    return [
+        np.concatenate([left, np.repeat(ends, ends.size)]),
+        np.concatenate([right, np.tile(ends, ends.size)]),
+    ]
+
+
+@pytest.mark.parametrize("name", [*_SIGNED, *_UNSIGNED])
+def test_integers(gpu: pumice.Device, name: str) -> None:
+    type = ScalarType(name)
+    arguments = pairs(type, 300)
+    binary = [*_EXACT, "and", "or", "xor", "shift_left", "shift_right_logical", "shift_right_arithmetic", "power"]
+    check(gpu, [(operation, name) for operation in binary], [name, name], arguments)
+    unary = ["abs", "not", "negate", "sign", "popcnt", "count_leading_zeros"]
+    unary = [item for item in unary if name not in _UNSIGNED or item not in ("abs", "sign", "negate")]
+    check(gpu, [(operation, name) for operation in unary], [name], arguments[:1])
+    comparisons = [
+        (f"compare {{comparison_direction = #stablehlo<comparison_direction {case}>}}", "i1")
+        for case in ("EQ", "NE", "LT", "LE", "GT", "GE")
+    ]
+    check(gpu, comparisons, [name, name], arguments)
+
+
+@pytest.mark.parametrize("name", ["f32", "f64", *_NARROW])
+def test_floats(gpu: pumice.Device, name: str) -> None:
+    type = ScalarType(name)
+    arguments = pairs(type, 300)
+    is_wide = type.bits >= 32
+    check(gpu, [(operation, name) for operation in _EXACT], [name, name], arguments)
+    check(gpu, [(operation, name) for operation in _ROUNDINGS], [name], arguments[:1])
+    check(gpu, [(operation, name) for operation in _FUNCTIONS], [name], arguments[:1], 3 if is_wide else 1)
+    check(gpu, [("atan2", name), ("power", name)], [name, name], arguments, 3 if is_wide else 1)
+    comparisons = [
+        (
+            f"compare {{comparison_direction = #stablehlo<comparison_direction {case}>, "
+            f"compare_type = #stablehlo<comparison_type {order}>}}",
+            "i1",
+        )
+        for case in ("EQ", "NE", "LT", "LE", "GT", "GE")
+        for order in ("FLOAT", "TOTALORDER")
+    ]
+    check(gpu, [*comparisons], [name, name], arguments)
+    check(gpu, [("is_finite", "i1")], [name], arguments[:1])
+
+
+@pytest.mark.parametrize("name", ["complex<f32>", "complex<f64>"])
+def test_complex_numbers(gpu: pumice.Device, name: str) -> None:
+    type = ScalarType(name)
+    arguments = [numbers(type, 500, 1), numbers(type, 500, 2)]
+    check(gpu, [(operation, name) for operation in ("add", "subtract")], [name, name], arguments)
+    for operation, size in (("multiply", np.abs(arguments[0] * arguments[1])), ("divide", None)):
+        function = function_of(region_of([(operation, name)], [name, name], 500))
+        (found,), (expected,) = run_region(gpu, function, arguments), by_definition(function, arguments)
+        size = np.abs(expected) if size is None else size
+        assert np.max(np.abs(found - expected) / size) < 4 * np.finfo(type.part.dtype).eps, operation
+    unary = ["negate", "sqrt", "exponential", "log", "sign", "rsqrt"]
+    check(gpu, [(operation, name) for operation in unary], [name], arguments[:1], 4)
+    check(gpu, [(operation, str(type.part)) for operation in ("real", "imag", "abs")], [name], arguments[:1], 2)
+
+
+@pytest.mark.parametrize("name", ["i1", *_SIGNED, *_UNSIGNED, "f32", "f64", *_NARROW, "complex<f32>"])
+def test_conversions(gpu: pumice.Device, name: str) -> None:
+    source = ScalarType(name)
+    targets = [
+        other
+        for other in ("i1", *_SIGNED, *_UNSIGNED, "f32", "f64", *_NARROW, "complex<f32>", "complex<f64>")
+        if not (source.kind == "complex" and ScalarType(other).kind != "complex")
+        # ml_dtypes has no conversions of these, or rounds to f32 before.
+        and not (
+            "f8E8M0FNU" in (name, other) and ("f64" in (name, other) or max(source.bits, ScalarType(other).bits) <= 8)
+        )
+    ]
+    check(gpu, [("convert", other) for other in targets], [name], [numbers(source, 300, 3)])
+
+
+def test_booleans(gpu: pumice.Device) -> None:
+    arguments = [numbers(ScalarType("i1"), 33, seed) for seed in (1, 2)]
+    names = ["add", "multiply", "subtract", "and", "or", "xor", "maximum", "minimum"]
+    comparisons = [
+        f"compare {{comparison_direction = #stablehlo<comparison_direction {case}>}}"
+        for case in ("EQ", "NE", "LT", "LE", "GT", "GE")
+    ]
+    check(gpu, [(operation, "i1") for operation in [*names, *comparisons]], ["i1", "i1"], arguments)
+    check(gpu, [("not", "i1")], ["i1"], arguments[:1])
+
+
+@pytest.mark.parametrize(("exponent", "mantissa"), [(5, 10), (8, 7), (4, 3), (8, 23), (2, 0), (11, 52)])
+@pytest.mark.parametrize("name", ["f32", "f64", "f16", "bf16"])
+def test_reduced_precision(gpu: pumice.Device, name: str, exponent: int, mantissa: int) -> None:
+    attributes = f"{{exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32}}"
+    check(gpu, [(f"reduce_precision {attributes}", name)], [name], [numbers(ScalarType(name), 300, 4)])
