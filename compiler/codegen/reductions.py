@@ -88,7 +88,7 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
     window = Window(operation, value)
     counts = shape_of(source)
     selection, scatter = (region.block for region in operation.regions)
-    # Windows that may hold an element: a run of them in each dimension.
+    # Windows that may hold an element: a run of them in each dimension, or all.
     runs = [
         min(-(-size // stride), count) for size, stride, count in zip(window.sizes, window.strides, counts, strict=True)
     ]
@@ -118,6 +118,9 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
         parts = []
         holds = frame.builder.boolean(True)
         for axis, offset in enumerate(split(frame.builder, number, runs)):
+            if runs[axis] == counts[axis]:
+                parts.append(offset)
+                continue
             # The last window that may hold the element, and those before it.
             last = (index.parts[axis] + window.padding[axis]) // window.strides[axis]
             part = last - (runs[axis] - 1) + offset

@@ -147,7 +147,7 @@ def run_on_reference(functions: Mapping[str, Operation], entries: Sequence[str])
 
 
 ON_HOST: Final = frozenset(
-    {"cholesky", "custom_call", "fft", "rng", "rng_bit_generator", "sort", "triangular_solve", "constant"}
+    {"cholesky", "custom_call", "fft", "rng", "rng_bit_generator", "sort", "triangular_solve"}
     | {"after_all", "create_token"}
     | {f"check.{name}" for name in CHECKS}
 )
@@ -167,7 +167,7 @@ class VulkanEvaluator:
         self,
         device: pumice.Device,
         target: Target,
-        kernels: dict[object, tuple[Block, Kernel]],
+        kernels: dict[object, Kernel],
     ) -> None:
         self._device = device
         self._target = target
@@ -194,16 +194,26 @@ class VulkanEvaluator:
         if name == "case":
             index = int(operands[0])
             return self.run(blocks[index if 0 <= index < len(blocks) else -1], [])
+        if name == "iree.dispatch_region":
+            (block,) = blocks
+            given = operands[len(operands) - len(block.arguments) :]
+            names = {inner.name.removeprefix("stablehlo.") for outer in block.operations for inner in outer.walk()}
+            if names.isdisjoint(ON_HOST):
+                return self._kernel_given(block, given)
+            return Evaluator(DEFINED).run(ProgramWriter({}).block(block), given)
         alone = Block([value.type for value in operation.operands])
         types = [value.type for value in operation.results]
         inner = alone.append(Operation(operation.name, alone.arguments, types, operation.attributes, operation.regions))
         alone.append(Operation("func.return", inner.results))
-        if name in ON_HOST:
+        if name in ON_HOST or name.endswith("constant"):
             return Evaluator(DEFINED).run(ProgramWriter({}).block(alone), operands)
-        key = _text_of(alone), self._target
+        return self._kernel_given(alone, operands)
+
+    def _kernel_given(self, block: Block, operands: Sequence[Array]) -> Sequence[Array]:
+        key = _text_of(block), self._target
         if key not in self._kernels:
-            self._kernels[key] = alone, compile_region(alone, "main", self._target)
-        return run_kernel(self._device, self._kernels[key][1], alone, operands)
+            self._kernels[key] = compile_region(block, "main", self._target)
+        return run_kernel(self._device, self._kernels[key], block, operands)
 
 
 def _text_of(block: Block) -> str:
@@ -217,9 +227,10 @@ def run_on_vulkan(
     entries: Sequence[str],
     device: pumice.Device,
     target: Target,
-    kernels: dict[object, tuple[Block, Kernel]],
+    kernels: dict[object, Kernel],
+    fused: bool = False,
 ) -> None:
-    """Runs functions on a device, each operation as a kernel.
+    """Runs functions on a device, each operation as a kernel, or each dispatch region.
 
     Raises:
         WrongResultError: a check fails.
@@ -228,6 +239,9 @@ def run_on_vulkan(
     with np.errstate(all="ignore"):
         for name in entries:
             block = inlined(functions[name], functions, SourceText("", "")).regions[0].block
+            if fused:
+                canonicalize(block)
+                form_regions(block)
             VulkanEvaluator(device, target, kernels).run(block, [])
 
 
