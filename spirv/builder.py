@@ -62,7 +62,6 @@ _FOLDS: Final[dict[int, Callable[[int, int], int]]] = {
     Op.ULessThan: lambda a, b: a < b,
     Op.ULessThanEqual: lambda a, b: a <= b,
 }
-_SHIFTS: Final = (Op.ShiftLeftLogical, Op.ShiftRightLogical)
 # Operations with a known operand that give the other operand: opcode -> (known left operand, known right operand).
 _NEUTRAL: Final[dict[int, tuple[int | None, int | None]]] = {
     Op.IAdd: (0, 0),
@@ -84,6 +83,13 @@ _ABSORBING: Final = {
     Op.LogicalAnd: (0, 0),
     Op.LogicalOr: (1, 1),
 }
+
+
+def _is_defined(opcode: int, right: int, bits: int) -> bool:
+    """Whether the result for a right operand is defined."""
+    if opcode in (Op.UDiv, Op.UMod):
+        return right != 0
+    return right < bits or opcode not in (Op.ShiftLeftLogical, Op.ShiftRightLogical)
 
 
 class Id:
@@ -362,7 +368,7 @@ class Builder:
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
         """An instruction of two operands, computed here where they are known."""
         a, b = left.value, right.value
-        if a is not None and b is not None and opcode in _FOLDS and (b < left.kind.bits or opcode not in _SHIFTS):
+        if a is not None and b is not None and opcode in _FOLDS and _is_defined(opcode, b, left.kind.bits):
             return self.constant_bits(kind, _FOLDS[opcode](a, b) & ((1 << kind.bits) - 1))
         if a is not None or b is not None:
             neutral = _NEUTRAL.get(opcode)
