@@ -1,6 +1,6 @@
 """Programs as data: types, attributes, operations, and their text form.
 
 Imports: the ground.
-Read: types, attributes, operation, source, scanner, type_parser, attribute_parser, dense, convolution, syntax, parser,
-printer.
+Read: types, attributes, operation, copying, source, scanner, type_parser, attribute_parser, dense, convolution, parser,
+printer, syntax.
 """

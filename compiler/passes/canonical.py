@@ -12,13 +12,13 @@ from ...hal_reference.program import Body, Node
 from ..dialects.builder import Builder
 from ..dialects.hlo import infer
 from ..ir.attributes import Attribute, DenseElements, SymbolRef, type_shape
+from ..ir.copying import copy_operations, copy_region
 from ..ir.operation import Block, Operation, Value
 from ..ir.source import SourceText
 from ..ir.type_parser import MAX_DEPTH
 from ..ir.types import TensorType
 from ..targets.reference import flat_attributes, plain, spec_of
 from .legacy import RULES, constant_of
-from .rewrite import copy_operations, copy_region
 
 MAX_FOLDED: Final = 4096
 """Constants of more elements are not made by folding."""

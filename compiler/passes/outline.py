@@ -12,9 +12,9 @@ from typing import Final
 
 from ..dialects.text import to_text
 from ..ir.attributes import Attribute, IntegerAttr, SymbolRef
+from ..ir.copying import copy_operations
 from ..ir.operation import Block, Operation, Region, Value
 from ..ir.types import I64, FunctionType, MemRefType, TensorType, Type
-from .rewrite import copy_operations
 
 UNSPECIFIED: Final = "Unspecified"
 """The target of an executable before it is lowered for one."""

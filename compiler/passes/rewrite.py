@@ -1,4 +1,4 @@
-"""Walking a program in order: building what takes its place, or a copy."""
+"""Walking a program in order and building what takes its place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ..dialects.builder import Builder
-from ..ir.operation import Block, Operation, Region, Value
+from ..ir.operation import Block, Operation, Value
 
 Rewrite: TypeAlias = Callable[[Builder, Operation], Sequence[Value] | None]
 """Gives the values that stand for an operation's results, appending what it needs; or None to keep the operation."""
@@ -34,45 +34,3 @@ def rewrite_block(block: Block, rewrite: Rewrite, replaced: dict[Value, Value] |
             block.append(operation)
         else:
             replaced.update(zip(operation.results, values, strict=True))
-
-
-Replace: TypeAlias = Callable[[Operation, Sequence[Value], Block], Sequence[Value] | None]
-"""Gives the values that stand for an operation's results, appending to the block what it needs; or None to copy it."""
-
-
-def copy_operations(
-    operations: Sequence[Operation], into: Block, values: dict[Value, Value], replace: Replace | None = None
-) -> None:
-    """Appends copies of operations to a block.
-
-    Args:
-        operations: in order.
-        into: the block.
-        values: the copies of values, by the originals; grows.
-        replace: called for each operation, in regions too, with its operands' copies.
-    """
-    for operation in operations:
-        operands = [values[value] for value in operation.operands]
-        results = replace(operation, operands, into) if replace is not None else None
-        if results is None:
-            copy = Operation(
-                operation.name,
-                operands,
-                [value.type for value in operation.results],
-                operation.attributes,
-                [copy_region(region, values, replace) for region in operation.regions],
-                location=operation.location,
-            )
-            results = into.append(copy).results
-        values.update(zip(operation.results, results, strict=True))
-
-
-def copy_region(region: Region, values: dict[Value, Value], replace: Replace | None = None) -> Region:
-    """A copy of a region."""
-    copies = []
-    for block in region.blocks:
-        copy = Block([value.type for value in block.arguments])
-        values.update(zip(block.arguments, copy.arguments, strict=True))
-        copy_operations(block.operations, copy, values, replace)
-        copies.append(copy)
-    return Region(copies)

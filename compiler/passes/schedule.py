@@ -24,7 +24,7 @@ class Buffer:
 
     Attributes:
         type: of what it holds first.
-        kind: ``argument``, ``constant``, ``result`` or ``transient``.
+        kind: ``argument``, ``constant``, ``result``, ``flag`` (read by the host) or ``transient``.
         number: among those of its kind; set when the plan is made.
         merged: the buffer that it has become part of, if any.
     """
@@ -107,6 +107,7 @@ class Schedule:
         results: one a function's result; an argument or a constant where the function returns it as it is.
         constants: with their values.
         transients: those in the arena, as the plan numbers them.
+        flags: those that the host reads.
         plan: of the arena.
     """
 
@@ -115,6 +116,7 @@ class Schedule:
     results: Sequence[Buffer]
     constants: Sequence[tuple[Buffer, DenseElements]]
     transients: Sequence[Buffer] = ()
+    flags: Sequence[Buffer] = ()
     plan: Plan = field(default_factory=lambda: plan_memory([]))
 
 
@@ -191,7 +193,7 @@ class _Sequencer:
         self._block(body, repeated)
         given = [self._buffers[value] for value in body.terminator.operands]
         _copy_together(given, carried, repeated, body.terminator)
-        flag = self._buffers[condition.terminator.operands[0]]
+        flag = _flag(self._buffers[condition.terminator.operands[0]], tested, condition.terminator)
         steps.append(Loop(operation, tested, flag, repeated))
         self._buffers.update(zip(operation.results, carried, strict=True))
 
@@ -205,8 +207,16 @@ class _Sequencer:
             given = [self._buffers[value] for value in region.block.terminator.operands]
             _copy_together(given, results, chosen, region.block.terminator)
             branches.append(chosen)
-        steps.append(Branch(operation, self._buffers[operation.operands[0]], branches))
+        index = _flag(self._buffers[operation.operands[0]], steps, operation)
+        steps.append(Branch(operation, index, branches))
         self._buffers.update(zip(operation.results, results, strict=True))
+
+
+def _flag(buffer: Buffer, steps: list[Step], at: Operation) -> Buffer:
+    """A copy of a buffer that the host can read."""
+    flag = Buffer(buffer.type, "flag")
+    steps.append(Copy(buffer, flag, at))
+    return flag
 
 
 def _type(value: Value) -> MemRefType:
@@ -343,7 +353,12 @@ def _coalesce_steps(steps: Sequence[Step], lives: _Lives, loop: tuple[int, int])
 
 def _may_merge(step: Copy, lives: _Lives, loop: tuple[int, int]) -> bool:
     source, target = step.source.root, step.target.root
-    if source.kind != "transient" or source.size != target.size or target.kind not in ("transient", "result"):
+    if (
+        source.kind != "transient"
+        or source.size != target.size
+        or target.kind == "argument"
+        or target.kind == "constant"
+    ):
         return False
     at = lives.numbers[id(step)]
     one, other = lives.of[source], lives.of[target]
@@ -379,6 +394,9 @@ def _place(found: Schedule) -> None:
         if buffer.kind == "result" and buffer.number < 0:
             buffer.number = count
             count += 1
+    found.flags = [buffer for buffer in lives.of if buffer.kind == "flag"]
+    for number, buffer in enumerate(found.flags):
+        buffer.number = number
     transients = [buffer for buffer in lives.of if buffer.kind == "transient"]
     for number, buffer in enumerate(transients):
         buffer.number = number

@@ -1,5 +1,5 @@
 """What executables hold for each target.
 
-Imports: compiler.ir, hal_reference.program.
-Read: reference.
+Imports: compiler.ir, compiler.codegen, formats, hal_reference.program.
+Read: reference, vulkan.
 """

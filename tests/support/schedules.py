@@ -43,6 +43,7 @@ class ScheduleRunner:
         self._arena = np.full(plan.plan.size, 0xA5, np.uint8)
         self._memory = {"argument": [_bytes(value) for value in arguments]}
         self._memory["constant"] = [_bytes(value.array) for _, value in plan.constants]
+        self._memory["flag"] = [np.full(each.size, 0x5A, np.uint8) for each in plan.flags]
         self._memory["result"] = [np.full(each.size, 0x5A, np.uint8) for each in plan.results if each.kind == "result"]
         self._steps(plan.steps)
         return [self._array(each) for each in plan.results]

@@ -1,0 +1,163 @@
+"""A module of scheduled functions: bytecode, executables, constants."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from ...vm.assembly.assembler import assemble
+from ...vm.bytecode.module_def import ModuleDef
+from ..codegen.kernel import Kernel
+from ..codegen.target import Target
+from ..ir.attributes import DenseElements
+from ..ir.operation import Operation
+from ..ir.types import FunctionType, ShapedType, Type
+from ..passes.schedule import Schedule
+from ..targets.vulkan import FORMAT, vulkan_executable, vulkan_kernel
+from .function_text import IMPORTS, FunctionText
+from .sequence import Rodata, SequenceWriter
+
+_TYPES: Final = (
+    "!hal.allocator !hal.buffer !hal.buffer_view !hal.command_buffer !hal.device !hal.executable !hal.fence !vm.buffer"
+)
+_HAL_VERSION: Final = 7
+
+
+def emit_module(
+    name: str, functions: Sequence[tuple[Operation, Schedule]], executables: Sequence[Operation], target: Target
+) -> ModuleDef:
+    """A module that exports functions.
+
+    Args:
+        name: of the module.
+        functions: each function as it was before it became a sequence, for its types, and its schedule.
+        executables: what the schedules dispatch.
+        target: the device that kernels are made for.
+
+    Raises:
+        CompileError: an executable that no code is generated for.
+    """
+    rodata = Rodata()
+    kernels: dict[str, Kernel] = {}
+    holders: dict[str, str] = {}
+    blobs: dict[str, int] = {}
+    for executable in executables:
+        symbol = str(executable.attributes["sym_name"])
+        (function,) = (each for each in executable.walk() if each.name == "func.func")
+        entry = f"{symbol}::@{function.attributes['sym_name']}"
+        kernels[entry] = vulkan_kernel(function, target)
+        holders[entry] = symbol
+        blobs[symbol] = rodata.add(vulkan_executable(kernels[entry]))
+    for _, plan in functions:
+        for buffer, value in plan.constants:
+            rodata.add_constant(buffer, _packed(value))
+    writers = [
+        SequenceWriter(str(function.attributes["sym_name"]), plan, kernels, holders, rodata, declaration(function))
+        for function, plan in functions
+    ]
+    texts = [writer.function() for writer in writers]
+    init = _initializer(writers, blobs, rodata)
+    every = [*texts, *(recorder for writer in writers for recorder in writer.recorders), init]
+    used = sorted({each for text in every for each in text.imports})
+    recordings = [writer.recording_global(index) for writer in writers for index in range(writer.recordings)]
+    globals_ = ["device", *blobs, *recordings, *(["constants"] if rodata.pool else [])]
+    lines = [
+        f"vm.module @{name}",
+        f"vm.dependency @hal version {_HAL_VERSION}",
+        *(f"vm.type {each}" for each in _TYPES.split()),
+        *(f'vm.import @{each} cconv "{IMPORTS[each]}"' for each in used),
+        *(f"vm.global.ref private mutable @{each}" for each in globals_),
+        *(f"vm.export @{function.attributes['sym_name']}" for function, _ in functions),
+        "vm.export @__init",
+        *(text.text() for text in every),
+    ]
+    module = assemble("\n".join(lines), file_name=f"<{name}>")
+    return dataclasses.replace(module, rodata=tuple(memoryview(blob) for blob in rodata.blobs))
+
+
+def declaration(function: Operation) -> str:
+    """A function's types as reflection shows them."""
+    type = function.attributes["function_type"]
+    assert isinstance(type, FunctionType)
+    inputs = ", ".join(f"%input{index}: {_shown(each)}" for index, each in enumerate(type.inputs))
+    results = ", ".join(f"%output{index}: {_shown(each)}" for index, each in enumerate(type.results))
+    return f"sync func @{function.attributes['sym_name']}({inputs}) -> ({results})"
+
+
+def _shown(type: Type) -> str:
+    return str(type).replace("memref<", "tensor<", 1) if isinstance(type, ShapedType) else str(type)
+
+
+def _packed(value: DenseElements) -> bytes:
+    data = np.ascontiguousarray(value.array).tobytes()
+    return data + bytes(-len(data) % 4 or (0 if data else 4))
+
+
+def _initializer(writers: Sequence[SequenceWriter], blobs: dict[str, int], rodata: Rodata) -> FunctionText:
+    """Finds a device that runs the executables, loads them, uploads the constants, and records command buffers."""
+    text = FunctionText("__init", 0, 0)
+    device = _find_device(text, rodata)
+    text.store_global(device, "device", "hal.device")
+    null = text.null()
+    format = text.rodata(rodata.text(FORMAT))
+    for symbol, ordinal in blobs.items():
+        blob = text.rodata(ordinal)
+        arguments = [device, text.i64(-1), format, blob, null]
+        text.store_global(text.reference_of("hal.executable.create", arguments), symbol, "hal.executable")
+    if rodata.pool:
+        _upload(text, device, rodata)
+    for writer in writers:
+        for index, recorder in enumerate(writer.recorders):
+            commands = text.reference()
+            text.line(f"{commands} = vm.call @{recorder.name}()")
+            text.store_global(commands, writer.recording_global(index), "hal.command_buffer")
+    text.line("vm.return")
+    return text
+
+
+def _find_device(text: FunctionText, rodata: Rodata) -> str:
+    """The first device that takes executables of this format."""
+    text.imports |= {"hal.devices.count", "hal.devices.get", "hal.device.query.i64"}
+    count, index, found, good, enough = (text.integer() for _ in range(5))
+    value = text.wide()
+    device = text.reference()
+    test, ask, after, missing, done = (text.new_label() for _ in range(5))
+    key, format = (text.rodata(rodata.text(each)) for each in ("hal.executable.format", FORMAT))
+    text.call("hal.devices.count", [], [count])
+    text.line(f"{index} = vm.const.i32.zero")
+    text.line(f"vm.br {test}()")
+    text.label(test)
+    text.line(f"{enough} = vm.cmp.lt.i32.s {index}, {count}")
+    text.line(f"vm.cond_br {enough}, {ask}(), {missing}()")
+    text.label(ask)
+    text.call("hal.devices.get", [index], [device])
+    text.call("hal.device.query.i64", [device, key, format], [found, value])
+    text.line(f"{good} = vm.cmp.nz.i64 {value}")
+    text.line(f"{good} = vm.and.i32 {good}, {found}")
+    text.line(f"{index} = vm.add.i32 {index}, {text.i32(1)}")
+    text.line(f"vm.cond_br {good}, {done}(), {after}()")
+    text.label(after)
+    text.line(f"vm.br {test}()")
+    text.label(missing)
+    text.line(f'vm.fail {text.i32(14)}, "no device takes executables of the format {FORMAT}; open a Vulkan device"')
+    text.label(done)
+    return device
+
+
+def _upload(text: FunctionText, device: str, rodata: Rodata) -> None:
+    """Copies the pool of constants to the device."""
+    pool = text.rodata(rodata.add(bytes(rodata.pool)))
+    size = text.i64(len(rodata.pool))
+    allocator = text.reference_of("hal.device.allocator", [device])
+    memory = [text.i32(48), text.i32(0x80C03)]
+    buffer = text.reference_of("hal.allocator.allocate", [allocator, text.i64(-1), *memory, size])
+    arguments = [device, text.i64(-1), text.i32(1), pool, text.i64(0), size, text.i32(0)]
+    file = text.reference_of("hal.ex.file.from_memory", arguments)
+    fence = text.reference_of("hal.fence.create", [device, text.i64(0)])
+    zero = text.i64(0)
+    text.call("hal.device.queue.read", [device, text.i64(-1), text.null(), fence, file, zero, buffer, zero, size, zero])
+    text.await_fence(fence)
+    text.store_global(buffer, "constants", "hal.buffer")

@@ -1,0 +1,179 @@
+"""A function in VM assembly: registers given out as they are asked for, constants in the entry block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+IMPORTS = {
+    "hal.allocator.allocate": "0rIiiI_r",
+    "hal.buffer.assert": "0rrrIii_v",
+    "hal.buffer.load": "0rIi_i",
+    "hal.buffer_view.assert": "0rriiCID_v",
+    "hal.buffer_view.buffer": "0r_r",
+    "hal.buffer_view.create": "0rIIiiCID_r",
+    "hal.command_buffer.copy_buffer": "0riirIrIII_v",
+    "hal.command_buffer.create": "0riiIi_r",
+    "hal.command_buffer.dispatch": "0rrIiiiICiDCiirIID_v",
+    "hal.command_buffer.execution_barrier": "0riiI_v",
+    "hal.command_buffer.finalize": "0r_v",
+    "hal.device.allocator": "0r_r",
+    "hal.device.query.i64": "0rrr_iI",
+    "hal.device.queue.alloca": "0rIrrIiiII_r",
+    "hal.device.queue.dealloca": "0rIrrrI_v",
+    "hal.device.queue.execute.indirect": "0rIrrrICrIID_v",
+    "hal.device.queue.read": "0rIrrrIrIII_v",
+    "hal.devices.count": "0v_i",
+    "hal.devices.get": "0i_r",
+    "hal.ex.file.from_memory": "0rIirIIi_r",
+    "hal.executable.create": "0rIrrr_r",
+    "hal.executable.lookup.function": "0rr_I",
+    "hal.fence.await": "0iICrD_i",
+    "hal.fence.create": "0rI_r",
+}
+"""Functions of the HAL module that sequences call, with their calling conventions (IREE 3.12 and 3.13)."""
+
+SCALAR = 65535
+"""In a variadic call's list of segments: an argument that is no list."""
+
+
+class FunctionText:
+    """Lines of one function.
+
+    Args:
+        name: of the function.
+        arguments: how many references it takes.
+        results: how many references it gives.
+        attributes: reflection.
+    """
+
+    def __init__(self, name: str, arguments: int, results: int, attributes: dict[str, str] | None = None) -> None:
+        self.name = name
+        self._arguments = arguments
+        self._results = results
+        self._attributes = attributes or {}
+        self._constants: dict[tuple[str, int], str] = {}
+        self._lines: list[str] = []
+        self._integers = 0
+        self._references = arguments
+        self._labels = 0
+        self.imports: set[str] = set()
+
+    def i32(self, value: int) -> str:
+        """The register of a 32-bit constant."""
+        return self._constant("i32", value)
+
+    def i64(self, value: int) -> str:
+        """The register pair of a 64-bit constant."""
+        return self._constant("i64", value)
+
+    def _constant(self, bank: str, value: int) -> str:
+        key = bank, value
+        if key not in self._constants:
+            self._constants[key] = self.integer() if bank == "i32" else self.wide()
+        return self._constants[key]
+
+    def integer(self) -> str:
+        """A new 32-bit register."""
+        self._integers += 1
+        return f"%i{self._integers - 1}"
+
+    def wide(self) -> str:
+        """A new pair of 32-bit registers."""
+        self._integers += self._integers % 2 + 2
+        return f"%i{self._integers - 2}:{self._integers - 1}"
+
+    def reference(self) -> str:
+        """A new reference register."""
+        self._references += 1
+        return f"%r{self._references - 1}"
+
+    def line(self, text: str) -> None:
+        """Adds an instruction."""
+        self._lines.append(f"  {text}")
+
+    def new_label(self) -> str:
+        """A new label, which ``label`` places."""
+        self._labels += 1
+        return f"^bb{self._labels}"
+
+    def label(self, name: str) -> None:
+        """Begins a block."""
+        self._lines.append(f"{name}:")
+
+    def null(self) -> str:
+        """A null reference."""
+        found = self.reference()
+        self.line(f"{found} = vm.const.ref.zero")
+        return found
+
+    def rodata(self, ordinal: int) -> str:
+        """A reference to a constant of the module."""
+        found = self.reference()
+        self.line(f"{found} = vm.const.ref.rodata {ordinal}")
+        return found
+
+    def load_global(self, name: str, type: str) -> str:
+        """A reference that a global holds."""
+        found = self.reference()
+        self.line(f"{found} = vm.global.load.ref @{name} : !{type}")
+        return found
+
+    def store_global(self, value: str, name: str, type: str) -> None:
+        """Stores a reference in a global."""
+        self.line(f"vm.global.store.ref {value}, @{name} : !{type}")
+
+    def call(
+        self, function: str, arguments: Sequence[str | Sequence[Sequence[str]]], results: Sequence[str] = ()
+    ) -> None:
+        """A call of an import; a list among the arguments is a variadic one, of tuples of registers."""
+        self.imports.add(function)
+        flat: list[str] = []
+        segments = []
+        for argument in arguments:
+            if isinstance(argument, str):
+                flat.append(argument)
+                segments.append(SCALAR)
+            else:
+                segments.append(len(argument))
+                flat.extend(register for item in argument for register in item)
+        given = f"{', '.join(results)} = " if results else ""
+        if all(size == SCALAR for size in segments):
+            self.line(f"{given}vm.call @{function}({', '.join(flat)})")
+        else:
+            sizes = ", ".join(map(str, segments))
+            self.line(f"{given}vm.call.variadic @{function} segments[{sizes}]({', '.join(flat)})")
+
+    def reference_of(self, function: str, arguments: Sequence[str | Sequence[Sequence[str]]]) -> str:
+        """The reference that a call gives."""
+        found = self.reference()
+        self.call(function, arguments, [found])
+        return found
+
+    def await_fence(self, fence: str) -> None:
+        """Waits for a fence, and fails with its status."""
+        self.imports.add("hal.fence.await")
+        status = self.integer()
+        awaited, failed, reached = self.new_label(), self.new_label(), self.new_label()
+        segments = f"{SCALAR}, {SCALAR}, 1"
+        operands = f"{self.i32(-1)}, {self.i64(0)}, {fence}"
+        self.line(
+            f"vm.call.variadic.yieldable @hal.fence.await segments[{segments}]({operands}) -> {awaited}({status})"
+        )
+        self.label(awaited)
+        self.line(f"vm.cond_br {status}, {failed}(), {reached}()")
+        self.label(failed)
+        self.line(f'vm.fail {status}, "failed to wait on timepoint"')
+        self.label(reached)
+
+    def text(self) -> str:
+        """The whole function."""
+        arguments = ", ".join(f"%r{index}: !vm.ref<?>" for index in range(self._arguments))
+        results = ", ".join(["!vm.ref<?>"] * self._results)
+        shown = ", ".join(f'{key} = "{value}"' for key, value in self._attributes.items())
+        attributes = f" attributes {{{shown}}}" if shown else ""
+        constants = [
+            f"  {register} = vm.const.{bank} {value}" if value else f"  {register} = vm.const.{bank}.zero"
+            for (bank, value), register in self._constants.items()
+        ]
+        lines = ["^bb0:", *constants, *self._lines]
+        return f"vm.func @{self.name}({arguments}) -> ({results}){attributes} {{\n" + "\n".join(lines) + "\n}\n"
