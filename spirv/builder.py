@@ -10,86 +10,17 @@ shader does not write, or of constants.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from .grammar import ENUMERATIONS as _ENUMERATIONS
-from .grammar import BuiltIn, Decoration, ExecutionMode, ExecutionModel, Op, StorageClass
-from .words import encode, pack, string_words
-
-_MAGIC: Final = 0x07230203
-_VERSION: Final = 0x00010300
-_CAPABILITY: Final = _ENUMERATIONS["Capability"]
-
-
-class Kind(NamedTuple):
-    """The type of an expression: ``u`` an integer, ``f`` a float, ``b`` a boolean; its bits; components."""
-
-    letter: str
-    bits: int
-    width: int = 1
-
-
-BOOL: Final = Kind("b", 1)
-U32: Final = Kind("u", 32)
-U64: Final = Kind("u", 64)
-F16: Final = Kind("f", 16)
-F32: Final = Kind("f", 32)
-F64: Final = Kind("f", 64)
-_CAPABILITIES: Final = {U64: "Int64", F16: "Float16", F64: "Float64"}
-_FLOATS: Final = {16: "<e", 32: "<f", 64: "<d"}
+from .declarations import BOOL, U32, Declarations, Kind, bits_of
+from .folding import Operands, folded
+from .grammar import BuiltIn, Decoration, Op, StorageClass
+from .words import encode
 
 # GLSL.std.450, "Binary Form".
 _EXTENDED: Final = {"round_even": 2, "trunc": 3, "fabs": 4, "floor": 8, "ceil": 9, "sqrt": 31, "inverse_sqrt": 32}
 _FIND_UMSB: Final = 75
-_FOLDS: Final[dict[int, Callable[[int, int], int]]] = {
-    Op.IAdd: lambda a, b: a + b,
-    Op.ISub: lambda a, b: a - b,
-    Op.IMul: lambda a, b: a * b,
-    Op.UDiv: lambda a, b: a // b,
-    Op.UMod: lambda a, b: a % b,
-    Op.BitwiseAnd: lambda a, b: a & b,
-    Op.BitwiseOr: lambda a, b: a | b,
-    Op.BitwiseXor: lambda a, b: a ^ b,
-    Op.LogicalAnd: lambda a, b: a & b,
-    Op.LogicalOr: lambda a, b: a | b,
-    Op.LogicalNotEqual: lambda a, b: a ^ b,
-    Op.ShiftLeftLogical: lambda a, b: a << b,
-    Op.ShiftRightLogical: lambda a, b: a >> b,
-    Op.IEqual: lambda a, b: a == b,
-    Op.INotEqual: lambda a, b: a != b,
-    Op.ULessThan: lambda a, b: a < b,
-    Op.ULessThanEqual: lambda a, b: a <= b,
-}
-# Operations with a known operand that give the other operand: opcode -> (known left operand, known right operand).
-_NEUTRAL: Final[dict[int, tuple[int | None, int | None]]] = {
-    Op.IAdd: (0, 0),
-    Op.ISub: (None, 0),
-    Op.IMul: (1, 1),
-    Op.UDiv: (None, 1),
-    Op.BitwiseOr: (0, 0),
-    Op.BitwiseXor: (0, 0),
-    Op.ShiftLeftLogical: (None, 0),
-    Op.ShiftRightLogical: (None, 0),
-    Op.ShiftRightArithmetic: (None, 0),
-    Op.LogicalAnd: (1, 1),
-    Op.LogicalOr: (0, 0),
-}
-# Those that give a constant: opcode -> (known operand, result).
-_ABSORBING: Final = {
-    Op.IMul: (0, 0),
-    Op.BitwiseAnd: (0, 0),
-    Op.LogicalAnd: (0, 0),
-    Op.LogicalOr: (1, 1),
-}
-
-
-def _is_defined(opcode: int, right: int, bits: int) -> bool:
-    """Whether the result for a right operand is defined."""
-    if opcode in (Op.UDiv, Op.UMod):
-        return right != 0
-    return right < bits or opcode not in (Op.ShiftLeftLogical, Op.ShiftRightLogical)
 
 
 class Id:
@@ -239,6 +170,7 @@ Operand: TypeAlias = Id | int | float | bool
 _ADD: Final = {"u": Op.IAdd, "f": Op.FAdd}
 _SUBTRACT: Final = {"u": Op.ISub, "f": Op.FSub}
 _MULTIPLY: Final = {"u": Op.IMul, "f": Op.FMul}
+_POINTER: Final = Kind("pointer", 32)
 _ROUNDED: Final = frozenset({Op.FAdd, Op.FSub, Op.FMul})
 
 
@@ -252,22 +184,11 @@ class Builder:
     """
 
     def __init__(self) -> None:
-        self._next = 1
-        self._types: dict[tuple[int, ...], int] = {}
-        self._declarations: list[int] = []
-        self._decorations: list[int] = []
-        self._names: list[int] = []
+        self._declared = Declarations()
         self._body: list[int] = []
-        self._capabilities: dict[str, None] = {"Shader": None}
-        self._kinds: dict[Kind, int] = {}
         self._constants: dict[tuple[Kind, int], Id] = {}
-        self._buffers: list[int] = []
-        self._inputs: list[int] = []
-        self._arrays: dict[tuple[int, ...], int] = {}
         self._scopes: list[dict[Hashable, Any]] = [{}]
-        self._extended = self._fresh()
-        self._function = self._fresh()
-        self._first_label = self._label = self._fresh()
+        self._first_label = self._label = self._declared.fresh()
         self.contracts = False
         self.loaded: set[int] = set()
 
@@ -276,57 +197,18 @@ class Builder:
         """Words of the function's instructions so far."""
         return len(self._body)
 
-    # -- types and constants ---------------------------------------------------------------------------
-
-    def _fresh(self) -> int:
-        self._next += 1
-        return self._next - 1
-
-    def declare(self, opcode: int, *operands: int) -> int:
-        """The id of a type, declared once."""
-        key = (opcode, *operands)
-        found = self._types.get(key)
-        if found is None:
-            found = self._types[key] = self._fresh()
-            self._declarations += encode(opcode, found, *operands)
-        return found
-
-    def type(self, kind: Kind) -> int:
-        """The id of an expression's type."""
-        found = self._kinds.get(kind)
-        if found is not None:
-            return found
-        if kind in _CAPABILITIES:
-            self._capabilities[_CAPABILITIES[kind]] = None
-        if kind.width > 1:
-            found = self.declare(Op.TypeVector, self.type(Kind(kind.letter, kind.bits)), kind.width)
-        elif kind.letter == "u":
-            found = self.declare(Op.TypeInt, kind.bits, 0)
-        elif kind.letter == "f":
-            found = self.declare(Op.TypeFloat, kind.bits)
-        else:
-            found = self.declare(Op.TypeBool)
-        self._kinds[kind] = found
-        return found
+    # -- constants -------------------------------------------------------------------------------------
 
     def constant(self, kind: Kind, value: float) -> Id:
         """A constant; integers wrap around."""
-        if kind.letter == "f":
-            return self.constant_bits(kind, int.from_bytes(struct.pack(_FLOATS[kind.bits], value), "little"))
-        return self.constant_bits(kind, int(value) & ((1 << kind.bits) - 1))
+        return self.constant_bits(kind, bits_of(kind, value))
 
     def constant_bits(self, kind: Kind, bits: int) -> Id:
         """A constant of these bits."""
         found = self._constants.get((kind, bits))
         if found is None:
-            number, type = self._fresh(), self.type(kind)
-            if kind.letter == "b":
-                self._declarations += encode(Op.ConstantTrue if bits else Op.ConstantFalse, type, number)
-            else:
-                words = (bits,) if kind.bits <= 32 else (bits & 0xFFFFFFFF, bits >> 32)
-                self._declarations += encode(Op.Constant, type, number, *words)
-            found = Id(self, number, kind, None if kind.letter == "f" else bits)
-            self._constants[(kind, bits)] = found
+            number = self._declared.constant(kind, bits)
+            found = self._constants[(kind, bits)] = Id(self, number, kind, None if kind.letter == "f" else bits)
         return found
 
     def word(self, value: int) -> Id:
@@ -353,45 +235,41 @@ class Builder:
 
     def emit(self, opcode: int, kind: Kind, *operands: Id | int) -> Id:
         """The result of an instruction, written unless it is known; numbers among the operands are literals."""
+        return self._emit(opcode, self._declared.type(kind), kind, *operands)
+
+    def _emit(self, opcode: int, type: int, kind: Kind, *operands: Id | int) -> Id:
         numbers = [operand.number if isinstance(operand, Id) else operand for operand in operands]
-        key = (opcode, kind, *numbers)
+        key = (opcode, type, *numbers)
         found = self.known(key)
         if found is None:
-            found = Id(self, self._fresh(), kind)
-            self._body += encode(opcode, self.type(kind), found.number, *numbers)
+            found = Id(self, self._declared.fresh(), kind)
+            self._body += encode(opcode, type, found.number, *numbers)
             if opcode in _ROUNDED and not self.contracts:
-                self._decorations += encode(Op.Decorate, found.number, Decoration.NoContraction)
+                self._declared.decorate(found.number, Decoration.NoContraction)
             self._scopes[-1][key] = found
         assert isinstance(found, Id)
         return found
 
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
         """An instruction of two operands, computed here where they are known."""
-        a, b = left.value, right.value
-        if a is not None and b is not None and opcode in _FOLDS and _is_defined(opcode, b, left.kind.bits):
-            return self.constant_bits(kind, _FOLDS[opcode](a, b) & ((1 << kind.bits) - 1))
-        if a is not None or b is not None:
-            neutral = _NEUTRAL.get(opcode)
-            if neutral is not None and b is not None and b == neutral[1]:
-                return left
-            if neutral is not None and a is not None and a == neutral[0]:
-                return right
-            absorbing = _ABSORBING.get(opcode)
-            if absorbing is not None and absorbing[0] in (a, b):
-                return self.constant_bits(kind, absorbing[1])
+        found = folded(opcode, kind.bits, left.kind.bits, left.value, right.value)
+        if isinstance(found, int):
+            return self.constant_bits(kind, found)
+        if found is not None:
+            return left if found is Operands.LEFT else right
         return self.emit(opcode, kind, left, right)
 
     def extended(self, instruction: int, kind: Kind, *operands: Id) -> Id:
         """The result of an instruction of GLSL.std.450."""
-        return self.emit(Op.ExtInst, kind, self._extended, instruction, *operands)
+        return self.emit(Op.ExtInst, kind, self._declared.extended, instruction, *operands)
 
     def pair(self, opcode: int, left: Id, right: Id) -> tuple[Id, Id]:
         """Low and high word of an extended product, or sum and carry: instructions that give a structure of two."""
-        structure = self.declare(Op.TypeStruct, self.type(U32), self.type(U32))
+        structure = self._declared.type_of(Op.TypeStruct, self._declared.type(U32), self._declared.type(U32))
         key = (opcode, left.number, right.number)
         number = self.known(key)
         if number is None:
-            number = self._fresh()
+            number = self._declared.fresh()
             self._body += encode(opcode, structure, number, left.number, right.number)
             self.keep(key, number)
         return self.emit(Op.CompositeExtract, U32, number, 0), self.emit(Op.CompositeExtract, U32, number, 1)
@@ -400,67 +278,34 @@ class Builder:
 
     def buffer(self, binding: int, name: str, is_written: bool) -> int:
         """A storage buffer of words in set 0; each is either read or written."""
-        array = self.declare(Op.TypeRuntimeArray, self.type(U32))
-        structure = self.declare(Op.TypeStruct, array)
-        pointer = self.declare(Op.TypePointer, StorageClass.StorageBuffer, structure)
-        number = self._fresh()
-        if not self._buffers:
-            self._decorations += encode(Op.Decorate, array, Decoration.ArrayStride, 4)
-            self._decorations += encode(Op.Decorate, structure, Decoration.Block)
-            self._decorations += encode(Op.MemberDecorate, structure, 0, Decoration.Offset, 0)
-        self._buffers.append(number)
-        self._declarations += encode(Op.Variable, pointer, number, StorageClass.StorageBuffer)
-        access = Decoration.NonReadable if is_written else Decoration.NonWritable
-        for decoration, *values in ((Decoration.DescriptorSet, 0), (Decoration.Binding, binding), (access,)):
-            self._decorations += encode(Op.Decorate, number, decoration, *values)
-        self._names += encode(Op.Name, number, *string_words(name))
-        return number
+        return self._declared.buffer(binding, name, Decoration.NonReadable if is_written else Decoration.NonWritable)
 
-    def _place(self, buffer: int, index: Id) -> Id:
-        return self.emit(Op.AccessChain, self._pointer(StorageClass.StorageBuffer), buffer, self.word(0), index)
-
-    def _pointer(self, storage: int) -> Kind:
-        kind = Kind("pointer", storage)
-        self._kinds[kind] = self.declare(Op.TypePointer, storage, self.type(U32))
-        return kind
+    def _place(self, storage: int, variable: int, *indices: Id) -> Id:
+        pointer = self._declared.pointer(storage, self._declared.type(U32))
+        return self._emit(Op.AccessChain, pointer, _POINTER, variable, *indices)
 
     def load(self, buffer: int, index: Id) -> Id:
         """A word of a buffer that is read."""
         self.loaded.add(buffer)
-        return self.emit(Op.Load, U32, self._place(buffer, index))
+        return self.emit(Op.Load, U32, self._place(StorageClass.StorageBuffer, buffer, self.word(0), index))
 
     def store(self, buffer: int, index: Id, value: Id) -> None:
         """Writes a word of a buffer."""
-        self._body += encode(Op.Store, self._place(buffer, index).number, value.number)
+        place = self._place(StorageClass.StorageBuffer, buffer, self.word(0), index)
+        self._body += encode(Op.Store, place.number, value.number)
 
     def lookup(self, table: Sequence[int], index: Id) -> Id:
         """A word of a constant table."""
         if index.value is not None:
             return self.word(table[index.value])
-        words = tuple(table)
-        if len(set(words)) == 1:
-            return self.word(words[0])
-        variable = self._arrays.get(words)
-        if variable is None:
-            type = self.declare(Op.TypeArray, self.type(U32), self.word(len(words)).number)
-            members = [self.word(word).number for word in words]
-            composite, variable = self._fresh(), self._fresh()
-            self._declarations += encode(Op.ConstantComposite, type, composite, *members)
-            pointer = self.declare(Op.TypePointer, StorageClass.Private, type)
-            self._declarations += encode(Op.Variable, pointer, variable, StorageClass.Private, composite)
-            self._arrays[words] = variable
-        place = self.emit(Op.AccessChain, self._pointer(StorageClass.Private), variable, index)
-        return self.emit(Op.Load, U32, place)
+        if len(set(table)) == 1:
+            return self.word(table[0])
+        return self.emit(Op.Load, U32, self._place(StorageClass.Private, self._declared.table(table), index))
 
     def built_in(self, name: str) -> tuple[Id, Id, Id]:
         """The three components of ``WorkgroupId``, ``LocalInvocationId``, …"""
         vector = Kind("u", 32, 3)
-        pointer = self.declare(Op.TypePointer, StorageClass.Input, self.type(vector))
-        number = self._fresh()
-        self._declarations += encode(Op.Variable, pointer, number, StorageClass.Input)
-        self._decorations += encode(Op.Decorate, number, Decoration.BuiltIn, getattr(BuiltIn, name))
-        self._inputs.append(number)
-        loaded = self.emit(Op.Load, vector, number)
+        loaded = self.emit(Op.Load, vector, self._declared.input(vector, getattr(BuiltIn, name)))
         x, y, z = (self.emit(Op.CompositeExtract, U32, loaded, index) for index in range(3))
         return x, y, z
 
@@ -476,7 +321,7 @@ class Builder:
         """What one of two functions gives, each run in a block of its own."""
         if condition.value is not None:
             return list(then() if condition.value else otherwise())
-        first, second, merge = self._fresh(), self._fresh(), self._fresh()
+        first, second, merge = self._declared.fresh(), self._declared.fresh(), self._declared.fresh()
         self._body += encode(Op.SelectionMerge, merge, 0)
         self._body += encode(Op.BranchConditional, condition.number, first, second)
         sides: list[tuple[Sequence[Id], int]] = []
@@ -494,8 +339,8 @@ class Builder:
             if a.number == b.number:
                 found.append(a)
                 continue
-            found.append(Id(self, self._fresh(), a.kind))
-            phi = (self.type(a.kind), found[-1].number, a.number, left_label, b.number, right_label)
+            found.append(Id(self, self._declared.fresh(), a.kind))
+            phi = (self._declared.type(a.kind), found[-1].number, a.number, left_label, b.number, right_label)
             self._body += encode(Op.Phi, *phi)
         return found
 
@@ -510,15 +355,15 @@ class Builder:
 
     def loop(self, starts: Sequence[Id], step: Callable[[Sequence[Id]], tuple[Sequence[Id], Id]]) -> list[Id]:
         """Values that ``step`` changes, once at least, and again as long as the condition that it gives holds."""
-        header, body, latch, merge = (self._fresh() for _ in range(4))
+        header, body, latch, merge = (self._declared.fresh() for _ in range(4))
         before = self._label
         self._body += encode(Op.Branch, header)
         self._block(header)
-        values = [Id(self, self._fresh(), start.kind) for start in starts]
+        values = [Id(self, self._declared.fresh(), start.kind) for start in starts]
         back_edges = []
         for value, start in zip(values, starts, strict=True):
             back_edges.append(len(self._body) + 5)
-            self._body += encode(Op.Phi, self.type(value.kind), value.number, start.number, before, 0, latch)
+            self._body += encode(Op.Phi, self._declared.type(value.kind), value.number, start.number, before, 0, latch)
         self._body += encode(Op.LoopMerge, merge, latch, 0)
         self._body += encode(Op.Branch, body)
         self._block(body)
@@ -537,21 +382,4 @@ class Builder:
 
     def finish(self, name: str, workgroup_size: tuple[int, int, int]) -> bytes:
         """The module, with an entry point of this name."""
-        void = self.declare(Op.TypeVoid)
-        function_type = self.declare(Op.TypeFunction, void)
-        words: list[int] = []
-        for capability in self._capabilities:
-            words += encode(Op.Capability, getattr(_CAPABILITY, capability))
-        words += encode(Op.ExtInstImport, self._extended, *string_words("GLSL.std.450"))
-        words += encode(Op.MemoryModel, 0, 1)
-        words += encode(Op.EntryPoint, ExecutionModel.GLCompute, self._function, *string_words(name), *self._inputs)
-        words += encode(Op.ExecutionMode, self._function, ExecutionMode.LocalSize, *workgroup_size)
-        words += self._names
-        words += self._decorations
-        words += self._declarations
-        words += encode(Op.Function, void, self._function, 0, function_type)
-        words += encode(Op.Label, self._first_label)
-        words += self._body
-        words += encode(Op.Return)
-        words += encode(Op.FunctionEnd)
-        return pack((_MAGIC, _VERSION, 0, self._next, 0, *words))
+        return self._declared.module(name, workgroup_size, self._first_label, self._body)

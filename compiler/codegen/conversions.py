@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...spirv.builder import F32, F64, U32, U64, Id
+from ...spirv.builder import Id
+from ...spirv.declarations import F32, F64, U32, U64
 from ...spirv.grammar import Op
 from ..ir.types import ScalarType
 from .integers import extended, low_word
@@ -18,8 +19,6 @@ def convert(scalars: Scalars, value: Scalar, source: ScalarType, target: ScalarT
         if target.kind == "complex":
             real, imaginary = (convert(scalars, x, source.part, target.part) for x in (value.real, value.imaginary))
             return Complex(as_id(real), as_id(imaginary))
-        if target.kind == "bool":
-            return value.real.differs(0) | value.imaginary.differs(0)
         return convert(scalars, value.real, source.part, target)
     if target.kind == "complex":
         real = convert(scalars, value, source, target.part)
@@ -27,7 +26,10 @@ def convert(scalars: Scalars, value: Scalar, source: ScalarType, target: ScalarT
     if source.kind == "bool":
         return _of_boolean(scalars, as_id(value), target)
     if target.kind == "bool":
-        return value.differs(0)
+        if source.kind != "float":
+            return value.differs(0)
+        # By the bits: devices may take a subnormal number for zero.
+        return (scalars.float_bits(value) & ((1 << (value.kind.bits - 1)) - 1)).differs(0)
     if source.kind == "float":
         if target.kind == "float":
             return _float_to_float(scalars, as_id(value), source, target)

@@ -13,7 +13,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ...spirv.builder import F32, U32, Id, Kind
+from ...spirv.builder import Id
+from ...spirv.declarations import F32, U32, Kind
 from ...spirv.grammar import Op
 from .scalars import Scalars
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...spirv.builder import U32, U64, Builder, Id
+from ...spirv.builder import Builder, Id
+from ...spirv.declarations import U32, U64
 from ...spirv.grammar import Op
 from ..ir.types import ScalarType
 from .scalars import Scalar, Scalars, as_id, is_signed

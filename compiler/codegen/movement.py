@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...spirv.builder import U32, Id
+from ...spirv.builder import Id
+from ...spirv.declarations import U32
 from ...spirv.grammar import Op
 from ..ir.attributes import DenseElements
 from ..ir.operation import Operation, Value

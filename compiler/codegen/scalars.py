@@ -20,7 +20,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...spirv.builder import F32, F64, U32, U64, Builder, Id, Kind
+from ...spirv.builder import Builder, Id
+from ...spirv.declarations import F32, F64, U32, U64, Kind
 from ...spirv.grammar import Op
 from ..ir.types import ScalarType
 from .narrow_floats import FORMATS, decoded, encoded

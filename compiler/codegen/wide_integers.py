@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...spirv.builder import U32, Builder, Id, Kind, Operand
+from ...spirv.builder import Builder, Id, Operand
+from ...spirv.declarations import U32, Kind
 from ...spirv.grammar import Op
 
 PAIR: Final = Kind("pair", 64)

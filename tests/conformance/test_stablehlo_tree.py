@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 import stablehlo_tree
+from support.regions import EMULATED, NATIVE
 from support.source_trees import named_tree, opened_tree
 
+import pumice
+from pumice.compiler.codegen.kernel import Kernel
+from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.text import parse, to_text
 from pumice.compiler.ir.source import CompileError
 
@@ -105,3 +109,50 @@ def test_programs_give_what_they_expect_as_the_compiler_sequences_them(tree: Pat
     print(f"\n{passed} passed, {len(failed)} failed; bytes of all programs: {dict(sizes)}")
     assert {line.partition(":")[0] for line in failed} == _COARSE, failed
     assert passed >= 2_320 and sizes["arena"] <= 1.1 * sizes["lower bound"]
+
+
+@pytest.mark.vulkan
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("fused", [True, False], ids=["regions", "operations"])
+@pytest.mark.parametrize("target", [EMULATED, NATIVE], ids=["emulated", "native"])
+def test_programs_give_what_they_expect_on_a_device(tree: Path, target: Target, fused: bool) -> None:
+    """As kernels of dispatch regions, or of single operations; what other stages replace runs by its definition."""
+    passed, failed = 0, []
+    kernels: dict[object, Kernel] = {}
+    with pumice.open_device("lavapipe") as device:
+        for path in stablehlo_tree.sources(tree, stablehlo_tree.DATA_FOLDER):
+            if path.parent.name in ("dynamic", "quantized"):
+                continue
+            for name, functions, entries in stablehlo_tree.programs(path.read_text(encoding="utf-8"), path.name):
+                try:
+                    stablehlo_tree.run_on_vulkan(functions, entries, device, target, kernels, fused)
+                    passed += 1
+                except (stablehlo_tree.WrongResultError, CompileError) as error:
+                    failed.append(f"{name}: {error}")
+    print(f"\n{passed} passed, {len(failed)} failed; {len(kernels)} kernels")
+    assert {line.partition(":")[0] for line in failed} == _COARSE, failed
+    assert passed >= 2_320
+
+
+@pytest.mark.vulkan
+def test_the_interpreters_tests_give_the_same_on_a_device(tree: Path) -> None:
+    """Those that the definitions pass."""
+    passed, failed = 0, []
+    kernels: dict[object, Kernel] = {}
+    with pumice.open_device("lavapipe") as device:
+        for path in stablehlo_tree.sources(tree, stablehlo_tree.INTERPRET_FOLDER):
+            for part in path.read_text(encoding="utf-8").split("// -----"):
+                try:
+                    found = list(stablehlo_tree.programs(part, path.name))
+                    for _, functions, entries in found:
+                        stablehlo_tree.run_on_reference(functions, entries)
+                except (CompileError, KeyError, ValueError, stablehlo_tree.WrongResultError):
+                    continue
+                try:
+                    for _, functions, entries in found:
+                        stablehlo_tree.run_on_vulkan(functions, entries, device, EMULATED, kernels)
+                    passed += 1
+                except (stablehlo_tree.WrongResultError, CompileError) as error:
+                    failed.append(f"{path.name}: {error}")
+    assert not failed
+    assert passed >= 440

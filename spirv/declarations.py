@@ -1,0 +1,183 @@
+"""What a SPIR-V module declares ahead of its functions: capabilities, types, constants, variables, decorations."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from .grammar import ENUMERATIONS, Decoration, ExecutionMode, ExecutionModel, Op, StorageClass
+from .words import encode, pack, string_words
+
+_MAGIC: Final = 0x07230203
+_VERSION: Final = 0x00010300
+_LOGICAL: Final = 0
+_GLSL450: Final = 1
+
+
+class Kind(NamedTuple):
+    """The type of an expression: ``u`` an integer, ``f`` a float, ``b`` a boolean; its bits; components."""
+
+    letter: str
+    bits: int
+    width: int = 1
+
+
+BOOL: Final = Kind("b", 1)
+U32: Final = Kind("u", 32)
+U64: Final = Kind("u", 64)
+F16: Final = Kind("f", 16)
+F32: Final = Kind("f", 32)
+F64: Final = Kind("f", 64)
+_CAPABILITIES: Final = {U64: "Int64", F16: "Float16", F64: "Float64"}
+_FLOATS: Final = {16: "<e", 32: "<f", 64: "<d"}
+
+
+def bits_of(kind: Kind, value: float) -> int:
+    """The bits of a constant; integers wrap around."""
+    if kind.letter == "f":
+        return int.from_bytes(struct.pack(_FLOATS[kind.bits], value), "little")
+    return int(value) & ((1 << kind.bits) - 1)
+
+
+class Declarations:
+    """Declarations, each made once, and the module of them and one function.
+
+    Attributes:
+        extended: id of the instruction set GLSL.std.450.
+    """
+
+    def __init__(self) -> None:
+        self._next = 1
+        self._known: dict[tuple[object, ...], int] = {}
+        self._words: list[int] = []
+        self._decorations: list[int] = []
+        self._names: list[int] = []
+        self._capabilities: dict[str, None] = {"Shader": None}
+        self._inputs: list[int] = []
+        self.extended = self.fresh()
+
+    def fresh(self) -> int:
+        """An id that is not in use."""
+        self._next += 1
+        return self._next - 1
+
+    def type_of(self, opcode: int, *operands: int) -> int:
+        """The id of a type instruction's result."""
+        key = (opcode, *operands)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.fresh()
+            self._words += encode(opcode, found, *operands)
+        return found
+
+    def type(self, kind: Kind) -> int:
+        """The id of an expression's type."""
+        found = self._known.get(kind)
+        if found is not None:
+            return found
+        if kind in _CAPABILITIES:
+            self._capabilities[_CAPABILITIES[kind]] = None
+        if kind.width > 1:
+            found = self.type_of(Op.TypeVector, self.type(Kind(kind.letter, kind.bits)), kind.width)
+        elif kind.letter == "u":
+            found = self.type_of(Op.TypeInt, kind.bits, 0)
+        elif kind.letter == "f":
+            found = self.type_of(Op.TypeFloat, kind.bits)
+        else:
+            found = self.type_of(Op.TypeBool)
+        self._known[kind] = found
+        return found
+
+    def pointer(self, storage: int, to: int) -> int:
+        """The id of a pointer's type."""
+        return self.type_of(Op.TypePointer, storage, to)
+
+    def constant(self, kind: Kind, bits: int) -> int:
+        """The id of a constant of these bits."""
+        key = ("constant", kind, bits)
+        found = self._known.get(key)
+        if found is None:
+            type = self.type(kind)
+            found = self._known[key] = self.fresh()
+            if kind.letter == "b":
+                self._words += encode(Op.ConstantTrue if bits else Op.ConstantFalse, type, found)
+            else:
+                words = (bits,) if kind.bits <= 32 else (bits & 0xFFFFFFFF, bits >> 32)
+                self._words += encode(Op.Constant, type, found, *words)
+        return found
+
+    def decorate(self, target: int, decoration: int, *values: int) -> None:
+        """Adds a decoration."""
+        self._decorations += encode(Op.Decorate, target, decoration, *values)
+
+    def buffer(self, binding: int, name: str, access: int) -> int:
+        """The variable of a storage buffer of words in set 0, with a decoration that says how it is used."""
+        array = self._known.get(("buffer",))
+        if array is None:
+            array = self._known[("buffer",)] = self.type_of(Op.TypeRuntimeArray, self.type(U32))
+            structure = self.type_of(Op.TypeStruct, array)
+            self.decorate(array, Decoration.ArrayStride, 4)
+            self.decorate(structure, Decoration.Block)
+            self._decorations += encode(Op.MemberDecorate, structure, 0, Decoration.Offset, 0)
+        pointer = self.pointer(StorageClass.StorageBuffer, self.type_of(Op.TypeStruct, array))
+        found = self._variable(pointer, StorageClass.StorageBuffer)
+        self.decorate(found, Decoration.DescriptorSet, 0)
+        self.decorate(found, Decoration.Binding, binding)
+        self.decorate(found, access)
+        self._names += encode(Op.Name, found, *string_words(name))
+        return found
+
+    def table(self, words: Sequence[int]) -> int:
+        """The private variable that holds constant words."""
+        key = ("table", *words)
+        found = self._known.get(key)
+        if found is None:
+            type = self.type_of(Op.TypeArray, self.type(U32), self.constant(U32, len(words)))
+            members = [self.constant(U32, word) for word in words]
+            composite = self.fresh()
+            self._words += encode(Op.ConstantComposite, type, composite, *members)
+            pointer = self.pointer(StorageClass.Private, type)
+            found = self._known[key] = self._variable(pointer, StorageClass.Private, composite)
+        return found
+
+    def input(self, kind: Kind, built_in: int) -> int:
+        """The variable of a built-in input."""
+        found = self._variable(self.pointer(StorageClass.Input, self.type(kind)), StorageClass.Input)
+        self.decorate(found, Decoration.BuiltIn, built_in)
+        self._inputs.append(found)
+        return found
+
+    def _variable(self, pointer: int, storage: int, *initial: int) -> int:
+        found = self.fresh()
+        self._words += encode(Op.Variable, pointer, found, storage, *initial)
+        return found
+
+    def module(self, name: str, workgroup_size: tuple[int, int, int], label: int, body: Sequence[int]) -> bytes:
+        """The module with one entry point.
+
+        Args:
+            name: of the entry point.
+            workgroup_size: in invocations.
+            label: id of the first block.
+            body: the instructions after it, up to the return.
+        """
+        void = self.type_of(Op.TypeVoid)
+        type = self.type_of(Op.TypeFunction, void)
+        function = self.fresh()
+        words: list[int] = []
+        for capability in self._capabilities:
+            words += encode(Op.Capability, getattr(ENUMERATIONS["Capability"], capability))
+        words += encode(Op.ExtInstImport, self.extended, *string_words("GLSL.std.450"))
+        words += encode(Op.MemoryModel, _LOGICAL, _GLSL450)
+        words += encode(Op.EntryPoint, ExecutionModel.GLCompute, function, *string_words(name), *self._inputs)
+        words += encode(Op.ExecutionMode, function, ExecutionMode.LocalSize, *workgroup_size)
+        words += self._names
+        words += self._decorations
+        words += self._words
+        words += encode(Op.Function, void, function, 0, type)
+        words += encode(Op.Label, label)
+        words += body
+        words += encode(Op.Return)
+        words += encode(Op.FunctionEnd)
+        return pack((_MAGIC, _VERSION, 0, self._next, 0, *words))
