@@ -13,6 +13,7 @@ from .ir.operation import Operation
 from .ir.source import SourceText
 from .module.emit import emit_module
 from .passes.canonical import canonicalize, inlined
+from .passes.decompose import decompose
 from .passes.expand import expand_chlo
 from .passes.outline import outline
 from .passes.regions import form_regions
@@ -75,6 +76,8 @@ def compile_text(
     if not exported:
         raise source.error(0, "the program has no public function with a body")
     for function in exported:
+        canonicalize(function.regions[0].block)
+        decompose(function.regions[0].block)
         canonicalize(function.regions[0].block)
     if reached("canonical", exported):
         return made

@@ -604,9 +604,9 @@ def _sort(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequen
     length = moved[0].shape[-1]
     size = 1 << max(length - 1, 0).bit_length()
     positions = np.broadcast_to(np.arange(size), (*moved[0].shape[:-1], size)).copy()
-    padded = (
-        [np.concatenate([value, np.repeat(value[..., :1], size - length, -1)], -1) for value in moved] if length else []
-    )
+    if not length:
+        return list(operands)
+    padded = [np.concatenate([value, np.repeat(value[..., :1], size - length, -1)], -1) for value in moved]
     block = 2
     while block <= size:
         step = block // 2

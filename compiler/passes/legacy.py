@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, DenseArray, DenseElements, FloatAttr, StructAttr
-from ..ir.operation import Operation, Value, tensor_of
+from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.types import I64, TensorType
 
 Values = Sequence[Value]
@@ -155,21 +155,28 @@ def _zero(builder: Builder, operation: Operation) -> Values:
 
 
 def _map(builder: Builder, operation: Operation) -> Values:
-    """The body over whole tensors: its operations are element-wise, and its constants are repeated."""
-    block = operation.regions[0].block
-    shape = tensor_of(operation.operands[0]).shape if operation.operands else tensor_of(operation.results[0]).shape
-    inside: dict[Value, Value] = dict(zip(block.arguments, operation.operands, strict=True))
+    return over_tensors(builder, operation.regions[0].block, operation.operands)
+
+
+def over_tensors(builder: Builder, block: Block, operands: Sequence[Value]) -> Values:
+    """A body of scalars over whole tensors: its operations are element-wise, and its constants are repeated."""
+    shape = tensor_of(operands[0]).shape
+    inside: dict[Value, Value] = dict(zip(block.arguments, operands, strict=True))
     for inner in block.operations[:-1]:
-        operands = [inside.get(value, value) for value in inner.operands]
-        types = [TensorType(shape, tensor_of(value).element) for value in inner.results]
         if inner.name == "stablehlo.constant":
             found = builder.append("constant", (), [inner.results[0].type], inner.attributes).result
             inside[inner.result] = builder.broadcast(found, shape, ())
             continue
-        whole = [v if tensor_of(v).rank else builder.broadcast(v, shape, ()) for v in operands]
+        types = [TensorType(shape, tensor_of(value).element) for value in inner.results]
+        given = [inside.get(value, value) for value in inner.operands]
+        whole = [value if tensor_of(value).shape == shape else builder.broadcast(value, shape, ()) for value in given]
+        if inner.name.endswith((".reshape", ".broadcast_in_dim")):
+            inside[inner.result] = whole[0]
+            continue
         made = builder.append(inner.name.removeprefix("stablehlo."), whole, types, inner.attributes)
         inside.update(zip(inner.results, made.results, strict=True))
-    return [inside.get(value, value) for value in block.terminator.operands]
+    found_values = [inside.get(value, value) for value in block.terminator.operands]
+    return [v if tensor_of(v).shape == shape else builder.broadcast(v, shape, ()) for v in found_values]
 
 
 # -- batch normalisation ---------------------------------------------------------------------------------
