@@ -33,6 +33,7 @@ from .status import (
 )
 
 if TYPE_CHECKING:
+    from .compiler.pipeline import compile
     from .hal_vulkan import Fence, TimelineSemaphore, live_objects
     from .runtime import (
         ArraySpec,
@@ -110,6 +111,7 @@ __all__ = [
     "UnknownError",
     "Wait",
     "WaitSource",
+    "compile",
     "empty",
     "export",
     "list_devices",
@@ -121,6 +123,7 @@ __all__ = [
 _look_up, _names = lazy_exports(
     __name__,
     {
+        ".compiler.pipeline": ("compile",),
         ".hal_vulkan": ("Fence", "TimelineSemaphore", "live_objects"),
         ".runtime": (
             "ArraySpec",

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import Final
 
+from ..files import reading_errors
 from ..vm.bytecode.writer import write_module
 from .codegen.target import Target
 from .dialects.text import parse, to_text
@@ -39,6 +42,28 @@ class Compilation:
     text: dict[str, str] = field(default_factory=dict)
     module: bytes = b""
     schedules: dict[str, Schedule] = field(default_factory=dict)
+
+
+def compile(source: str | PathLike[str], *, file_name: str = "<text>") -> bytes:
+    """Compiles a tensor program for Vulkan.
+
+    Args:
+        source: a StableHLO program as text, as ``jax.jit(f).lower(…).as_text()`` gives it, or the path of a file.
+        file_name: as errors name the text; a path names itself.
+
+    Returns:
+        A module file that ``Session.load`` takes. Its public functions are exported; they take and give tensors.
+
+    Raises:
+        CompileError: the program is wrong, or something in it is not supported; the message has its place and line.
+        NotFoundError: there is no such file.
+    """
+    if isinstance(source, str):
+        return compile_text(source, file_name, Target()).module
+    path = Path(source)
+    with reading_errors(path):
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    return compile_text(text, str(path), Target()).module
 
 
 def compile_text(

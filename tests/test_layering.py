@@ -90,6 +90,7 @@ ROOMS: Mapping[str, set[str]] = {
     "study.report": {"definition", "results", "statistics", "workloads"},
     "tools.setup": set(),
     "tools.inspect": {"errors", "input_files", "options", "streams", "tables"},
+    "tools.compile": {"errors", "input_files", "output_files"},
     "tools.run": {"errors", "input_files", "options", "output_files", "reports", "streams"},
     "tools.study": {"errors", "options", "streams", "tables"},
     "tools.bench": {"errors", "input_files", "options", "run", "streams", "study"},

@@ -68,7 +68,8 @@ def test_the_page(kind: str, tmp_path: Path) -> None:
     page = [one for one in commands() if (".vmfb" in one[0]) == (kind == "programs")]
     if kind == "programs":
         compile_programs(tmp_path)
-    (tmp_path / "shaders").symlink_to(ROOT / "shaders")
+    for name in ("examples", "shaders"):
+        (tmp_path / name).symlink_to(ROOT / name)
     folder = tmp_path / "bin"
     folder.mkdir()
     program = "from pumice.tools.cli import main; main(prog_name='pumice')"

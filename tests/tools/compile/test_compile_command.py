@@ -1,0 +1,88 @@
+"""``pumice compile``: modules, stages, and what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import pumice
+from pumice.compiler.dialects.text import parse, to_text
+from pumice.tools.cli import main
+
+PROGRAM = """
+func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.multiply %a, %b : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "mul.mlir"
+    path.write_text(PROGRAM)
+    return path
+
+
+def run(*arguments: str | Path, text: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["compile", *map(str, arguments)], input=text)
+
+
+def test_the_module_is_that_of_the_python_function(program: Path, tmp_path: Path) -> None:
+    done = run(program, "-o", tmp_path / "mul.vmfb")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "mul.vmfb").read_bytes() == pumice.compile(program) == pumice.compile(PROGRAM)
+
+
+@pytest.mark.vulkan
+def test_the_module_runs(program: Path, tmp_path: Path) -> None:
+    module = tmp_path / "mul.vmfb"
+    assert run(program, "-o", module).exit_code == 0
+    inputs = ["--function=main", "--input=4xf32=1,2,3,4", "--input=4xf32=2", "--device=lavapipe"]
+    done = CliRunner().invoke(main, ["run", str(module), *inputs])
+    assert done.exit_code == 0 and "4xf32=2 4 6 8" in done.stdout
+
+
+@pytest.mark.parametrize("stage", ["hlo", "canonical", "regions", "hl_seq"])
+def test_a_stage_is_printed_and_reads_the_same(stage: str) -> None:
+    done = run("-", "--compile-to", stage, text=PROGRAM)
+    assert done.exit_code == 0 and to_text(parse(done.stdout)) == done.stdout
+
+
+def test_every_stage_is_written_to_a_folder(program: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "stages"
+    assert run(program, "-o", tmp_path / "mul.vmfb", "--dump-ir", folder).exit_code == 0
+    names = ["0-hlo.mlir", "1-canonical.mlir", "2-regions.mlir", "3-hl_seq.mlir"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    for name in names:
+        parse((folder / name).read_text())
+
+
+def test_a_wrong_program_is_shown_with_a_caret_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.mlir"
+    path.write_text(PROGRAM.replace("%a, %b", "%a, %c"))
+    done = run(path, "-o", tmp_path / "wrong.vmfb", "--dump-ir", tmp_path / "stages")
+    assert done.exit_code == 1 and "wrong.mlir:3:31: %c is not defined" in done.stderr
+    assert done.stderr.rstrip().endswith("^")
+    assert [each.name for each in tmp_path.iterdir()] == ["wrong.mlir"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["x.mlir"], "expected -o OUT.vmfb for the module, or --compile-to a stage"),
+        (["x.mlir", "-o", "x.vmfb", "--compile-to", "hlo"], "expected one of -o and --compile-to"),
+        (["x.mlir", "--compile-to", "spirv"], "'spirv' is not one of"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], message: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2 and message in done.stderr
+
+
+def test_a_file_that_is_not_there_and_one_that_cannot_be_written(program: Path, tmp_path: Path) -> None:
+    assert "no such file" in run(tmp_path / "gone.mlir", "-o", tmp_path / "x.vmfb").stderr
+    done = run(program, "-o", tmp_path / "no" / "folder.vmfb")
+    assert done.exit_code == 1 and "cannot be written" in done.stderr
