@@ -19,10 +19,11 @@ from .index import Index
 from .scalars import Scalar, Scalars, storage_bits
 from .target import NeedsSplitError, compile_error
 
-MAX_WORDS: Final = 1 << 20
+MAX_WORDS: Final = 1 << 18
 """Instructions of a kernel take at most this many words."""
 
-_MAX_DEPTH: Final = 60
+_ALONE: Final = "compute it in a region of its own"
+_MAX_DEPTH: Final = 50
 _MAX_UNROLLED: Final = 8
 _MAX_UNROLLED_WORDS: Final = 2_000
 
@@ -177,6 +178,8 @@ class Frame:
         if isinstance(operation, Block):
             self.builder.keep(key, [self._argument(value, index)])
             return
+        if self.builder.size > MAX_WORDS:
+            raise NeedsSplitError(operation, f"the kernel has more than {MAX_WORDS} words; {_ALONE}")
         frame = self._owner(value)
         needs = frame._needs(value, index)
         name = operation.name.removeprefix("stablehlo.")
@@ -191,8 +194,8 @@ class Frame:
         structure = definitions.structures.get(name)
         if structure is None:
             raise compile_error(operation, "no code is generated for it; an earlier stage replaces it")
-        if self._work.depth >= _MAX_DEPTH or self.builder.size > MAX_WORDS:
-            raise NeedsSplitError(operation, "the region is too large for one kernel; compute this in one of its own")
+        if self._work.depth >= _MAX_DEPTH:
+            raise NeedsSplitError(operation, f"nested more than {_MAX_DEPTH} levels deep; {_ALONE}")
         self._work.depth += 1
         self.builder.keep(key, list(structure(frame, operation, index)))
         self._work.depth -= 1

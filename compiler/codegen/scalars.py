@@ -124,6 +124,8 @@ class Scalars:
         self.target = target
         self.repeats = 1
         self.iterations = 0
+        # Narrow floats by their f32, so that what is stored or moved needs no second conversion.
+        self._bits: dict[int, tuple[ScalarType, Id]] = {}
 
     def loop(
         self,
@@ -243,10 +245,13 @@ class Scalars:
         return ((high & 0x7FFFFFFF) | low.differs(0).select(self.builder.word(1), 0)) > 0x7FF00000
 
     def _encoded(self, type: ScalarType, value: Id) -> Id:
-        return encoded(FORMATS[str(type)], value, self.target.float16)
+        known, bits = self._bits.get(value.number, (None, value))
+        return bits if known is type else encoded(FORMATS[str(type)], value, self.target.float16)
 
     def _decoded(self, type: ScalarType, bits: Id) -> Id:
-        return decoded(FORMATS[str(type)], bits, self.target.float16)
+        found = decoded(FORMATS[str(type)], bits, self.target.float16)
+        self._bits[found.number] = type, bits
+        return found
 
     def from_words(self, type: ScalarType, words: Sequence[Id]) -> Scalar:
         """The scalar of an element's bits: one word, of which the low bits count, or several, low ones first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..ir.operation import Operation
@@ -28,6 +29,16 @@ class Target:
     workgroup_size: int = 64
     max_groups: int = 65_535
     max_loop_iterations: int = 60_000
+
+    @classmethod
+    def of_features(cls, features: Collection[str]) -> Target:
+        """The target of a device with these features, and properties of float controls, by their Vulkan names."""
+        half = {"shaderFloat16", "shaderRoundingModeRTEFloat16", "shaderDenormPreserveFloat16"}
+        return cls(
+            float64="shaderFloat64" in features,
+            int64="shaderInt64" in features,
+            float16=half <= set(features),
+        )
 
 
 class NeedsSplitError(CompileError):

@@ -11,6 +11,7 @@ import pytest
 from support.regions import EMULATED, NATIVE, by_definition, function_of, run_region
 
 import pumice
+from pumice.compiler.codegen.scalars import storage_bits
 from pumice.compiler.ir.types import ScalarType
 from pumice.hal_reference.operations import is_float, total_order
 
@@ -110,16 +111,21 @@ def check(
 ) -> None:
     wide = any(type in ("i64", "ui64", "f16", "f64") for type in (*inputs, *(type for _, type in operations)))
     targets = (EMULATED, NATIVE) if wide else (EMULATED,)
-    function = function_of(region_of(operations, inputs, arguments[0].size))
-    with np.errstate(all="ignore"):
-        expected = by_definition(function, arguments)
-        for target in targets:
-            found = run_region(gpu, function, arguments, target)
-            for (name, _), one, other in zip(operations, found, expected, strict=True):
-                apart = ulps(one, other)
-                worst = int(np.argmax(apart))
-                given = [array[worst] for array in arguments]
-                assert apart[worst] <= most, f"{name} of {given}: got {one[worst]}, expected {other[worst]}"
+    sizes: dict[int, list[tuple[str, str]]] = {}
+    for name, result in operations:
+        sizes.setdefault(storage_bits(ScalarType(result)), []).append((name, result))
+    # Results of one size together: an invocation computes as many elements as fill a word of the narrowest.
+    for group in sizes.values():
+        function = function_of(region_of(group, inputs, arguments[0].size))
+        with np.errstate(all="ignore"):
+            expected = by_definition(function, arguments)
+            for target in targets:
+                found = run_region(gpu, function, arguments, target)
+                for (name, _), one, other in zip(group, found, expected, strict=True):
+                    apart = ulps(one, other)
+                    worst = int(np.argmax(apart))
+                    given = [array[worst] for array in arguments]
+                    assert apart[worst] <= most, f"{name} of {given}: got {one[worst]}, expected {other[worst]}"
 
 
 def pairs(type: ScalarType, count: int) -> list[Array]:
@@ -216,3 +222,37 @@ def test_booleans(gpu: pumice.Device) -> None:
 def test_reduced_precision(gpu: pumice.Device, name: str, exponent: int, mantissa: int) -> None:
     attributes = f"{{exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32}}"
     check(gpu, [(f"reduce_precision {attributes}", name)], [name], [numbers(ScalarType(name), 300, 4)])
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16", "f8E5M2", "f8E4M3FN"])
+def test_narrow_floats_of_any_bits(gpu: pumice.Device, name: str) -> None:
+    """Every value becomes its f32, and moves without a change, also by way of branches and selections."""
+    type = ScalarType(name)
+    raw = np.arange(1 << type.bits, dtype=f"u{type.bits // 8}").view(type.dtype)
+    text = f"""
+        func.func @main(%a: tensor<{raw.size}x{name}>)
+            -> (tensor<{raw.size}xf32>, tensor<{raw.size}x{name}>, tensor<{raw.size}x{name}>) {{
+          %0 = stablehlo.convert %a : (tensor<{raw.size}x{name}>) -> tensor<{raw.size}xf32>
+          %1 = stablehlo.reverse %a, dims = [0] : tensor<{raw.size}x{name}>
+          %2 = stablehlo.slice %a [0:8] : (tensor<{raw.size}x{name}>) -> tensor<8x{name}>
+          %3 = stablehlo.slice %a [8:{raw.size}] : (tensor<{raw.size}x{name}>) -> tensor<{raw.size - 8}x{name}>
+          %4 = stablehlo.concatenate %2, %3, dim = 0
+            : (tensor<8x{name}>, tensor<{raw.size - 8}x{name}>) -> tensor<{raw.size}x{name}>
+          return %0, %1, %4 : tensor<{raw.size}xf32>, tensor<{raw.size}x{name}>, tensor<{raw.size}x{name}>
+        }}
+    """
+    wide, turned, joined = run_region(gpu, function_of(text), [raw])
+    expected = raw.astype(np.float32)
+    assert np.array_equal(np.isnan(wide), np.isnan(expected))
+    assert np.array_equal(wide[~np.isnan(wide)].view(np.uint32), expected[~np.isnan(wide)].view(np.uint32))
+    assert np.array_equal(turned.view(np.uint8), raw[::-1].copy().view(np.uint8))
+    assert np.array_equal(joined.view(np.uint8), raw.view(np.uint8))
+
+
+def test_doubles_are_rounded_once(gpu: pumice.Device) -> None:
+    """Just beside the middle of two halves, where rounding to f32 first would go wrong."""
+    halves = np.arange(0x0001, 0x7BFF, 7, np.uint16).view(np.float16).astype(np.float64)
+    following = np.arange(0x0002, 0x7C00, 7, np.uint16).view(np.float16).astype(np.float64)
+    middles = (halves + following) / 2
+    values = np.concatenate([middles, middles * (1 + 2.0**-45), middles * (1 - 2.0**-45)])
+    check(gpu, [("convert", "f16")], ["f64"], [np.concatenate([values, -values])])

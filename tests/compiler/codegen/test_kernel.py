@@ -283,6 +283,39 @@ def test_long_chains_need_no_recursion() -> None:
     assert len(compile_region(function_of(text).regions[0].block, "main", EMULATED).code) < 120_000
 
 
+def _padded(depth: int) -> str:
+    lines = [
+        f"%{i + 1} = stablehlo.pad %{i}, %z, low = [1], high = [-1], interior = [0] "
+        ": (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>"
+        for i in range(depth)
+    ]
+    body = "\n".join(["%0 = stablehlo.negate %a : tensor<4xf32>", *lines])
+    return f"""
+        func.func @main(%a: tensor<4xf32>, %z: tensor<f32>) -> tensor<4xf32> {{
+          {body}
+          return %{depth} : tensor<4xf32>
+        }}
+    """
+
+
+def test_branches_in_branches_are_bounded() -> None:
+    compile_region(function_of(_padded(49)).regions[0].block, "main", EMULATED)
+    with pytest.raises(NeedsSplitError, match="stablehlo.pad: nested more than 50 levels deep"):
+        compile_region(function_of(_padded(80)).regions[0].block, "main", EMULATED)
+
+
+def test_the_size_of_a_kernel_is_bounded() -> None:
+    lines = [f"%{i + 1} = stablehlo.tan %{i} : tensor<4xbf16>" for i in range(199)]
+    body = "\n".join(["%0 = stablehlo.negate %a : tensor<4xbf16>", *lines])
+    text = f"func.func @main(%a: tensor<4xbf16>) -> tensor<4xbf16> {{\n{body}\nreturn %199 : tensor<4xbf16>\n}}"
+    with pytest.raises(NeedsSplitError, match="the kernel has more than 262144 words"):
+        compile_region(function_of(text).regions[0].block, "main", EMULATED)
+
+
+def test_targets_are_those_of_features() -> None:
+    assert Target.of_features(["shaderInt64", "shaderFloat16"]) == Target(float64=False, int64=True)
+
+
 def test_doubles_are_refused_by_name_where_the_device_has_none() -> None:
     function = function_of("func.func @main(%a: tensor<4xf64>) -> tensor<4xf64> { return %a : tensor<4xf64> }")
     with pytest.raises(CompileError, match="tensor<4xf64> needs a device with shaderFloat64"):

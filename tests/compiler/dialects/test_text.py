@@ -185,3 +185,10 @@ def test_a_program_that_ends_early_is_refused(cut: int) -> None:
     said = "expected|missing|is not defined|unknown operation|has 1 results|there is no type"
     with pytest.raises(CompileError, match=said):
         parse(text)
+
+
+def test_integers_of_lists_in_lists() -> None:
+    (operation,) = parse('"a.b"() {x = [array<i64: 1, 2>, [3 : i64]], y = dense<4> : tensor<1x2xi64>} : () -> ()')
+    assert operation.integers("x") == (1, 2, 3)
+    assert operation.integers("y") == (4, 4)
+    assert operation.integers("z", [5]) == (5,)
