@@ -228,7 +228,12 @@ def tangent(f: Floats, x: Complex) -> Complex:
 def logistic(f: Floats, x: Complex) -> Complex:
     """1 / (1 + exp(-x))."""
     decayed = exponential(f, Complex(-x.real, -x.imaginary))
-    return divide(f, Complex(f.constant(1), f.constant(0)), Complex(decayed.real + 1.0, decayed.imaginary))
+    # Near the poles 1 + e cos(y) cancels; it is (1 - e) + 2 e cos(y / 2)**2 too.
+    size = exponentials.exponential(f, -x.real)
+    half = trigonometry.cosine(f, x.imaginary * 0.5)
+    near = 2.0 * size * half * half - exponentials.exponential_minus_one(f, -x.real)
+    real = (decayed.real < -0.5).select(near, decayed.real + 1.0)
+    return divide(f, Complex(f.constant(1), f.constant(0)), Complex(real, decayed.imaginary))
 
 
 def cube_root(f: Floats, x: Complex) -> Complex:

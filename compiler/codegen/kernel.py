@@ -116,7 +116,10 @@ def buffer_size(type: ShapedType) -> int:
 def _check(block: Block, target: Target) -> None:
     for operation in (inner for outer in block.operations for inner in outer.walk()):
         for value in (*operation.operands, *operation.results):
-            type = value.tensor.scalar
+            shaped = value.type
+            if not isinstance(shaped, ShapedType) or not shaped.is_static or not isinstance(shaped.element, ScalarType):
+                raise compile_error(operation, f"expected tensors of known shape and scalar elements, got {shaped}")
+            type = shaped.element
             if type.part.kind == "float" and float_kind(type).bits == 64 and not target.float64:
                 raise compile_error(
                     operation,
@@ -124,7 +127,7 @@ def _check(block: Block, target: Target) -> None:
                 )
             if type.kind == "none" or type.bits not in (1, 2, 4, 6, 8, 16, 32, 64, 128):
                 raise compile_error(operation, f"elements of {type} are not supported")
-            if value.tensor.count * max(storage_bits(type) // 32, 1) >= 1 << 32:
+            if shaped.count * max(storage_bits(type) // 32, 1) >= 1 << 32:
                 raise compile_error(operation, f"{value.type} has 2**32 elements or words or more; split it")
 
 

@@ -211,6 +211,78 @@ def test_reductions_of_several_operands(gpu: pumice.Device, type: str) -> None:
 
 
 @pytest.mark.vulkan
+@pytest.mark.parametrize("type", ["i8", "f32", "i64", "complex<f64>"])
+@pytest.mark.parametrize("body", ["add", "multiply"])
+def test_updates_are_scattered(gpu: pumice.Device, type: str, body: str) -> None:
+    """With duplicates, and with windows that reach out of the operand."""
+    text = f"""
+        func.func @main(%a: tensor<2x6x5x{type}>, %i: tensor<2x7x2xi64>, %u: tensor<2x7x2x{type}>)
+            -> tensor<2x6x5x{type}> {{
+          %0 = "stablehlo.scatter"(%a, %i, %u) ({{
+            ^bb0(%p: tensor<{type}>, %q: tensor<{type}>):
+              %s = stablehlo.{body} %p, %q : tensor<{type}>
+              stablehlo.return %s : tensor<{type}>
+            }}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [2], inserted_window_dims = [1],
+              input_batching_dims = [0], scatter_indices_batching_dims = [0],
+              scatter_dims_to_operand_dims = [1, 2], index_vector_dim = 2>}}
+            : (tensor<2x6x5x{type}>, tensor<2x7x2xi64>, tensor<2x7x2x{type}>) -> tensor<2x6x5x{type}>
+          return %0 : tensor<2x6x5x{type}>
+        }}
+    """
+    indices = np.random.default_rng(0).integers(-1, 6, (2, 7, 2))
+    indices[0, 0] = (2**40, 1)
+    agrees(gpu, text, [values((2, 6, 5), type), indices, values((2, 7, 2), type, 1)])
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("stride", [1, 2, 3, 4])
+@pytest.mark.parametrize("padding", [0, 1])
+def test_windows_select_where_to_scatter(gpu: pumice.Device, stride: int, padding: int) -> None:
+    count = [(length + 2 * padding - 3) // stride + 1 for length in (7, 5)]
+    given = "x".join(map(str, count))
+    text = f"""
+        func.func @main(%a: tensor<7x5xf32>, %s: tensor<{given}xf32>, %z: tensor<f32>) -> tensor<7x5xf32> {{
+          %0 = "stablehlo.select_and_scatter"(%a, %s, %z) ({{
+            ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+              %1 = stablehlo.compare GE, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+              stablehlo.return %1 : tensor<i1>
+            }}, {{
+            ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+              %1 = stablehlo.add %p, %q : tensor<f32>
+              stablehlo.return %1 : tensor<f32>
+            }}) {{window_dimensions = array<i64: 3, 3>, window_strides = array<i64: {stride}, {stride}>,
+              padding = dense<{padding}> : tensor<2x2xi64>}}
+            : (tensor<7x5xf32>, tensor<{given}xf32>, tensor<f32>) -> tensor<7x5xf32>
+          return %0 : tensor<7x5xf32>
+        }}
+    """
+    agrees(gpu, text, [values((7, 5)), values(count, seed=1), np.zeros((), np.float32)])
+
+
+@pytest.mark.vulkan
+def test_bodies_may_use_what_is_around_them(gpu: pumice.Device) -> None:
+    text = """
+        func.func @main(%a: tensor<3x4xf32>, %b: tensor<3x4xf32>, %c: tensor<f32>) -> (tensor<3x4xf32>, tensor<3xf32>) {
+          %k = stablehlo.multiply %c, %c : tensor<f32>
+          %0 = "stablehlo.map"(%a, %b) ({
+            ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+              %1 = stablehlo.multiply %p, %k : tensor<f32>
+              %2 = stablehlo.maximum %1, %q : tensor<f32>
+              stablehlo.return %2 : tensor<f32>
+            }) {dimensions = array<i64: 0, 1>} : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+          %3 = stablehlo.reduce(%0 init: %c) across dimensions = [1] : (tensor<3x4xf32>, tensor<f32>) -> tensor<3xf32>
+            reducer(%p: tensor<f32>, %q: tensor<f32>) {
+              %4 = stablehlo.multiply %q, %k : tensor<f32>
+              %5 = stablehlo.add %p, %4 : tensor<f32>
+              stablehlo.return %5 : tensor<f32>
+            }
+          return %0, %3 : tensor<3x4xf32>, tensor<3xf32>
+        }
+    """
+    agrees(gpu, text, [values((3, 4)), values((3, 4), seed=1), np.array(1.5, np.float32)])
+
+
+@pytest.mark.vulkan
 def test_constants_lie_in_the_kernel(gpu: pumice.Device) -> None:
     text = """
         func.func @main(%i: tensor<9xi32>) -> (tensor<9xi32>, tensor<9xi8>, tensor<3xf64>) {
@@ -331,6 +403,13 @@ def test_operations_without_code_are_refused() -> None:
     """
     with pytest.raises(InvalidArgumentError, match="stablehlo.cholesky: no code is generated for it"):
         compile_region(function_of(text).regions[0].block, "main", EMULATED)
+
+
+@pytest.mark.parametrize("type", ["tensor<?xf32>", "!stablehlo.token", "tensor<4xi33>"])
+def test_only_tensors_of_known_shape_are_compiled(type: str) -> None:
+    function = function_of(f"func.func @main(%a: {type}) -> {type} {{ return %a : {type} }}")
+    with pytest.raises(CompileError, match="expected tensors of known shape|are not supported"):
+        compile_region(function.regions[0].block, "main", EMULATED)
 
 
 def _sum(length: int) -> str:
