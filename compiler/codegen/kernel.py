@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from ...spirv.builder import Builder, Id
@@ -86,9 +87,8 @@ def compile_region(block: Block, name: str, target: Target) -> Kernel:
     for shape, numbers in groups.items():
         limit = units[shape]
 
-        def write(shape: tuple[int, ...] = shape, numbers: list[int] = numbers) -> None:
-            _write(frame, invocation, shape, [results[n] for n in numbers], [outputs[n] for n in numbers])
-
+        chosen = [results[number] for number in numbers], [outputs[number] for number in numbers]
+        write = partial(_write, frame, invocation, shape, *chosen)
         if limit == math.prod(count) * target.workgroup_size:
             write()
         else:
@@ -110,7 +110,7 @@ def compile_region(block: Block, name: str, target: Target) -> Kernel:
 
 def buffer_size(type: ShapedType) -> int:
     """Bytes of a tensor's buffer."""
-    return max(4, -(-type.count * storage_bits(type.scalar) // 32) * 4)
+    return max(1, _word_count(type.scalar, type.count)) * 4
 
 
 def _check(block: Block, target: Target) -> None:
@@ -175,11 +175,10 @@ def _write(
             if count % lanes == 0 or position < max(storage_bits(type) // 32, 1):
                 builder.store(buffer, place, word)
             else:
-                size = buffer_size_in_words(type, count)
-                builder.when(place < size, lambda b=buffer, p=place, w=word: builder.store(b, p, w))  # type: ignore[misc]
+                builder.when(place < _word_count(type, count), partial(builder.store, buffer, place, word))
 
 
-def buffer_size_in_words(type: ScalarType, count: int) -> int:
+def _word_count(type: ScalarType, count: int) -> int:
     """Words of so many elements."""
     return -(-count * storage_bits(type) // 32)
 

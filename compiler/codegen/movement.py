@@ -8,7 +8,7 @@ from typing import Final
 from ...spirv.builder import Id
 from ...spirv.declarations import U32
 from ...spirv.grammar import Op
-from ..ir.attributes import DenseElements
+from ..ir.attributes import DenseElements, StructAttr
 from ..ir.operation import Operation, Value
 from ..ir.types import ScalarType
 from .conversions import convert
@@ -230,10 +230,11 @@ def _bitcast(frame: Frame, operation: Operation, index: Index) -> Sequence[Scala
 def _gather(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     value, indices = operation.operands
     numbers = operation.attributes["dimension_numbers"]
-    ints = numbers.ints  # type: ignore[union-attr]
+    assert isinstance(numbers, StructAttr)
+    ints = numbers.ints
     offset, collapsed, mapped = ints("offset_dims"), ints("collapsed_slice_dims"), ints("start_index_map")
     operand_batch, index_batch = ints("operand_batching_dims"), ints("start_indices_batching_dims")
-    vector = numbers.int("index_vector_dim")  # type: ignore[union-attr]
+    vector = numbers.int("index_vector_dim")
     sizes, shape = operation.integers("slice_sizes"), shape_of(value)
     batch = [index.parts[axis] for axis in range(len(index.parts)) if axis not in offset]
     parts = [frame.word(0)] * len(shape)

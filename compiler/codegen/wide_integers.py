@@ -30,7 +30,10 @@ class Pair(Id):
         return Pair(builder.word(value), builder.word(value >> 32))
 
     def _pair(self, other: Operand) -> Pair:
-        return other if isinstance(other, Pair) else Pair.of(self.builder, int(other))  # type: ignore[arg-type]
+        if isinstance(other, Pair):
+            return other
+        assert not isinstance(other, Id), "a pair goes with pairs and numbers"
+        return Pair.of(self.builder, int(other))
 
     def __add__(self, other: Operand) -> Pair:
         right = self._pair(other)
