@@ -7,6 +7,7 @@ types, or raises ``OperationError`` with what is wrong; lengths that are not kno
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -237,6 +238,21 @@ def _reduce_precision(operation: Operation) -> Sequence[Type]:
     return [value]
 
 
+_CUSTOM: Final = re.compile(
+    r"check\..*|lapack_[sdcz](potrf|trsm)_ffi|Sharding|SPMD(FullToShard|ShardToFull)Shape|annotate_device_placement"
+)
+
+
+def _custom_call(operation: Operation) -> Sequence[Type]:
+    target = operation.attributes.get("call_target_name")
+    if not isinstance(target, str) or not _CUSTOM.fullmatch(target):
+        raise OperationError(
+            f"a call that is a check, a sharding, or LAPACK's potrf or trsm, got @{target}; JAX lowers linear algebra "
+            "without LAPACK for another platform: jax.jit(f).trace(…).lower(lowering_platforms=('tpu',))"
+        )
+    return _declared(operation)
+
+
 def _declared(operation: Operation) -> Sequence[Type]:
     """Whatever the operation declares: its meaning is elsewhere."""
     return [value.type for value in operation.results]
@@ -385,6 +401,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "concatenate": _concatenate,
     "constant": _constant,
     "convert": _convert,
+    "custom_call": _custom_call,
     "fft": _fft,
     "get_dimension_size": _dimension_size,
     "if": _if,
@@ -404,7 +421,7 @@ RULES: Final[Mapping[str, Rule]] = {
     **REDUCTIONS,
     **dict.fromkeys(
         (
-            *("after_all", "composite", "create_token", "custom_call", "get_tuple_element", "partition_id"),
+            *("after_all", "composite", "create_token", "get_tuple_element", "partition_id"),
             *("replica_id", "rng", "rng_bit_generator", "tuple", "return", "dynamic_iota", "dynamic_reshape"),
             *("dynamic_broadcast_in_dim", "dynamic_pad", "dynamic_gather", "dynamic_conv", "real_dynamic_slice"),
             *("einsum", "unary_einsum", "torch_index_select", "batch_norm_inference", "batch_norm_training"),

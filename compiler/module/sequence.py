@@ -128,10 +128,8 @@ class SequenceWriter:
             return f"%r{buffer.number}"
         name, offset = self._place(buffer)
         dims = [(text.i64(length or 0),) for length in buffer.type.shape]
-        scalar = buffer.type.scalar
-        size = buffer.type.count * max(scalar.bits // 8, 1)
         element = text.i32(_signed(element_code(buffer.type)))
-        arguments = [bound[name], text.i64(offset), text.i64(size), element, text.i32(_ENCODING_DENSE), dims]
+        arguments = [bound[name], text.i64(offset), text.i64(buffer.bytes), element, text.i32(_ENCODING_DENSE), dims]
         return text.reference_of("hal.buffer_view.create", arguments)
 
     def _place(self, buffer: Buffer) -> tuple[str, int]:
@@ -244,8 +242,9 @@ class SequenceWriter:
         (source, source_offset), (target, target_offset) = self._place(step.source), self._place(step.target)
         slots = [text.i32(self._slots[source]), text.i32(self._slots[target])]
         offsets = [null, text.i64(source_offset), null, text.i64(target_offset)]
-        size = max(step.target.size, 4)
-        arguments = [commands, *slots, *offsets, text.i64(size), text.i64(0)]
+        if not step.target.bytes:
+            return
+        arguments = [commands, *slots, *offsets, text.i64(step.target.bytes), text.i64(0)]
         text.call("hal.command_buffer.copy_buffer", arguments)
 
     def _dispatch(self, text: FunctionText, commands: str, null: str, step: Dispatch) -> None:

@@ -43,10 +43,14 @@ class Buffer:
         return found
 
     @property
+    def bytes(self) -> int:
+        """Bytes of the elements."""
+        return self.type.count * max(self.type.scalar.bits // 8, 1)
+
+    @property
     def size(self) -> int:
-        """Bytes: whole 32-bit words."""
-        scalar = self.type.scalar
-        return -(-self.type.count * max(scalar.bits // 8, 1) // 4) * 4
+        """Bytes in whole 32-bit words, as kernels read and write them."""
+        return -(-self.bytes // 4) * 4
 
 
 @dataclass(eq=False, slots=True)
@@ -138,8 +142,13 @@ class _Sequencer:
     def run(self, function: Operation) -> Schedule:
         block = function.regions[0].block
         arguments = [Buffer(_type(value), "argument", index) for index, value in enumerate(block.arguments)]
-        self._buffers.update(zip(block.arguments, arguments, strict=True))
         steps: list[Step] = []
+        for value, argument in zip(block.arguments, arguments, strict=True):
+            self._buffers[value] = argument
+            if argument.bytes % 4:
+                # The caller's buffer may end within a word.
+                self._buffers[value] = Buffer(argument.type, "transient")
+                steps.append(Copy(argument, self._buffers[value], function))
         self._block(block, steps)
         results: list[Buffer] = []
         last = block.terminator

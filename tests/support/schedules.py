@@ -64,7 +64,8 @@ class ScheduleRunner:
     def _steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
             if isinstance(step, Copy):
-                self._view(step.target)[:] = self._view(step.source)
+                count = step.target.bytes
+                self._view(step.target)[:count] = self._view(step.source)[:count]
             elif isinstance(step, Dispatch):
                 self._dispatch(step)
             elif isinstance(step, Check):

@@ -1,0 +1,39 @@
+"""JAX's functions, compiled by pumice from the StableHLO that JAX prints, against JAX's own results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import pumice
+
+jax = pytest.importorskip("jax", reason="needs jax: pip install jax")
+jax_functions = pytest.importorskip("jax_functions", reason="needs jax")
+pytestmark = pytest.mark.vulkan
+
+
+@pytest.fixture
+def opened() -> Iterator[pumice.Device]:
+    with pumice.open_device() as device:
+        yield device
+
+
+@pytest.mark.parametrize("name", list(jax_functions.FUNCTIONS))
+def test_results_are_jaxs(name: str, opened: pumice.Device) -> None:
+    function, arguments = jax_functions.FUNCTIONS[name]
+    compiled = jax.jit(function)
+    expected = [np.asarray(value) for value in jax.tree.leaves(compiled(*arguments))]
+    module = pumice.compile(compiled.lower(*arguments).as_text(), file_name=name)
+    with pumice.Session(device=opened) as session:
+        loaded = session.load(module)
+        given = session.call(f"{loaded.name}.main", *arguments, timeout=60)
+        results = given if isinstance(given, tuple | list) else [given]
+        found = [np.asarray(value.numpy() if hasattr(value, "numpy") else value) for value in results]
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        if other.dtype.kind not in "fc":
+            np.testing.assert_array_equal(one, other)
+        else:
+            np.testing.assert_allclose(one, other, 2e-4, 2e-5)
