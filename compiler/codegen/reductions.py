@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ...spirv.builder import Id
-from ..ir.operation import Operation, Value
+from ..ir.operation import Block, Operation, Value
+from . import complex_math
 from .contractions import undilated
 from .elements import Frame, Structure, shape_of
 from .index import Index, split
-from .scalars import Scalar, as_id, select
+from .scalars import Complex, Scalar, as_complex, as_id, select
+
+MAX_IN_ORDER: Final = 128
+"""Sums of more floats go by runs of so many."""
 
 
 def _reduce(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
@@ -22,14 +26,58 @@ def _reduce(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar
     lengths = [shape[axis] for axis in axes]
     (block,) = operation.regions[0].blocks
 
-    def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+    def given(number: Id) -> Sequence[Scalar]:
         parts = list(index.parts)
         for axis, part in zip(axes, split(frame.builder, number, lengths), strict=True):
             parts.insert(axis, part)
         place = frame.index(shape, parts)
-        return frame.call(block, [*found, *(frame.at(value, place) for value in values)])
+        return [frame.at(value, place) for value in values]
 
-    return frame.fold(operation, math.prod(lengths), [frame.scalar(start) for start in starts], step)
+    return _accumulated(frame, operation, block, math.prod(lengths), [frame.scalar(start) for start in starts], given)
+
+
+def _accumulated(
+    frame: Frame,
+    operation: Operation,
+    block: Block,
+    count: int,
+    starts: Sequence[Scalar],
+    given: Callable[[Id], Sequence[Scalar]],
+) -> Sequence[Scalar]:
+    """What a body makes of initial values and elements, in order; long sums of floats go by runs, in f32 or f64."""
+    type = block.arguments[0].tensor.scalar
+    if count <= MAX_IN_ORDER or not _is_sum(block) or type.kind not in ("float", "complex"):
+        return frame.fold(operation, count, starts, lambda number, found: frame.call(block, [*found, *given(number)]))
+
+    def added(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+        (total,), (element,) = found, given(number)
+        if isinstance(total, Complex):
+            return [complex_math.add(total, as_complex(element))]
+        return [as_id(total) + as_id(element)]
+
+    def run(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+        first = number * MAX_IN_ORDER
+        zero = [frame.scalars.constant(type, 0)]
+        part = frame.fold(operation, MAX_IN_ORDER, zero, lambda offset, part: added(first + offset, part))
+        if isinstance(found[0], Complex):
+            return [complex_math.add(found[0], as_complex(part[0]))]
+        return [as_id(found[0]) + as_id(part[0])]
+
+    runs, rest = divmod(count, MAX_IN_ORDER)
+    found = frame.fold(operation, runs, starts, run)
+    found = frame.fold(operation, rest, found, lambda number, part: added(number + runs * MAX_IN_ORDER, part))
+    return found if type.kind == "complex" else [frame.scalars.rounded(type, as_id(found[0]))]
+
+
+def _is_sum(block: Block) -> bool:
+    """Whether a body adds its two arguments, and does nothing else."""
+    operation, *others = block.operations
+    return (
+        len(others) == 1
+        and operation.name == "stablehlo.add"
+        and set(operation.operands) == set(block.arguments)
+        and list(others[0].operands) == list(operation.results)
+    )
 
 
 class Window:
@@ -74,12 +122,11 @@ def _reduce_window(frame: Frame, operation: Operation, index: Index) -> Sequence
     (block,) = operation.regions[0].blocks
     initial = [frame.scalar(start) for start in starts]
 
-    def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+    def given(number: Id) -> Sequence[Scalar]:
         inside, place = window.place(frame, index.parts, number)
-        given = frame.conditional(inside, lambda: [frame.at(value, place) for value in values], lambda: initial)
-        return frame.call(block, [*found, *given])
+        return frame.conditional(inside, lambda: [frame.at(value, place) for value in values], lambda: initial)
 
-    return frame.fold(operation, window.count, initial, step)
+    return _accumulated(frame, operation, block, window.count, initial, given)
 
 
 def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:

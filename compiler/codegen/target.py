@@ -50,7 +50,7 @@ class NeedsSplitError(CompileError):
 
     def __init__(self, operation: Operation, message: str) -> None:
         error = compile_error(operation, message)
-        super().__init__(str(error), error.file_name, error.line, error.column)
+        super().__init__(error.message, error.file_name, error.line, error.column)
         self.operation = operation
 
 
