@@ -448,7 +448,9 @@ def test_long_sums_keep_their_digits(gpu: pumice.Device, type: str) -> None:
 def test_loops_that_are_too_long_are_refused() -> None:
     block = function_of(_sum(1_000_003)).regions[0].block
     assert iterations(block) == 1_000_003
-    with pytest.raises(NeedsSplitError, match="^INVALID_ARGUMENT: stablehlo.reduce: an invocation would run 124992 iterations") as caught:
+    with pytest.raises(
+        NeedsSplitError, match="^INVALID_ARGUMENT: stablehlo.reduce: an invocation would run 124992 it"
+    ) as caught:
         compile_region(block, "main", EMULATED)
     assert caught.value.operation.name == "stablehlo.reduce"
     assert iterations(function_of(_sum(1)).regions[0].block) == 0
