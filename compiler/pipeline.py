@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from ..files import reading_errors
+from ..files import CachedFile, reading_errors
 from ..vm.bytecode.writer import write_module
 from .codegen.target import Target
 from .dialects.text import parse, to_text
@@ -60,10 +62,34 @@ def compile(source: str | PathLike[str], *, file_name: str = "<text>") -> bytes:
     """
     if isinstance(source, str):
         return compile_text(source, file_name, Target()).module
-    path = Path(source)
+    return compile_file(Path(source))
+
+
+def compile_file(path: Path) -> bytes:
+    """The module of a program's file, compiled once for each content and release of pumice.
+
+    Raises:
+        CompileError: as for ``compile``.
+        NotFoundError: there is no such file.
+    """
     with reading_errors(path):
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    return compile_text(text, str(path), Target()).module
+    entry = CachedFile("modules", (_fingerprint(), str(path), text))
+    found = entry.load()
+    if found is None:
+        found = compile_text(text, str(path), Target()).module
+        entry.store(found)
+    return found
+
+
+@functools.cache
+def _fingerprint() -> str:
+    """What changes when the compiler does: names, sizes and times of its files."""
+    root = Path(__file__).parent
+    folders = (root, root.parent / "spirv", root.parent / "formats", root.parent / "vm" / "assembly")
+    files = sorted(file for folder in folders for file in folder.rglob("*.py"))
+    stats = [(str(file.relative_to(root.parent)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return hashlib.sha256(repr(stats).encode()).hexdigest()
 
 
 def compile_text(

@@ -13,8 +13,6 @@ Environment:
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import re
 import shutil
@@ -26,7 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from ..files import cache_directory, replacing
+from ..files import CachedFile
 from ..install_hints import install_hint
 from ..status import InvalidArgumentError, UnavailableError, shown
 from . import tools as spirv_tools
@@ -37,7 +35,6 @@ _TARGET_ENVIRONMENTS: Final = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3
 _COMMANDS: Final = ("glslangValidator", "glslang", "glslc")
 _TEXT_NAME: Final = "source"
 _SPIRV_MAGIC: Final = b"\x03\x02\x23\x07"
-_ENTRY_MAGIC: Final = b"pumice glsl 1\n"
 _NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -135,17 +132,17 @@ def compile_glsl(
     optimizer = spirv_tools.version() if optimize else ""
     root = absolute(source) if isinstance(source, Path) else None
 
-    def read_and_hash() -> tuple[bytes, dict[Path, bytes], str]:
+    def ingredients() -> tuple[bytes, dict[Path, bytes], object]:
         text = read_source(source)
         files = included_files(source, folders, text=text)
         name = str(root) if debug else ""
         options = [compiler.version, optimizer, stage, target_env, str(debug), name, *macros, *map(str, folders)]
-        return text, files, hashlib.sha256(repr((_ENTRY_MAGIC, options, text, files)).encode()).hexdigest()
+        return text, files, (options, text, files)
 
-    text, files, key = read_and_hash()
-    directory = cache_directory()
-    entry = directory / "glsl" / key[:2] / f"{key}.spv" if directory else None
-    if entry is not None and (cached := _load(entry)) is not None:
+    text, files, key = ingredients()
+    entry = CachedFile("glsl", key)
+    cached = entry.load()
+    if cached is not None:
         return cached
     # A file with a byte order mark is compiled as a copy without it, in another folder than its neighbours.
     copied = root is None or text.startswith(BYTE_ORDER_MARK)
@@ -159,13 +156,9 @@ def compile_glsl(
     code = _run(compiler, arguments, text.removeprefix(BYTE_ORDER_MARK), files, source, None if copied else root)
     if optimize:
         code = spirv_tools.optimize(code, target_env)
-    # The compiler read the files after the hash was taken.
-    if entry is not None and read_and_hash()[2] == key:
-        # A cache that cannot be written (read-only home, full disk) costs time, never a result.
-        with contextlib.suppress(OSError):
-            entry.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(entry) as file:
-                file.write(_ENTRY_MAGIC + hashlib.sha256(code).digest() + code)
+    # The compiler read the files after they were read here.
+    if ingredients()[2] == key:
+        entry.store(code)
     return code
 
 
@@ -257,15 +250,3 @@ def _excerpt(text: bytes, line: int, message: str) -> str:
         if found:
             excerpt += f"\n       | {' ' * found.start()}{'^' * len(found[0])}"
     return excerpt
-
-
-def _load(entry: Path) -> bytes | None:
-    try:
-        content = entry.read_bytes()
-    except OSError:
-        return None
-    start = len(_ENTRY_MAGIC) + 32
-    code = content[start:]
-    if content[:start] != _ENTRY_MAGIC + hashlib.sha256(code).digest():
-        return None
-    return code

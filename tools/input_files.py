@@ -21,6 +21,7 @@ class FileKind(enum.Enum):
     SPIRV = "SPIR-V module"
     EXECUTABLE = "Vulkan executable (VKE1)"
     MODULE = "bytecode module"
+    PROGRAM = "tensor program"
 
 
 def file_kind(path: Path) -> FileKind:
@@ -34,8 +35,10 @@ def file_kind(path: Path) -> FileKind:
         return FileKind.MODULE
     if path.suffix in (".comp", ".glsl"):
         return FileKind.GLSL
+    if path.suffix == ".mlir":
+        return FileKind.PROGRAM
     raise InvalidArgumentError(
-        f"{shorten(str(path))}: expected SPIR-V (.spv), GLSL (.comp, .glsl) or an executable; "
+        f"{shorten(str(path))}: expected SPIR-V (.spv), GLSL (.comp, .glsl), StableHLO (.mlir) or an executable; "
         "its content is none of these" + ("" if head else ", it is empty")
     )
 

@@ -213,7 +213,8 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
 )
 @click.pass_context
 def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **options: Any) -> None:
-    """Run FILE: a compiled program (.vmfb, or - for stdin), or a kernel in SPIR-V (.spv) or GLSL (.comp, .glsl).
+    """Run FILE: a compiled program (.vmfb, or - for stdin), one in StableHLO (.mlir), or a kernel in SPIR-V (.spv) or
+    GLSL (.comp, .glsl).
 
     Results go to stdout. A program's are those of the function that is called:
 
@@ -235,7 +236,7 @@ def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **opt
     if file is None and not modules:
         raise usage_error("Missing argument 'FILE'.")
     kind = FileKind.MODULE if file is None or file == "-" else file_kind(Path(file))
-    if kind is FileKind.MODULE:
+    if kind in (FileKind.MODULE, FileKind.PROGRAM):
         _reject(ctx, _KERNELS, "kernels", f"{file or modules[-1]} is a {kind.value}")
         _run_module((*modules, file) if file is not None else modules, options)
         return

@@ -142,6 +142,10 @@ def run_module(options: ModuleRun) -> None:
 def _open(path: str, *, preload: bool) -> BytecodeModule:
     if path == _STDIN:
         return BytecodeModule.from_bytes(read_stdin(), "<stdin>")
+    if path.endswith(".mlir"):
+        from ...compiler.pipeline import compile_file  # here: other programs start sooner without
+
+        return BytecodeModule.from_bytes(compile_file(Path(path)), path)
     return BytecodeModule.from_bytes(read_file(Path(path)), path) if preload else BytecodeModule.open(path)
 
 

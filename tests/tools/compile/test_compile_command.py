@@ -45,6 +45,21 @@ def test_the_module_runs(program: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0 and "4xf32=2 4 6 8" in done.stdout
 
 
+@pytest.mark.vulkan
+def test_a_program_runs_from_its_text_and_is_compiled_once(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PUMICE_CACHE", "1")
+    inputs = ["--input=4xf32=1,2,3,4", "--input=4xf32=2", "--device=lavapipe"]
+    for _ in range(2):
+        done = CliRunner().invoke(main, ["run", str(program), *inputs])
+        assert done.exit_code == 0 and "4xf32=2 4 6 8" in done.stdout
+    (kept,) = [path for path in (tmp_path / "cache" / "modules").rglob("*") if path.is_file()]
+    kept.write_bytes(kept.read_bytes()[:-1])
+    assert CliRunner().invoke(main, ["run", str(program), *inputs]).exit_code == 0
+
+
 @pytest.mark.parametrize("stage", ["hlo", "canonical", "regions", "hl_seq"])
 def test_a_stage_is_printed_and_reads_the_same(stage: str) -> None:
     done = run("-", "--compile-to", stage, text=PROGRAM)
