@@ -26,6 +26,7 @@ from pumice.compiler.ir.source import SourceText
 from pumice.compiler.ir.syntax import CustomSyntax
 from pumice.compiler.ir.types import FunctionType
 from pumice.compiler.passes.canonical import canonicalize, inlined
+from pumice.compiler.passes.decompose import decompose
 from pumice.compiler.passes.expand import expand_chlo
 from pumice.compiler.passes.outline import outline
 from pumice.compiler.passes.regions import form_regions
@@ -240,6 +241,8 @@ def run_on_vulkan(
         for name in entries:
             block = inlined(functions[name], functions, SourceText("", "")).regions[0].block
             if fused:
+                canonicalize(block)
+                decompose(block)
                 canonicalize(block)
                 form_regions(block)
             VulkanEvaluator(device, target, kernels).run(block, [])
