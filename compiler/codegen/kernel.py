@@ -35,7 +35,7 @@ class Binding:
     Attributes:
         size: bytes, a multiple of four; four for an empty tensor.
         is_read: whether the kernel reads it: not every input is needed.
-        is_written: whether the kernel writes it.
+        is_written: whether the kernel writes it: an empty result has nothing to write.
     """
 
     size: int
@@ -103,7 +103,7 @@ def compile_region(block: Block, name: str, target: Target) -> Kernel:
                 Binding(buffer_size(value.tensor), buffer in builder.loaded, False)
                 for value, buffer in zip(block.arguments, inputs, strict=True)
             ]
-            + [Binding(buffer_size(value.tensor), False, True) for value in results]
+            + [Binding(buffer_size(value.tensor), False, value.tensor.count > 0) for value in results]
         ),
     )
 

@@ -67,14 +67,17 @@ def run_kernel(device: pumice.Device, kernel: Kernel, block: Block, arguments: S
     assert [4 * array.size for array in given] == [b.size for b in kernel.bindings[: len(given)]]
     # The device's own interface knows only the bindings that a shader uses.
     inputs = [array for array, binding in zip(given, kernel.bindings, strict=False) if binding.is_read]
-    if 0 in kernel.workgroup_count:
-        return [np.zeros(type_shape(type), type.scalar.dtype) for type in types]
-    shader = device.load_kernel(kernel.code)
-    found = shader(*inputs, *outputs, groups=kernel.workgroup_count)
-    shader.close()
-    assert found is not None
-    listed = found if isinstance(found, tuple) else (found,)
-    return [from_words(np.asarray(words), type) for words, type in zip(listed, types, strict=True)]
+    found: list[Array] = []
+    if 0 not in kernel.workgroup_count:
+        shader = device.load_kernel(kernel.code)
+        given_back = shader(*inputs, *outputs, groups=kernel.workgroup_count)
+        shader.close()
+        found = [np.asarray(words) for words in (given_back if isinstance(given_back, tuple) else (given_back,))]
+    listed = iter(found)
+    return [
+        from_words(next(listed) if binding.is_written else np.zeros(1, np.uint32), type)
+        for binding, type in zip(kernel.bindings[len(given) :], types, strict=True)
+    ]
 
 
 def run_region(

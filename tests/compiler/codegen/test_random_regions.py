@@ -1,0 +1,28 @@
+"""Random fused regions give what their definitions give, bit for bit: elements are small whole numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.random_regions import RandomRegion
+from support.regions import EMULATED, NATIVE, by_definition, function_of, run_region
+
+import pumice
+from pumice.compiler.ir.types import ScalarType
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("first", range(0, 200, 40))
+def test_random_regions(first: int) -> None:
+    with pumice.open_device("lavapipe") as device:
+        for seed in range(first, first + 40):
+            region = RandomRegion(seed)
+            random = np.random.default_rng(seed)
+            dtype = ScalarType(region.type).dtype
+            low = 0 if region.type.startswith("u") else -3
+            arguments = [random.integers(low, 4, shape).astype(dtype) for shape in (region.shape, region.shape, ())]
+            arguments.append(np.array(random.integers(-2, 5), np.int32))
+            function = function_of(region.text)
+            found = run_region(device, function, arguments, NATIVE if seed % 2 else EMULATED)
+            for one, other in zip(found, by_definition(function, arguments), strict=True):
+                assert np.array_equal(one, other, equal_nan=region.type.startswith("f")), f"{seed}:\n{region.text}"
