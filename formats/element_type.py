@@ -113,7 +113,7 @@ class ElementType(enum.IntEnum):
     @property
     def bits(self) -> int:
         """Bits an element; 8 for a boolean, 0 for ``NONE``."""
-        return self.value & 0xFF
+        return self & 0xFF
 
     @property
     def byte_count(self) -> int:

@@ -239,7 +239,8 @@ class Buffer(Closing):
         return self._pointer
 
     def _check_writable(self) -> None:
-        if not self.access & MemoryAccess.WRITE:
+        # The usual access first: operations of enumerations are slow.
+        if self.access is not MemoryAccess.ALL and not self.access & MemoryAccess.WRITE:
             raise PermissionDeniedError("this buffer may not be written by the host: its access bits have no WRITE")
 
     def check_range(self, offset: int, size: int | None, what: str) -> int:

@@ -42,7 +42,7 @@ class BufferView:
             ClosedError: the buffer was closed.
         """
         lengths = tuple(int(n) for n in shape)
-        if any(n < 0 for n in lengths):
+        if lengths and min(lengths) < 0:
             raise InvalidArgumentError(f"a shape's lengths must not be negative, got {lengths}")
         self.buffer = buffer
         self.shape = lengths
