@@ -111,7 +111,7 @@ def test_programs_give_what_they_expect_as_the_compiler_sequences_them(tree: Pat
     assert passed >= 2_320 and sizes["arena"] <= 1.1 * sizes["lower bound"]
 
 
-# As sums of products they are 3 to 6 units off where terms cancel.
+# As sums of products they are up to 20 units off where terms cancel.
 _COARSE_AS_PRODUCTS = {"fft_complex128_14_15_16_17.mlir", "fft_float64_14_15_16_17.mlir"}
 
 
