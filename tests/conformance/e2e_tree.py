@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from support import source_trees
+import source_trees
 
 __all__ = [
     "E2E_FOLDER",

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import stablehlo_tree
+from source_trees import named_tree, opened_tree
 from support.regions import EMULATED, NATIVE
-from support.source_trees import named_tree, opened_tree
 
 import pumice
 from pumice.compiler.codegen.kernel import Kernel
