@@ -52,6 +52,7 @@ class RetiringQueue:
         self._ended = False
         self.preparing = 0
         self._inflight: deque[tuple[int, Used, Points]] = deque()
+        self._waits: dict[int, Points] = {}
         self._deferred: deque[tuple[int, Callable[[], None]]] = deque()
         self._after_next: deque[tuple[int, Callable[[], None]]] = deque()
         self._counter = ffi.new("uint64_t *")
@@ -82,7 +83,7 @@ class RetiringQueue:
             self.completed = completed
             inflight = self._inflight
             while inflight and inflight[0][0] <= completed:
-                _, used, signals = inflight[0]
+                number, used, signals = inflight[0]
                 for semaphore, value in signals:
                     if value > semaphore.reached or semaphore.notifications:
                         semaphore.advance(value)
@@ -92,13 +93,24 @@ class RetiringQueue:
                             commands.retired(recording)
                 except Exception:
                     _log.exception("recycling a command buffer raised")
+                if self._waits:
+                    self._waits.pop(number, None)
                 inflight.popleft()  # last: after an interrupt the next call does it again
             _run_due(self._deferred, completed)
             _run_due(self._after_next, completed)
 
-    def pending_signals(self, semaphore: object) -> list[int]:
-        """Payloads of a semaphore that submitted work is still to signal."""
-        return [value for _, _, signals in list(self._inflight) for one, value in signals if one is semaphore]
+    def pending_signals(self, semaphore: object) -> list[tuple[int, bool]]:
+        """Payloads of a semaphore that submitted work is still to signal, and whether each may come at any moment.
+
+        It may not while the submission, or one before it on this queue, waits for a payload that is not reached.
+        """
+        found = []
+        may_come = True
+        for number, _, signals in list(self._inflight):
+            waits = self._waits.get(number, ())
+            may_come = may_come and all(one.reached >= value or one.read_payload() >= value for one, value in waits)
+            found += [(value, may_come) for one, value in signals if one is semaphore]
+        return found
 
     def next_completion(self) -> int | None:
         """The payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
@@ -150,6 +162,7 @@ class RetiringQueue:
         self._lock = threading.Lock()
         self._retire_lock = threading.Lock()
         self._inflight.clear()
+        self._waits.clear()
         self._deferred.clear()
         self.completed = self._submitted
 

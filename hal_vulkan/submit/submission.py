@@ -264,6 +264,8 @@ class SubmissionQueue(RetiringQueue):
                     for _, recording in used:
                         recording.queue = self
                         recording.number = number
+                    if waits:
+                        self._waits[number] = waits
                     self._inflight.append((number, used, signals))
                     for semaphore, value in signals:
                         semaphore.scheduled = value
@@ -307,6 +309,7 @@ class SubmissionQueue(RetiringQueue):
         inflight = self._inflight
         while inflight and inflight[-1][0] >= number:
             inflight.pop()
+        self._waits.pop(number, None)
         for (semaphore, value), scheduled in zip(claimed, before, strict=False):
             if semaphore.scheduled == value:
                 semaphore.scheduled = scheduled

@@ -116,7 +116,8 @@ class TimelineSemaphore(Closing):
 
         Raises:
             InvalidArgumentError: the payload would not go up.
-            FailedPreconditionError: submitted work is to signal a payload at or below it.
+            FailedPreconditionError: submitted work is to signal a payload at or below it, or one above it at any
+                moment.
         """
         noted = False
         try:
@@ -154,11 +155,17 @@ class TimelineSemaphore(Closing):
                 "signalled"
             )
         if now < self.claimed:
-            pending = [v for queue in self.device.queues for v in queue.pending_signals(self) if v > now]
-            lowest = min(pending, default=self.claimed)
+            pending = [each for queue in self.device.queues for each in queue.pending_signals(self) if each[0] > now]
+            # What is claimed and not yet noted is being submitted by another thread.
+            lowest = min((payload for payload, _ in pending), default=self.claimed)
             if lowest <= value:
                 raise FailedPreconditionError(
                     f"{self.name}: submitted work will signal {lowest}; the host can only signal payloads below it"
+                )
+            if not pending or any(may_come for _, may_come in pending):
+                raise FailedPreconditionError(
+                    f"{self.name}: submitted work that waits for nothing may signal {lowest} before the host signals "
+                    f"{value}, and payloads only go up: signal first, or let that work wait"
                 )
         self.check_difference(value)
 

@@ -111,21 +111,39 @@ def test_the_host_cannot_signal_past_submitted_work(device: Device) -> None:
     buffer.close()
 
 
-def test_the_host_signals_below_pending_work(device: Device) -> None:
+def test_the_host_signals_below_work_that_waits(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pending work waits for that very payload, so it cannot be done before."""
     first, second = device.create_semaphore(name="first"), device.create_semaphore()
-    first.claimed = first.scheduled = 3  # as if another queue had work that signals 3
+    first.claimed = first.scheduled = 3
     device.compute_queue.barrier(waits=((first, 3),), signals=((second, 1),))
     assert device.held == 0 and not second.has_reached(1)
-    for value in (3, 4):
-        with pytest.raises(FailedPreconditionError, match="submitted work will signal 3"):
-            first.signal(value)
-    first.signal(1)
-    first.signal(2)
+    assert device.compute_queue.pending_signals(second) == [(1, False)]
+    with monkeypatch.context() as patch:
+        # As if another queue had work that waits and then signals 3.
+        patch.setattr(type(device.compute_queue), "pending_signals", lambda queue, semaphore: [(3, False)])
+        for value in (3, 4):
+            with pytest.raises(FailedPreconditionError, match="submitted work will signal 3"):
+                first.signal(value)
+        first.signal(1)
+        first.signal(2)
     assert first.query() == 2
     first.claimed = first.scheduled = 2
     first.signal(3)
     second.wait(1, 10)
+
+
+@pytest.mark.parametrize("pending", [[(3, True)], [(3, False), (5, True)], []])
+def test_the_host_does_not_race_with_work_that_waits_for_nothing(
+    device: Device, monkeypatch: pytest.MonkeyPatch, pending: list[tuple[int, bool]]
+) -> None:
+    """The driver takes a payload that does not go up for a lost device."""
+    semaphore = device.create_semaphore()
+    semaphore.claimed = semaphore.scheduled = 3
+    monkeypatch.setattr(type(device.compute_queue), "pending_signals", lambda queue, semaphore: pending)
+    with pytest.raises(FailedPreconditionError, match="may signal 3 before the host signals 1"):
+        semaphore.signal(1)
+    assert semaphore.query() == 0
+    semaphore.claimed = semaphore.scheduled = 0
 
 
 @pytest.mark.timing
