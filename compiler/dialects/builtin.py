@@ -77,7 +77,7 @@ def _arguments(parser: Parser) -> tuple[list[tuple[str, Type, int]], list[Type],
             parser.expect(":")
         types.append(parser.type())
         attributes.append(parser.attribute_dictionary())
-        parser.skip_location()
+        parser.trailing_location()
         arguments.append((name, types[-1], offset))
         if not parser.accept(","):
             parser.expect(")")

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ..ir.attributes import DenseArray, DenseElements, IntegerAttr
 from ..ir.operation import Operation
-from ..ir.types import TensorType, Type
+from ..ir.types import ScalarType, ShapedType, TensorType, Type
 
 Dim: TypeAlias = int | None
 Rule: TypeAlias = Callable[[Operation], Sequence[Type]]
+Kinds: TypeAlias = frozenset[str]
+
+NUMBERS: Final = frozenset({"int", "uint", "float", "complex", "index"})
+REALS: Final = frozenset({"int", "uint", "float", "index"})
+FLOATS: Final = frozenset({"float", "complex"})
+BITS: Final = frozenset({"bool", "int", "uint", "index"})
+ALL: Final = NUMBERS | {"bool"}
+INTEGERS: Final = frozenset({"int", "uint", "index"})
 
 
 class OperationError(Exception):
@@ -76,3 +84,31 @@ def merged(one: Sequence[Dim], other: Sequence[Dim], expected: str, operand: int
     if len(one) != len(other):
         raise OperationError(expected, operand)
     return tuple(same_length(a, b, expected, operand) for a, b in zip(one, other, strict=True))
+
+
+def expect_kind(element: ScalarType, kinds: Kinds) -> None:
+    """Holds the kind of the first operand's elements."""
+    if element.kind not in kinds:
+        names = {"int": "signed", "uint": "unsigned", "bool": "boolean"}
+        wanted = ", ".join(sorted(names.get(kind, kind) for kind in kinds if kind != "index"))
+        raise OperationError(f"elements of one of these kinds: {wanted}; got {element}", 0)
+
+
+def declared_result(operation: Operation, index: int = 0) -> TensorType:
+    """The type of a result, which has to be a tensor, as the operation declares it."""
+    if len(operation.results) <= index or not isinstance(operation.results[index].type, TensorType):
+        raise OperationError("a tensor as result")
+    type = operation.results[index].type
+    assert isinstance(type, TensorType)
+    return type
+
+
+def compatible(one: Type, other: Type) -> bool:
+    """Whether two types are the same but for lengths that are not known."""
+    if one is other:
+        return True
+    if not isinstance(one, ShapedType) or not isinstance(other, ShapedType) or one.element is not other.element:
+        return False
+    return len(one.shape) == len(other.shape) and all(
+        a == b or a is None or b is None for a, b in zip(one.shape, other.shape, strict=True)
+    )

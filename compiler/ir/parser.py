@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from .attribute_parser import AttributeParser
 from .attributes import Attribute
-from .operation import Block, DebugLocation, Location, Operation, Region, Value
-from .scanner import SPACE, unescaped
+from .location_parser import LocationParser
+from .operation import Block, Location, Operation, Region, Value
+from .scanner import SPACE
 from .source import SourceText
-from .type_parser import MAX_DEPTH
 from .types import Type
 
 _VALUE: Final = r"%([A-Za-z_0-9$.-]+(?:#[0-9]+)?)"
@@ -31,9 +30,6 @@ _RESULT: Final = re.compile(r"%([A-Za-z_0-9$.-]+)(?::([0-9]+))?", re.ASCII)
 _OPERAND: Final = re.compile(SPACE + _VALUE, re.ASCII)
 _NEXT_OPERAND: Final = re.compile(SPACE + "," + SPACE + _VALUE, re.ASCII)
 _LABEL: Final = re.compile(SPACE + r"\^([A-Za-z_0-9$.-]+)", re.ASCII)
-_PLACE: Final = re.compile(r'"((?:[^"\\\n]|\\[^\n])*)":([0-9]{1,9}):([0-9]{1,9})')
-_ALIAS_USE: Final = re.compile(r"#([A-Za-z_][A-Za-z0-9_$]*)", re.ASCII)
-_MAX_LOCATION: Final = 10_000
 
 _IMPLIED: Final = {"module": "builtin.module", "unrealized_conversion_cast": "builtin.unrealized_conversion_cast"}
 _ISOLATED: Final = frozenset({"func.func", "builtin.module"})
@@ -56,7 +52,7 @@ class ReadableSyntax(Protocol):
         """Reads an operation after its name."""
 
 
-class Parser(AttributeParser):
+class Parser(LocationParser):
     """Reads operations.
 
     Attributes:
@@ -71,8 +67,6 @@ class Parser(AttributeParser):
         self._forward: dict[str, tuple[Value, int, list[Block]]] = {}
         self._blocks: dict[str, tuple[Block, int, bool]] = {}
         self._open: list[Block] = []
-        self._locations: dict[str, DebugLocation] = {}
-        self._location_aliases: dict[str, str] = {}
 
     # -- operations ------------------------------------------------------------------------------------
 
@@ -81,9 +75,9 @@ class Parser(AttributeParser):
         found = []
         while self.here() < len(self.text):
             if self.at("#"):
-                self._alias_definition()
+                self.alias_definition()
             elif self.at("!"):
-                self._type_alias()
+                self.type_alias()
             elif self.accept("{-#"):
                 end = self.text.find("#-}", self.position)
                 self.position = len(self.text) if end < 0 else end + 3
@@ -115,7 +109,7 @@ class Parser(AttributeParser):
         )
         if results is not None or operation.results:
             self._name_results(results or "", operation, match.start())
-        debug = self._trailing_location()
+        debug = self.trailing_location()
         if debug is not None:
             operation.location = Location(offset, debug)
         if self._open:
@@ -346,7 +340,7 @@ class Parser(AttributeParser):
             name, offset = self.operand_name()
             self.expect(":")
             found.append((name, self.type(), offset))
-            self._trailing_location()
+            self.trailing_location()
             if not self.accept(","):
                 self.expect(")")
                 break
@@ -359,79 +353,3 @@ class Parser(AttributeParser):
             self.unexpected("a block label such as ^bb0")
         known = self._blocks.setdefault(match[1], (Block(), match.start(1) - 1, False))
         return known[0]
-
-    # -- aliases and locations -------------------------------------------------------------------------
-
-    def _alias_definition(self) -> None:
-        """Passes over ``#name = …``, which is read where it is used; locations need not be read at all."""
-        self.expect("#")
-        name = self.word("an alias's name")
-        self.expect("=")
-        if self.accept_word("loc"):
-            self.expect("(")
-            self.balanced(")")
-        elif "." not in name:
-            self.attribute()
-        else:
-            self.error("an alias's name has no dot")
-
-    def _type_alias(self) -> None:
-        self.expect("!")
-        name = self.word("an alias's name")
-        self.expect("=")
-        self.accept_word("type")
-        self.type_aliases[name] = self.type()
-
-    def skip_location(self) -> None:
-        """Reads ``loc(…)`` behind an argument, if it comes next."""
-        self._trailing_location()
-
-    def _trailing_location(self) -> DebugLocation | None:
-        if not self.text.startswith("loc", self.here()) or not self.accept_word("loc"):
-            return None
-        self.expect("(")
-        return self.debug_location(self.balanced(")"))
-
-    def debug_location(self, text: str) -> DebugLocation:
-        """The location of what stands in the parentheses of ``loc(…)``."""
-        known = self._locations.get(text)
-        if known is None:
-            whole = self._resolved(text)
-            name = re.match(r'"((?:[^"\\\n]|\\[^\n])*)"(?!:)', whole)
-            place = _PLACE.search(whole)
-            known = DebugLocation(
-                whole,
-                unescaped(name[1]) if name else "",
-                unescaped(place[1]) if place else "",
-                int(place[2]) if place else 0,
-                int(place[3]) if place else 0,
-            )
-            self._locations[text] = known
-        return known
-
-    def _resolved(self, text: str, depth: int = 0) -> str:
-        """A location with its aliases replaced by what they stand for, cut where it would grow without a bound."""
-
-        def replaced(match: re.Match[str]) -> str:
-            name = match[1]
-            if name not in self._location_aliases:
-                self._location_aliases[name] = "unknown"
-                offset = self._alias_offsets.get(name)
-                if offset is not None and depth < MAX_DEPTH:
-                    back, self.position = self.position, offset
-                    if self.accept_word("loc"):
-                        self.expect("(")
-                        self._location_aliases[name] = self._resolved(self.balanced(")"), depth + 1)
-                    self.position = back
-            return self._location_aliases[name]
-
-        found = _ALIAS_USE.sub(replaced, text) if "#" in text else text
-        return found if len(found) <= _MAX_LOCATION else "unknown"
-
-
-def place_of(source: SourceText, location: Location) -> tuple[str, int, int]:
-    """File, line and column of a location: those of the debug location where it has them, else in the source text."""
-    debug = location.debug
-    if debug is not None and debug.line:
-        return debug.file_name, debug.line, debug.column
-    return (source.file_name, 0, 0) if location.offset < 0 else (source.file_name, *source.place(location.offset))

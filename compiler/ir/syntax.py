@@ -213,3 +213,9 @@ def kind_text(kind: str, value: Attribute) -> str:
 def syntax_of(description: str) -> Syntax:
     """The syntax of a description."""
     return Syntax(description)
+
+
+def finished(printer: Printer, operation: Operation, text: str, shown: Sequence[str], types: str) -> str:
+    """The text of an operation: what is particular to it, its other attributes, and its types."""
+    others = printer.dictionary(operation, shown)
+    return " ".join(filter(None, (text, others, types_after_colon(operation, types))))

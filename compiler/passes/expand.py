@@ -9,7 +9,7 @@ from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, DenseElements, IntegerAttr
 from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.types import F32, I1, I64, ScalarType, TensorType
-from . import complex_functions, special_functions
+from . import complex_functions, error_functions, special_functions
 from .expression import Expression
 from .rewrite import rewrite_block
 
@@ -25,9 +25,9 @@ _REAL: Final[Mapping[str, Callable[..., Expression]]] = {
         special_functions.bessel_i1e,
         special_functions.cosh,
         special_functions.digamma,
-        special_functions.erf,
-        special_functions.erf_inv,
-        special_functions.erfc,
+        error_functions.erf,
+        error_functions.erf_inv,
+        error_functions.erfc,
         special_functions.lgamma,
         special_functions.polygamma,
         special_functions.sinh,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..dialects.hlo import compatible, infer
-from ..dialects.rules import OperationError
+from ..dialects.hlo import infer
+from ..dialects.rules import OperationError, compatible
 from ..ir.attributes import SymbolRef
 from ..ir.operation import Operation
 from ..ir.source import CompileError, SourceText

@@ -1,0 +1,122 @@
+"""Syntax of CHLO's operations, and of Shardy's, which one device passes over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..ir.attributes import Attribute, IntegerAttr, RawAttr
+from ..ir.operation import Operation
+from ..ir.parser import Parser, Parts
+from ..ir.printer import Printer
+from ..ir.syntax import CustomSyntax, Syntax, finished, parse_types, syntax_of
+from ..ir.types import I64
+from .builtin import CONSTANT
+
+_ELEMENTWISE: Final = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "asin_acos_kernel",
+    "atan",
+    "atanh",
+    "bessel_i1e",
+    "conj",
+    "constant_like",
+    "cosh",
+    "digamma",
+    "erf",
+    "erf_inv",
+    "erfc",
+    "is_inf",
+    "is_neg_inf",
+    "is_pos_inf",
+    "lgamma",
+    "next_after",
+    "polygamma",
+    "sinh",
+    "square",
+    "tan",
+    "zeta",
+    "broadcast_add",
+    "broadcast_and",
+    "broadcast_atan2",
+    "broadcast_complex",
+    "broadcast_divide",
+    "broadcast_maximum",
+    "broadcast_minimum",
+    "broadcast_multiply",
+    "broadcast_next_after",
+    "broadcast_or",
+    "broadcast_polygamma",
+    "broadcast_power",
+    "broadcast_remainder",
+    "broadcast_select",
+    "broadcast_shift_left",
+    "broadcast_shift_right_arithmetic",
+    "broadcast_shift_right_logical",
+    "broadcast_subtract",
+    "broadcast_xor",
+    "broadcast_zeta",
+]
+
+
+def _parse_top_k(parser: Parser, name: str) -> Parts:
+    parser.expect("(")
+    names = [parser.operand_name()]
+    parser.expect(",")
+    parser.expect_word("k")
+    parser.expect("=")
+    attributes: dict[str, Attribute] = {"k": IntegerAttr(parser.integer(), I64)}
+    if parser.accept(","):
+        parser.expect_word("is_stable")
+        parser.expect("=")
+        attributes["is_stable"] = parser.word("true or false") == "true"
+    parser.expect(")")
+    attributes |= parser.attribute_dictionary()
+    operands, results = parse_types(parser, names, "arrow")
+    return Parts(operands, results, attributes, [])
+
+
+def _print_top_k(printer: Printer, operation: Operation) -> str:
+    text = f"({printer.operands(operation.operands)}, k = {operation.integer('k')}"
+    if "is_stable" in operation.attributes:
+        text += f", is_stable = {printer.attribute(operation, 'is_stable')}"
+    return finished(printer, operation, text + ")", ("k", "is_stable"), "arrow")
+
+
+def _parse_sharding(parser: Parser, name: str) -> Parts:
+    names = [parser.operand_name()]
+    parser.expect("<")
+    attributes: dict[str, Attribute] = {"sharding": RawAttr(f"#sdy.sharding<{parser.balanced('>')}>")}
+    operands, results = parse_types(parser, names, "same")
+    return Parts(operands, results, attributes, [])
+
+
+def _print_sharding(printer: Printer, operation: Operation) -> str:
+    sharding = printer.attribute(operation, "sharding").removeprefix("#sdy.sharding")
+    return f"{printer.operands(operation.operands)} {sharding} : {operation.results[0].type}"
+
+
+def _parse_mesh(parser: Parser, name: str) -> Parts:
+    symbol = parser.symbol()
+    parser.expect("=")
+    parser.expect("<")
+    attributes: dict[str, Attribute] = {"sym_name": symbol, "mesh": RawAttr(f"<{parser.balanced('>')}>")}
+    return Parts([], [], attributes | parser.attribute_dictionary(), [])
+
+
+def _print_mesh(printer: Printer, operation: Operation) -> str:
+    others = printer.dictionary(operation, {"sym_name", "mesh"})
+    text = f"@{operation.attributes['sym_name']} = {printer.attribute(operation, 'mesh')}"
+    return f"{text} {others}" if others else text
+
+
+CHLO: Final[Mapping[str, Syntax | CustomSyntax]] = {
+    **{f"chlo.{name}": syntax_of("% {} :arrow") for name in _ELEMENTWISE},
+    "chlo.constant": CONSTANT,
+    "chlo.top_k": CustomSyntax(_parse_top_k, _print_top_k),
+    "sdy.mesh": CustomSyntax(_parse_mesh, _print_mesh),
+    "sdy.sharding_constraint": CustomSyntax(_parse_sharding, _print_sharding),
+}

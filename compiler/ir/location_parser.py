@@ -1,0 +1,96 @@
+"""Aliases, and locations behind operations."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .attribute_parser import AttributeParser
+from .operation import DebugLocation, Location
+from .scanner import unescaped
+from .source import SourceText
+from .type_parser import MAX_DEPTH
+
+_PLACE: Final = re.compile(r'"((?:[^"\\\n]|\\[^\n])*)":([0-9]{1,9}):([0-9]{1,9})')
+_ALIAS_USE: Final = re.compile(r"#([A-Za-z_][A-Za-z0-9_$]*)", re.ASCII)
+_MAX_LOCATION: Final = 10_000
+
+
+class LocationParser(AttributeParser):
+    """Reads definitions of aliases, and locations."""
+
+    def __init__(self, source: SourceText) -> None:
+        super().__init__(source)
+        self._locations: dict[str, DebugLocation] = {}
+        self._location_aliases: dict[str, str] = {}
+
+    def alias_definition(self) -> None:
+        """Passes over ``#name = …``, which is read where it is used; locations need not be read at all."""
+        self.expect("#")
+        name = self.word("an alias's name")
+        self.expect("=")
+        if self.accept_word("loc"):
+            self.expect("(")
+            self.balanced(")")
+        elif "." not in name:
+            self.attribute()
+        else:
+            self.error("an alias's name has no dot")
+
+    def type_alias(self) -> None:
+        self.expect("!")
+        name = self.word("an alias's name")
+        self.expect("=")
+        self.accept_word("type")
+        self.type_aliases[name] = self.type()
+
+    def trailing_location(self) -> DebugLocation | None:
+        """Reads ``loc(…)`` behind an operation or an argument, if it comes next."""
+        if not self.text.startswith("loc", self.here()) or not self.accept_word("loc"):
+            return None
+        self.expect("(")
+        return self.debug_location(self.balanced(")"))
+
+    def debug_location(self, text: str) -> DebugLocation:
+        """The location of what stands in the parentheses of ``loc(…)``."""
+        known = self._locations.get(text)
+        if known is None:
+            whole = self._resolved(text)
+            name = re.match(r'"((?:[^"\\\n]|\\[^\n])*)"(?!:)', whole)
+            place = _PLACE.search(whole)
+            known = DebugLocation(
+                whole,
+                unescaped(name[1]) if name else "",
+                unescaped(place[1]) if place else "",
+                int(place[2]) if place else 0,
+                int(place[3]) if place else 0,
+            )
+            self._locations[text] = known
+        return known
+
+    def _resolved(self, text: str, depth: int = 0) -> str:
+        """A location with its aliases replaced by what they stand for, cut where it would grow without a bound."""
+
+        def replaced(match: re.Match[str]) -> str:
+            name = match[1]
+            if name not in self._location_aliases:
+                self._location_aliases[name] = "unknown"
+                offset = self._alias_offsets.get(name)
+                if offset is not None and depth < MAX_DEPTH:
+                    back, self.position = self.position, offset
+                    if self.accept_word("loc"):
+                        self.expect("(")
+                        self._location_aliases[name] = self._resolved(self.balanced(")"), depth + 1)
+                    self.position = back
+            return self._location_aliases[name]
+
+        found = _ALIAS_USE.sub(replaced, text) if "#" in text else text
+        return found if len(found) <= _MAX_LOCATION else "unknown"
+
+
+def place_of(source: SourceText, location: Location) -> tuple[str, int, int]:
+    """File, line and column of a location: those of the debug location where it has them, else in the source text."""
+    debug = location.debug
+    if debug is not None and debug.line:
+        return debug.file_name, debug.line, debug.column
+    return (source.file_name, 0, 0) if location.offset < 0 else (source.file_name, *source.place(location.offset))
