@@ -22,7 +22,8 @@ from .passes.decompose import decompose
 from .passes.expand import expand_chlo
 from .passes.outline import outline
 from .passes.regions import form_regions
-from .passes.schedule import Schedule, schedule
+from .passes.schedule import schedule
+from .passes.steps import Schedule
 from .passes.verify import verify
 
 STAGES: Final = ("hlo", "canonical", "regions", "hl_seq", "module")

@@ -15,7 +15,7 @@ from ..codegen.target import Target
 from ..ir.attributes import DenseElements
 from ..ir.operation import Operation
 from ..ir.types import FunctionType, ShapedType, Type
-from ..passes.schedule import Schedule
+from ..passes.steps import Schedule
 from ..targets.vulkan import FORMAT, vulkan_executable, vulkan_kernel
 from .function_text import IMPORTS, FunctionText
 from .sequence import Rodata, SequenceWriter

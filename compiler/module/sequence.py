@@ -12,7 +12,7 @@ from ...formats.element_type import ElementType
 from ..codegen.kernel import Kernel
 from ..ir.attributes import SymbolRef
 from ..ir.types import MemRefType
-from ..passes.schedule import Branch, Buffer, Copy, Dispatch, Loop, Schedule, Step, uses
+from ..passes.steps import Branch, Buffer, Copy, Dispatch, Loop, Schedule, Step, uses
 from .function_text import FunctionText
 
 MAX_RECORDED = 1000

@@ -2,5 +2,5 @@
 
 Imports: compiler.ir, compiler.dialects.
 Read: rewrite, expression, error_functions, special_functions, complex_functions, expand, verify, legacy, random_bits,
-decompose, canonical, regions, outline, memory, schedule.
+decompose, canonical, regions, outline, memory, steps, liveness, coalesce, schedule.
 """

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 ALIGNMENT: Final = 256
 """Bytes to which every buffer is aligned: the most that Vulkan lets a device ask of offsets of storage buffers."""
+
+MAX_PAIRS: Final = 500_000
+"""Pairs of buffers alive together up to which more than one order is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,66 +38,121 @@ class Plan:
         size: of the arena in bytes.
         lower_bound: the most bytes that are alive at any step; no plan is smaller.
         total: bytes of all buffers, as they would take without sharing.
+        buffers: what is placed.
     """
 
     offsets: Sequence[int]
     size: int
     lower_bound: int
     total: int
+    buffers: Sequence[Interval]
 
 
 def plan_memory(buffers: Sequence[Interval], alignment: int = ALIGNMENT) -> Plan:
-    """Places buffers one after another, each into the lowest gap among those alive with it.
+    """Places buffers such that those alive together do not overlap.
 
-    What is best depends on the order, and an optimum is NP-hard: of three orders (the largest first, those that take
-    the most memory for the longest time first, as they come) the smallest arena is taken.
+    Buffers are placed as they come, each into the lowest gap, which takes time linear in their number but for the
+    search among gaps. Where that misses the lower bound, and not too many are alive together, two more orders are
+    tried, the largest first and those that take the most memory for the longest time first, and the smallest arena is
+    taken: an optimum is NP-hard.
     """
     sizes = [-(-buffer.size // alignment) * alignment for buffer in buffers]
-    every = range(len(buffers))
-    orders = (
-        sorted(every, key=lambda index: -sizes[index]),
-        sorted(every, key=lambda index: -sizes[index] * (buffers[index].last - buffers[index].first + 1)),
-        sorted(every, key=lambda index: buffers[index].first),
-    )
-    bound = _most_alive(buffers, sizes)
-    best: tuple[int, list[int]] | None = None
-    for order in orders:
-        found = _placed(buffers, sizes, order)
-        if best is None or found[0] < best[0]:
-            best = found
-        if best[0] <= bound:
-            break
-    assert best is not None
-    return Plan(best[1], best[0], bound, sum(sizes))
+    events = _events(buffers)
+    best, bound, pairs = _sweep(events, sizes)
+    if best.size > bound and pairs <= MAX_PAIRS:
+        together = _alive_together(events, len(sizes))
+        every = range(len(buffers))
+        lasting = [buffer.last - buffer.first + 1 for buffer in buffers]
+        orders = (
+            sorted(every, key=lambda index: -sizes[index]),
+            sorted(every, key=lambda index: -sizes[index] * lasting[index]),
+        )
+        best = min((best, *(_placed(together, sizes, order) for order in orders)), key=lambda each: each.size)
+    return Plan(best.offsets, best.size, bound, sum(sizes), buffers)
 
 
-def _placed(buffers: Sequence[Interval], sizes: Sequence[int], order: Sequence[int]) -> tuple[int, list[int]]:
-    """Size of the arena and the offsets, with buffers placed in an order."""
-    offsets = [0] * len(buffers)
-    at_step: dict[int, list[int]] = defaultdict(list)
+class _Placed(NamedTuple):
+    """Offsets and the bytes that they take."""
+
+    offsets: Sequence[int]
+    size: int
+
+
+def _events(buffers: Sequence[Interval]) -> list[tuple[int, bool, int]]:
+    """Ends and beginnings in order: step, whether it begins, number of the buffer."""
+    begins = [(buffer.first, True, index) for index, buffer in enumerate(buffers)]
+    ends = [(buffer.last + 1, False, index) for index, buffer in enumerate(buffers)]
+    return sorted(begins + ends)
+
+
+def _sweep(events: Sequence[tuple[int, bool, int]], sizes: Sequence[int]) -> tuple[_Placed, int, int]:
+    """Places buffers as they come; gives the most bytes alive, too, and how many pairs are alive together."""
+    offsets = [0] * len(sizes)
+    gaps: list[tuple[int, int]] = []
+    end = alive = most = count = pairs = 0
+    for _, begins, index in events:
+        size = sizes[index]
+        alive += size if begins else -size
+        most = max(most, alive)
+        if not size:
+            continue
+        if not begins:
+            count -= 1
+            _release(gaps, offsets[index], offsets[index] + size)
+            continue
+        pairs += count
+        count += 1
+        for place, (start, stop) in enumerate(gaps):
+            if stop - start >= size:
+                offsets[index] = start
+                gaps[place : place + 1] = [(start + size, stop)] if stop - start > size else []
+                break
+        else:
+            # The last gap grows if it is at the end.
+            offsets[index] = gaps.pop()[0] if gaps and gaps[-1][1] == end else end
+            end = offsets[index] + size
+    return _Placed(offsets, end), most, pairs
+
+
+def _release(gaps: list[tuple[int, int]], start: int, stop: int) -> None:
+    """Adds a gap to those in order, as one with its neighbours."""
+    place = bisect_left(gaps, (start, stop))
+    first = place
+    if place < len(gaps) and gaps[place][0] == stop:
+        stop = gaps[place][1]
+        place += 1
+    if first and gaps[first - 1][1] == start:
+        first -= 1
+        start = gaps[first][0]
+    gaps[first:place] = [(start, stop)]
+
+
+def _alive_together(events: Sequence[tuple[int, bool, int]], count: int) -> list[list[int]]:
+    """For each buffer those that are alive with it."""
+    found: list[list[int]] = [[] for _ in range(count)]
+    alive: dict[int, None] = {}
+    for _, begins, index in events:
+        if not begins:
+            del alive[index]
+            continue
+        for other in alive:
+            found[other].append(index)
+        found[index].extend(alive)
+        alive[index] = None
+    return found
+
+
+def _placed(together: Sequence[Sequence[int]], sizes: Sequence[int], order: Sequence[int]) -> _Placed:
+    """Each buffer, in an order, in the lowest gap among those alive with it."""
+    offsets = [-1] * len(sizes)
     size = 0
     for index in order:
-        steps = range(buffers[index].first, buffers[index].last + 1)
-        others = {other for step in steps for other in at_step[step]}
         offset = 0
-        for start, end in sorted((offsets[other], offsets[other] + sizes[other]) for other in others):
+        around = [other for other in together[index] if offsets[other] >= 0]
+        for start, end in sorted((offsets[other], offsets[other] + sizes[other]) for other in around):
             if start - offset >= sizes[index]:
                 break
             offset = max(offset, end)
         offsets[index] = offset
         size = max(size, offset + sizes[index])
-        for step in steps:
-            at_step[step].append(index)
-    return size, offsets
-
-
-def _most_alive(buffers: Sequence[Interval], sizes: Sequence[int]) -> int:
-    changes: dict[int, int] = {}
-    for buffer, size in zip(buffers, sizes, strict=True):
-        changes[buffer.first] = changes.get(buffer.first, 0) + size
-        changes[buffer.last + 1] = changes.get(buffer.last + 1, 0) - size
-    alive = most = 0
-    for step in sorted(changes):
-        alive += changes[step]
-        most = max(most, alive)
-    return most
+    return _Placed(offsets, size)

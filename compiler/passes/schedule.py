@@ -9,126 +9,21 @@ wrote, or writes what an earlier one needs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from ..ir.attributes import DenseElements
 from ..ir.operation import Block, Operation, Value
 from ..ir.types import MemRefType
-from .memory import Interval, Plan, plan_memory
-
-
-@dataclass(eq=False, slots=True)
-class Buffer:
-    """A buffer of the sequence.
-
-    Attributes:
-        type: of what it holds first.
-        kind: ``argument``, ``constant``, ``result``, ``flag`` (read by the host) or ``transient``.
-        number: among those of its kind; set when the plan is made.
-        merged: the buffer that it has become part of, if any.
-    """
-
-    type: MemRefType
-    kind: str
-    number: int = -1
-    merged: Buffer | None = None
-
-    @property
-    def root(self) -> Buffer:
-        """The buffer itself, or what it has become part of."""
-        found = self
-        while found.merged is not None:
-            found = found.merged
-        return found
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the elements."""
-        return self.type.count * max(self.type.scalar.bits // 8, 1)
-
-    @property
-    def size(self) -> int:
-        """Bytes in whole 32-bit words, as kernels read and write them."""
-        return -(-self.bytes // 4) * 4
-
-
-@dataclass(eq=False, slots=True)
-class Dispatch:
-    """A kernel over buffers; the last ``results`` of them are written."""
-
-    operation: Operation
-    buffers: Sequence[Buffer]
-    results: int
-
-
-@dataclass(eq=False, slots=True)
-class Copy:
-    """All of one buffer into another."""
-
-    source: Buffer
-    target: Buffer
-    operation: Operation
-
-
-@dataclass(eq=False, slots=True)
-class Check:
-    """A custom call of the host over buffers."""
-
-    operation: Operation
-    buffers: Sequence[Buffer]
-
-
-@dataclass(eq=False, slots=True)
-class Loop:
-    """Steps that repeat while a condition that others compute is true."""
-
-    operation: Operation
-    condition: Sequence[Step]
-    flag: Buffer
-    body: Sequence[Step]
-
-
-@dataclass(eq=False, slots=True)
-class Branch:
-    """One of several lists of steps, chosen by a buffer: a boolean, or an index whose default is the last."""
-
-    operation: Operation
-    index: Buffer
-    branches: Sequence[Sequence[Step]]
-
-
-Step: TypeAlias = Dispatch | Copy | Check | Loop | Branch
-
-
-@dataclass(slots=True)
-class Schedule:
-    """The steps of a function and the places of its buffers.
-
-    Attributes:
-        steps: in order.
-        arguments: one a function's argument.
-        results: one a function's result; an argument or a constant where the function returns it as it is.
-        constants: with their values.
-        transients: those in the arena, as the plan numbers them.
-        flags: those that the host reads.
-        plan: of the arena.
-    """
-
-    steps: Sequence[Step]
-    arguments: Sequence[Buffer]
-    results: Sequence[Buffer]
-    constants: Sequence[tuple[Buffer, DenseElements]]
-    transients: Sequence[Buffer] = ()
-    flags: Sequence[Buffer] = ()
-    plan: Plan = field(default_factory=lambda: plan_memory([]))
+from .coalesce import elide_copies
+from .liveness import Liveness
+from .memory import Interval, plan_memory
+from .steps import Branch, Buffer, Check, Copy, Dispatch, Loop, Schedule, Step
 
 
 def schedule(function: Operation) -> Schedule:
     """The schedule of a function of the ``iree_hl_seq`` dialect."""
     found = _Sequencer().run(function)
-    _coalesce(found)
-    _place(found)
+    elide_copies(found)
+    place(found)
     return found
 
 
@@ -154,7 +49,7 @@ class _Sequencer:
         last = block.terminator
         for value in last.operands:
             buffer = self._buffers[value]
-            if buffer.kind == "transient" and buffer not in results:
+            if buffer.kind == "transient":
                 target = Buffer(buffer.type, "result")
                 steps.append(Copy(buffer, target, last))
                 buffer = target
@@ -247,8 +142,9 @@ _HANDLERS = {
 def _copy_together(sources: Sequence[Buffer], targets: Sequence[Buffer], steps: list[Step], at: Operation) -> None:
     """Copies as if all at once: what a copy would overwrite too early is saved first."""
     saved = []
+    positions = {target: index for index, target in enumerate(targets)}
     for index, source in enumerate(sources):
-        if source in targets[:index]:
+        if positions.get(source, index) < index:
             kept = Buffer(source.type, "transient")
             steps.append(Copy(source, kept, at))
             saved.append(kept)
@@ -259,155 +155,13 @@ def _copy_together(sources: Sequence[Buffer], targets: Sequence[Buffer], steps: 
             steps.append(Copy(source, target, at))
 
 
-# -- lifetimes -------------------------------------------------------------------------------------------
-
-
-def uses(step: Step) -> tuple[list[Buffer], list[Buffer]]:
-    """Buffers that a step by itself reads and writes."""
-    if isinstance(step, Dispatch):
-        count = len(step.buffers) - step.results
-        return list(step.buffers[:count]), list(step.buffers[count:])
-    if isinstance(step, Copy):
-        return [step.source], [step.target]
-    if isinstance(step, Check):
-        return list(step.buffers), []
-    return ([step.flag] if isinstance(step, Loop) else [step.index]), []
-
-
-@dataclass(slots=True)
-class _Life:
-    """Numbers of the steps that touch a buffer.
-
-    Attributes:
-        first: the first that does.
-        last: the last that does, or the end of a loop around it that begins later than the first.
-        writes: all that write it.
-        reads: all that read it.
-    """
-
-    first: int
-    last: int
-    writes: list[int] = field(default_factory=list)
-    reads: list[int] = field(default_factory=list)
-
-
-class _Lives:
-    """Lives of all buffers, with steps numbered as they are recorded: a loop's condition, its flag, its body."""
-
-    def __init__(self, steps: Sequence[Step]) -> None:
-        self.of: dict[Buffer, _Life] = {}
-        self.numbers: dict[int, int] = {}
-        self.loops: list[tuple[int, int]] = []
-        self._count = 0
-        self._steps(steps)
-        for start, end in self.loops:
-            for life in self.of.values():
-                if life.first < start <= life.last:
-                    life.last = max(life.last, end)
-
-    def _steps(self, steps: Sequence[Step]) -> None:
-        for step in steps:
-            if isinstance(step, Loop):
-                start = self._count
-                self._steps(step.condition)
-                self._touch(step)
-                self._steps(step.body)
-                # Inner loops come first: an outer one may extend what an inner one has extended.
-                self.loops.append((start, self._count - 1))
-                continue
-            self._touch(step)
-            if isinstance(step, Branch):
-                for branch in step.branches:
-                    self._steps(branch)
-
-    def _touch(self, step: Step) -> None:
-        number = self._count
-        self._count += 1
-        self.numbers[id(step)] = number
-        for is_write, buffers in enumerate(uses(step)):
-            for buffer in buffers:
-                life = self.of.setdefault(buffer.root, _Life(number, number))
-                life.last = number
-                (life.writes if is_write else life.reads).append(number)
-
-
-def _coalesce(found: Schedule) -> None:
-    """Elides copies whose source and target are never needed at the same time, until there are no more."""
-    changed = True
-    while changed:
-        lives = _Lives(found.steps)
-        changed = _coalesce_steps(found.steps, lives, (-1, -1))
-        _drop_elided(found.steps)
-
-
-def _coalesce_steps(steps: Sequence[Step], lives: _Lives, loop: tuple[int, int]) -> bool:
-    """Merges the buffers of one copy, if one can be elided."""
-    for step in steps:
-        if isinstance(step, Copy):
-            source, target = step.source.root, step.target.root
-            if source is target or not _may_merge(step, lives, loop):
-                continue
-            kept, gone = (target, source) if source.kind == "transient" else (source, target)
-            gone.merged = kept
-            return True
-        if isinstance(step, Loop):
-            number = lives.numbers[id(step)]
-            around = next(each for each in lives.loops if each[0] <= number <= each[1])
-            if _coalesce_steps(step.condition, lives, around) or _coalesce_steps(step.body, lives, around):
-                return True
-        elif isinstance(step, Branch) and any(_coalesce_steps(branch, lives, loop) for branch in step.branches):
-            return True
-    return False
-
-
-def _may_merge(step: Copy, lives: _Lives, loop: tuple[int, int]) -> bool:
-    source, target = step.source.root, step.target.root
-    if (
-        source.kind != "transient"
-        or source.size != target.size
-        or target.kind == "argument"
-        or target.kind == "constant"
-    ):
-        return False
-    at = lives.numbers[id(step)]
-    one, other = lives.of[source], lives.of[target]
-    if one.last <= at <= other.first:
-        return True
-    # The last of a loop's steps: the source is the loop's own, and nothing reads the target's old value once the
-    # source is being written.
-    start, end = loop
-    inside = start <= one.first and one.last <= at <= end
-    old_reads = [number for number in other.reads if start <= number <= end]
-    new_writes = [number for number in other.writes if start <= number <= end]
-    return inside and new_writes == [at] and max(old_reads, default=-1) < one.first
-
-
-def _drop_elided(steps: Sequence[Step]) -> None:
-    assert isinstance(steps, list)
-    steps[:] = [step for step in steps if not (isinstance(step, Copy) and step.source.root is step.target.root)]
-    for step in steps:
-        if isinstance(step, Loop):
-            _drop_elided(step.condition)
-            _drop_elided(step.body)
-        elif isinstance(step, Branch):
-            for branch in step.branches:
-                _drop_elided(branch)
-
-
-def _place(found: Schedule) -> None:
-    """Numbers results and transient buffers, and plans the arena."""
-    lives = _Lives(found.steps)
-    found.results = [buffer.root for buffer in found.results]
-    count = 0
-    for buffer in found.results:
-        if buffer.kind == "result" and buffer.number < 0:
-            buffer.number = count
-            count += 1
-    found.flags = [buffer for buffer in lives.of if buffer.kind == "flag"]
-    for number, buffer in enumerate(found.flags):
-        buffer.number = number
-    transients = [buffer for buffer in lives.of if buffer.kind == "transient"]
-    for number, buffer in enumerate(transients):
-        buffer.number = number
-    found.transients = transients
-    found.plan = plan_memory([Interval(each.size, lives.of[each].first, lives.of[each].last) for each in transients])
+def place(found: Schedule) -> None:
+    """Numbers results, flags and transient buffers, and plans the arena."""
+    live = Liveness(found)
+    results = [buffer for buffer in dict.fromkeys(found.results) if buffer.kind == "result"]
+    found.flags = [buffer for buffer in live.intervals if buffer.kind == "flag"]
+    found.transients = [buffer for buffer in live.intervals if buffer.kind == "transient"]
+    for buffers in (results, found.flags, found.transients):
+        for number, buffer in enumerate(buffers):
+            buffer.number = number
+    found.plan = plan_memory([Interval(each.size, *live.hull(each)) for each in found.transients])

@@ -30,7 +30,8 @@ from pumice.compiler.passes.decompose import decompose
 from pumice.compiler.passes.expand import expand_chlo
 from pumice.compiler.passes.outline import outline
 from pumice.compiler.passes.regions import form_regions
-from pumice.compiler.passes.schedule import Schedule, schedule
+from pumice.compiler.passes.schedule import schedule
+from pumice.compiler.passes.steps import Schedule
 from pumice.compiler.passes.verify import verify
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import DEFINITIONS, is_float, total_order

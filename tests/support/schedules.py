@@ -8,7 +8,7 @@ import numpy as np
 
 from pumice.compiler.ir.attributes import SymbolRef, type_shape
 from pumice.compiler.ir.operation import Operation
-from pumice.compiler.passes.schedule import Branch, Buffer, Check, Copy, Dispatch, Loop, Schedule, Step
+from pumice.compiler.passes.steps import Branch, Buffer, Check, Copy, Dispatch, Loop, Schedule, Step
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.hal_reference.program import Array, Body

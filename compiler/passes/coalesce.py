@@ -1,0 +1,67 @@
+"""Copies that need not be made: their two buffers become one."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+
+from .liveness import Liveness
+from .steps import Branch, Buffer, Copy, Loop, Schedule, Step
+
+
+def elide_copies(plan: Schedule) -> None:
+    """Makes the buffers of a copy one where they are never live at the same point; those in inner loops first.
+
+    Each merge takes the shorter list of intervals into the longer, so that all take n log n together.
+    """
+    live = Liveness(plan)
+    copies = [(-depth, live.numbers[id(copy)], copy) for copy, depth in _copies(plan.steps, 0)]
+    for _, _, copy in sorted(copies, key=lambda each: each[:2]):
+        _merge(copy.source.root, copy.target.root, live.intervals)
+    _drop_elided(plan.steps)
+    plan.results = [buffer.root for buffer in plan.results]
+
+
+def _merge(one: Buffer, other: Buffer, intervals: dict[Buffer, list[tuple[int, int]]]) -> None:
+    """Makes two buffers one, if they can be: one transient, the other not of the caller's or the module's own."""
+    gone, kept = (one, other) if one.kind == "transient" else (other, one)
+    if gone is kept or gone.kind != "transient" or kept.kind in ("argument", "constant") or gone.size != kept.size:
+        return
+    few, many = sorted((intervals[gone], intervals[kept]), key=len)
+    if any(_is_live(many, interval) for interval in few):
+        return
+    for interval in few:
+        insort(many, interval)
+    gone.merged = kept
+    intervals[kept] = many
+    del intervals[gone]
+
+
+def _is_live(intervals: Sequence[tuple[int, int]], at: tuple[int, int]) -> bool:
+    """Whether one of some disjoint intervals in order overlaps another."""
+    index = bisect_left(intervals, (at[1] + 1, 0))
+    return index > 0 and intervals[index - 1][1] >= at[0]
+
+
+def _copies(steps: Sequence[Step], depth: int) -> Iterator[tuple[Copy, int]]:
+    for step in steps:
+        if isinstance(step, Copy):
+            yield step, depth
+        elif isinstance(step, Loop):
+            yield from _copies(step.condition, depth + 1)
+            yield from _copies(step.body, depth + 1)
+        elif isinstance(step, Branch):
+            for branch in step.branches:
+                yield from _copies(branch, depth)
+
+
+def _drop_elided(steps: Sequence[Step]) -> None:
+    assert isinstance(steps, list)
+    steps[:] = [step for step in steps if not (isinstance(step, Copy) and step.source.root is step.target.root)]
+    for step in steps:
+        if isinstance(step, Loop):
+            _drop_elided(step.condition)
+            _drop_elided(step.body)
+        elif isinstance(step, Branch):
+            for branch in step.branches:
+                _drop_elided(branch)

@@ -1,0 +1,176 @@
+"""When the contents of buffers are needed.
+
+Steps are numbered as they are recorded: a loop's condition, its test, its body; a branch's index, its lists. Step ``n``
+reads at point ``2 n`` and writes at point ``2 n + 1``. A buffer is live from each point where it is written to the last
+point that reads what was written there, which may be earlier in the text where a loop goes back. Two buffers can be one
+where they are never live at the same point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .steps import Branch, Buffer, Loop, Schedule, Step, held, uses
+
+_Live = dict[Buffer, int]
+"""Live buffers, with the last point at which each is, as a walk backwards knows it."""
+
+
+class Liveness:
+    """The intervals in which each buffer of a schedule is live, in time linear in its steps and their nesting.
+
+    Attributes:
+        numbers: of steps, by identity.
+        intervals: inclusive, in order, by buffer; what is written and never read is live where it is written.
+        depths: of copies, by identity: how many loops are around.
+    """
+
+    def __init__(self, plan: Schedule) -> None:
+        self.numbers: dict[int, int] = {}
+        self.intervals: dict[Buffer, list[tuple[int, int]]] = {}
+        self._ends: dict[int, list[int]] = {}
+        self._summaries: dict[int, _Summary] = {}
+        self._count = 0
+        self._number(plan.steps)
+        live = {buffer.root: 2 * self._count for buffer in plan.results}
+        self._walk(plan.steps, live)
+        self._close(live, 0)
+        for found in self.intervals.values():
+            found.reverse()
+
+    def hull(self, buffer: Buffer) -> tuple[int, int]:
+        """The first and the last step between which a buffer is live."""
+        found = self.intervals[buffer]
+        return found[0][0] // 2, found[-1][1] // 2
+
+    # -- numbers ---------------------------------------------------------------------------------------
+
+    def _number(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            if isinstance(step, Loop):
+                self._number(step.condition)
+                self.numbers[id(step)] = self._next()
+                self._number(step.body)
+                self._ends[id(step)] = [self._count - 1]
+                continue
+            self.numbers[id(step)] = self._next()
+            if isinstance(step, Branch):
+                ends = self._ends[id(step)] = []
+                for branch in step.branches:
+                    self._number(branch)
+                    ends.append(self._count - 1)
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    # -- intervals, from the last step to the first ------------------------------------------------------
+
+    def _walk(self, steps: Sequence[Step], live: _Live) -> None:
+        for step in reversed(steps):
+            number = self.numbers[id(step)]
+            if isinstance(step, Loop):
+                self._loop(step, number, live)
+                continue
+            if isinstance(step, Branch):
+                self._branch(step, number, live)
+            reads, writes = uses(step)
+            for buffer in writes:
+                root = buffer.root
+                self._add(root, 2 * number + 1, live.pop(root, 2 * number + 1))
+            last = 2 * number + 1 if held(step) else 2 * number
+            for buffer in reads:
+                live.setdefault(buffer.root, last)
+
+    def _loop(self, step: Loop, number: int, live: _Live) -> None:
+        (end,) = self._ends[id(step)]
+        summary = self._summary(step)
+        condition, body = self._summary_of(step.condition), self._summary_of(step.body)
+        after = self._split(summary.touched, 2 * end + 2, live)
+        needed = (body.exposed | after | {step.flag.root}) - condition.written
+        inside = dict.fromkeys(condition.exposed | needed, 2 * end + 1)
+        self._walk(step.body, inside)
+        self._close(inside, 2 * number + 2)
+        tested = dict.fromkeys([*inside, *after, step.flag.root], 2 * number + 1)
+        self._walk(step.condition, tested)
+        live.update(tested)
+
+    def _branch(self, step: Branch, number: int, live: _Live) -> None:
+        starts = [number, *self._ends[id(step)]]
+        after = self._split(self._summary(step).touched, 2 * starts[-1] + 2, live)
+        before: set[Buffer] = set()
+        for branch, start, end in zip(step.branches[::-1], starts[-2::-1], starts[:0:-1], strict=True):
+            inside = dict.fromkeys(after, 2 * end + 1)
+            self._walk(branch, inside)
+            before |= inside.keys()
+            self._close(inside, 2 * start + 2)
+        live.update(dict.fromkeys(before, 2 * number + 1))
+
+    def _split(self, touched: Iterable[Buffer], start: int, live: _Live) -> set[Buffer]:
+        """Ends the walk behind a point for those buffers that a step touches; gives those that are live there."""
+        after = {buffer: live.pop(buffer) for buffer in touched if buffer in live}
+        self._close(after, start)
+        return set(after)
+
+    def _close(self, live: _Live, start: int) -> None:
+        for buffer, end in live.items():
+            if start <= end:
+                self._add(buffer, start, end)
+
+    def _add(self, buffer: Buffer, start: int, end: int) -> None:
+        self.intervals.setdefault(buffer, []).append((start, end))
+
+    # -- what lists of steps use -------------------------------------------------------------------------
+
+    def _summary_of(self, steps: Sequence[Step]) -> _Summary:
+        found = self._summaries.get(id(steps))
+        if found is None:
+            found = self._summaries[id(steps)] = _Summary()
+            for step in reversed(steps):
+                found.precede(self._summary(step))
+        return found
+
+    def _summary(self, step: Step) -> _Summary:
+        found = _Summary()
+        if isinstance(step, Loop):
+            # The body may run not at all, and is followed by the condition, whose needs are counted first.
+            body = self._summary_of(step.body)
+            found.exposed |= body.exposed | {step.flag.root}
+            found.touched |= body.touched | {step.flag.root}
+            found.precede(self._summary_of(step.condition))
+            return found
+        reads, writes = uses(step)
+        if isinstance(step, Branch):
+            branches = [self._summary_of(branch) for branch in step.branches]
+            found.written = set.intersection(*(branch.written for branch in branches))
+            for branch in branches:
+                found.exposed |= branch.exposed
+                found.touched |= branch.touched
+        found.written |= {buffer.root for buffer in writes}
+        found.exposed |= {buffer.root for buffer in reads}
+        found.touched |= found.written | found.exposed
+        return found
+
+
+class _Summary:
+    """What steps do to buffers.
+
+    Attributes:
+        exposed: those whose contents from before are read.
+        written: those that are always written.
+        touched: all that are read or written.
+    """
+
+    __slots__ = ("exposed", "touched", "written")
+
+    def __init__(self) -> None:
+        self.exposed: set[Buffer] = set()
+        self.written: set[Buffer] = set()
+        self.touched: set[Buffer] = set()
+
+    def precede(self, earlier: _Summary) -> None:
+        """Takes account of what happens before all that was counted so far."""
+        self.exposed -= earlier.written
+        self.exposed |= earlier.exposed
+        self.written |= earlier.written
+        self.touched |= earlier.touched
