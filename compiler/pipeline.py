@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from ..files import CachedFile, reading_errors
+from ..status import InvalidArgumentError
+from ..vm.bytecode.module_def import ModuleDef
 from ..vm.bytecode.writer import write_module
 from .codegen.target import Target
-from .dialects.text import parse, to_text
 from .ir.operation import Operation
-from .ir.source import SourceText
 from .module.emit import emit_module
 from .passes.canonical import canonicalize, inlined
 from .passes.decompose import decompose
@@ -23,50 +23,35 @@ from .passes.expand import expand_chlo
 from .passes.outline import outline
 from .passes.regions import form_regions
 from .passes.schedule import schedule
-from .passes.steps import Schedule
 from .passes.verify import verify
+from .stages import STAGES, Program, read_program, stage_of
 
-STAGES: Final = ("hlo", "canonical", "regions", "hl_seq", "module")
-"""Stages in order; each is a program as text, but for the last, which is a file."""
-
-
-@dataclass(slots=True)
-class Compilation:
-    """A program on its way.
-
-    Attributes:
-        name: of the module.
-        text: of the program at each stage reached, by the stage's name.
-        module: the module file, once the last stage is reached.
-        schedules: of the exported functions, by name.
-    """
-
-    name: str
-    text: dict[str, str] = field(default_factory=dict)
-    module: bytes = b""
-    schedules: dict[str, Schedule] = field(default_factory=dict)
+Reached: TypeAlias = Callable[[str, Program], None]
 
 
-def compile(source: str | PathLike[str], *, file_name: str = "<text>") -> bytes:
+def compile(source: str | PathLike[str], *, file_name: str = "<text>", from_: str | None = None) -> bytes:
     """Compiles a tensor program for Vulkan.
 
     Args:
-        source: a StableHLO program as text, as ``jax.jit(f).lower(…).as_text()`` gives it, or the path of a file.
+        source: a StableHLO program as text, as ``jax.jit(f).lower(…).as_text()`` gives it, or a program at a later
+            stage; or the path of a file.
         file_name: as errors name the text; a path names itself.
+        from_: the stage that the program is at, of ``STAGES``; by default its operations tell.
 
     Returns:
         A module file that ``Session.load`` takes. Its public functions are exported; they take and give tensors.
 
     Raises:
         CompileError: the program is wrong, or something in it is not supported; the message has its place and line.
+        InvalidArgumentError: there is no such stage.
         NotFoundError: there is no such file.
     """
     if isinstance(source, str):
-        return compile_text(source, file_name, Target()).module
-    return compile_file(Path(source))
+        return compile_text(source, file_name, Target(), from_=from_).module
+    return compile_file(Path(source), from_=from_)
 
 
-def compile_file(path: Path) -> bytes:
+def compile_file(path: Path, from_: str | None = None) -> bytes:
     """The module of a program's file, compiled once for each content and release of pumice.
 
     Raises:
@@ -75,10 +60,10 @@ def compile_file(path: Path) -> bytes:
     """
     with reading_errors(path):
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    entry = CachedFile("modules", (_fingerprint(), str(path), text))
+    entry = CachedFile("modules", (_fingerprint(), str(path), from_, text))
     found = entry.load()
     if found is None:
-        found = compile_text(text, str(path), Target()).module
+        found = compile_text(text, str(path), Target(), from_=from_).module
         entry.store(found)
     return found
 
@@ -94,82 +79,101 @@ def _fingerprint() -> str:
 
 
 def compile_text(
-    text: str, file_name: str, target: Target, until: str = "module", keep_text: bool = False
+    text: str,
+    file_name: str,
+    target: Target,
+    until: str = "module",
+    from_: str | None = None,
+    reached: Reached = lambda stage, program: None,
 ) -> Compilation:
-    """Compiles a StableHLO program.
+    """Compiles a program at any stage.
 
     Args:
         text: of the program.
         file_name: as errors name it.
         target: the device that kernels are made for.
         until: the last stage, of ``STAGES``.
-        keep_text: whether every stage's text is kept, or only that of the last.
+        from_: the stage that the program is at; by default its operations tell.
+        reached: called with each stage that is a program, and the program, which is only read.
 
     Raises:
         CompileError: the program is wrong, or something in it is not supported.
+        InvalidArgumentError: the program is past the last stage, or there is no such stage.
     """
-    source = SourceText(text, file_name)
-    name, functions = _functions(parse(text, file_name), source)
-    made = Compilation(name)
-    last = STAGES.index(until)
+    program = read_program(text, file_name)
+    stage = stage_of(program) if from_ is None else from_
+    if stage not in _LOWERINGS or STAGES.index(stage) > STAGES.index(until):
+        raise InvalidArgumentError(
+            f"expected a program at a stage from {STAGES[0]} to {until if until in _LOWERINGS else STAGES[-2]}, "
+            f"got one at {stage}"
+        )
+    if stage in ("hlo", "canonical", "regions"):
+        verify(program.functions, program.source)
+    for each in STAGES[STAGES.index(stage) : STAGES.index(until) + 1]:
+        if each == "module":
+            return Compilation(program, write_module(_module(program, target)))
+        if each != stage:
+            _LOWERINGS[each](program)
+        reached(each, program)
+    return Compilation(program)
 
-    def reached(stage: str, operations: Sequence[Operation]) -> bool:
-        if keep_text or stage == until:
-            made.text[stage] = to_text(operations)
-        return STAGES.index(stage) >= last
 
-    verify(functions, source)
-    if reached("hlo", list(functions.values())):
-        return made
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """What a program became.
+
+    Attributes:
+        program: at the last stage that is a program.
+        module: the module file, if the last stage is that.
+    """
+
+    program: Program
+    module: bytes = b""
+
+
+def _canonical(program: Program) -> None:
+    """Calls are written out, and what no kernel computes is decomposed; only exported functions are left."""
+    functions = program.functions
     for function in functions.values():
         for region in function.regions:
             expand_chlo(region.block)
-    exported = [inlined(each, functions, source) for each in functions.values() if _is_exported(each)]
-    if not exported:
-        raise source.error(0, "the program has no public function with a body")
-    for function in exported:
+    program.operations = [inlined(each, functions, program.source) for each in functions.values() if _is_exported(each)]
+    if not program.operations:
+        raise program.source.error(0, "the program has no public function with a body")
+    for function in program.operations:
         canonicalize(function.regions[0].block)
         decompose(function.regions[0].block)
         canonicalize(function.regions[0].block)
-    if reached("canonical", exported):
-        return made
-    for function in exported:
-        form_regions(function.regions[0].block)
-    if reached("regions", exported):
-        return made
-    executables: list[Operation] = []
-    sequences: list[Operation] = []
-    for function in exported:
-        *outlined, sequence = outline(function)
-        executables += outlined
-        sequences.append(sequence)
-    if reached("hl_seq", [*executables, *sequences]):
-        return made
-    planned = [(sequence, schedule(sequence)) for sequence in sequences]
-    made.schedules = {str(sequence.attributes["sym_name"]): plan for sequence, plan in planned}
-    made.module = write_module(emit_module(name, planned, executables, target))
-    return made
-
-
-def _functions(operations: Sequence[Operation], source: SourceText) -> tuple[str, Mapping[str, Operation]]:
-    """The module's name and its functions by name."""
-    name = "module"
-    if len(operations) == 1 and operations[0].name == "builtin.module":
-        named = operations[0].attributes.get("sym_name")
-        name = named if isinstance(named, str) else name
-        operations = operations[0].regions[0].block.operations
-    functions: dict[str, Operation] = {}
-    for operation in operations:
-        if operation.name != "func.func":
-            if operation.name.startswith("sdy."):
-                continue
-            raise source.error(operation.location.offset, f"expected functions in a module, got {operation.name}")
-        symbol = str(operation.attributes["sym_name"])
-        if symbol in functions:
-            raise source.error(operation.location.offset, f"the function @{symbol} is defined twice")
-        functions[symbol] = operation
-    return name, functions
 
 
 def _is_exported(function: Operation) -> bool:
     return bool(function.regions) and function.attributes.get("sym_visibility") != "private"
+
+
+def _regions(program: Program) -> None:
+    for function in program.operations:
+        form_regions(function.regions[0].block)
+
+
+def _hl_seq(program: Program) -> None:
+    executables: list[Operation] = []
+    sequences: list[Operation] = []
+    for function in program.operations:
+        *outlined, sequence = outline(function)
+        executables += outlined
+        sequences.append(sequence)
+    program.operations = [*executables, *sequences]
+
+
+def _module(program: Program, target: Target) -> ModuleDef:
+    planned = [(function, schedule(function)) for function in program.functions.values()]
+    return emit_module(program.name, planned, program.executables, target)
+
+
+_LOWERINGS: Final[Mapping[str, Callable[[Program], None]]] = {
+    "hlo": lambda program: None,
+    "canonical": _canonical,
+    "regions": _regions,
+    "hl_seq": _hl_seq,
+}
+"""What takes a program from the stage before to each, in place."""

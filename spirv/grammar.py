@@ -77,8 +77,10 @@ FPEncoding: Final = ENUMERATIONS["FPEncoding"]
 GroupOperation: Final = ENUMERATIONS["GroupOperation"]
 StorageClass: Final = ENUMERATIONS["StorageClass"]
 
-_BIT_MASKS: Final = frozenset(BIT_MASKS.split())
-_PAIRS: Final = {kind: tuple(words.split()) for kind, words in _rows(PAIRS)}
+#: Kinds whose values are sets of bits.
+BIT_MASK_KINDS: Final = frozenset(BIT_MASKS.split())
+#: Kinds that are two operands, and the kinds of these.
+PAIR_KINDS: Final = {kind: tuple(words.split()) for kind, words in _rows(PAIRS)}
 _PARAMETERS: Final = {
     (kind, getattr(ENUMERATIONS[kind], name)): tuple(operands.split())
     for kind, operands, names in _rows(PARAMETERS)
@@ -93,7 +95,7 @@ def opcodes_of(*groups: str) -> Iterator[int]:
 
 def parameters_of(kind: str, value: int) -> Iterator[str]:
     """The kinds of the operands that follow a value of an enumeration or bit mask."""
-    values = (1 << bit for bit in range(32) if value >> bit & 1) if kind in _BIT_MASKS else (value,)
+    values = (1 << bit for bit in range(32) if value >> bit & 1) if kind in BIT_MASK_KINDS else (value,)
     for one in values:
         yield from _PARAMETERS.get((kind, one), ())
 
@@ -112,8 +114,8 @@ def operand_kinds(words: Sequence[int], start: int, end: int) -> Iterator[tuple[
         if kind[-1] == "*":
             pending.append(kind)
         kind = kind.rstrip("?*")
-        if kind in _PAIRS:
-            pending.extend(reversed(_PAIRS[kind]))
+        if kind in PAIR_KINDS:
+            pending.extend(reversed(PAIR_KINDS[kind]))
             continue
         yield at, kind
         value = words[at]

@@ -13,8 +13,9 @@ from ..ir.syntax import CustomSyntax, Syntax
 from .builtin import BUILTIN
 from .hlo_syntax import HLO
 from .sequencer import SEQUENCER
+from .spirv_module import SPIRV
 
-SYNTAXES: Final[Mapping[str, Syntax | CustomSyntax]] = {**BUILTIN, **HLO, **SEQUENCER}
+SYNTAXES: Final[Mapping[str, Syntax | CustomSyntax]] = {**BUILTIN, **HLO, **SEQUENCER, **SPIRV}
 
 
 def parse(
@@ -28,6 +29,12 @@ def parse(
     return Parser(SourceText(text, file_name), syntaxes).program()
 
 
-def to_text(operations: Sequence[Operation], generic: bool = False, with_locations: bool = False) -> str:
-    """Operations as text that ``parse`` reads."""
-    return Printer({} if generic else SYNTAXES, with_locations).program(operations)
+def to_text(operations: Sequence[Operation], generic: bool = False, source: SourceText | None = None) -> str:
+    """Operations as text that ``parse`` reads.
+
+    Args:
+        operations: to print.
+        generic: in the generic form.
+        source: the text that they come from, for their locations; without it these are not printed.
+    """
+    return Printer({} if generic else SYNTAXES, source).program(operations)

@@ -192,6 +192,14 @@ class Block:
         return self.operations[-1]
 
 
+def block_of(operations: Sequence[Operation]) -> Block:
+    """A block of operations."""
+    block = Block()
+    for operation in operations:
+        block.append(operation)
+    return block
+
+
 class Region:
     """A body of an operation.
 

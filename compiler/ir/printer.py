@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
 
-from .attributes import attribute_text, dictionary_text
-from .operation import Block, Operation, Region, Value
+from .attributes import attribute_text, dictionary_text, string_text
+from .operation import Block, Location, Operation, Region, Value
+from .source import SourceText
 from .types import FunctionType
 
 _SHORT: Final = {"builtin.module": "module", "func.call": "call", "func.return": "return"}
 _CONSTANTS: Final = frozenset({"stablehlo.constant", "arith.constant"})
+
+
+def location_text(source: SourceText, location: Location) -> str:
+    """What stands in the parentheses of ``loc(…)``, with the line in a file if one is known; empty if nothing is."""
+    debug = location.debug
+    if location.offset < 0 or (debug is not None and debug.line):
+        return "" if debug is None else debug.text
+    line, column = source.place(location.offset)
+    place = f"{string_text(source.file_name)}:{line}:{column}"
+    return f"{string_text(debug.name)}({place})" if debug is not None and debug.name else place
 
 
 class PrintableSyntax(Protocol):
@@ -25,12 +36,13 @@ class Printer:
 
     Args:
         syntaxes: by the name of the operation; without any, everything is printed in the generic form.
-        with_locations: whether debug locations are printed.
+        source: the text that the operations come from, for their locations; without it these are not printed.
     """
 
-    def __init__(self, syntaxes: Mapping[str, PrintableSyntax], with_locations: bool = False) -> None:
+    def __init__(self, syntaxes: Mapping[str, PrintableSyntax], source: SourceText | None = None) -> None:
         self._syntaxes = syntaxes
-        self._with_locations = with_locations
+        self._source = source
+        self._locations: dict[str, str] = {}
         self._names: dict[Value, str] = {}
         self._counts: dict[str, int] = {}
         self._labels: dict[Block, str] = {}
@@ -39,8 +51,9 @@ class Printer:
     # -- operations ------------------------------------------------------------------------------------
 
     def program(self, operations: Sequence[Operation]) -> str:
-        """Operations, each on lines of its own, with a line feed at the end."""
-        return "".join(f"{self.operation(operation)}\n" for operation in operations)
+        """Operations, each on lines of its own with a line feed at the end; behind them the places they come from."""
+        text = "".join(f"{self.operation(operation)}\n" for operation in operations)
+        return text + "".join(f"{alias} = loc({place})\n" for place, alias in self._locations.items())
 
     def operation(self, operation: Operation) -> str:
         """An operation with its results."""
@@ -52,10 +65,14 @@ class Printer:
             name = _SHORT.get(operation.name, operation.name)
             printed = syntax.print(self, operation)
             body = name + printed if printed.startswith("(") else f"{name} {printed}".rstrip()
-        debug = operation.location.debug
-        if self._with_locations and debug is not None:
-            body += f" loc({debug.text})"
-        return results + body
+        return results + body + self._location(operation)
+
+    def _location(self, operation: Operation) -> str:
+        """Where an operation comes from, as an alias that is defined behind the program."""
+        if self._source is None:
+            return ""
+        text = location_text(self._source, operation.location)
+        return f" loc({self._locations.setdefault(text, f'#loc{len(self._locations)}')})" if text else ""
 
     def _defined(self, operation: Operation) -> str:
         count = len(operation.results)

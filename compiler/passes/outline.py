@@ -13,7 +13,7 @@ from typing import Final
 from ..dialects.text import to_text
 from ..ir.attributes import Attribute, IntegerAttr, SymbolRef
 from ..ir.copying import copy_operations
-from ..ir.operation import Block, Operation, Region, Value
+from ..ir.operation import Block, Operation, Region, Value, block_of
 from ..ir.types import I64, FunctionType, MemRefType, TensorType, Type
 
 UNSPECIFIED: Final = "Unspecified"
@@ -89,15 +89,18 @@ class _Outliner:
             number = len(self._executables)
             entry = f"{self._name}_rgn_dispatch_{number}"
             function.attributes["sym_name"] = entry
-            module = Operation("builtin.module", regions=[Region([_block_of([function])])])
+            module = Operation("builtin.module", regions=[Region([block_of([function])])], location=operation.location)
             variant = Operation(
-                "iree.executable", attributes={"target": UNSPECIFIED}, regions=[Region([_block_of([module])])]
+                "iree.executable",
+                attributes={"target": UNSPECIFIED},
+                regions=[Region([block_of([module])])],
+                location=operation.location,
             )
             name = f"{self._name}_ex_dispatch_{number}"
             executable = Operation(
                 "iree.multi_arch_executable",
                 attributes={"sym_name": name},
-                regions=[Region([_block_of([variant])])],
+                regions=[Region([block_of([variant])])],
                 location=operation.location,
             )
             known = (executable, f"{name}::@{entry}")
@@ -110,13 +113,6 @@ _SEQUENCED: Final = {"func.return": "iree_hl_seq.return", "stablehlo.constant": 
 
 def _kept_type(operation: Operation, type: Type) -> Type:
     return type if operation.name == "arith.constant" else buffer_type(type)
-
-
-def _block_of(operations: Sequence[Operation]) -> Block:
-    block = Block()
-    for operation in operations:
-        block.append(operation)
-    return block
 
 
 def _executable_function(operation: Operation, name: str) -> Operation:

@@ -14,7 +14,7 @@ from typing import Final
 
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, DenseElements, IntegerAttr, StructAttr
-from ..ir.operation import Block, Operation, Region, Value
+from ..ir.operation import Block, Location, Operation, Region, Value
 from ..ir.types import I32, I64, TensorType, Type
 
 MAX_BINDINGS: Final = 12
@@ -191,7 +191,7 @@ def _region(builder: Builder, cluster: _Cluster, replaced: Mapping[Value, Value]
         body.append(operation)
     body.append(Operation("iree.return", list(root.results), location=root.location))
     types = [value.type for value in root.results]
-    workload = builder.block.append(_workload(types)).result
+    workload = builder.block.append(_workload(types, root.location)).result
     operands = [workload, *(replaced.get(value, value) for value in inputs)]
     cost: dict[str, Attribute] = {
         "bytes": IntegerAttr(_bytes([*inputs, *root.results]), I64),
@@ -201,14 +201,14 @@ def _region(builder: Builder, cluster: _Cluster, replaced: Mapping[Value, Value]
     return builder.block.append(made).results
 
 
-def _workload(types: Sequence[Type]) -> Operation:
+def _workload(types: Sequence[Type], location: Location) -> Operation:
     """A constant with the shape of the result, the innermost dimension first, as up to three numbers."""
     (first, *_) = types
     shape = [length or 1 for length in first.shape] if isinstance(first, TensorType) else []
     numbers = [*shape[::-1], 1, 1, 1]
     numbers = [numbers[0], numbers[1], math.prod(numbers[2:])]
     type = TensorType((3,), I32 if max(numbers) < 2**31 else I64)
-    return Operation("arith.constant", (), [type], {"value": DenseElements.of(numbers, type)})
+    return Operation("arith.constant", (), [type], {"value": DenseElements.of(numbers, type)}, location=location)
 
 
 def _bytes(values: Sequence[Value]) -> int:

@@ -3,48 +3,73 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from ...compiler.stages import Program
 
 _STAGES = ("hlo", "canonical", "regions", "hl_seq")
 
 
 @click.command("compile")
 @click.argument("file")
-@click.option("-o", "--output", metavar="OUT.vmfb", help="The module to write.")
-@click.option("--compile-to", type=click.Choice(_STAGES), help="Print the program at this stage instead.")
-@click.option("--dump-ir", metavar="DIR", help="Also write the program at every stage, one file each.")
-def compile_(file: str, output: str | None, compile_to: str | None, dump_ir: str | None) -> None:
+@click.option("-o", "--output", metavar="OUT.vmfb", help="The module to write; with --compile-to, the program.")
+@click.option(
+    "--from",
+    "from_",
+    type=click.Choice(("stablehlo", *_STAGES)),
+    help="The stage that FILE is at; by default its operations tell.",
+)
+@click.option("--compile-to", type=click.Choice(_STAGES), help="Stop at this stage, and print the program.")
+@click.option("--dump-ir", metavar="DIR", help="Also write the program at every stage, as it is reached.")
+def compile_(file: str, output: str | None, from_: str | None, compile_to: str | None, dump_ir: str | None) -> None:
     """Compile FILE, a StableHLO program as text (or - for stdin), for Vulkan.
 
-    The module runs with `pumice run`, with pumice.Session, and with IREE's runtime of releases 3.12 and 3.13.
+    FILE may be at any stage, as --compile-to and --dump-ir write it. The module runs with `pumice run`, with
+    pumice.Session, and with IREE's runtime of releases 3.12 and 3.13.
     """
     from ...compiler.codegen.target import Target
     from ...compiler.pipeline import compile_text
+    from ...compiler.stages import STAGES
     from ...files import writing_errors
+    from ...status import PumiceError
     from ..errors import usage_error
     from ..input_files import read_file, read_stdin
     from ..output_files import Outputs, store
+    from ..streams import note
 
     if output is None and compile_to is None:
         raise usage_error("expected -o OUT.vmfb for the module, or --compile-to a stage")
-    if output is not None and compile_to is not None:
-        raise usage_error("expected one of -o and --compile-to")
     data = read_stdin() if file == "-" else read_file(Path(file))
     text = data.decode("utf-8", "surrogateescape")
-    name = "<stdin>" if file == "-" else file
-    made = compile_text(text, name, Target(), until=compile_to or "module", keep_text=dump_ir is not None)
     outputs = Outputs()
-    if dump_ir is not None:
-        with outputs.storing(), writing_errors(Path(dump_ir)):
-            Path(dump_ir).mkdir(parents=True, exist_ok=True)
-        for number, (stage, printed) in enumerate(made.text.items()):
-            path = Path(dump_ir, f"{number}-{stage}.mlir")
-            with outputs.storing():
-                store(path, lambda to, shown=printed: to.write(shown.encode()), where="--dump-ir")  # type: ignore[misc]
-    if compile_to is not None:
-        outputs.put(made.text[compile_to].rstrip("\n"))
-    if output is not None:
+    written: list[str] = []
+
+    def reached(stage: str, program: Program) -> None:
+        if dump_ir is None:
+            return
+        path = Path(dump_ir, f"{STAGES.index(stage)}-{stage}.mlir")
+        printed = program.text().encode("utf-8", "surrogateescape")
         with outputs.storing():
-            store(Path(output), lambda to: to.write(made.module), where="--output")
+            with writing_errors(path.parent):
+                path.parent.mkdir(parents=True, exist_ok=True)
+            store(path, lambda to: to.write(printed), where="--dump-ir")
+            written.append(stage)
+
+    name = "<stdin>" if file == "-" else file
+    stage = "hlo" if from_ == "stablehlo" else from_
+    try:
+        made = compile_text(text, name, Target(), compile_to or "module", stage, reached)
+    except PumiceError:
+        if written:
+            note(f"note: stages up to {written[-1]} are in {dump_ir}")
+        raise
+    if output is None:
+        outputs.put(made.program.text(with_locations=False).rstrip("\n"))
+    else:
+        result = made.program.text().encode("utf-8", "surrogateescape") if compile_to is not None else made.module
+        with outputs.storing():
+            store(Path(output), lambda to: to.write(result), where="--output")
     outputs.finish()

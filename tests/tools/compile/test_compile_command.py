@@ -72,7 +72,32 @@ def test_every_stage_is_written_to_a_folder(program: Path, tmp_path: Path) -> No
     names = ["0-hlo.mlir", "1-canonical.mlir", "2-regions.mlir", "3-hl_seq.mlir"]
     assert sorted(path.name for path in folder.iterdir()) == names
     for name in names:
-        parse((folder / name).read_text())
+        again = tmp_path / f"{name}.vmfb"
+        assert run(folder / name, "--from", name[2:-5], "-o", again).exit_code == 0
+        assert again.read_bytes() == (tmp_path / "mul.vmfb").read_bytes()
+
+
+def test_a_stage_is_written_to_a_file(program: Path, tmp_path: Path) -> None:
+    regions = tmp_path / "regions.mlir"
+    assert run(program, "--compile-to", "regions", "-o", regions).exit_code == 0
+    assert f'loc("{program}":3:8)' in regions.read_text()
+    assert run(regions, "--compile-to", "hl_seq").stdout == run(program, "--compile-to", "hl_seq").stdout
+
+
+def test_a_program_is_not_taken_back(program: Path, tmp_path: Path) -> None:
+    regions = tmp_path / "regions.mlir"
+    assert run(program, "--compile-to", "regions", "-o", regions).exit_code == 0
+    done = run(regions, "--compile-to", "canonical")
+    assert (
+        done.exit_code == 1 and "expected a program at a stage from hlo to canonical, got one at regions" in done.stderr
+    )
+
+
+def test_what_was_reached_before_a_failure_is_kept_and_named(program: Path, tmp_path: Path) -> None:
+    program.write_text(PROGRAM.replace("stablehlo.multiply %a, %b", "stablehlo.multiply %a, %b").replace("f32", "i33"))
+    done = run(program, "-o", tmp_path / "mul.vmfb", "--dump-ir", tmp_path / "stages")
+    assert done.exit_code == 1 and f"note: stages up to hl_seq are in {tmp_path / 'stages'}" in done.stderr
+    assert not (tmp_path / "mul.vmfb").exists() and (tmp_path / "stages" / "3-hl_seq.mlir").exists()
 
 
 def test_a_wrong_program_is_shown_with_a_caret_and_leaves_nothing(tmp_path: Path) -> None:
@@ -88,8 +113,8 @@ def test_a_wrong_program_is_shown_with_a_caret_and_leaves_nothing(tmp_path: Path
     ("arguments", "message"),
     [
         (["x.mlir"], "expected -o OUT.vmfb for the module, or --compile-to a stage"),
-        (["x.mlir", "-o", "x.vmfb", "--compile-to", "hlo"], "expected one of -o and --compile-to"),
         (["x.mlir", "--compile-to", "spirv"], "'spirv' is not one of"),
+        (["x.mlir", "-o", "x.vmfb", "--from", "spirv"], "'spirv' is not one of"),
     ],
 )
 def test_wrong_usage(arguments: list[str], message: str) -> None:

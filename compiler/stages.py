@@ -1,0 +1,112 @@
+"""The stages of a program, and its text at each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from .dialects.text import parse, to_text
+from .ir.operation import Operation, Region, block_of
+from .ir.source import SourceText
+
+STAGES: Final = ("hlo", "canonical", "regions", "hl_seq", "module")
+"""Stages in order; each is a program as text, but for the last, which is a file."""
+
+EXECUTABLE: Final = "iree.multi_arch_executable"
+
+
+@dataclass(slots=True)
+class Program:
+    """A program at a stage.
+
+    Attributes:
+        name: of the module.
+        operations: functions, and from ``hl_seq`` on the executables that they dispatch, before them.
+        source: the text that it was read from, for errors.
+    """
+
+    name: str
+    operations: Sequence[Operation]
+    source: SourceText
+
+    @property
+    def functions(self) -> Mapping[str, Operation]:
+        """Functions by name."""
+        return {str(each.attributes["sym_name"]): each for each in self.operations if each.name == "func.func"}
+
+    @property
+    def executables(self) -> Sequence[Operation]:
+        """What the functions dispatch."""
+        return [each for each in self.operations if each.name == EXECUTABLE]
+
+    def text(self, with_locations: bool = True) -> str:
+        """The program as text, from which ``read_program`` makes an equal one.
+
+        Args:
+            with_locations: whether it says where in the source every operation comes from. Without, the modules that
+                are made from the text name places in the text.
+        """
+        operations = self.operations
+        if self.name != _UNNAMED or self.executables:
+            attributes = {} if self.name == _UNNAMED else {"sym_name": self.name}
+            module = Operation("builtin.module", (), (), {**attributes}, [Region([block_of(operations)])])
+            operations = [module]
+        return to_text(operations, source=self.source if with_locations else None)
+
+
+_UNNAMED: Final = "module"
+
+
+def read_program(text: str, file_name: str) -> Program:
+    """The program of a text, at whatever stage it is.
+
+    Args:
+        text: of a module, or of functions and executables alone.
+        file_name: as errors name it.
+
+    Raises:
+        CompileError: at the first place that is not as the grammar wants it.
+    """
+    source = SourceText(text, file_name)
+    return program_of(parse(text, file_name), source)
+
+
+def program_of(operations: Sequence[Operation], source: SourceText) -> Program:
+    """The program of a module's operation, or of those that would be in one.
+
+    Raises:
+        CompileError: one is no function or executable, or two have one name.
+    """
+    name = _UNNAMED
+    if len(operations) == 1 and operations[0].name == "builtin.module":
+        named = operations[0].attributes.get("sym_name")
+        name = named if isinstance(named, str) else name
+        operations = operations[0].regions[0].block.operations
+    kept: dict[str, Operation] = {}
+    for operation in operations:
+        if operation.name.startswith("sdy."):
+            continue
+        offset = operation.location.offset
+        if operation.name not in ("func.func", EXECUTABLE):
+            raise source.error(offset, f"expected functions in a module, got {operation.name}")
+        symbol = str(operation.attributes["sym_name"])
+        if symbol in kept:
+            raise source.error(offset, f"the function @{symbol} is defined twice")
+        kept[symbol] = operation
+    return Program(name, list(kept.values()), source)
+
+
+_MARKS: Final = (
+    ("hl_seq", ("iree_hl_seq.", EXECUTABLE)),
+    ("regions", ("iree.dispatch_region",)),
+)
+
+
+def stage_of(program: Program) -> str:
+    """The stage of a program as its operations tell it: ``hlo`` for one that is canonical, too."""
+    names = {each.name for each in program.operations}
+    for function in program.functions.values():
+        for region in function.regions:
+            names.update(operation.name for block in region.blocks for operation in block.operations)
+    return next((stage for stage, marks in _MARKS if any(name.startswith(marks) for name in names)), "hlo")

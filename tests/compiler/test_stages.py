@@ -1,0 +1,37 @@
+"""Programs at each stage as text: what is read again is the same, and makes the same module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.stages import check_stages
+from support.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
+
+from pumice.compiler.codegen.target import Target
+from pumice.compiler.pipeline import compile_text
+from pumice.compiler.stages import STAGES, Program, read_program, stage_of
+from pumice.status import InvalidArgumentError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("text", [SIMPLE_MUL, LAYER, POWERS, CHOICE])
+def test_each_stage_reads_the_same_and_makes_the_same_module(text: str) -> None:
+    assert check_stages(text) == list(STAGES[:-1])
+
+
+def test_the_stage_is_told_by_the_operations() -> None:
+    found = []
+
+    def reached(stage: str, program: Program) -> None:
+        found.append((stage, stage_of(read_program(program.text(), "x.mlir"))))
+
+    compile_text(LAYER, "x.mlir", Target(), reached=reached)
+    assert [told for _, told in found] == ["hlo" if stage == "canonical" else stage for stage, _ in found]
+
+
+def test_a_program_past_the_last_stage_is_refused() -> None:
+    regions = compile_text(SIMPLE_MUL, "x.mlir", Target(), "regions").program.text()
+    with pytest.raises(InvalidArgumentError, match="expected a program at a stage from hlo to canonical, got one at"):
+        compile_text(regions, "x.mlir", Target(), "canonical")
