@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..ir.attributes import Attribute, IntegerAttr, RawAttr
+from ..ir.attributes import Attribute, DenseArray, IntegerAttr, RawAttr
 from ..ir.operation import Operation
 from ..ir.parser import Parser, Parts
 from ..ir.printer import Printer
 from ..ir.syntax import CustomSyntax, Syntax, finished, parse_types, syntax_of
-from ..ir.types import I64
+from ..ir.types import I32, I64, FunctionType
 from .builtin import CONSTANT
 
 _ELEMENTWISE: Final = [
@@ -18,7 +18,6 @@ _ELEMENTWISE: Final = [
     "acosh",
     "asin",
     "asinh",
-    "asin_acos_kernel",
     "atan",
     "atanh",
     "bessel_i1e",
@@ -33,6 +32,7 @@ _ELEMENTWISE: Final = [
     "is_neg_inf",
     "is_pos_inf",
     "lgamma",
+    "mulhi",
     "next_after",
     "polygamma",
     "sinh",
@@ -42,6 +42,7 @@ _ELEMENTWISE: Final = [
     "broadcast_add",
     "broadcast_and",
     "broadcast_atan2",
+    "broadcast_compare",
     "broadcast_complex",
     "broadcast_divide",
     "broadcast_maximum",
@@ -86,6 +87,37 @@ def _print_top_k(printer: Printer, operation: Operation) -> str:
     return finished(printer, operation, text + ")", ("k", "is_stable"), "arrow")
 
 
+def _parse_scan(parser: Parser, name: str) -> Parts:
+    parser.expect("(")
+    inputs = parser.operand_names()
+    parser.expect(")")
+    parser.expect_word("inits")
+    parser.expect("(")
+    inits = parser.operand_names()
+    parser.expect(")")
+    parser.expect_word("dimension")
+    parser.expect("=")
+    attributes: dict[str, Attribute] = {"dimension": IntegerAttr(parser.integer(), I64)}
+    if parser.accept_word("attributes"):
+        attributes |= parser.attribute_dictionary()
+    region = parser.region(is_isolated=True)
+    operands, results = parse_types(parser, [*inputs, *inits], "fn")
+    attributes["operandSegmentSizes"] = DenseArray(I32, (len(inputs), len(inits)))
+    attributes["resultSegmentSizes"] = DenseArray(I32, (len(results) - len(inits), len(inits)))
+    return Parts(operands, results, attributes, [region])
+
+
+def _print_scan(printer: Printer, operation: Operation) -> str:
+    count, _ = operation.integers("operandSegmentSizes")
+    shown = ("dimension", "operandSegmentSizes", "resultSegmentSizes")
+    others = printer.dictionary(operation, shown)
+    attributes = f" attributes {others}" if others else ""
+    inputs, inits = printer.operands(operation.operands[:count]), printer.operands(operation.operands[count:])
+    head = f"({inputs}) inits ({inits}) dimension={operation.integer('dimension')}{attributes}"
+    types = FunctionType([value.type for value in operation.operands], [value.type for value in operation.results])
+    return f"{head} {printer.region(operation.regions[0], always_labelled=True)} : {types}"
+
+
 def _parse_sharding(parser: Parser, name: str) -> Parts:
     names = [parser.operand_name()]
     parser.expect("<")
@@ -116,6 +148,7 @@ def _print_mesh(printer: Printer, operation: Operation) -> str:
 CHLO: Final[Mapping[str, Syntax | CustomSyntax]] = {
     **{f"chlo.{name}": syntax_of("% {} :arrow") for name in _ELEMENTWISE},
     "chlo.constant": CONSTANT,
+    "chlo.scan": CustomSyntax(_parse_scan, _print_scan),
     "chlo.top_k": CustomSyntax(_parse_top_k, _print_top_k),
     "sdy.mesh": CustomSyntax(_parse_mesh, _print_mesh),
     "sdy.sharding_constraint": CustomSyntax(_parse_sharding, _print_sharding),

@@ -12,6 +12,7 @@ from typing import Final
 
 from ..ir.operation import Operation
 from ..ir.types import Type
+from .chlo import CHLO_RULES
 from .hlo_control import CONTROL
 from .hlo_elementwise import ELEMENTWISE
 from .hlo_indexing import INDEXING
@@ -69,6 +70,8 @@ RULES: Final[Mapping[str, Rule]] = {
 }
 """By the operation's name without the dialect."""
 
+_DIALECTS: Final[Mapping[str, Mapping[str, Rule]]] = {"chlo": CHLO_RULES, "stablehlo": RULES}
+
 
 def infer(operation: Operation) -> Sequence[Type]:
     """Types of an operation's results.
@@ -76,7 +79,8 @@ def infer(operation: Operation) -> Sequence[Type]:
     Raises:
         OperationError: the operation is not as the specification wants it, or is none that is known.
     """
-    rule = RULES.get(operation.name.removeprefix("stablehlo."))
+    dialect, _, name = operation.name.partition(".")
+    rule = _DIALECTS.get(dialect, {}).get(name)
     if rule is None:
         raise OperationError(f"an operation that one device can run, got {operation.name}")
     try:

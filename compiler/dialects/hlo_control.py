@@ -10,7 +10,8 @@ from ..ir.types import I1, I32, TensorType, Type
 from .rules import OperationError, Rule, compatible, tensors
 
 
-def _region_results(operation: Operation, index: int) -> list[Type]:
+def region_results(operation: Operation, index: int) -> list[Type]:
+    """Types of what a region of one block gives."""
     if len(operation.regions) <= index or len(operation.regions[index].blocks) != 1:
         raise OperationError(f"at least {index + 1} regions of one block each")
     return [value.type for value in operation.regions[index].block.terminator.operands]
@@ -29,10 +30,10 @@ def _while(operation: Operation) -> Sequence[Type]:
     types = [value.type for value in operation.operands]
     for region in operation.regions:
         _agree([value.type for value in region.blocks[0].arguments], types, "arguments of both regions")
-    condition = _region_results(operation, 0)
+    condition = region_results(operation, 0)
     if len(condition) != 1 or condition[0] is not TensorType((), I1):
         raise OperationError(f"a condition that gives tensor<i1>, got ({_texts(condition)})")
-    _agree(_region_results(operation, 1), types, "a body that gives values")
+    _agree(region_results(operation, 1), types, "a body that gives values")
     return types
 
 
@@ -40,8 +41,8 @@ def _if(operation: Operation) -> Sequence[Type]:
     (predicate,) = tensors(operation, 1)
     if predicate is not TensorType((), I1):
         raise OperationError(f"a predicate of type tensor<i1>, got {predicate}", 0)
-    types = _region_results(operation, 0)
-    _agree(_region_results(operation, 1), types, "a second branch that gives values")
+    types = region_results(operation, 0)
+    _agree(region_results(operation, 1), types, "a second branch that gives values")
     return types
 
 
@@ -49,9 +50,9 @@ def _case(operation: Operation) -> Sequence[Type]:
     (index,) = tensors(operation, 1)
     if index is not TensorType((), I32):
         raise OperationError(f"an index of type tensor<i32>, got {index}", 0)
-    types = _region_results(operation, 0)
+    types = region_results(operation, 0)
     for number in range(1, len(operation.regions)):
-        _agree(_region_results(operation, number), types, f"branch {number} to give values")
+        _agree(region_results(operation, number), types, f"branch {number} to give values")
     return types
 
 

@@ -109,10 +109,17 @@ def _dot_general(operation: Operation) -> Sequence[Type]:
     numbers = operation.attributes.get("dot_dimension_numbers")
     if not isinstance(numbers, StructAttr):
         raise OperationError("the attribute dot_dimension_numbers")
-    pairs = [
-        (numbers.ints(f"lhs_{kind}_dimensions"), numbers.ints(f"rhs_{kind}_dimensions"))
+    lists = {
+        f"{side}_{kind}_dimensions": numbers.ints(f"{side}_{kind}_dimensions")
+        for side in ("lhs", "rhs")
         for kind in ("batching", "contracting")
-    ]
+    }
+    return [TensorType(contraction(left, right, lists), operation.results[0].tensor.element)]
+
+
+def contraction(left: TensorType, right: TensorType, lists: Mapping[str, Sequence[int]]) -> list[Dim]:
+    """The shape of a contraction, by ``lhs_batching_dimensions`` and the like."""
+    pairs = [(lists[f"lhs_{kind}_dimensions"], lists[f"rhs_{kind}_dimensions"]) for kind in ("batching", "contracting")]
     axes([*pairs[0][0], *pairs[1][0]], left.rank, "the left operand's batching and contracting dimensions")
     axes([*pairs[0][1], *pairs[1][1]], right.rank, "the right operand's batching and contracting dimensions")
     batch: list[Dim] = []
@@ -127,7 +134,7 @@ def _dot_general(operation: Operation) -> Sequence[Type]:
     used_left, used_right = {*pairs[0][0], *pairs[1][0]}, {*pairs[0][1], *pairs[1][1]}
     free = [length for axis, length in enumerate(left.shape) if axis not in used_left]
     free += [length for axis, length in enumerate(right.shape) if axis not in used_right]
-    return [TensorType((*batch, *free), operation.results[0].tensor.element)]
+    return [*batch, *free]
 
 
 def _dot(operation: Operation) -> Sequence[Type]:

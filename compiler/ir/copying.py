@@ -19,11 +19,11 @@ def copy_operations(
     Args:
         operations: in order.
         into: the block.
-        values: the copies of values, by the originals; grows.
+        values: the copies of values, by the originals; grows. Values that are not among them stand for themselves.
         replace: called for each operation, in regions too, with its operands' copies.
     """
     for operation in operations:
-        operands = [values[value] for value in operation.operands]
+        operands = [values.get(value, value) for value in operation.operands]
         results = replace(operation, operands, into) if replace is not None else None
         if results is None:
             copy = Operation(

@@ -1,6 +1,6 @@
 """What happens to a program between the front end and the targets.
 
 Imports: compiler.ir, compiler.dialects.
-Read: rewrite, expression, error_functions, special_functions, complex_functions, expand, verify, legacy, random_bits,
-decompose, canonical, regions, outline, memory, steps, liveness, coalesce, schedule.
+Read: rewrite, expression, error_functions, special_functions, complex_functions, chlo_structures, expand, verify,
+legacy, random_bits, decompose, canonical, regions, outline, memory, steps, liveness, coalesce, schedule.
 """

@@ -10,6 +10,7 @@ from ..ir.attributes import Attribute, DenseElements, IntegerAttr
 from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.types import F32, I1, I64, ScalarType, TensorType
 from . import complex_functions, error_functions, special_functions
+from .chlo_structures import ragged_dot, scan
 from .expression import Expression
 from .rewrite import rewrite_block
 
@@ -79,6 +80,31 @@ def _function(builder: Builder, name: str, operation: Operation) -> Value:
 def _next_after(builder: Builder, operation: Operation) -> Sequence[Value]:
     x, y = (Expression(builder, value) for value in operation.operands)
     return [special_functions.next_after(x, y).value]
+
+
+def _mulhi(builder: Builder, operation: Operation) -> Sequence[Value]:
+    """The upper half of a product of twice as many bits, from products of halves, none of which overflows."""
+    x, y = (Expression(builder, value) for value in operation.operands)
+    element = x.element
+    half = element.bits // 2
+    bits = ScalarType(f"ui{element.bits}")
+    is_signed = element.kind == "int"
+    left, right = (value.bitcast(bits) if is_signed else value for value in (x, y))
+
+    def split(value: Expression) -> tuple[Expression, Expression]:
+        return value & value.constant((1 << half) - 1), value.call("shift_right_logical", half)
+
+    (low_x, high_x), (low_y, high_y) = split(left), split(right)
+    carry = low_x * high_y + (low_x * low_y).call("shift_right_logical", half)
+    low, high = split(carry)
+    middle = high_x * low_y + low
+    found = high_x * high_y + high + middle.call("shift_right_logical", half)
+    if not is_signed:
+        return [found.value]
+    # As signed numbers, operands below zero stand for 2**bits less.
+    zero = found.constant(0)
+    found = found - (x < 0).then(right, zero) - (y < 0).then(left, zero)
+    return [found.bitcast(element).value]
 
 
 def _square(builder: Builder, operation: Operation) -> Sequence[Value]:
@@ -174,7 +200,10 @@ _OTHERS: Final[Mapping[str, Callable[[Builder, Operation], Sequence[Value]]]] = 
     "is_inf": _is_infinite(0),
     "is_neg_inf": _is_infinite(-1),
     "is_pos_inf": _is_infinite(1),
+    "mulhi": _mulhi,
     "next_after": _next_after,
+    "ragged_dot": ragged_dot,
+    "scan": scan,
     "square": _square,
     "tan": _tan,
     "top_k": _top_k,

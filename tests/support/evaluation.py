@@ -1,0 +1,19 @@
+"""Tensor programs as text, evaluated on the host by the definitions of the reference device."""
+
+from __future__ import annotations
+
+from pumice.compiler.codegen.target import Target
+from pumice.compiler.pipeline import compile_text
+from pumice.compiler.targets.reference import ProgramWriter
+from pumice.hal_reference.operations import evaluate
+from pumice.hal_reference.program import Array
+
+
+def evaluated(text: str, *arguments: Array, name: str = "main") -> list[Array]:
+    """What a function of a program gives, from its canonical form.
+
+    Raises:
+        CompileError: the program is refused.
+    """
+    functions = compile_text(text, "x.mlir", Target(), until="canonical").program.functions
+    return evaluate(ProgramWriter(functions).function(name), arguments)
