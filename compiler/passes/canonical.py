@@ -80,7 +80,7 @@ class _Inliner:
 def canonicalize(block: Block) -> None:
     """Folds, merges and drops operations of a block and of the regions inside, in place."""
     _Simplifier().block(block, {}, {})
-    _drop_unused(block)
+    drop_unused(block)
 
 
 Key = tuple[object, ...]
@@ -213,7 +213,7 @@ _IDENTITIES: Final[Mapping[str, Callable[[Operation], Value | None]]] = {
 }
 
 
-def _drop_unused(block: Block) -> None:
+def drop_unused(block: Block) -> None:
     """Drops operations whose results nobody uses, from the last to the first."""
     used: set[Value] = set()
     _keep(block, used)

@@ -3,6 +3,10 @@
 Operations are visited from the last to the first. One whose users all lie in one region joins it, if nothing expensive
 would be computed more often than it is stored; every other begins a region of its own. Since no value of a region but
 its root's results leaves it, regions cannot wait for each other in a circle.
+
+A kernel computes an operation once for each place at which it is read. A place is how one gets there from the root: by
+which users that read their operand elsewhere than they are written. Places multiply along chains of such users, as in
+the stages of a sort, so that what is read at too many is a region of its own.
 """
 
 from __future__ import annotations
@@ -16,9 +20,16 @@ from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, DenseElements, IntegerAttr, StructAttr
 from ..ir.operation import Block, Location, Operation, Region, Value
 from ..ir.types import I32, I64, TensorType, Type
+from .canonical import drop_unused
 
 MAX_BINDINGS: Final = 12
 MAX_OPERATIONS: Final = 200
+MAX_REPEATED: Final = 8
+"""Users of a view, at most, that have one of their own."""
+
+MAX_PLACES: Final = 4
+"""At most so often a kernel's code computes one operation."""
+
 
 CONTROL: Final = frozenset({"while", "if", "case", "custom_call", "after_all", "create_token"})
 """Operations of the sequencer: they stay outside of regions."""
@@ -37,8 +48,13 @@ _MOVES: Final = frozenset(
     {"broadcast_in_dim", "reshape", "transpose", "slice", "pad", "concatenate", "reverse", "gather", "dynamic_slice"}
     | {"dynamic_update_slice", "bitcast_convert"}
 )
+_VIEWS: Final = frozenset({"broadcast_in_dim", "iota", "reshape", "reverse", "slice"})
+"""Operations whose elements cost no more than reading their operand's."""
+
 _REPEATS: Final = frozenset({"broadcast_in_dim", "gather", "dot_general", "convolution", "reduce_window"})
 """Operations that read an element of an operand more than once."""
+
+_ROOT: Final = 0
 
 
 class _Cluster:
@@ -48,16 +64,17 @@ class _Cluster:
         operations: from the last, the root, to the first.
         inputs: values that they use and do not define.
         has_loop: whether one of them loops.
-        aligned: those whose elements are read where the root's are written.
+        places: where each is read; the root's elements are read where they are written.
     """
 
-    __slots__ = ("aligned", "has_loop", "inputs", "operations")
+    __slots__ = ("_numbers", "has_loop", "inputs", "operations", "places")
 
     def __init__(self, root: Operation) -> None:
         self.operations = [root]
         self.inputs = dict.fromkeys(_inputs(root))
         self.has_loop = _name(root) in HEAVY
-        self.aligned = {root}
+        self.places: dict[Operation, set[int]] = {root: {_ROOT}}
+        self._numbers: dict[tuple[int, Operation, int], int] = {}
 
     def with_operation(self, operation: Operation) -> dict[Value, None]:
         """The inputs that the cluster has with one operation more."""
@@ -69,12 +86,31 @@ class _Cluster:
         self.inputs = self.with_operation(operation)
         self.operations.append(operation)
         self.has_loop |= _name(operation) in HEAVY
-        if all(user in self.aligned and _is_pointwise(user) for user in users):
-            self.aligned.add(operation)
+        self.places[operation] = self.places_of(operation, users)
+
+    def places_of(self, operation: Operation, users: set[Operation]) -> set[int]:
+        """Where an operation is read, if all its users are in the cluster."""
+        found: set[int] = set()
+        for user in users:
+            if _is_pointwise(user):
+                found |= self.places[user]
+                continue
+            # What only a user's body reads is no operand of it.
+            positions = [at for at, operand in enumerate(user.operands) if operand in operation.results] or [-1]
+            keys = [(place, user, position) for place in self.places[user] for position in positions]
+            found.update(self._numbers.setdefault(key, len(self._numbers) + 1) for key in keys)
+        return found
 
 
 def form_regions(block: Block) -> None:
     """Moves all math of a block into dispatch regions, that of the bodies of loops and branches too, in place."""
+    _form(block)
+    # Small constants stand in the regions now.
+    drop_unused(block)
+
+
+def _form(block: Block) -> None:
+    _repeat_views(block)
     users: dict[Value, list[Operation]] = defaultdict(list)
     for operation in block.operations:
         for inner in operation.walk():
@@ -96,6 +132,34 @@ def form_regions(block: Block) -> None:
     _rebuild(block, cluster_of)
 
 
+def _repeat_views(block: Block) -> None:
+    """Gives each user of a view one of its own, in place: it costs nothing to compute, and a dispatch to store."""
+    users: dict[Value, list[tuple[Operation, int]]] = defaultdict(list)
+    kept: list[Operation] = []
+    for operation in reversed(block.operations):
+        using = users[operation.results[0]] if _name(operation) in _VIEWS else []
+        for user, position in using[1:MAX_REPEATED]:
+            copy = Operation(
+                operation.name,
+                list(operation.operands),
+                [operation.results[0].type],
+                operation.attributes,
+                location=operation.location,
+            )
+            copy.parent = block
+            user.operands = [*user.operands[:position], copy.result, *user.operands[position + 1 :]]
+            kept.append(copy)
+            _use(users, copy)
+        kept.append(operation)
+        _use(users, operation)
+    block.operations = kept[::-1]
+
+
+def _use(users: dict[Value, list[tuple[Operation, int]]], operation: Operation) -> None:
+    for position, value in enumerate(operation.operands):
+        users[value].append((operation, position))
+
+
 def _rebuild(block: Block, cluster_of: Mapping[Operation, _Cluster]) -> None:
     operations, block.operations = block.operations, []
     builder = Builder(block)
@@ -108,7 +172,7 @@ def _rebuild(block: Block, cluster_of: Mapping[Operation, _Cluster]) -> None:
                 inner.operands = [replaced.get(value, value) for value in inner.operands]
             for region in operation.regions:
                 for body in region.blocks:
-                    form_regions(body)
+                    _form(body)
             block.append(operation)
         elif cluster.operations[0] is operation:
             replaced.update(zip(operation.results, _region(builder, cluster, replaced), strict=True))
@@ -126,13 +190,24 @@ def _joins(operation: Operation, using: set[Operation], cluster: _Cluster) -> bo
     if len(cluster.with_operation(operation)) + 1 > MAX_BINDINGS:
         return False
     names = {_name(user) for user in using}
+    places = cluster.places_of(operation, using)
+    if len(places) > MAX_PLACES:
+        return False
     if name in HEAVY:
-        return not cluster.has_loop and all(user in cluster.aligned and _is_pointwise(user) for user in using)
+        return not cluster.has_loop and places == {_ROOT}
+    if _is_loop(operation) and cluster.has_loop and places != {_ROOT}:
+        return False
     if not names & _REPEATS:
         return True
     # Repeated work is accepted where it is cheap, and where it is little.
     repeats = any(_name(user) in _REPEATS - {"broadcast_in_dim"} or _grows(user) for user in using)
     return not repeats or name in _MOVES or name in ("convert", "iota") or not (name in _COSTLY or names & HEAVY)
+
+
+def _is_loop(operation: Operation) -> bool:
+    """Whether an element-wise operation is computed by a loop."""
+    kind = operation.results[0].tensor.scalar.kind
+    return (_name(operation), kind) in (("remainder", "float"), ("power", "int"), ("power", "uint"))
 
 
 def _grows(operation: Operation) -> bool:
