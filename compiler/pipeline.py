@@ -23,6 +23,7 @@ from .passes.expand import expand_chlo
 from .passes.outline import outline
 from .passes.regions import form_regions
 from .passes.schedule import schedule
+from .passes.split import split_loops
 from .passes.verify import verify
 from .stages import STAGES, Program, read_program, stage_of
 
@@ -143,6 +144,7 @@ def _canonical(program: Program) -> None:
     for function in program.operations:
         canonicalize(function.regions[0].block)
         decompose(function.regions[0].block)
+        split_loops(function.regions[0].block)
         canonicalize(function.regions[0].block)
 
 

@@ -17,6 +17,10 @@ from .index import Index, split
 from .scalars import Complex, Scalar, as_complex, as_id
 
 
+MAX_IN_ORDER: Final = 128
+"""Sums of more floats go by runs of so many, whose errors do not add up."""
+
+
 def _working(type: ScalarType) -> ScalarType:
     """The type to sum in: of narrow floats f32, of narrow integers one that wraps in the end."""
     if type.kind == "float" and type.bits < 32:
@@ -54,7 +58,19 @@ def _sum_of_products(
 
         return frame.conditional(condition, added, lambda: sums)
 
-    (found,) = frame.fold(operation, count, [frame.scalars.constant(working, 0)], step)
+    zero = [frame.scalars.constant(working, 0)]
+
+    def run(number: Id, sums: Sequence[Scalar]) -> Sequence[Scalar]:
+        first = number * MAX_IN_ORDER
+        (part,) = frame.fold(operation, MAX_IN_ORDER, zero, lambda offset, part: step(first + offset, part))
+        if isinstance(part, Complex):
+            return [complex_math.add(as_complex(sums[0]), part)]
+        return [as_id(sums[0]) + as_id(part)]
+
+    runs = count // MAX_IN_ORDER if count > MAX_IN_ORDER and working.kind in ("float", "complex") else 0
+    done = runs * MAX_IN_ORDER
+    sums = frame.fold(operation, runs, zero, run)
+    (found,) = frame.fold(operation, count - done, sums, lambda number, sums: step(number + done, sums))
     if target.kind == "float":
         return [frame.scalars.rounded(target, as_id(found))]
     return [frame.scalars.wrapped(target, as_id(found)) if target.is_integer else found]
@@ -114,7 +130,7 @@ def _convolution(frame: Frame, operation: Operation, index: Index) -> Sequence[S
         operation.integers(name, ones) for name in ("window_strides", "lhs_dilation", "rhs_dilation")
     )
     padding = operation.integers("padding", [0] * (2 * rank))
-    reversal = reversals(operation, rank)
+    reversal = operation.integers("window_reversal", [0] * rank)
     groups, batch_groups = operation.integer("feature_group_count", 1), operation.integer("batch_group_count", 1)
     shape, kernel_shape = shape_of(value), shape_of(kernel)
     features = kernel_shape[numbers.int("kernel_input_feature_dimension")]
@@ -170,16 +186,6 @@ def undilated(place: Id, base: int, length: int, inside: Id) -> tuple[Id, Id]:
         inside = inside & ~place.below(0) & (place % base).equals(0)
         place = place // base
     return inside & (place < length), place
-
-
-def reversals(operation: Operation, rank: int) -> Sequence[bool]:
-    """Which dimensions of a kernel are reversed."""
-    value = operation.attributes.get("window_reversal")
-    values = getattr(value, "values", None)
-    if values is None:
-        array = getattr(value, "array", None)
-        values = [False] * rank if array is None else array.reshape(-1).tolist()
-    return [bool(item) for item in values]
 
 
 STRUCTURES: Final[Mapping[str, Structure]] = {"convolution": _convolution, "dot_general": _dot_general}

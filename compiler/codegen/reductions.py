@@ -9,14 +9,10 @@ from typing import Final
 from ...spirv.builder import Id
 from ..ir.operation import Block, Operation, Value
 from . import complex_math
-from .contractions import undilated
+from .contractions import MAX_IN_ORDER, undilated
 from .elements import Frame, Structure, shape_of
 from .index import Index, split
 from .scalars import Complex, Scalar, as_complex, as_id, select
-
-MAX_IN_ORDER: Final = 128
-"""Sums of more floats go by runs of so many."""
-
 
 def _reduce(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     count = len(operation.results)

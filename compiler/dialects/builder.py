@@ -109,6 +109,32 @@ class Builder:
         attributes = {key: DenseArray(I64, tuple(item[index] for item in ranges)) for index, key in enumerate(keys)}
         return self.append("slice", [value], [TensorType(shape, type.element)], attributes).result
 
+    def piece(self, value: Value, axis: int, start: int, stop: int) -> Value:
+        """The elements of a range of one dimension."""
+        ranges = [(0, length or 0, 1) for length in tensor_of(value).shape]
+        ranges[axis] = (start, stop, 1)
+        return self.slice(value, ranges)
+
+    def concatenate(self, values: Sequence[Value], axis: int) -> Value:
+        """Values one after another along a dimension."""
+        shape = list(tensor_of(values[0]).shape)
+        shape[axis] = sum(tensor_of(value).shape[axis] or 0 for value in values)
+        type = TensorType(shape, tensor_of(values[0]).element)
+        return self.append("concatenate", values, [type], {"dimension": IntegerAttr(axis, I64)}).result
+
+    def pad(self, value: Value, filling: Value, low: Sequence[int], high: Sequence[int], gaps: Sequence[int]) -> Value:
+        """A value with elements added at the ends of its dimensions and in the gaps between, or taken away there."""
+        if not any((*low, *high, *gaps)):
+            return value
+        type = tensor_of(value)
+        shape = [
+            (length or 0) + first + last + max((length or 0) - 1, 0) * gap
+            for length, first, last, gap in zip(type.shape, low, high, gaps, strict=True)
+        ]
+        keys = ("edge_padding_low", "edge_padding_high", "interior_padding")
+        attributes = {key: DenseArray(I64, tuple(item)) for key, item in zip(keys, (low, high, gaps), strict=True)}
+        return self.append("pad", [value, filling], [TensorType(shape, type.element)], attributes).result
+
     def iota(self, type: TensorType, dimension: int) -> Value:
         """Numbers that count along a dimension."""
         return self.append("iota", (), [type], {"iota_dimension": IntegerAttr(dimension, I64)}).result

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..dialects.builder import Builder
-from ..ir.attributes import Attribute, DenseArray, EnumAttr, IntegerAttr, StructAttr
+from ..ir.attributes import Attribute, DenseArray, EnumAttr, StructAttr
 from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.types import I32, I64, ScalarType, TensorType
 from .legacy import over_tensors
@@ -36,19 +36,6 @@ def _rewritten(builder: Builder, operation: Operation) -> Values | None:
 
 def _shape(value: Value) -> tuple[int, ...]:
     return tuple(length or 0 for length in tensor_of(value).shape)
-
-
-def _joined(builder: Builder, values: Values, axis: int) -> Value:
-    shape = list(_shape(values[0]))
-    shape[axis] = sum(_shape(value)[axis] for value in values)
-    type = TensorType(shape, tensor_of(values[0]).element)
-    return builder.append("concatenate", values, [type], {"dimension": IntegerAttr(axis, I64)}).result
-
-
-def _part(builder: Builder, value: Value, axis: int, start: int, stop: int) -> Value:
-    ranges = [(0, length, 1) for length in _shape(value)]
-    ranges[axis] = (start, stop, 1)
-    return builder.slice(value, ranges)
 
 
 # -- sorts -----------------------------------------------------------------------------------------------
@@ -74,16 +61,16 @@ def _sort(builder: Builder, operation: Operation) -> Values:
             values = _exchanged(builder, body, values, place, axis, length, block, step)
             step //= 2
         block *= 2
-    return [_part(builder, value, axis, 0, length) for value in values[:-1]]
+    return [builder.piece(value, axis, 0, length) for value in values[:-1]]
 
 
 def _padded(builder: Builder, value: Value, axis: int, size: int) -> Value:
     shape = _shape(value)
     if shape[axis] == size:
         return value
-    first = _part(builder, value, axis, 0, 1)
+    first = builder.piece(value, axis, 0, 1)
     filled = (*shape[:axis], size - shape[axis], *shape[axis + 1 :])
-    return _joined(builder, [value, builder.broadcast(first, filled, range(len(shape)))], axis)
+    return builder.concatenate([value, builder.broadcast(first, filled, range(len(shape)))], axis)
 
 
 def _exchanged(
@@ -143,7 +130,7 @@ def _fft(builder: Builder, operation: Operation) -> Values:
     for axis in range(inner, rank):
         value = _transformed(builder, value, axis, inverse)
     if kind.case == "RFFT":
-        return [_part(builder, value, rank - 1, 0, lengths[-1] // 2 + 1)]
+        return [builder.piece(value, rank - 1, 0, lengths[-1] // 2 + 1)]
     if inverse:
         scale = 1.0 / math.prod(lengths)
         if kind.case == "IRFFT":
@@ -160,17 +147,17 @@ def _hermitian(builder: Builder, value: Value, lengths: Sequence[int], inner: in
     length = lengths[-1]
     missing = length - (length // 2 + 1)
     if not missing:
-        return _part(builder, value, axis, 0, length)
-    rest = _part(builder, value, axis, 1, 1 + missing)
+        return builder.piece(value, axis, 0, length)
+    rest = builder.piece(value, axis, 1, 1 + missing)
     rest = builder.complex(builder.part("real", rest), builder.elementwise("negate", builder.part("imag", rest)))
     rest = _reversed(builder, rest, [axis])
     for other in range(inner, axis):
         # Index 0 is its own mirror image.
         if _shape(rest)[other] > 1:
-            first = _part(builder, rest, other, 0, 1)
-            others = _part(builder, rest, other, 1, _shape(rest)[other])
-            rest = _joined(builder, [first, _reversed(builder, others, [other])], other)
-    return _joined(builder, [value, rest], axis)
+            first = builder.piece(rest, other, 0, 1)
+            others = builder.piece(rest, other, 1, _shape(rest)[other])
+            rest = builder.concatenate([first, _reversed(builder, others, [other])], other)
+    return builder.concatenate([value, rest], axis)
 
 
 def _reversed(builder: Builder, value: Value, axes: Sequence[int]) -> Value:
@@ -258,11 +245,11 @@ def _wide(builder: Builder, value: Value) -> Value:
 
 
 def _row(builder: Builder, value: Value, index: int) -> Value:
-    return _part(builder, value, len(_shape(value)) - 2, index, index + 1)
+    return builder.piece(value, len(_shape(value)) - 2, index, index + 1)
 
 
 def _entry(builder: Builder, value: Value, row: int, column: int) -> Value:
-    return _part(builder, _row(builder, value, row), len(_shape(value)) - 1, column, column + 1)
+    return builder.piece(_row(builder, value, row), len(_shape(value)) - 1, column, column + 1)
 
 
 def _matmul(builder: Builder, left: Value, right: Value) -> Value:
@@ -300,15 +287,15 @@ def _triangular_solve(builder: Builder, operation: Operation) -> Values:
     for index in range(size) if lower else range(size - 1, -1, -1):
         row = _row(builder, right, index)
         if rows:
-            known = _joined(builder, rows if lower else rows[::-1], len(_shape(right)) - 2)
+            known = builder.concatenate(rows if lower else rows[::-1], len(_shape(right)) - 2)
             start, stop = (0, index) if lower else (index + 1, size)
-            factors = _part(builder, _row(builder, matrix, index), len(_shape(matrix)) - 1, start, stop)
+            factors = builder.piece(_row(builder, matrix, index), len(_shape(matrix)) - 1, start, stop)
             row = builder.elementwise("subtract", row, _matmul(builder, factors, known))
         if not unit:
             pivot = _entry(builder, matrix, index, index)
             row = builder.elementwise("divide", row, builder.broadcast(pivot, _shape(row), range(len(_shape(row)))))
         rows.append(row)
-    found = _joined(builder, rows if lower else rows[::-1], len(_shape(right)) - 2)
+    found = builder.concatenate(rows if lower else rows[::-1], len(_shape(right)) - 2)
     found = found if left else _transposed(builder, found)
     return [builder.convert(found, tensor_of(operation.results[0]).scalar)]
 
@@ -326,13 +313,13 @@ def _cholesky(builder: Builder, operation: Operation) -> Values:
         return [value]
     columns: list[Value] = []
     for index in range(size):
-        column = _part(builder, _part(builder, matrix, rank - 2, index, size), rank - 1, index, index + 1)
+        column = builder.piece(builder.piece(matrix, rank - 2, index, size), rank - 1, index, index + 1)
         if columns:
-            known = _joined(builder, columns, rank - 1)
-            below = _part(builder, known, rank - 2, index, size)
+            known = builder.concatenate(columns, rank - 1)
+            below = builder.piece(known, rank - 2, index, size)
             row = _conjugate(builder, _row(builder, known, index))
             column = builder.elementwise("subtract", column, _matmul(builder, below, _transposed(builder, row)))
-        pivot = _part(builder, column, rank - 2, 0, 1)
+        pivot = builder.piece(column, rank - 2, 0, 1)
         real = builder.part("real", pivot) if tensor_of(pivot).scalar.kind == "complex" else pivot
         good = builder.compare("GT", real, 0.0)
         root = builder.elementwise("sqrt", builder.select(good, real, math.nan))
@@ -342,9 +329,9 @@ def _cholesky(builder: Builder, operation: Operation) -> Values:
         if index:
             above = (*shape[:-2], index, 1)
             zeros = builder.constant(0, TensorType(above, tensor_of(column).element))
-            column = _joined(builder, [zeros, column], rank - 2)
+            column = builder.concatenate([zeros, column], rank - 2)
         columns.append(column)
-    factor = _joined(builder, columns, rank - 1)
+    factor = builder.concatenate(columns, rank - 1)
     if not lower:
         factor = _conjugate(builder, _transposed(builder, factor))
     return [builder.convert(factor, tensor_of(value).scalar)]

@@ -1,0 +1,320 @@
+"""Long loops in parts: no invocation of a kernel runs more than a few thousand iterations.
+
+Drivers end long dispatches, some of them without a word. A reduction goes in stages over runs of elements; a
+contraction is a sum of partial ones; a convolution the sum of two with half the taps; a large window is made of
+windows of 1, 2, 4, … elements. Elements stay in order, so that bodies need only be associative, as the specification
+has it. Sums of narrow floats are in f32 until the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ..dialects.builder import Builder
+from ..ir.attributes import Attribute, DenseArray, StructAttr
+from ..ir.copying import copy_region
+from ..ir.operation import Block, Operation, Region, Value, tensor_of
+from ..ir.types import F32, I64, ScalarType, TensorType
+from .identities import identity_of, joined_by
+from .legacy import over_tensors
+from .rewrite import rewrite_block
+
+Values = Sequence[Value]
+
+MAX_REDUCED: Final = 2048
+"""Elements that an invocation reduces: sixteen results a word, each of so many, stay below 65,535 iterations."""
+
+RUN: Final = 256
+"""Elements that an invocation reduces where there are more than ``MAX_REDUCED``."""
+
+MAX_PRODUCTS: Final = 16_384
+"""Products that an invocation sums, half as many where there are more."""
+
+MAX_WINDOW_WORK: Final = 1 << 24
+"""Elements that all windows together hold; more, of windows beyond 128 elements, go by powers of two."""
+
+
+def split_loops(block: Block) -> None:
+    """Replaces operations whose loops are too long, in a block and the regions inside."""
+    rewrite_block(block, _rewritten)
+
+
+def _rewritten(builder: Builder, operation: Operation) -> Values | None:
+    rule = _RULES.get(operation.name)
+    return None if rule is None else rule(builder, operation)
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    return tuple(length or 0 for length in tensor_of(value).shape)
+
+
+# -- reductions ------------------------------------------------------------------------------------------
+
+
+def _reduce(builder: Builder, operation: Operation) -> Values | None:
+    count = len(operation.results)
+    values, starts = operation.operands[:count], operation.operands[count:]
+    axes = sorted(operation.integers("dimensions"))
+    if not all(tensor_of(value).is_static for value in values):
+        return None
+    if math.prod(_shape(values[0])[axis] for axis in axes) <= MAX_REDUCED:
+        return None
+    return reduced(builder, operation.regions[0], values, starts, axes)
+
+
+def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes: Sequence[int]) -> Values:
+    """A reduction in stages, each over runs of neighbouring elements; the initial values are used in the last."""
+    axes = sorted(axes)
+    element = tensor_of(values[0]).scalar
+    joined = joined_by(body.block)
+    if joined == "add" and element.kind == "float" and element.bits < 32:
+        wide, start = ([builder.convert(value, F32) for value in given] for given in (values, starts))
+        (found,) = reduced(builder, sum_body(builder, F32), wide, start, axes)
+        return [builder.convert(found, element)]
+    neutral = list(starts)
+    identity = identity_of(joined, element)
+    if identity is not None:
+        neutral = [builder.constant(identity, TensorType((), element))]
+    while math.prod(_shape(values[0])[axis] for axis in axes) > MAX_REDUCED:
+        values, axes = _reduced_runs(builder, body, values, neutral, axes)
+    return _reduce_over(builder, body, values, starts, axes)
+
+
+def _reduced_runs(
+    builder: Builder, body: Region, values: Values, neutral: Values, axes: Sequence[int]
+) -> tuple[Values, list[int]]:
+    """One stage: runs of at most ``RUN`` elements; the values then, and the dimensions that are left to reduce."""
+    shape = _shape(values[0])
+    inner: list[int] = []
+    run = 1
+    for axis in reversed(axes):
+        if run * shape[axis] > RUN:
+            break
+        inner.append(axis)
+        run *= shape[axis]
+    rest = [axis for axis in axes if axis not in inner]
+    size = RUN // run
+    if size > 1:
+        axis = rest[-1]
+        values = [in_parts(builder, value, axis, size, start) for value, start in zip(values, neutral, strict=True)]
+        inner = [axis + 1, *(each + 1 for each in inner)]
+    found = _reduce_over(builder, body, values, neutral, inner)
+    return found, [axis - sum(each < axis for each in inner) for axis in rest]
+
+
+def in_parts(builder: Builder, value: Value, axis: int, size: int, filling: Value) -> Value:
+    """A dimension as two, the second of a size, filled up where it is no multiple."""
+    shape = _shape(value)
+    parts = -(-shape[axis] // size)
+    high = [parts * size - shape[axis] if each == axis else 0 for each in range(len(shape))]
+    padded = builder.pad(
+        value, builder.convert(filling, tensor_of(value).scalar), [0] * len(shape), high, [0] * len(shape)
+    )
+    return builder.reshape(padded, (*shape[:axis], parts, size, *shape[axis + 1 :]))
+
+
+def _reduce_over(builder: Builder, body: Region, values: Values, starts: Values, axes: Sequence[int]) -> Values:
+    arguments = body.block.arguments[: len(values)]
+    shape = [length for axis, length in enumerate(_shape(values[0])) if axis not in axes]
+    types = [TensorType(shape, argument.tensor.scalar) for argument in arguments]
+    attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, tuple(sorted(axes)))}
+    outside = {value: value for operation in body.block.operations for value in operation.operands}
+    return builder.append("reduce", [*values, *starts], types, attributes, [copy_region(body, dict(outside))]).results
+
+
+def sum_body(builder: Builder, element: ScalarType) -> Region:
+    """A body that adds its arguments."""
+    scalar = TensorType((), element)
+    return builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise("add", *pair)])
+
+
+def summed(builder: Builder, value: Value, axis: int) -> Value:
+    """The sum over a dimension, in stages where it is long."""
+    element = tensor_of(value).scalar
+    zero = builder.constant(0, TensorType((), element))
+    (found,) = reduced(builder, sum_body(builder, element), [value], [zero], [axis])
+    return found
+
+
+# -- contractions ----------------------------------------------------------------------------------------
+
+
+def _partial_type(operation: Operation) -> TensorType:
+    """The type of partial sums: f32 for narrow floats."""
+    type = tensor_of(operation.results[0])
+    return type.of(F32) if type.scalar.kind == "float" and type.scalar.bits < 32 else type
+
+
+def _dot_general(builder: Builder, operation: Operation) -> Values | None:
+    """A product for each part of the longest summed dimension, and their sum."""
+    numbers = operation.attributes["dot_dimension_numbers"]
+    assert isinstance(numbers, StructAttr)
+    left, right = operation.operands
+    axes = numbers.ints("lhs_contracting_dimensions"), numbers.ints("rhs_contracting_dimensions")
+    if not (tensor_of(left).is_static and tensor_of(right).is_static):
+        return None
+    lengths = [_shape(left)[axis] for axis in axes[0]]
+    count = math.prod(lengths)
+    if count <= MAX_PRODUCTS:
+        return None
+    longest = max(lengths)
+    position = lengths.index(longest)
+    size = max(1, MAX_PRODUCTS // 2 * longest // count)
+    split = []
+    fields: dict[str, object] = dict(numbers.fields)
+    for side, value, own in zip(("lhs", "rhs"), (left, right), axes, strict=True):
+        axis = own[position]
+        zero = builder.constant(0, TensorType((), tensor_of(value).element))
+        split.append(in_parts(builder, value, axis, size, zero))
+        batching = f"{side}_batching_dimensions"
+        fields[batching] = (axis, *(each + (each > axis) for each in numbers.ints(batching)))
+        fields[f"{side}_contracting_dimensions"] = tuple(each + (each >= axis) for each in own)
+    partial = _partial_type(operation)
+    type = TensorType((-(-longest // size), *partial.shape), partial.element)
+    attributes = {**operation.attributes, "dot_dimension_numbers": StructAttr(numbers.name, fields)}
+    products = builder.append("dot_general", split, [type], attributes)
+    again = _dot_general(builder, products)
+    if again is not None:
+        builder.block.operations.remove(products)
+    found = summed(builder, (again or products.results)[0], 0)
+    return [builder.convert(found, tensor_of(operation.results[0]).scalar)]
+
+
+def _convolution(builder: Builder, operation: Operation) -> Values | None:
+    """The sum of two convolutions, each with half of the longest dimension of the kernel that is summed over."""
+    value, kernel = operation.operands
+    numbers = operation.attributes["dimension_numbers"]
+    assert isinstance(numbers, StructAttr)
+    if not (tensor_of(value).is_static and tensor_of(kernel).is_static):
+        return None
+    shape = _shape(kernel)
+    spatial = numbers.ints("kernel_spatial_dimensions")
+    features = numbers.int("kernel_input_feature_dimension")
+    count = math.prod(shape[axis] for axis in (*spatial, features))
+    if count <= MAX_PRODUCTS:
+        return None
+    axis = max((*spatial, features), key=lambda each: shape[each])
+    middle = shape[axis] // 2
+    halves = []
+    for start, stop in ((0, middle), (middle, shape[axis])):
+        if axis == features:
+            half = _feature_part(builder, operation, start, stop)
+        else:
+            half = _tap_part(builder, operation, spatial.index(axis), start, stop)
+        again = _convolution(builder, half)
+        if again is None:
+            builder.block.append(half)
+        halves.append((again or half.results)[0])
+    total = builder.elementwise("add", *halves)
+    return [builder.convert(total, tensor_of(operation.results[0]).scalar)]
+
+
+def _convolved(
+    builder: Builder, operation: Operation, operands: Values, attributes: Mapping[str, Attribute]
+) -> Operation:
+    type = _partial_type(operation)
+    return Operation(operation.name, operands, [type], dict(attributes), location=builder.location)
+
+
+def _feature_part(builder: Builder, operation: Operation, start: int, stop: int) -> Operation:
+    """A convolution of some of the input features of each group."""
+    value, kernel = operation.operands
+    numbers = operation.attributes["dimension_numbers"]
+    assert isinstance(numbers, StructAttr)
+    groups = operation.integer("feature_group_count", 1)
+    axis = numbers.int("input_feature_dimension")
+    shape = _shape(value)
+    grouped = builder.reshape(value, (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]))
+    part = builder.piece(grouped, axis + 1, start, stop)
+    part = builder.reshape(part, (*shape[:axis], groups * (stop - start), *shape[axis + 1 :]))
+    taps = builder.piece(kernel, numbers.int("kernel_input_feature_dimension"), start, stop)
+    return _convolved(builder, operation, [part, taps], operation.attributes)
+
+
+def _tap_part(builder: Builder, operation: Operation, number: int, start: int, stop: int) -> Operation:
+    """A convolution with some of the kernel's taps in one spatial dimension, at the places where they were."""
+    value, kernel = operation.operands
+    numbers = operation.attributes["dimension_numbers"]
+    assert isinstance(numbers, StructAttr)
+    axis = numbers.ints("kernel_spatial_dimensions")[number]
+    rank, length = len(numbers.ints("kernel_spatial_dimensions")), _shape(kernel)[axis]
+    dilation = operation.integers("rhs_dilation", [1] * rank)[number]
+    padding = list(operation.integers("padding", [0] * (2 * rank)))
+    padding[2 * number] -= start * dilation
+    padding[2 * number + 1] -= (length - stop) * dilation
+    if operation.integers("window_reversal", [0] * rank)[number]:
+        start, stop = length - stop, length - start
+    taps = builder.piece(kernel, axis, start, stop)
+    rows = tuple(DenseArray(I64, tuple(padding[2 * each : 2 * each + 2])) for each in range(rank))
+    return _convolved(builder, operation, [value, taps], {**operation.attributes, "padding": rows})
+
+
+# -- windows ---------------------------------------------------------------------------------------------
+
+
+def _reduce_window(builder: Builder, operation: Operation) -> Values | None:
+    """Windows of 1, 2, 4, … elements, one dimension after another; each of the operation's is made of some of them."""
+    count = len(operation.results)
+    values, starts = operation.operands[:count], operation.operands[count:]
+    sizes = operation.integers("window_dimensions")
+    work = math.prod(sizes) * tensor_of(operation.results[0]).count
+    if math.prod(sizes) <= MAX_REDUCED and (math.prod(sizes) <= 128 or work <= MAX_WINDOW_WORK):
+        return None
+    body = operation.regions[0].block
+    element = tensor_of(values[0]).scalar
+    if joined_by(body) == "add" and element.kind == "float" and element.bits < 32:
+        body = sum_body(builder, F32).block
+    types = [argument.tensor.scalar for argument in body.arguments[:count]]
+    values, starts = (
+        [builder.convert(value, type) for value, type in zip(given, types, strict=True)] for given in (values, starts)
+    )
+    rank = len(sizes)
+    ones = [1] * rank
+    strides, dilations = operation.integers("window_strides", ones), operation.integers("window_dilations", ones)
+    gaps = [each - 1 for each in operation.integers("base_dilations", ones)]
+    padding = operation.integers("padding", [0] * (2 * rank))
+    values = [
+        builder.pad(value, start, padding[::2], padding[1::2], gaps)
+        for value, start in zip(values, starts, strict=True)
+    ]
+    for axis in reversed(range(rank)):
+        values = _windows(builder, body, values, axis, sizes[axis], dilations[axis])
+        ranges = [(0, length, strides[axis] if each == axis else 1) for each, length in enumerate(_shape(values[0]))]
+        values = [builder.slice(value, ranges) for value in values]
+    first = [builder.broadcast(start, _shape(values[0]), ()) for start in starts]
+    found = over_tensors(builder, body, [*first, *values])
+    results = zip(found, operation.results, strict=True)
+    return [builder.convert(value, tensor_of(result).scalar) for value, result in results]
+
+
+def _windows(builder: Builder, body: Block, values: Values, axis: int, size: int, dilation: int) -> Values:
+    """What a body makes of all windows of a size along a dimension."""
+    found: Values | None = None
+    covered, power = 0, 1
+    while True:
+        if size & power:
+            found = values if found is None else _beside(builder, body, found, values, axis, covered * dilation)
+            covered += power
+        if covered == size:
+            assert found is not None
+            return found
+        values = _beside(builder, body, values, values, axis, power * dilation)
+        power *= 2
+
+
+def _beside(builder: Builder, body: Block, left: Values, right: Values, axis: int, distance: int) -> Values:
+    """A body over elements and those at a distance, as far as there are both."""
+    length = min(_shape(left[0])[axis], _shape(right[0])[axis] - distance)
+    firsts = [builder.piece(value, axis, 0, length) for value in left]
+    seconds = [builder.piece(value, axis, distance, distance + length) for value in right]
+    return over_tensors(builder, body, [*firsts, *seconds])
+
+
+_RULES: Final[Mapping[str, Callable[[Builder, Operation], Values | None]]] = {
+    "stablehlo.convolution": _convolution,
+    "stablehlo.dot_general": _dot_general,
+    "stablehlo.reduce": _reduce,
+    "stablehlo.reduce_window": _reduce_window,
+}
