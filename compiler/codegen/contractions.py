@@ -16,7 +16,6 @@ from .elements import Frame, Structure, scalar_of, shape_of
 from .index import Index, split
 from .scalars import Complex, Scalar, as_complex, as_id
 
-
 MAX_IN_ORDER: Final = 128
 """Sums of more floats go by runs of so many, whose errors do not add up."""
 

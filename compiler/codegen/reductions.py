@@ -14,6 +14,7 @@ from .elements import Frame, Structure, shape_of
 from .index import Index, split
 from .scalars import Complex, Scalar, as_complex, as_id, select
 
+
 def _reduce(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     count = len(operation.results)
     values, starts = operation.operands[:count], operation.operands[count:]
