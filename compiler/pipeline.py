@@ -15,12 +15,15 @@ from ..status import InvalidArgumentError
 from ..vm.bytecode.module_def import ModuleDef
 from ..vm.bytecode.writer import write_module
 from .codegen.target import Target
+from .ir.attributes import IntegerAttr, SymbolRef
 from .ir.operation import Operation
+from .ir.types import I32, I64
 from .module.emit import emit_module
 from .passes.canonical import canonicalize, inlined
 from .passes.decompose import decompose
 from .passes.expand import expand_chlo
-from .passes.outline import outline
+from .passes.ll_seq import schedule_of, sequence_of
+from .passes.outline import entry_of, outline
 from .passes.regions import form_regions
 from .passes.schedule import schedule
 from .passes.split import split_loops
@@ -167,8 +170,26 @@ def _hl_seq(program: Program) -> None:
     program.operations = [*executables, *sequences]
 
 
+def _ll_seq(program: Program) -> None:
+    """Sequences are scheduled, and what is known of dispatches goes to the executables."""
+    functions = program.functions.values()
+    sequences = [sequence_of(each, schedule(each), ordinal) for ordinal, each in enumerate(functions)]
+    workloads = {
+        operation.attributes["entry"].name: operation.attributes["workload"]
+        for sequence in sequences
+        for operation in sequence.walk()
+        if operation.name == "iree_ll_seq.static_dispatch" and isinstance(operation.attributes["entry"], SymbolRef)
+    }
+    for ordinal, executable in enumerate(program.executables):
+        executable.attributes["ordinal"] = IntegerAttr(ordinal, I64)
+        entry, function = entry_of(executable)
+        function.attributes["iree.executable.workload"] = workloads[entry]
+        function.attributes["iree.ordinal"] = IntegerAttr(0, I32)
+    program.operations = [*program.executables, *sequences]
+
+
 def _module(program: Program, target: Target) -> ModuleDef:
-    planned = [(function, schedule(function)) for function in program.functions.values()]
+    planned = [(function, schedule_of(function)) for function in program.functions.values()]
     return emit_module(program.name, planned, program.executables, target)
 
 
@@ -177,5 +198,6 @@ _LOWERINGS: Final[Mapping[str, Callable[[Program], None]]] = {
     "canonical": _canonical,
     "regions": _regions,
     "hl_seq": _hl_seq,
+    "ll_seq": _ll_seq,
 }
 """What takes a program from the stage before to each, in place."""

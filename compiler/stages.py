@@ -10,7 +10,7 @@ from .dialects.text import parse, to_text
 from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
 
-STAGES: Final = ("hlo", "canonical", "regions", "hl_seq", "module")
+STAGES: Final = ("hlo", "canonical", "regions", "hl_seq", "ll_seq", "module")
 """Stages in order; each is a program as text, but for the last, which is a file."""
 
 EXECUTABLE: Final = "iree.multi_arch_executable"
@@ -98,6 +98,7 @@ def program_of(operations: Sequence[Operation], source: SourceText) -> Program:
 
 
 _MARKS: Final = (
+    ("ll_seq", ("iree_ll_seq.",)),
     ("hl_seq", ("iree_hl_seq.", EXECUTABLE)),
     ("regions", ("iree.dispatch_region",)),
 )

@@ -1,4 +1,4 @@
-"""Syntax of dispatch regions, executables and the two sequencer dialects, as the walkthrough writes them."""
+"""Syntax of the two sequencer dialects, as the walkthrough writes them."""
 
 from __future__ import annotations
 
@@ -6,117 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..ir.attributes import Attribute, DenseElements, SymbolRef
-from ..ir.operation import Operation
+from ..ir.operation import Operation, Value
 from ..ir.parser import Parser, Parts
 from ..ir.printer import Printer
 from ..ir.syntax import CustomSyntax, Syntax, syntax_of
 from ..ir.types import MemRefType, Type, types_text
-from .builtin import CONSTANT
-
-
-def _parse_region(parser: Parser, name: str) -> Parts:
-    parser.expect("[")
-    workload = [parser.operand_name()]
-    parser.expect(":")
-    types = [parser.type()]
-    parser.expect("]")
-    parser.expect("(")
-    arguments: list[tuple[str, Type, int]] = []
-    while not parser.accept(")"):
-        argument, offset = parser.operand_name()
-        parser.expect("=")
-        workload.append(parser.operand_name())
-        parser.expect(":")
-        types.append(parser.type())
-        arguments.append((argument, types[-1], offset))
-        if not parser.accept(","):
-            parser.expect(")")
-            break
-    parser.expect(":")
-    results = parser.types_in_parentheses() if parser.at("(") else parser.types()
-    attributes = parser.attribute_dictionary() if parser.accept_word("attributes") else {}
-    operands = parser.operands(workload, types)
-    return Parts(operands, results, attributes, [parser.region(arguments)])
-
-
-def _print_region(printer: Printer, operation: Operation) -> str:
-    workload, *values = operation.operands
-    named = printer.operands(values).split(", ") if values else []
-    body = operation.regions[0]
-    inputs = [
-        f"{printer.argument(argument)} = {value} : {argument.type}"
-        for argument, value in zip(body.block.arguments, named, strict=True)
-    ]
-    results = [value.type for value in operation.results]
-    given = types_text(results) if len(results) == 1 else f"({types_text(results)})"
-    others = printer.dictionary(operation)
-    attributes = f" attributes {others}" if others else ""
-    head = f"[{printer.value(workload)} : {workload.type}]({', '.join(inputs)}) : {given}{attributes}"
-    return f"{head} {printer.region(body)}"
-
-
-def _parse_executable(parser: Parser, name: str) -> Parts:
-    attributes: dict[str, Attribute] = {"sym_name": parser.symbol()}
-    if parser.accept("["):
-        attributes["ordinal"] = parser.attribute()
-        parser.expect("]")
-    parser.expect("(")
-    parser.expect(")")
-    if parser.accept_word("attributes"):
-        attributes |= parser.attribute_dictionary()
-    return Parts([], [], attributes, [parser.region(is_isolated=True)])
-
-
-def _print_executable(printer: Printer, operation: Operation) -> str:
-    ordinal = operation.attributes.get("ordinal")
-    number = f"[{getattr(ordinal, 'value', 0)}]" if ordinal is not None else ""
-    others = printer.dictionary(operation, {"sym_name", "ordinal"})
-    body = printer.region(operation.regions[0])
-    return f"@{operation.attributes['sym_name']}{number}(){f' attributes {others}' if others else ''} {body}"
-
-
-def _parse_variant(parser: Parser, name: str) -> Parts:
-    parser.expect("(")
-    attributes: dict[str, Attribute] = {"target": parser.word("a target")}
-    parser.expect(")")
-    return Parts([], [], attributes, [parser.region(is_isolated=True)])
-
-
-def _print_variant(printer: Printer, operation: Operation) -> str:
-    return f"({operation.attributes['target']}) {printer.region(operation.regions[0])}"
-
-
-def _parse_load(parser: Parser, name: str) -> Parts:
-    parser.expect("(")
-    names = [parser.operand_name()]
-    parser.expect(":")
-    types = [parser.type()]
-    parser.expect(")")
-    parser.expect(":")
-    return Parts(parser.operands(names, types), [parser.type()], {}, [])
-
-
-def _print_load(printer: Printer, operation: Operation) -> str:
-    (value,) = operation.operands
-    return f"({printer.value(value)} : {value.type}) : {operation.results[0].type}"
-
-
-def _parse_store(parser: Parser, name: str) -> Parts:
-    parser.expect("(")
-    names = [parser.operand_name()]
-    parser.expect(":")
-    types = [parser.type()]
-    parser.expect(",")
-    names.append(parser.operand_name())
-    parser.expect(":")
-    types.append(parser.type())
-    parser.expect(")")
-    return Parts(parser.operands(names, types), [], {}, [])
-
-
-def _print_store(printer: Printer, operation: Operation) -> str:
-    value, buffer = operation.operands
-    return f"({printer.value(value)} : {value.type}, {printer.value(buffer)} : {buffer.type})"
 
 
 def _parse_dispatch(parser: Parser, name: str) -> Parts:
@@ -173,19 +67,58 @@ def _print_constant(printer: Printer, operation: Operation) -> str:
     return " ".join(filter(None, (printer.attribute(operation, "value"), others)))
 
 
-_SEQUENCE_CONSTANT: Final = CustomSyntax(_parse_constant, _print_constant)
+def _parse_loop(parser: Parser, name: str) -> Parts:
+    operands = _parse_flag(parser)
+    parser.expect_word("condition")
+    regions = [parser.region(())]
+    parser.expect_word("do")
+    regions.append(parser.region(()))
+    return Parts(operands, [], {}, regions)
+
+
+def _parse_flag(parser: Parser) -> list[Value]:
+    name = parser.operand_name()
+    parser.expect(":")
+    return parser.operands([name], [parser.type()])
+
+
+def _print_flag(printer: Printer, operation: Operation) -> str:
+    (value,) = operation.operands
+    return f"{printer.value(value)} : {value.type}"
+
+
+def _print_loop(printer: Printer, operation: Operation) -> str:
+    condition, body = (printer.region(region) for region in operation.regions)
+    return f"{_print_flag(printer, operation)} condition {condition} do {body}"
+
+
+def _parse_branch(parser: Parser, name: str) -> Parts:
+    operands = _parse_flag(parser)
+    regions = [parser.region(())]
+    while parser.accept(","):
+        regions.append(parser.region(()))
+    return Parts(operands, [], {}, regions)
+
+
+def _print_branch(printer: Printer, operation: Operation) -> str:
+    return f"{_print_flag(printer, operation)} {', '.join(printer.region(region) for region in operation.regions)}"
+
+
+_CONSTANT: Final = CustomSyntax(_parse_constant, _print_constant)
+_DISPATCH: Final = CustomSyntax(_parse_dispatch, _print_dispatch)
+_RETURN: Final = syntax_of("% {} :take")
 
 SEQUENCER: Final[Mapping[str, Syntax | CustomSyntax]] = {
-    "arith.constant": CONSTANT,
-    "iree.dispatch_region": CustomSyntax(_parse_region, _print_region),
-    "iree.executable": CustomSyntax(_parse_variant, _print_variant),
-    "iree.load_input": CustomSyntax(_parse_load, _print_load),
-    "iree.multi_arch_executable": CustomSyntax(_parse_executable, _print_executable),
-    "iree.return": syntax_of("% {} :take"),
-    "iree.store_output": CustomSyntax(_parse_store, _print_store),
-    "iree_hl_seq.constant": _SEQUENCE_CONSTANT,
-    "iree_hl_seq.dispatch": CustomSyntax(_parse_dispatch, _print_dispatch),
-    "iree_hl_seq.return": syntax_of("% {} :take"),
-    "iree_ll_seq.return": syntax_of("% {} :take"),
-    "iree_ll_seq.static_dispatch": CustomSyntax(_parse_dispatch, _print_dispatch),
+    "iree_hl_seq.constant": _CONSTANT,
+    "iree_hl_seq.dispatch": _DISPATCH,
+    "iree_hl_seq.return": _RETURN,
+    "iree_ll_seq.alloc_arena": syntax_of("peak_before=peak_before:i64 lower_bound=lower_bound:i64 {} :give"),
+    "iree_ll_seq.branch": CustomSyntax(_parse_branch, _print_branch),
+    "iree_ll_seq.constant": _CONSTANT,
+    "iree_ll_seq.copy": syntax_of("% {} :take"),
+    "iree_ll_seq.loop": CustomSyntax(_parse_loop, _print_loop),
+    "iree_ll_seq.return": _RETURN,
+    "iree_ll_seq.static_dispatch": _DISPATCH,
+    "iree_ll_seq.subview": syntax_of("% offset=offset:i64 lifetime=lifetime:ints {} :arrow"),
+    "iree_ll_seq.view": syntax_of("% {} :arrow"),
 }

@@ -11,11 +11,12 @@ from ..ir.printer import Printer
 from ..ir.source import SourceText
 from ..ir.syntax import CustomSyntax, Syntax
 from .builtin import BUILTIN
+from .executables import EXECUTABLES
 from .hlo_syntax import HLO
 from .sequencer import SEQUENCER
 from .spirv_module import SPIRV
 
-SYNTAXES: Final[Mapping[str, Syntax | CustomSyntax]] = {**BUILTIN, **HLO, **SEQUENCER, **SPIRV}
+SYNTAXES: Final[Mapping[str, Syntax | CustomSyntax]] = {**BUILTIN, **HLO, **EXECUTABLES, **SEQUENCER, **SPIRV}
 
 
 def parse(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from ...formats.element_type import ElementType
 from ..codegen.kernel import Kernel
 from ..ir.attributes import SymbolRef
-from ..ir.types import MemRefType
+from ..ir.types import I1, MemRefType
 from ..passes.steps import Branch, Buffer, Copy, Dispatch, Loop, Schedule, Step, uses
 from .function_text import FunctionText
 
@@ -178,7 +178,7 @@ class SequenceWriter:
         labels = [text.new_label() for _ in step.branches]
         done = text.new_label()
         flag = self._flag(text, bound, step.index)
-        if step.operation.name.endswith("if"):
+        if step.index.type.scalar is I1:
             text.line(f"vm.cond_br {flag}, {labels[0]}(), {labels[1]}()")
         else:
             cases = ", ".join(f"{index}: {label}()" for index, label in enumerate(labels))

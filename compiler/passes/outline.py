@@ -30,6 +30,12 @@ def buffer_type(type: Type) -> Type:
     return MemRefType(type.shape, type.element) if isinstance(type, TensorType) else type
 
 
+def entry_of(executable: Operation) -> tuple[str, Operation]:
+    """The entry point of an executable as dispatches name it, and its function."""
+    (function,) = (each for each in executable.walk() if each.name == "func.func")
+    return f"{executable.attributes['sym_name']}::@{function.attributes['sym_name']}", function
+
+
 class _Outliner:
     def __init__(self, name: str) -> None:
         self._name = name

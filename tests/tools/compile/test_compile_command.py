@@ -60,7 +60,7 @@ def test_a_program_runs_from_its_text_and_is_compiled_once(
     assert CliRunner().invoke(main, ["run", str(program), *inputs]).exit_code == 0
 
 
-@pytest.mark.parametrize("stage", ["hlo", "canonical", "regions", "hl_seq"])
+@pytest.mark.parametrize("stage", ["hlo", "canonical", "regions", "hl_seq", "ll_seq"])
 def test_a_stage_is_printed_and_reads_the_same(stage: str) -> None:
     done = run("-", "--compile-to", stage, text=PROGRAM)
     assert done.exit_code == 0 and to_text(parse(done.stdout)) == done.stdout
@@ -69,7 +69,7 @@ def test_a_stage_is_printed_and_reads_the_same(stage: str) -> None:
 def test_every_stage_is_written_to_a_folder(program: Path, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "stages"
     assert run(program, "-o", tmp_path / "mul.vmfb", "--dump-ir", folder).exit_code == 0
-    names = ["0-hlo.mlir", "1-canonical.mlir", "2-regions.mlir", "3-hl_seq.mlir"]
+    names = ["0-hlo.mlir", "1-canonical.mlir", "2-regions.mlir", "3-hl_seq.mlir", "4-ll_seq.mlir"]
     assert sorted(path.name for path in folder.iterdir()) == names
     for name in names:
         again = tmp_path / f"{name}.vmfb"
@@ -96,8 +96,8 @@ def test_a_program_is_not_taken_back(program: Path, tmp_path: Path) -> None:
 def test_what_was_reached_before_a_failure_is_kept_and_named(program: Path, tmp_path: Path) -> None:
     program.write_text(PROGRAM.replace("stablehlo.multiply %a, %b", "stablehlo.multiply %a, %b").replace("f32", "i33"))
     done = run(program, "-o", tmp_path / "mul.vmfb", "--dump-ir", tmp_path / "stages")
-    assert done.exit_code == 1 and f"note: stages up to hl_seq are in {tmp_path / 'stages'}" in done.stderr
-    assert not (tmp_path / "mul.vmfb").exists() and (tmp_path / "stages" / "3-hl_seq.mlir").exists()
+    assert done.exit_code == 1 and f"note: stages up to ll_seq are in {tmp_path / 'stages'}" in done.stderr
+    assert not (tmp_path / "mul.vmfb").exists() and (tmp_path / "stages" / "4-ll_seq.mlir").exists()
 
 
 def test_a_wrong_program_is_shown_with_a_caret_and_leaves_nothing(tmp_path: Path) -> None:
