@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -28,7 +28,7 @@ from .passes.regions import form_regions
 from .passes.schedule import schedule
 from .passes.split import split_loops
 from .passes.verify import verify
-from .stages import STAGES, Program, read_program, stage_of
+from .stages import STAGES, Program, program_of, read_program, stage_of
 
 Reached: TypeAlias = Callable[[str, Program], None]
 
@@ -105,7 +105,33 @@ def compile_text(
         InvalidArgumentError: the program is past the last stage, or there is no such stage.
     """
     program = read_program(text, file_name)
-    stage = stage_of(program) if from_ is None else from_
+    return compile_program(program, stage_of(program) if from_ is None else from_, target, until, reached)
+
+
+def compile_graph(
+    data: bytes,
+    file_name: str,
+    target: Target,
+    feeds: Sequence[str] = (),
+    fetches: Sequence[str] = (),
+    until: str = "module",
+    reached: Reached = lambda stage, program: None,
+) -> Compilation:
+    """Compiles a TensorFlow GraphDef, text or binary; ``import_graph`` says what feeds and fetches are.
+
+    Raises:
+        CompileError: the graph is wrong, or something in it is not supported.
+        UnavailableError: the extra ``graphdef`` is not installed.
+    """
+    # Other programs are compiled sooner without it.
+    from .graphdef.importer import import_graph
+
+    program = program_of(*import_graph(data, file_name, feeds, fetches))
+    return compile_program(program, "hlo", target, until, reached)
+
+
+def compile_program(program: Program, stage: str, target: Target, until: str, reached: Reached) -> Compilation:
+    """Compiles a program at a stage; arguments and errors are those of ``compile_text``."""
     if stage not in _LOWERINGS or STAGES.index(stage) > STAGES.index(until):
         raise InvalidArgumentError(
             f"expected a program at a stage from {STAGES[0]} to {until if until in _LOWERINGS else STAGES[-2]}, "

@@ -64,7 +64,8 @@ ROOMS: Mapping[str, set[str]] = {
     "compiler.targets": {"codegen", "ir"},
     "compiler.module": {"codegen", "ir", "passes", "targets"},
     "compiler.stages": {"dialects", "ir"},
-    "compiler.pipeline": {"codegen", "dialects", "ir", "module", "passes", "stages"},
+    "compiler.graphdef": {"dialects", "ir", "passes", "targets"},
+    "compiler.pipeline": {"graphdef", "codegen", "dialects", "ir", "module", "passes", "stages"},
     "runtime.arrays": set(),
     "runtime.kernels": {"arrays"},
     "runtime.device": {"arrays", "kernels"},
@@ -102,7 +103,7 @@ Modules: TypeAlias = Mapping[str, Module]
 NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
 # Extras that the product itself may use; the others are for tests and benchmarks.
-PRODUCT_EXTRAS = ("view", "study", "cluster", "compiler")
+PRODUCT_EXTRAS = ("view", "study", "cluster", "compiler", "graphdef")
 
 
 # -- the rules ---------------------------------------------------------------------------------------
@@ -291,8 +292,8 @@ def declared_dependencies() -> set[str]:
         *(line for extra in PRODUCT_EXTRAS for line in project["optional-dependencies"].get(extra, [])),
     ]
     names = {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].replace("-", "_").lower() for line in wanted}
-    # cffi comes with vulkan, which is built on it; nvidia-ml-py is imported as pynvml.
-    return {*names, "cffi", "_cffi_backend", "pynvml"}
+    # cffi comes with vulkan, which is built on it; nvidia-ml-py is imported as pynvml, protobuf as google.protobuf.
+    return {*names, "cffi", "_cffi_backend", "pynvml", "google", "tensorboardX"}
 
 
 RULES: Mapping[str, Callable[[Modules], list[str]]] = {

@@ -48,6 +48,11 @@ class SourceText:
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
+    def offset(self, line: int, column: int) -> int:
+        """Offset of a line and column, both from 1; the text's end where there is no such line."""
+        starts = self._line_starts
+        return min(starts[line - 1] + column - 1 if line <= len(starts) else len(self.text), len(self.text))
+
     def error(self, offset: int, message: str) -> CompileError:
         """An error at an offset, with the line (a window of it where it is long) and a caret."""
         line, column = self.place(offset)

@@ -1,0 +1,185 @@
+"""A GraphDef becomes a program: feeds are its arguments, fetches its results."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Final
+
+from ..dialects.builder import Builder
+from ..ir.attributes import Attribute
+from ..ir.operation import Block, Operation, Region, Value
+from ..ir.source import SourceText
+from ..ir.types import FunctionType, ScalarType, TensorType
+from ..passes.canonical import drop_unused
+from .document import read_document
+from .graph import Graph, GraphNode, Ref, functions_of, graph_of
+from .lists import OPEN_LIST, is_open
+from .plan import GraphPlan
+from .tensors import dims_of, element_of
+from .translator import Scope, Translator
+
+_PLACEHOLDERS: Final = ("Placeholder", "PlaceholderV2")
+_NOT_FETCHED: Final = ("Assert", "Const", "NoOp", "Print", "PrintV2", "Switch", "RefSwitch")
+_OUTPUT: Final = re.compile(r"(.*?)(?::([0-9]{1,9}))?", re.DOTALL)
+_SHAPE: Final = re.compile(r"((?:[0-9]{1,12}(?:x|$))*)([a-z][a-z0-9<>]*)?", re.ASCII)
+_MAX_OUTPUTS: Final = 1 << 12
+"""Of a node of which all are fetched."""
+
+
+def import_graph(
+    data: bytes, file_name: str, feeds: Sequence[str] = (), fetches: Sequence[str] = ()
+) -> tuple[list[Operation], SourceText]:
+    """Translates what fetches need into one function of StableHLO operations.
+
+    Args:
+        data: a GraphDef as text or binary.
+        file_name: as errors name it; the function has the name of the file.
+        feeds: arguments of the function, in order: ``NAME[:N][=SHAPE]`` with a shape such as ``4x224x224x3`` or
+            ``4x3xf32``. Placeholders that are needed and not named follow in the graph's order. A shape is
+            needed where the graph leaves a length open, and an element type where a feed is no placeholder.
+        fetches: results of the function: ``NAME[:N]``. Without any, all outputs of the nodes that nobody takes.
+
+    Returns:
+        A module, and the text in which its locations are places: of a binary graph, a line for each node.
+
+    Raises:
+        CompileError: the graph is wrong, or something that is needed is not supported.
+        UnavailableError: the extra ``graphdef`` is not installed.
+    """
+    document = read_document(data, file_name)
+    source = document.source
+    graph = graph_of(document)
+    translator = Translator(functions_of(document), file_name)
+    fed = {}
+    for text in feeds:
+        ref, shape = _feed(graph, text)
+        if ref in fed:
+            raise source.error(0, f"'{ref}' is fed twice")
+        fed[ref] = shape
+    wanted = [_named(graph, text, "fetch") for text in fetches]
+    sinks = [] if wanted else _sinks(graph, translator.plan(graph))
+    block = Block()
+    scope = Scope(Builder(block), None, {})
+    for ref, shape in fed.items():
+        scope.values[ref] = _argument(graph, block, ref, shape)
+    needed = translator.needed(graph, [*wanted, *(Ref(name, 0) for name in sinks)], scope)
+    for node in graph.nodes.values():
+        if node.op in _PLACEHOLDERS and node.name in needed:
+            scope.values[Ref(node.name, 0)] = _argument(graph, block, Ref(node.name, 0), None)
+    results = translator.values(graph, wanted or [Ref(name, 0) for name in sinks], scope)
+    if not wanted:
+        ports = [Ref(name, port) for name in sinks for port in range(_MAX_OUTPUTS)]
+        results = [scope.values[ref] for ref in ports if ref in scope.values]
+    block.append(Operation("func.return", results))
+    drop_unused(block)
+    for operation in block.operations:
+        if operation.name == OPEN_LIST or any(is_open(value.type) for value in operation.operands):
+            raise source.error(operation.location.offset, "the elements of this list have no shape, and it is needed")
+    return [_module(block, file_name)], source
+
+
+def _named(graph: Graph, text: str, what: str) -> Ref:
+    """An output by its name; ``NAME`` is its first."""
+    match = _OUTPUT.fullmatch(text)
+    name, port = (match[1], int(match[2] or 0)) if match else (text, 0)
+    if name not in graph.nodes:
+        close = difflib.get_close_matches(name, graph.nodes, 3)
+        meant = f"; did you mean {' or '.join(close)}?" if close else ""
+        raise graph.source.error(0, f"there is no node '{name}' to {what}{meant}")
+    return Ref(name, port)
+
+
+def _feed(graph: Graph, text: str) -> tuple[Ref, str | None]:
+    name, separator, shape = text.partition("=")
+    return _named(graph, name, "feed"), shape if separator else None
+
+
+def _argument(graph: Graph, block: Block, ref: Ref, shape: str | None) -> Value:
+    """A new argument for an output."""
+    node = graph.nodes[ref.node]
+    declared = _declared(graph, node)
+    try:
+        element = element_of(next(node.attributes[name].type for name in ("dtype", "T") if name in node.attributes))
+    except StopIteration:
+        element = None
+    except ValueError as error:
+        raise graph.error(node, str(error)) from None
+    dims: Sequence[int | None] | None = declared
+    if shape is not None:
+        match = _SHAPE.fullmatch(shape)
+        if match is None:
+            raise graph.error(node, f"expected a shape such as 4x224x224x3 or 4x3xf32 for the feed, got '{shape}'")
+        dims = [int(length) for length in match[1].split("x") if length]
+        try:
+            element = ScalarType(match[2]) if match[2] else element
+        except ValueError as error:
+            raise graph.error(node, str(error)) from None
+        fits = declared is None or len(declared) == len(dims)
+        if not fits or any(a not in (None, b) for a, b in zip(declared or (), dims, strict=False)):
+            raise graph.error(node, f"it is fed with the shape {shape}, and declared as {_shown(declared)}")
+    if element is None:
+        raise graph.error(node, f"the element type of '{ref}' is not known: feed it as {ref}=4x3xf32")
+    if dims is None or None in dims:
+        raise graph.error(
+            node, f"its shape is {_shown(dims)}: say what is open with a feed such as {node.name}={_example(dims)}"
+        )
+    value = Value(TensorType(dims, element), block, len(block.arguments), _identifier(ref.node))
+    block.arguments.append(value)
+    return value
+
+
+def _declared(graph: Graph, node: GraphNode) -> Sequence[int | None] | None:
+    """The shape that a placeholder declares."""
+    found = node.attributes.get("shape")
+    if found is None or not node.op.startswith("Placeholder"):
+        return None
+    try:
+        return dims_of(found.shape)
+    except ValueError as error:
+        raise graph.error(node, str(error)) from None
+
+
+def _shown(dims: Sequence[int | None] | None) -> str:
+    return "not declared" if dims is None else "x".join("?" if length is None else str(length) for length in dims)
+
+
+def _example(dims: Sequence[int | None] | None) -> str:
+    return "x".join(str(length or 1) for length in dims) if dims else "1x224x224x3"
+
+
+def _sinks(graph: Graph, plan: GraphPlan) -> list[str]:
+    """Nodes with outputs that no node takes."""
+    taken = {ref.node for node in graph.nodes.values() for ref in node.inputs}
+    found = [
+        name
+        for name, node in graph.nodes.items()
+        if name not in taken
+        and node.op not in (*_NOT_FETCHED, *_PLACEHOLDERS)
+        and not plan.contexts[name]
+        and not plan.depths[name]
+    ]
+    if not found:
+        raise graph.source.error(0, "no node has outputs that no other takes: name what to fetch")
+    return found
+
+
+def _module(block: Block, file_name: str) -> Operation:
+    results = [value.type for value in block.terminator.operands]
+    name = _identifier(PurePath(file_name).name.split(".")[0]) or "main"
+    attributes: dict[str, Attribute] = {
+        "sym_name": name,
+        "function_type": FunctionType([value.type for value in block.arguments], results),
+    }
+    function = Operation("func.func", attributes=attributes, regions=[Region([block])])
+    body = Block()
+    body.append(function)
+    return Operation("builtin.module", attributes={"sym_name": name}, regions=[Region([body])])
+
+
+def _identifier(name: str) -> str:
+    """A name of letters, digits and underscores."""
+    found = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
+    return f"_{found}" if found[:1].isdigit() else found

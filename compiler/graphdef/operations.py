@@ -1,0 +1,36 @@
+"""Which operations of TensorFlow are translated, and why others are not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Final
+
+from .control import CONTROL
+from .elementwise import ELEMENTWISE
+from .indexing import INDEXING
+from .lists import LISTS
+from .node import Translate
+from .shapes import SHAPES
+
+OPERATIONS: Final[Mapping[str, Translate]] = {
+    **ELEMENTWISE,
+    **SHAPES,
+    **INDEXING,
+    **CONTROL,
+    **LISTS,
+}
+
+_VARIABLES: Final = ("Variable", "VarHandleOp", "ReadVariableOp", "AssignVariableOp", "ResourceGather", "Assign")
+
+
+def why_not(op: str) -> str:
+    """Why an operation is not translated, and what helps."""
+    if op.startswith(_VARIABLES):
+        return (
+            "variables have no place in a compiled program: freeze the graph, which makes constants of them "
+            "(tensorflow.python.framework.convert_to_constants.convert_variables_to_constants_v2)"
+        )
+    close = difflib.get_close_matches(op, OPERATIONS, 1, 0.8)
+    meant = f"; did you mean {close[0]}?" if close else ""
+    return f"the operation {op} is not supported, nor is it a function of the library{meant}"

@@ -1,0 +1,243 @@
+"""Order of a graph's nodes, and the structure of the control flow of its dataflow operations.
+
+Switch gives its value on one of two outputs, and what depends on an output runs only if the value was given there;
+Merge passes on whichever of its inputs came. A *context* is the set of (predicate, branch) under which a node runs.
+Merge ends a context: it becomes a conditional whose branches are what runs under the two contexts of its inputs.
+
+A loop is a frame: Enter leads in, a Merge for each variable takes what Enter gives at first and NextIteration
+afterwards, Switch leads on into the body or out to Exit, by LoopCond.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from .graph import Graph, GraphNode, Ref
+
+Context: TypeAlias = frozenset[tuple[Ref, int]]
+
+_ENTER: Final = ("Enter", "RefEnter")
+_EXIT: Final = ("Exit", "RefExit")
+MERGE: Final = ("Merge", "RefMerge")
+SWITCH: Final = ("Switch", "RefSwitch")
+_NEXT: Final = ("NextIteration", "RefNextIteration")
+_MAX_SHOWN: Final = 8
+
+
+class Variable(NamedTuple):
+    """A variable of a loop.
+
+    Attributes:
+        merge: node that starts an iteration.
+        initial: its first value.
+        following: its value for the next iteration.
+        switch: node that leads on, empty where the body does not use it.
+        exit: node that gives the last value, empty where nobody wants it.
+    """
+
+    merge: str
+    initial: Ref
+    following: Ref
+    switch: str
+    exit: str
+
+
+@dataclass(slots=True)
+class GraphLoop:
+    """A frame.
+
+    Attributes:
+        enters: nodes that lead in.
+        condition: what says whether to go on.
+        variables: in the graph's order.
+    """
+
+    enters: list[str] = field(default_factory=list)
+    condition: Ref | None = None
+    variables: list[Variable] = field(default_factory=list)
+
+
+class Choice(NamedTuple):
+    """What a Merge depends on.
+
+    Attributes:
+        predicate: of the conditional.
+        branches: numbers of the inputs that come if it is false, and if it is true.
+        level: merges of one predicate, context and level do not depend on each other and make one conditional.
+    """
+
+    predicate: Ref
+    branches: tuple[int, int]
+    level: int
+
+
+class GraphPlan:
+    """Order and control flow of a graph.
+
+    Attributes:
+        rank: of each node; nodes translated by rank come after what they need.
+        contexts: under which each node runs.
+        depths: number of loops around each node's outputs.
+        choices: of each Merge that is not part of a loop.
+        loops: of each Exit, its loop.
+
+    Raises:
+        CompileError: a cycle that is no loop, or control flow that is not well formed.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.rank: dict[str, tuple[int, bool, int]] = {}
+        self.contexts: dict[str, Context] = {}
+        self.depths: dict[str, int] = {}
+        self.choices: dict[str, Choice] = {}
+        self.loops: dict[str, GraphLoop] = {}
+        self._loop_merges: set[str] = set()
+        self._loop_conditions: set[str] = set()
+        self._find_loops()
+        self._order()
+
+    def sources(self, node: GraphNode) -> Sequence[Ref]:
+        """Values that have to be there before a node is translated."""
+        if node.name in self.loops:
+            return [Ref(name, 0) for name in self.loops[node.name].enters]
+        if node.name in self.choices:
+            return [*node.inputs, self.choices[node.name].predicate]
+        return node.inputs
+
+    def predicate(self, ref: Ref) -> Ref:
+        """The value that identities pass on."""
+        node = self._graph.nodes[ref.node]
+        while node.op == "Identity" and node.inputs:
+            ref = node.inputs[0]
+            node = self._graph.nodes[ref.node]
+        return ref
+
+    def _find_loops(self) -> None:
+        graph = self._graph
+        nodes = graph.nodes.values()
+        frames: dict[str, GraphLoop] = {}
+        frame_of: dict[str, str] = {}
+        for node in nodes:
+            if node.op in _ENTER:
+                value = node.attributes.get("frame_name")
+                if value is None or len(node.inputs) != 1:
+                    raise graph.error(node, "expected one input and the attribute frame_name")
+                name = value.s.decode(errors="replace")
+                frames.setdefault(name, GraphLoop()).enters.append(node.name)
+                frame_of[node.name] = name
+        merges: dict[str, tuple[str, Ref, Ref]] = {}
+        for node in nodes:
+            following = [ref for ref in node.inputs if graph.nodes[ref.node].op in _NEXT]
+            if node.op not in MERGE or not following:
+                continue
+            initial = [ref for ref in node.inputs if ref.node in frame_of]
+            (next_node, *_) = (graph.nodes[ref.node] for ref in following)
+            if len(node.inputs) != 2 or len(initial) != 1 or len(next_node.inputs) != 1:
+                raise graph.error(node, "expected what an Enter and a NextIteration give")
+            merges[node.name] = (frame_of[initial[0].node], initial[0], next_node.inputs[0])
+        self._loop_merges.update(merges)
+        switches: dict[str, str] = {}
+        exits: dict[str, str] = {}
+        for node in nodes:
+            if node.op in SWITCH and len(node.inputs) == 2 and node.inputs[0].node in merges:
+                condition = graph.nodes[node.inputs[1].node]
+                if condition.op != "LoopCond" or len(condition.inputs) != 1:
+                    continue
+                switches[node.inputs[0].node] = node.name
+                frames[merges[node.inputs[0].node][0]].condition = condition.inputs[0]
+                self._loop_conditions.add(condition.name)
+        merge_of = {switch: merge for merge, switch in switches.items()}
+        for node in nodes:
+            if node.op in _EXIT:
+                merge = merge_of.get(node.inputs[0].node) if node.inputs else None
+                if merge is None or node.inputs[0].port != 0:
+                    raise graph.error(node, "expected the first output of a Switch of a loop")
+                exits[merge] = node.name
+                self.loops[node.name] = frames[merges[merge][0]]
+        for merge, (frame, initial_ref, following_ref) in merges.items():
+            variable = Variable(merge, initial_ref, following_ref, switches.get(merge, ""), exits.get(merge, ""))
+            frames[frame].variables.append(variable)
+
+    def _order(self) -> None:
+        """Sorts topologically, and finds levels, contexts and choices on the way."""
+        graph = self._graph
+        nodes = graph.nodes
+        before: dict[str, list[str]] = {}
+        after: dict[str, list[str]] = {name: [] for name in nodes}
+        for node in nodes.values():
+            refs = list(node.inputs)
+            if node.name in self._loop_merges:
+                refs = [ref for ref in refs if nodes[ref.node].op not in _NEXT]
+            names = [*(ref.node for ref in refs), *node.controls]
+            if node.name in self.loops:
+                names += self.loops[node.name].enters
+            before[node.name] = names
+            for name in names:
+                after[name].append(node.name)
+        waiting = {name: len(names) for name, names in before.items()}
+        ready = deque(name for name, count in waiting.items() if count == 0)
+        levels: dict[str, int] = {}
+        while ready:
+            name = ready.popleft()
+            node = nodes[name]
+            is_choice = node.op in MERGE and name not in self._loop_merges
+            level = max((levels[other] for other in before[name]), default=0) + is_choice
+            levels[name] = level
+            depth = max((self.depths[other] for other in before[name]), default=0)
+            self.depths[name] = depth + (node.op in _ENTER) - (node.op in _EXIT)
+            self.contexts[name] = self._context(node, level, is_choice)
+            self.rank[name] = (level, not is_choice, len(self.rank))
+            for other in after[name]:
+                waiting[other] -= 1
+                if waiting[other] == 0:
+                    ready.append(other)
+        if len(self.rank) < len(nodes):
+            self._refuse_cycle(before)
+
+    def _context(self, node: GraphNode, level: int, is_choice: bool) -> Context:
+        if is_choice:
+            return self._choice(node, level)
+        found: Context = frozenset()
+        for ref in node.inputs:
+            if ref.node in self.contexts:  # not so for the next iteration's value
+                found |= self._context_of(ref)
+        for name in node.controls:
+            found |= self.contexts[name]
+        return found
+
+    def _context_of(self, ref: Ref) -> Context:
+        node = self._graph.nodes[ref.node]
+        context = self.contexts[ref.node]
+        if node.op in SWITCH and len(node.inputs) == 2 and node.inputs[1].node not in self._loop_conditions:
+            return context | {(self.predicate(node.inputs[1]), ref.port)}
+        return context
+
+    def _choice(self, node: GraphNode, level: int) -> Context:
+        contexts = [self._context_of(ref) for ref in node.inputs]
+        if len(contexts) != 2:
+            raise self._graph.error(node, f"expected two inputs, one from each side of a Switch, got {len(contexts)}")
+        split = [predicate for predicate, branch in contexts[0] if (predicate, 1 - branch) in contexts[1]]
+        if len(split) != 1:
+            raise self._graph.error(node, "its inputs do not come from the two sides of one Switch")
+        (predicate,) = split
+        truth = 0 if (predicate, 1) in contexts[0] else 1
+        self.choices[node.name] = Choice(predicate, (1 - truth, truth), level)
+        return (contexts[0] | contexts[1]) - {(predicate, 0), (predicate, 1)}
+
+    def _refuse_cycle(self, before: Mapping[str, Sequence[str]]) -> None:
+        """Goes back from a node that never came, by nodes that never came, until one comes again."""
+        name = next(name for name in self._graph.nodes if name not in self.rank)
+        seen: dict[str, int] = {}
+        path: list[str] = []
+        while name not in seen:
+            seen[name] = len(path)
+            path.append(name)
+            name = next(other for other in before[name] if other not in self.rank)
+        cycle = [*path[seen[name] :], name][::-1]
+        if len(cycle) > _MAX_SHOWN:
+            cycle = [*cycle[: _MAX_SHOWN - 1], "…", cycle[-1]]
+        raise self._graph.error(self._graph.nodes[name], f"the graph has a cycle: {' → '.join(cycle)}")

@@ -1,0 +1,449 @@
+"""Constants, shapes, and operations that give their input another shape."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from ..ir.attributes import DenseArray
+from ..ir.operation import Value, tensor_of
+from ..ir.types import I32, I64, TensorType
+from .broadcasting import broadcast_shape, broadcast_to
+from .node import Node, Translate, static_shape
+from .tensors import array_of
+
+
+def _const(node: Node) -> Sequence[Value]:
+    message = node.attributes.get("value")
+    if message is None or message.WhichOneof("value") != "tensor":
+        raise node.error("expected the attribute value with a tensor")
+    array = array_of(message.tensor)
+    element = node.element("dtype")
+    if array.dtype != element.dtype:
+        raise node.error(f"dtype is {element}, the value's elements are {array.dtype}")
+    return [node.builder.constant(array, TensorType(array.shape, element))]
+
+
+def _identity(node: Node) -> Sequence[Value]:
+    return [node.operand(0)]
+
+
+def _identity_n(node: Node) -> Sequence[Value]:
+    return node.operands
+
+
+def _placeholder(node: Node) -> Sequence[Value]:
+    raise node.error("its value is needed: feed it, or fetch what does not depend on it")
+
+
+def _shape(node: Node) -> Sequence[Value]:
+    element = node.element("out_type") if node.has("out_type") else I32
+    return [
+        node.builder.constant(node.shape(index), TensorType((len(node.shape(index)),), element))
+        for index in range(len(node.operands))
+    ]
+
+
+def _size(node: Node) -> Sequence[Value]:
+    element = node.element("out_type") if node.has("out_type") else I32
+    return [node.builder.constant(math.prod(node.shape(0)), TensorType((), element))]
+
+
+def _rank(node: Node) -> Sequence[Value]:
+    return [node.builder.constant(node.type(0).rank, TensorType((), I32))]
+
+
+def _reshape(node: Node) -> Sequence[Value]:
+    value, _ = node.expect(2)
+    shape = list(node.known_integers(1, "the shape"))
+    count = math.prod(node.shape(0))
+    if shape.count(-1) == 1:
+        others = -math.prod(shape)
+        if others <= 0 or count % others:
+            raise node.error(f"{node.type(0)} with {count} elements does not fit into the shape {shape}")
+        shape[shape.index(-1)] = count // others
+    if min(shape, default=0) < 0 or math.prod(shape) != count:
+        raise node.error(f"{node.type(0)} with {count} elements does not fit into the shape {shape}")
+    return [node.builder.reshape(value, shape)]
+
+
+def _squeeze(node: Node) -> Sequence[Value]:
+    (value,) = node.expect(1)
+    shape = node.shape(0)
+    axes = [node.axis(axis, len(shape)) for axis in node.integers("squeeze_dims")]
+    if any(shape[axis] != 1 for axis in axes):
+        raise node.error(f"expected dimensions of length 1 to be dropped, got {axes} of {node.type(0)}")
+    dropped = axes or [axis for axis, length in enumerate(shape) if length == 1]
+    return [node.builder.reshape(value, [length for axis, length in enumerate(shape) if axis not in dropped])]
+
+
+def _expand_dims(node: Node) -> Sequence[Value]:
+    value, _ = node.expect(2)
+    shape = list(node.shape(0))
+    shape.insert(node.axis(node.known_integer(1, "the dimension"), len(shape) + 1), 1)
+    return [node.builder.reshape(value, shape)]
+
+
+def transpose(node: Node, value: Value, order: Sequence[int]) -> Value:
+    """A value with its dimensions in another order."""
+    type = tensor_of(value)
+    result = TensorType([type.shape[axis] for axis in order], type.element)
+    return node.builder.append("transpose", [value], [result], {"permutation": DenseArray(I64, tuple(order))}).result
+
+
+def _transpose(node: Node) -> Sequence[Value]:
+    value, _ = node.expect(2)
+    rank = node.type(0).rank
+    order = [node.axis(axis, rank) for axis in node.known_integers(1, "the order of dimensions")]
+    if sorted(order) != list(range(rank)):
+        raise node.error(f"expected an order of {rank} dimensions, got {order}")
+    if node.op == "ConjugateTranspose":
+        value = node.chlo("conj", value)
+    return [transpose(node, value, order)]
+
+
+def _tile(node: Node) -> Sequence[Value]:
+    value, _ = node.expect(2)
+    shape, times = node.shape(0), node.known_integers(1, "the multiples")
+    if len(times) != len(shape) or min(times, default=0) < 0:
+        raise node.error(f"expected a number of repetitions for each dimension of {node.type(0)}, got {list(times)}")
+    pairs = [length for pair in zip(times, shape, strict=True) for length in pair]
+    repeated = node.builder.broadcast(value, pairs, range(1, len(pairs), 2))
+    return [node.builder.reshape(repeated, [one * other for one, other in zip(times, shape, strict=True)])]
+
+
+def _lengths(node: Node, index: int) -> tuple[int, ...]:
+    found = node.known_integers(index, "the shape")
+    if min(found, default=0) < 0:
+        raise node.error(f"expected lengths that are not negative, got {list(found)}")
+    return found
+
+
+def _fill(node: Node) -> Sequence[Value]:
+    node.expect(2)
+    return [broadcast_to(node.builder, node.operand(1), _lengths(node, 0))]
+
+
+def _broadcast_to(node: Node) -> Sequence[Value]:
+    node.expect(2)
+    return [broadcast_to(node.builder, node.operand(0), _lengths(node, 1))]
+
+
+def _broadcast_args(node: Node) -> Sequence[Value]:
+    node.expect(2)
+    shape = broadcast_shape([_lengths(node, 0), _lengths(node, 1)])
+    return [node.builder.constant(shape, TensorType((len(shape),), node.type(0).element))]
+
+
+def _filled_like(number: int) -> Translate:
+    return lambda node: [node.builder.like(node.expect(1)[0], number)]
+
+
+def _empty(node: Node) -> Sequence[Value]:
+    node.expect(1)
+    return [node.builder.constant(0, TensorType(_lengths(node, 0), node.element("dtype")))]
+
+
+def _range(node: Node) -> Sequence[Value]:
+    node.expect(3)
+    type = node.type(0)
+    start, limit, step = (node.known(index, "a bound of the range") for index in range(3))
+    values = np.arange(start.item(), limit.item(), step.item())
+    return [node.builder.constant(values.astype(type.scalar.dtype), TensorType(values.shape, type.element))]
+
+
+def _lin_space(node: Node) -> Sequence[Value]:
+    node.expect(3)
+    count = node.known_integer(2, "the number of values")
+    type = TensorType((count,), node.type(0).element)
+    builder = node.builder
+    start = node.operand(0)
+    if count < 2:
+        return [broadcast_to(builder, start, (count,))]
+    step = builder.elementwise("divide", builder.elementwise("subtract", node.operand(1), start), count - 1)
+    product = builder.elementwise("multiply", broadcast_to(builder, step, (count,)), builder.iota(type, 0))
+    return [builder.elementwise("add", broadcast_to(builder, start, (count,)), product)]
+
+
+def _split_depth(node: Node, shape: Sequence[int], block: int) -> tuple[list[int], bool]:
+    """The shape as batch, height, width and depth, and whether the layout is NHWC."""
+    layout = node.text("data_format", "NHWC")
+    if layout not in ("NHWC", "NCHW") or len(shape) != 4 or block < 1:
+        raise node.error(f"expected four dimensions as NHWC or NCHW, got {node.type(0)} as {layout}")
+    if layout == "NHWC":
+        return list(shape), True
+    return [shape[0], shape[2], shape[3], shape[1]], False
+
+
+def _depth_to_space(node: Node) -> Sequence[Value]:
+    (value,) = node.expect(1)
+    block = node.integer("block_size")
+    (batch, height, width, depth), is_last = _split_depth(node, node.shape(0), block)
+    inner = depth // block**2
+    if is_last:
+        split = node.builder.reshape(value, (batch, height, width, block, block, inner))
+        moved = transpose(node, split, (0, 1, 3, 2, 4, 5))
+        return [node.builder.reshape(moved, (batch, height * block, width * block, inner))]
+    split = node.builder.reshape(value, (batch, block, block, inner, height, width))
+    moved = transpose(node, split, (0, 3, 4, 1, 5, 2))
+    return [node.builder.reshape(moved, (batch, inner, height * block, width * block))]
+
+
+def _space_to_depth(node: Node) -> Sequence[Value]:
+    (value,) = node.expect(1)
+    block = node.integer("block_size")
+    (batch, height, width, depth), is_last = _split_depth(node, node.shape(0), block)
+    rows, columns = height // block, width // block
+    if is_last:
+        split = node.builder.reshape(value, (batch, rows, block, columns, block, depth))
+        moved = transpose(node, split, (0, 1, 3, 2, 4, 5))
+        return [node.builder.reshape(moved, (batch, rows, columns, block**2 * depth))]
+    split = node.builder.reshape(value, (batch, depth, rows, block, columns, block))
+    moved = transpose(node, split, (0, 3, 5, 1, 2, 4))
+    return [node.builder.reshape(moved, (batch, block**2 * depth, rows, columns))]
+
+
+def _block_pairs(node: Node, index: int, count: int) -> list[tuple[int, int]]:
+    found = node.known_integers(index, "pairs of numbers")
+    if len(found) != 2 * count:
+        raise node.error(f"expected two numbers for each of {count} dimensions (input {index}), got {list(found)}")
+    return list(zip(found[::2], found[1::2], strict=True))
+
+
+def _space_to_batch(node: Node) -> Sequence[Value]:
+    value = node.expect(2 + (node.op == "SpaceToBatchND"))[0]
+    blocks = _blocks(node)
+    pads = _block_pairs(node, len(node.operands) - 1, len(blocks))
+    shape = node.shape(0)
+    extra = len(shape) - 1 - len(blocks)
+    if min(map(min, pads), default=0) < 0:
+        raise node.error(f"expected paddings that are not negative, got {pads}")
+    padded = _padded(node, value, [(0, 0), *pads, *[(0, 0)] * extra])
+    batch, *lengths = static_shape(padded)
+    split = [batch]
+    for length, block in zip(lengths, blocks, strict=False):
+        split += [length // block, block]
+    inner = lengths[len(blocks) :]
+    moved = transpose(
+        node,
+        node.builder.reshape(padded, [*split, *inner]),
+        [
+            *range(2, len(split), 2),
+            0,
+            *range(1, len(split), 2),
+            *range(len(split), len(split) + extra),
+        ],
+    )
+    return [node.builder.reshape(moved, [batch * math.prod(blocks), *split[1::2], *inner])]
+
+
+def _batch_to_space(node: Node) -> Sequence[Value]:
+    value = node.expect(2 + (node.op == "BatchToSpaceND"))[0]
+    blocks = _blocks(node)
+    count = len(blocks)
+    crops = _block_pairs(node, len(node.operands) - 1, count)
+    batch, *lengths = node.shape(0)
+    outer = batch // math.prod(blocks)
+    inner = lengths[count:]
+    order = [count]
+    for index in range(count):
+        order += [count + 1 + index, index]
+    moved = transpose(
+        node,
+        node.builder.reshape(value, [*blocks, outer, *lengths]),
+        [*order, *range(2 * count + 1, 2 * count + 1 + len(inner))],
+    )
+    spatial = [length * block for length, block in zip(lengths, blocks, strict=False)]
+    whole = node.builder.reshape(moved, [outer, *spatial, *inner])
+    ranges = [(0, outer, 1)]
+    ranges += [(low, length - high, 1) for (low, high), length in zip(crops, spatial, strict=True)]
+    return [node.builder.slice(whole, [*ranges, *((0, length, 1) for length in inner)])]
+
+
+def _blocks(node: Node) -> tuple[int, ...]:
+    if node.has("block_size"):
+        found: tuple[int, ...] = (node.integer("block_size"),) * 2
+    else:
+        found = node.known_integers(1, "the block's shape")
+    if min(found, default=1) < 1 or len(found) >= node.type(0).rank:
+        raise node.error(f"expected blocks of at least 1 for dimensions of {node.type(0)}, got {list(found)}")
+    return found
+
+
+def _padded(node: Node, value: Value, pairs: Sequence[tuple[int, int]], filling: Value | None = None) -> Value:
+    """A value with elements put before and after each dimension: zeros, or what is given."""
+    filling = filling or node.builder.constant(0, TensorType((), tensor_of(value).element))
+    lows, highs = [low for low, _ in pairs], [high for _, high in pairs]
+    return node.builder.pad(value, filling, lows, highs, [0] * len(pairs))
+
+
+def _pad(node: Node) -> Sequence[Value]:
+    node.expect(2 + (node.op == "PadV2"))
+    pairs = _block_pairs(node, 1, node.type(0).rank)
+    if min(map(min, pairs), default=0) < 0:
+        raise node.error(f"expected paddings that are not negative, got {pairs}")
+    return [_padded(node, node.operand(0), pairs, node.operand(2) if node.op == "PadV2" else None)]
+
+
+def _mirror_pad(node: Node) -> Sequence[Value]:
+    value, _ = node.expect(2)
+    mode = node.text("mode")
+    if mode not in ("REFLECT", "SYMMETRIC"):
+        raise node.error(f"expected the mode REFLECT or SYMMETRIC, got {mode}")
+    skipped = int(mode == "REFLECT")
+    for axis, (low, high) in enumerate(_block_pairs(node, 1, node.type(0).rank)):
+        shape = static_shape(value)
+        length = shape[axis]
+        if not 0 <= low <= length - skipped or not 0 <= high <= length - skipped:
+            raise node.error(f"expected paddings up to {length - skipped} for dimension {axis}, got {low} and {high}")
+
+        def part(start: int, count: int, axis: int = axis, value: Value = value) -> Value:
+            cut = node.builder.piece(value, axis, start, start + count)
+            attributes = {"dimensions": DenseArray(I64, (axis,))}
+            return node.builder.append("reverse", [cut], [cut.type], attributes).result
+
+        before = [part(skipped, low)] if low else []
+        after = [part(length - skipped - high, high)] if high else []
+        value = node.builder.concatenate([*before, value, *after], axis)
+    return [value]
+
+
+def _concat(node: Node) -> Sequence[Value]:
+    if len(node.operands) < 2:
+        raise node.error("expected values and a dimension")
+    index = 0 if node.op == "Concat" else len(node.operands) - 1
+    values = [value for number, value in enumerate(node.operands) if number != index]
+    axis = node.axis(node.known_integer(index, "the dimension"), tensor_of(values[0]).rank)
+    for value in values:
+        if tensor_of(value).rank != tensor_of(values[0]).rank:
+            raise node.error(f"expected values of one rank, got {values[0].type} and {value.type}")
+    return [node.builder.concatenate(values, axis)]
+
+
+def _pack(node: Node) -> Sequence[Value]:
+    if not node.operands:
+        raise node.error("expected at least one input")
+    shape = list(node.shape(0))
+    axis = node.axis(node.integer("axis", 0), len(shape) + 1)
+    shape.insert(axis, 1)
+    for value in node.operands:
+        if value.type is not node.operand(0).type:
+            raise node.error(f"expected values of one type, got {node.operand(0).type} and {value.type}")
+    return [node.builder.concatenate([node.builder.reshape(value, shape) for value in node.operands], axis)]
+
+
+def _unpack(node: Node) -> Sequence[Value]:
+    (value,) = node.expect(1)
+    shape = node.shape(0)
+    axis = node.axis(node.integer("axis", 0), len(shape))
+    if node.integer("num", shape[axis]) != shape[axis]:
+        raise node.error(f"num is {node.integer('num')}, dimension {axis} of {node.type(0)} has {shape[axis]}")
+    inner = [*shape[:axis], *shape[axis + 1 :]]
+    return [node.builder.reshape(item, inner) for item in _parts(node, value, axis, [1] * shape[axis])]
+
+
+def _parts(node: Node, value: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
+    ends = list(itertools.accumulate(sizes))
+    return [node.builder.piece(value, axis, end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+
+def _split(node: Node) -> Sequence[Value]:
+    is_v = node.op == "SplitV"
+    node.expect(3 if is_v else 2)
+    value = node.operand(0 if is_v else 1)
+    shape = static_shape(value)
+    axis = node.axis(node.known_integer(2 if is_v else 0, "the dimension"), len(shape))
+    if is_v:
+        sizes = list(node.known_integers(1, "the sizes"))
+        if sizes.count(-1) == 1:
+            sizes[sizes.index(-1)] = shape[axis] - sum(sizes) - 1
+    else:
+        count = node.integer("num_split")
+        if count < 1 or shape[axis] % count:
+            raise node.error(f"dimension {axis} of {value.type} does not split into {count} equal parts")
+        sizes = [shape[axis] // count] * count
+    if sum(sizes) != shape[axis] or min(sizes, default=0) < 0:
+        raise node.error(f"sizes {sizes} do not add up to the {shape[axis]} of dimension {axis}")
+    return _parts(node, value, axis, sizes)
+
+
+def _reverse(node: Node) -> Sequence[Value]:
+    value, _ = node.expect(2)
+    rank = node.type(0).rank
+    if node.op == "Reverse":
+        axes = [axis for axis, chosen in enumerate(node.known(1, "the dimensions").reshape(-1)) if chosen]
+    else:
+        axes = [node.axis(axis, rank) for axis in node.known_integers(1, "the dimensions")]
+    attributes = {"dimensions": DenseArray(I64, tuple(axes))}
+    return [node.builder.append("reverse", [value], [value.type], attributes).result]
+
+
+def _invert_permutation(node: Node) -> Sequence[Value]:
+    order = node.known_integers(0, "the order")
+    return [node.builder.constant(np.argsort(order), node.type(0))]
+
+
+SHAPES: Final[Mapping[str, Translate]] = {
+    "BatchToSpace": _batch_to_space,
+    "BatchToSpaceND": _batch_to_space,
+    "BroadcastArgs": _broadcast_args,
+    "BroadcastTo": _broadcast_to,
+    "Concat": _concat,
+    "ConcatV2": _concat,
+    "ConjugateTranspose": _transpose,
+    "Const": _const,
+    "DepthToSpace": _depth_to_space,
+    "Empty": _empty,
+    "EnsureShape": _identity,
+    "ExpandDims": _expand_dims,
+    "Fill": _fill,
+    "InvertPermutation": _invert_permutation,
+    "LinSpace": _lin_space,
+    "MirrorPad": _mirror_pad,
+    "OnesLike": _filled_like(1),
+    "Pack": _pack,
+    "Pad": _pad,
+    "PadV2": _pad,
+    "Range": _range,
+    "Rank": _rank,
+    "Reshape": _reshape,
+    "Reverse": _reverse,
+    "ReverseV2": _reverse,
+    "Shape": _shape,
+    "ShapeN": _shape,
+    "Size": _size,
+    "SpaceToBatch": _space_to_batch,
+    "SpaceToBatchND": _space_to_batch,
+    "SpaceToDepth": _space_to_depth,
+    "Split": _split,
+    "SplitV": _split,
+    "Squeeze": _squeeze,
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Unpack": _unpack,
+    "ZerosLike": _filled_like(0),
+    **dict.fromkeys(
+        (
+            "Enter",
+            "Identity",
+            "LoopCond",
+            "NextIteration",
+            "PreventGradient",
+            "RefEnter",
+            "RefIdentity",
+            "RefNextIteration",
+            "Snapshot",
+            "StopGradient",
+            "CheckNumerics",
+            "PlaceholderWithDefault",
+        ),
+        _identity,
+    ),
+    "IdentityN": _identity_n,
+    "Placeholder": _placeholder,
+    "PlaceholderV2": _placeholder,
+}
