@@ -16,7 +16,7 @@ from ..vm.bytecode.module_def import ModuleDef
 from ..vm.bytecode.writer import write_module
 from .codegen.target import Target
 from .ir.attributes import IntegerAttr, SymbolRef
-from .ir.operation import Operation
+from .ir.operation import Operation, Region, block_of
 from .ir.types import I32, I64
 from .module.emit import emit_module
 from .passes.canonical import canonicalize, inlined
@@ -29,6 +29,7 @@ from .passes.schedule import schedule
 from .passes.split import split_loops
 from .passes.verify import verify
 from .stages import STAGES, Program, program_of, read_program, stage_of
+from .targets.vulkan import kernel_of, vulkan_kernel, vulkan_variant
 
 Reached: TypeAlias = Callable[[str, Program], None]
 
@@ -141,9 +142,9 @@ def compile_program(program: Program, stage: str, target: Target, until: str, re
         verify(program.functions, program.source)
     for each in STAGES[STAGES.index(stage) : STAGES.index(until) + 1]:
         if each == "module":
-            return Compilation(program, write_module(_module(program, target)))
+            return Compilation(program, write_module(_module(program)))
         if each != stage:
-            _LOWERINGS[each](program)
+            _LOWERINGS[each](program, target)
         reached(each, program)
     return Compilation(program)
 
@@ -161,7 +162,7 @@ class Compilation:
     module: bytes = b""
 
 
-def _canonical(program: Program) -> None:
+def _canonical(program: Program, target: Target) -> None:
     """Calls are written out, and what no kernel computes is decomposed; only exported functions are left."""
     functions = program.functions
     for function in functions.values():
@@ -181,12 +182,12 @@ def _is_exported(function: Operation) -> bool:
     return bool(function.regions) and function.attributes.get("sym_visibility") != "private"
 
 
-def _regions(program: Program) -> None:
+def _regions(program: Program, target: Target) -> None:
     for function in program.operations:
         form_regions(function.regions[0].block)
 
 
-def _hl_seq(program: Program) -> None:
+def _hl_seq(program: Program, target: Target) -> None:
     executables: list[Operation] = []
     sequences: list[Operation] = []
     for function in program.operations:
@@ -196,7 +197,7 @@ def _hl_seq(program: Program) -> None:
     program.operations = [*executables, *sequences]
 
 
-def _ll_seq(program: Program) -> None:
+def _ll_seq(program: Program, target: Target) -> None:
     """Sequences are scheduled, and what is known of dispatches goes to the executables."""
     functions = program.functions.values()
     sequences = [sequence_of(each, schedule(each), ordinal) for ordinal, each in enumerate(functions)]
@@ -214,16 +215,30 @@ def _ll_seq(program: Program) -> None:
     program.operations = [*program.executables, *sequences]
 
 
-def _module(program: Program, target: Target) -> ModuleDef:
+def _targets(program: Program, target: Target) -> None:
+    """Each executable is lowered for each target."""
+    for executable in program.executables:
+        _, function = entry_of(executable)
+        variant = vulkan_variant(vulkan_kernel(function, target), function.location)
+        executable.regions = [Region([block_of([variant])])]
+
+
+def _module(program: Program) -> ModuleDef:
+    kernels = {}
+    for executable in program.executables:
+        for variant in executable.regions[0].block.operations:
+            kernel = kernel_of(variant)
+            kernels[f"{executable.attributes['sym_name']}::@{kernel.entry_point}"] = kernel
     planned = [(function, schedule_of(function)) for function in program.functions.values()]
-    return emit_module(program.name, planned, program.executables, target)
+    return emit_module(program.name, planned, kernels)
 
 
-_LOWERINGS: Final[Mapping[str, Callable[[Program], None]]] = {
-    "hlo": lambda program: None,
+_LOWERINGS: Final[Mapping[str, Callable[[Program, Target], None]]] = {
+    "hlo": lambda program, target: None,
     "canonical": _canonical,
     "regions": _regions,
     "hl_seq": _hl_seq,
     "ll_seq": _ll_seq,
+    "targets": _targets,
 }
 """What takes a program from the stage before to each, in place."""

@@ -10,7 +10,7 @@ from .dialects.text import parse, to_text
 from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
 
-STAGES: Final = ("hlo", "canonical", "regions", "hl_seq", "ll_seq", "module")
+STAGES: Final = ("hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets", "module")
 """Stages in order; each is a program as text, but for the last, which is a file."""
 
 EXECUTABLE: Final = "iree.multi_arch_executable"
@@ -97,17 +97,14 @@ def program_of(operations: Sequence[Operation], source: SourceText) -> Program:
     return Program(name, list(kept.values()), source)
 
 
-_MARKS: Final = (
-    ("ll_seq", ("iree_ll_seq.",)),
-    ("hl_seq", ("iree_hl_seq.", EXECUTABLE)),
-    ("regions", ("iree.dispatch_region",)),
-)
-
-
 def stage_of(program: Program) -> str:
     """The stage of a program as its operations tell it: ``hlo`` for one that is canonical, too."""
-    names = {each.name for each in program.operations}
-    for function in program.functions.values():
-        for region in function.regions:
-            names.update(operation.name for block in region.blocks for operation in block.operations)
-    return next((stage for stage, marks in _MARKS if any(name.startswith(marks) for name in names)), "hlo")
+    variants = [each for executable in program.executables for each in executable.regions[0].block.operations]
+    if any(each.attributes.get("target") != "Unspecified" for each in variants):
+        return "targets"
+    bodies = [region for function in program.functions.values() for region in function.regions]
+    names = {operation.name for body in bodies for block in body.blocks for operation in block.operations}
+    for stage, mark in (("ll_seq", "iree_ll_seq."), ("hl_seq", "iree_hl_seq."), ("regions", "iree.dispatch_region")):
+        if any(name.startswith(mark) for name in names):
+            return stage
+    return "hl_seq" if variants else "hlo"

@@ -27,7 +27,7 @@ from ...spirv.grammar import (
 )
 from ...spirv.words import encode, pack, read_binary, string_words
 from ..ir.attributes import Attribute, DenseArray, IntegerAttr, string_text
-from ..ir.operation import Operation
+from ..ir.operation import NOWHERE, Location, Operation
 from ..ir.parser import Parser, Parts
 from ..ir.printer import Printer
 from ..ir.scanner import SPACE
@@ -49,9 +49,9 @@ _FLOATS: Final = {16: "<e", 32: "<f", 64: "<d"}
 _WORDS: Final = ScalarType("ui32")
 
 
-def spirv_module(code: bytes) -> Operation:
+def spirv_module(code: bytes, location: Location = NOWHERE) -> Operation:
     """A SPIR-V binary as an operation."""
-    return Operation("spv.module", attributes={"words": DenseArray(_WORDS, read_binary(code).words)})
+    return Operation("spv.module", (), (), {"words": DenseArray(_WORDS, read_binary(code).words)}, location=location)
 
 
 def spirv_code(module: Operation) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,12 +11,11 @@ import numpy as np
 from ...vm.assembly.assembler import assemble
 from ...vm.bytecode.module_def import ModuleDef
 from ..codegen.kernel import Kernel
-from ..codegen.target import Target
 from ..ir.attributes import DenseElements
 from ..ir.operation import Operation
 from ..ir.types import FunctionType, ShapedType, Type
 from ..passes.steps import Schedule
-from ..targets.vulkan import FORMAT, vulkan_executable, vulkan_kernel
+from ..targets.vulkan import FORMAT, vulkan_executable
 from .function_text import IMPORTS, FunctionText
 from .sequence import Rodata, SequenceWriter
 
@@ -26,31 +25,17 @@ _TYPES: Final = (
 _HAL_VERSION: Final = 7
 
 
-def emit_module(
-    name: str, functions: Sequence[tuple[Operation, Schedule]], executables: Sequence[Operation], target: Target
-) -> ModuleDef:
+def emit_module(name: str, functions: Sequence[tuple[Operation, Schedule]], kernels: Mapping[str, Kernel]) -> ModuleDef:
     """A module that exports functions.
 
     Args:
         name: of the module.
         functions: each function as it was before it became a sequence, for its types, and its schedule.
-        executables: what the schedules dispatch.
-        target: the device that kernels are made for.
-
-    Raises:
-        CompileError: an executable that no code is generated for.
+        kernels: what the schedules dispatch, by entry point: ``executable::@function``.
     """
     rodata = Rodata()
-    kernels: dict[str, Kernel] = {}
-    holders: dict[str, str] = {}
-    blobs: dict[str, int] = {}
-    for executable in executables:
-        symbol = str(executable.attributes["sym_name"])
-        (function,) = (each for each in executable.walk() if each.name == "func.func")
-        entry = f"{symbol}::@{function.attributes['sym_name']}"
-        kernels[entry] = vulkan_kernel(function, target)
-        holders[entry] = symbol
-        blobs[symbol] = rodata.add(vulkan_executable(kernels[entry]))
+    holders = {entry: entry.partition("::@")[0] for entry in kernels}
+    blobs = {holders[entry]: rodata.add(vulkan_executable(kernel)) for entry, kernel in kernels.items()}
     for _, plan in functions:
         for buffer, value in plan.constants:
             rodata.add_constant(buffer, _packed(value))

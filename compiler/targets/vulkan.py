@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ...formats.vke1 import (
     DescriptorBindingDef,
     DescriptorSetLayoutDef,
@@ -11,10 +13,19 @@ from ...formats.vke1 import (
     PipelineLayoutDef,
 )
 from ...formats.vke1_writer import build_executable
-from ..codegen.kernel import Kernel, compile_region
+from ...spirv.grammar import ExecutionMode, Op
+from ...spirv.words import read_binary
+from ..codegen.kernel import Binding, Kernel, compile_region
 from ..codegen.target import Target
+from ..dialects.rules import OperationError
+from ..dialects.spirv_module import spirv_code, spirv_module
+from ..ir.attributes import Attribute, DenseArray, IntegerAttr, attribute_text
 from ..ir.copying import copy_operations
-from ..ir.operation import Block, Operation, Value
+from ..ir.operation import Block, Location, Operation, Region, Value, block_of
+from ..ir.types import I64
+
+TARGET = "SPIRV"
+"""How executables name the target."""
 
 FORMAT = "vulkan-spirv-fb"
 """How modules and drivers name the container."""
@@ -29,6 +40,69 @@ def vulkan_kernel(function: Operation, target: Target) -> Kernel:
         CompileError: an operation or a type that no code is generated for, or that the target lacks.
     """
     return compile_region(_region_of(function), str(function.attributes["sym_name"]), target)
+
+
+def vulkan_variant(kernel: Kernel, location: Location) -> Operation:
+    """A kernel as the executable of this target in a program."""
+    bindings = [
+        {
+            "size": IntegerAttr(each.size, I64),
+            **({"read": None} if each.is_read else {}),
+            **({"write": None} if each.is_written else {}),
+        }
+        for each in kernel.bindings
+    ]
+    attributes: dict[str, Attribute] = {
+        "target": TARGET,
+        "bindings": tuple(bindings),
+        "workgroup_count": DenseArray(I64, kernel.workgroup_count),
+    }
+    region = Region([block_of([spirv_module(kernel.code, location)])])
+    return Operation("iree.executable", (), (), attributes, [region], location=location)
+
+
+def kernel_of(variant: Operation) -> Kernel:
+    """The kernel of what ``vulkan_variant`` made.
+
+    Raises:
+        OperationError: the executable has not the form of a kernel.
+    """
+    operations = [each for region in variant.regions for block in region.blocks for each in block.operations]
+    if [each.name for each in operations] != ["spv.module"]:
+        raise OperationError("one spv.module in it")
+    code = spirv_code(operations[0])
+    entry_points, sizes = [], []
+    binary = read_binary(code)
+    for opcode, start, end in binary:
+        if opcode == Op.EntryPoint:
+            entry_points.append(binary.string(start + 3, end)[0])
+        elif opcode == Op.ExecutionMode and binary.words[start + 2] == ExecutionMode.LocalSize:
+            sizes.append(binary.words[start + 3 : end])
+    if len(entry_points) != 1 or len(sizes) != 1:
+        raise OperationError("a shader with one entry point and its LocalSize")
+    return Kernel(
+        code, entry_points[0], _three(sizes[0]), _three(variant.integers("workgroup_count")), _bindings(variant)
+    )
+
+
+def _three(numbers: Sequence[int]) -> tuple[int, int, int]:
+    if len(numbers) != 3 or any(not 0 <= number < 1 << 32 for number in numbers):
+        raise OperationError(f"three numbers of workgroups or invocations, got {list(numbers)}")
+    x, y, z = numbers
+    return x, y, z
+
+
+def _bindings(variant: Operation) -> tuple[Binding, ...]:
+    found = []
+    listed = variant.attributes.get("bindings")
+    for each in listed if isinstance(listed, tuple) else ():
+        size = each.get("size") if isinstance(each, Mapping) else None
+        if not isinstance(each, Mapping) or not isinstance(size, IntegerAttr) or size.value < 4 or size.value % 4:
+            raise OperationError(
+                f"bindings such as {{size = 16 : i64, read}} of whole words, got {attribute_text(each)}"
+            )
+        found.append(Binding(size.value, "read" in each, "write" in each))
+    return tuple(found)
 
 
 def vulkan_executable(kernel: Kernel) -> bytes:

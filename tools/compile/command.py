@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from ...compiler.stages import Program
 
-_STAGES = ("hlo", "canonical", "regions", "hl_seq", "ll_seq")
+_STAGES = ("hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets")
 
 
 @click.command("compile")

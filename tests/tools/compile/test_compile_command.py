@@ -60,7 +60,7 @@ def test_a_program_runs_from_its_text_and_is_compiled_once(
     assert CliRunner().invoke(main, ["run", str(program), *inputs]).exit_code == 0
 
 
-@pytest.mark.parametrize("stage", ["hlo", "canonical", "regions", "hl_seq", "ll_seq"])
+@pytest.mark.parametrize("stage", ["hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets"])
 def test_a_stage_is_printed_and_reads_the_same(stage: str) -> None:
     done = run("-", "--compile-to", stage, text=PROGRAM)
     assert done.exit_code == 0 and to_text(parse(done.stdout)) == done.stdout
@@ -69,7 +69,7 @@ def test_a_stage_is_printed_and_reads_the_same(stage: str) -> None:
 def test_every_stage_is_written_to_a_folder(program: Path, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "stages"
     assert run(program, "-o", tmp_path / "mul.vmfb", "--dump-ir", folder).exit_code == 0
-    names = ["0-hlo.mlir", "1-canonical.mlir", "2-regions.mlir", "3-hl_seq.mlir", "4-ll_seq.mlir"]
+    names = ["0-hlo.mlir", "1-canonical.mlir", "2-regions.mlir", "3-hl_seq.mlir", "4-ll_seq.mlir", "5-targets.mlir"]
     assert sorted(path.name for path in folder.iterdir()) == names
     for name in names:
         again = tmp_path / f"{name}.vmfb"
