@@ -25,6 +25,7 @@ from .passes.expand import expand_chlo
 from .passes.ll_seq import schedule_of, sequence_of
 from .passes.outline import entry_of, outline
 from .passes.regions import form_regions
+from .passes.scatters import sort_scatters
 from .passes.schedule import schedule
 from .passes.split import split_loops
 from .passes.verify import verify
@@ -173,6 +174,7 @@ def _canonical(program: Program, target: Target) -> None:
         raise program.source.error(0, "the program has no public function with a body")
     for function in program.operations:
         canonicalize(function.regions[0].block)
+        sort_scatters(function.regions[0].block)
         decompose(function.regions[0].block)
         split_loops(function.regions[0].block)
         canonicalize(function.regions[0].block)

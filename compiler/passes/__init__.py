@@ -2,6 +2,6 @@
 
 Imports: compiler.ir, compiler.dialects.
 Read: rewrite, expression, error_functions, special_functions, complex_functions, chlo_structures, expand, verify,
-legacy, random_bits, transforms, factorizations, decompose, identities, split, canonical, regions, outline, memory,
-steps, liveness, coalesce, schedule.
+legacy, random_bits, transforms, factorizations, decompose, identities, scatters, split, canonical, regions, outline,
+memory, steps, liveness, coalesce, schedule.
 """
