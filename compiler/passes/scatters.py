@@ -171,7 +171,7 @@ def _applied(builder: Builder, body: Block, keys: Value, updates: Values, old: V
     keys, order = both.results
     element = tensor_of(old[0]).scalar
     joined = joined_by(body)
-    given = [taken(builder, value, order) for value in updates]
+    given: Values = [taken(builder, value, order) for value in updates]
     if not is_unique and joined not in ("", REPLACED):
         if joined == "add" and element.kind == "float" and element.bits < 32:
             old, given = ([builder.convert(value, F32) for value in values] for values in (list(old), given))
