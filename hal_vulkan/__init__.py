@@ -1,8 +1,9 @@
 """Vulkan compute and nothing else: devices, memory, executables, command buffers, semaphores, queues, timestamps.
 
-Imports: `formats`, `spirv`, `shaders` and the ground files at the root.
+Imports: `hal`, `formats`, `spirv`, `shaders` and the ground files at the root.
 
-Read: `vulkan`, `instance`, `memory`, `sync`, `commands`, `submit`, `device.py`. Each room may import those before it.
+Read: `vulkan`, `instance`, `memory`, `sync`, `commands`, `submit`, `programs`, `device.py`. Each room may
+import those before it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..formats.element_type import ElementType, EncodingType
+from ..hal.buffer_view import BufferView
+from ..hal.clock import ClockCalibration
+from ..hal.command_buffer import BindingSlot, CommandBufferState
+from ..hal.fence import Fence, wait_all, wait_any
+from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
+from ..hal.semaphore import Timepoint
 from ..lazy import lazy_exports
 from ..spirv.reflect import reflect
 from ..spirv.reflection_types import (
@@ -21,9 +28,7 @@ from ..spirv.reflection_types import (
     ShaderModuleReflection,
 )
 from .commands import (
-    BindingSlot,
     CommandBuffer,
-    CommandBufferState,
     ComputePipeline,
     DispatchTiming,
     Executable,
@@ -33,9 +38,9 @@ from .commands import (
 )
 from .device import Device
 from .instance import DeviceLimits, DevicePlan, DeviceProfile, DeviceType, Driver, PlanOptions, shared_driver
-from .memory import Buffer, BufferUsage, BufferView, MemoryAccess, MemoryTypeFlags
-from .submit import ClockCalibration, Queue
-from .sync import Fence, TimelineSemaphore, Timepoint, wait_all, wait_any
+from .memory import Buffer
+from .submit import Queue
+from .sync import TimelineSemaphore
 from .vulkan import live_objects
 
 if TYPE_CHECKING:

@@ -15,10 +15,15 @@ import contextlib
 import os
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Literal
 
-from ..closing import Closing
+from ..hal.clock import ClockCalibration
+from ..hal.device import Device as AnyDevice
+from ..hal.device import TimedQueue as AnyTimedQueue
+from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, contiguous
+from ..hal.semaphore import Semaphore
+from ..hal.timeouts import deadline_after
 from ..status import CancelledError, FailedPreconditionError, PumiceError
 from .commands.command_buffer import CommandBuffer
 from .commands.context import CommandContext
@@ -30,19 +35,23 @@ from .instance.driver import Driver, forget_drivers
 from .instance.logical_device import LogicalDevice
 from .instance.plan import PlanOptions
 from .memory.allocator import Allocator
-from .memory.buffer import Buffer, contiguous
-from .memory.memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
-from .submit.calibration import ClockCalibration, calibrate
+from .memory.buffer import Buffer
+from .programs.allocator import ProgramAllocator
+from .programs.command_buffer import ProgramCommandBuffer
+from .programs.executable import ProgramExecutable, create_executable
+from .programs.queries import query_device
+from .programs.timed_queue import TimedQueue
+from .submit.calibration import calibrate, calibrate_monotonic
 from .submit.queue import Queue
 from .sync.context import SemaphoreContext
-from .sync.semaphore import TimelineSemaphore
-from .sync.timeline import deadline_after, wait_timeline
+from .sync.semaphore import ProgramSemaphore, TimelineSemaphore
+from .sync.timeline import wait_timeline
 from .vulkan.functions import ffi
 from .vulkan.live_objects import forget_objects
 from .vulkan.results import pending_validation, raise_pending_validation
 
 
-class Device(LogicalDevice, Closing):
+class Device(LogicalDevice):
     """A VkDevice with its queues, memory and caches.
 
     Attributes:
@@ -53,6 +62,7 @@ class Device(LogicalDevice, Closing):
     """
 
     queues: tuple[Queue, ...]
+    compute_queue: Queue
 
     def __init__(
         self,
@@ -189,6 +199,55 @@ class Device(LogicalDevice, Closing):
         return CommandBuffer(
             self.command_context, one_shot=one_shot, binding_capacity=binding_capacity, timing=timing, name=name
         )
+
+    # -- for programs --------------------------------------------------------------------------------
+
+    def query(self, category: str, key: str) -> int | None:
+        """What programs ask of a device; ``None`` for an unknown query."""
+        return query_device(self, category, key)
+
+    def program_executable(self, format: str, data: memoryview, constants: bytes) -> ProgramExecutable:
+        """The executable of a blob, shared by the contexts that have the same one."""
+        return create_executable(self.pipeline_context, self.allocator, format, data, constants)
+
+    def program_allocator(self, timeline: Semaphore) -> ProgramAllocator:
+        """The memory of a VM context."""
+        return ProgramAllocator(self.allocator, self.compute_queue, timeline)
+
+    def program_semaphore(self, name: str) -> ProgramSemaphore:
+        """A semaphore at 0 that is closed with its last reference."""
+        return ProgramSemaphore(self.semaphore_context, name)
+
+    def program_commands(
+        self,
+        *,
+        one_shot: bool = False,
+        binding_capacity: int = 0,
+        name: str = "commands",
+        peers: Container[AnyDevice] = (),
+        timed: AnyTimedQueue | None = None,
+    ) -> ProgramCommandBuffer:
+        """A command buffer for programs."""
+        return ProgramCommandBuffer(
+            self.command_context,
+            one_shot=one_shot,
+            binding_capacity=binding_capacity,
+            name=name,
+            peers=peers,
+            timing=timed is not None and one_shot and not binding_capacity,
+            muted=timed is not None and not timed.has_credit(),
+        )
+
+    def read_clock(self) -> ClockCalibration:
+        """``calibrate`` with ``time.monotonic_ns`` as the host's clock."""
+        return calibrate_monotonic(self.compute_queue)
+
+    def timed_queue(self, most_slowdown: float | None) -> TimedQueue:
+        """A queue that times submissions; UnimplementedError where there are no timestamps."""
+        self.command_context.check_timestamps(self.compute_queue.family)
+        return TimedQueue(self.compute_queue, most_slowdown)
+
+    # -- the whole device ----------------------------------------------------------------------------
 
     def calibrate(self) -> ClockCalibration:
         """Relates device timestamps to the host's monotonic clock."""

@@ -1,14 +1,20 @@
 """Where the HAL and the VM meet: devices, arrays, kernels, instances and sessions as users see them.
 
-Imports: hal_vulkan, vm, spirv, formats, shaders and the ground.
+Imports: hal, hal_vulkan, hal_reference, vm, spirv, formats, shaders and the ground. What needs Vulkan is imported when
+first used, so that the reference device works without it.
 Read: arrays, kernels, device, values, parameters, modules, profiling, sessions.
 """
 
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_exports
 from .arrays import ArraySpec, DeviceArray, empty
 from .device import Device, list_devices, open_device
-from .kernels import Kernel
 from .parameters import ParameterIndex
 from .sessions import Instance, Session, SessionFunction, SessionOptions
+
+if TYPE_CHECKING:
+    from .kernels import Kernel
 
 __all__ = [
     "ArraySpec",
@@ -24,3 +30,5 @@ __all__ = [
     "list_devices",
     "open_device",
 ]
+
+__getattr__, __dir__ = lazy_exports(__name__, {".kernels": ("Kernel",)})

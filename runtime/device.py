@@ -1,4 +1,4 @@
-"""The device as users see it: arrays and kernels, on top of the HAL.
+"""The device as users see it: arrays and kernels, on top of the HAL of any device.
 
 A device runs its work in the order of the calls. Calls return before the work is done; reading a result waits for it.
 
@@ -12,18 +12,23 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import hal_vulkan as hal
-from ..hal_vulkan import DeviceProfile, DeviceType, PlanOptions, SpecializationValue
-from ..status import InvalidArgumentError
+from ..status import InvalidArgumentError, UnimplementedError
 from .arrays.array import ArrayLike, DeviceArray, array_of, new_array
 from .arrays.array_device import ArrayDevice
 from .arrays.spec import check_dtype, check_shape
-from .kernels.kernel import Kernel
-from .kernels.shader_source import load_shader
+
+if TYPE_CHECKING:
+    from ..hal_vulkan import Device as VulkanDevice
+    from ..hal_vulkan import DeviceProfile, SpecializationValue
+    from .kernels.kernel import Kernel
+
+REFERENCE: Final = "reference"
+"""The URI of the reference device."""
 
 _log = logging.getLogger("pumice")
 
@@ -34,7 +39,9 @@ def list_devices(*, validation: bool | None = None) -> tuple[DeviceProfile, ...]
     Raises:
         UnavailableError: no Vulkan loader; the message says what to install.
     """
-    return hal.shared_driver(validation=validation).profiles
+    from ..hal_vulkan import shared_driver
+
+    return shared_driver(validation=validation).profiles
 
 
 def open_device(
@@ -49,8 +56,9 @@ def open_device(
 
     Args:
         uri: ``"vulkan"`` (the best: discrete, integrated, virtual, CPU), ``"vulkan://1"`` (an index),
-            ``"vulkan://GPU-<uuid>"``, ``"vulkan://<part of the name>"`` or ``"lavapipe"``. ``None`` reads the
-            environment variable ``PUMICE_DEVICE``, then takes the best, and logs a warning once if that is a CPU.
+            ``"vulkan://GPU-<uuid>"``, ``"vulkan://<part of the name>"`` or ``"lavapipe"``; or ``"reference"``, which
+            runs compiled programs in NumPy without Vulkan. ``None`` reads the environment variable ``PUMICE_DEVICE``,
+            then takes the best, and logs a warning once if that is a CPU.
         validation: turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
         staging: copy through staging memory as on discrete GPUs (``True``) or map device memory (``False``); ``None``
             takes what suits the device.
@@ -62,10 +70,17 @@ def open_device(
         NotFoundError: no such device; the message lists those that exist. No other device is taken in its place.
         UnavailableError: no Vulkan loader or driver; the message says what to install.
     """
-    driver = hal.shared_driver(validation=validation)
+    if is_reference(uri):
+        from ..hal_reference.device import Device as ReferenceDevice
+
+        return Device(ReferenceDevice())
+    from ..hal_vulkan import Device as VulkanDevice
+    from ..hal_vulkan import DeviceType, PlanOptions, shared_driver
+
+    driver = shared_driver(validation=validation)
     index = driver.select(uri)
     device = Device(
-        hal.Device(
+        VulkanDevice(
             driver,
             index,
             options=PlanOptions(staging=staging, robust_buffer_access=robust),
@@ -75,6 +90,11 @@ def open_device(
     if uri is None and not os.environ.get("PUMICE_DEVICE") and device.profile.device_type is DeviceType.CPU:
         _warn_of_cpu(device.name)
     return device
+
+
+def is_reference(uri: str | None) -> bool:
+    """Whether a URI, or the environment variable ``PUMICE_DEVICE`` for ``None``, names the reference device."""
+    return (uri or os.environ.get("PUMICE_DEVICE", "")) == REFERENCE
 
 
 @functools.cache
@@ -88,16 +108,36 @@ def _warn_of_cpu(name: str) -> None:
 
 
 class Device(ArrayDevice):
-    """A Vulkan device with arrays and kernels.
+    """A device with arrays and kernels.
 
     Calling sequence: ``open_device`` → ``load_kernel``, ``asarray`` → call kernels → ``close`` (or a ``with`` block).
 
     Attributes:
-        hal: the HAL device underneath, for command buffers, semaphores and memory statistics.
-        profile: what the device is and can do.
+        hal: the HAL device underneath, for command buffers and semaphores.
         name: the driver's name for it.
         uri: opens the same device again.
     """
+
+    @property
+    def vulkan(self) -> VulkanDevice:
+        """``hal`` of a Vulkan device, for pipelines, timestamps and memory statistics.
+
+        Raises:
+            UnimplementedError: it is the reference device.
+        """
+        from ..hal_vulkan import Device as VulkanDevice
+
+        if not isinstance(self.hal, VulkanDevice):
+            raise UnimplementedError(
+                f"the {self.name} device has no Vulkan: it runs compiled programs, no kernels, and has no profile and "
+                "no timestamps; open a Vulkan device for them"
+            )
+        return self.hal
+
+    @property
+    def profile(self) -> DeviceProfile:
+        """What a Vulkan device is and can do; UnimplementedError for the reference device."""
+        return self.vulkan.profile
 
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """An array of undefined contents.
@@ -157,13 +197,15 @@ class Device(ArrayDevice):
         Raises:
             NotFoundError: no such file, entry point or constant; the message lists those that exist.
             InvalidArgumentError: GLSL that does not compile, or SPIR-V that is damaged or breaks a rule.
-            UnimplementedError: a capability that the device lacks, by name.
+            UnimplementedError: a capability that the device lacks, by name; the reference device runs no kernels.
         """
         if subgroup_size is not None and (isinstance(subgroup_size, bool) or not isinstance(subgroup_size, int)):
             raise InvalidArgumentError(f"subgroup_size is an int, got {subgroup_size!r}")
-        code, name = load_shader(
-            source, defines=defines or {}, include_dirs=include_dirs, minor=self.profile.api_version[1]
-        )
+        from .kernels.kernel import Kernel
+        from .kernels.shader_source import load_shader
+
+        minor = self.profile.api_version[1]
+        code, name = load_shader(source, defines=defines or {}, include_dirs=include_dirs, minor=minor)
         return Kernel(
             self, code, name=name, entry_point=entry_point, specialization=specialization, subgroup_size=subgroup_size
         )

@@ -1,6 +1,6 @@
 """Pipelines, the descriptor sets that bind buffers to them, and the command buffers that dispatch them.
 
-Imports: `vulkan`, `instance`, `memory`, `sync`, `formats`, `spirv`, `shaders` and the ground files at the root.
+Imports: `vulkan`, `instance`, `memory`, `sync`, `hal`, `formats`, `spirv`, `shaders` and the ground files at the root.
 
 Read: `descriptors`, `pipeline_context`; `specialization`, `pipeline_interface`, `pipeline`,
 `executable`, `builtins`; `timestamps`, `recording`, `context`; `recorder`, `action_recorder`, `recording_cache`,
@@ -13,14 +13,11 @@ from .command_buffer import CommandBuffer
 from .descriptors import SetPins
 from .executable import Executable
 from .pipeline import ComputePipeline, check_groups
-from .recorder import BindingSlot, CommandBufferState
 from .specialization import SpecializationValue
 from .timestamps import DispatchTiming
 
 __all__ = [
-    "BindingSlot",
     "CommandBuffer",
-    "CommandBufferState",
     "ComputePipeline",
     "DispatchTiming",
     "Executable",

@@ -6,13 +6,15 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from ...status import ClosedError, InvalidArgumentError, PermissionDeniedError
-from ..memory.buffer import Buffer, as_bytes
-from ..memory.memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
+from ...hal.buffer import Buffer as AnyBuffer
+from ...hal.command_buffer import BindingSlot, CommandBufferState, refuse_slot
+from ...hal.memory import BufferUsage, MemoryTypeFlags, as_bytes
+from ...status import ClosedError, InvalidArgumentError
+from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, ffi
 from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
 from .pipeline import BoundSets, ComputePipeline, check_groups
-from .recorder import BindingSlot, CommandBufferState, CommandRecorder, refuse_slot
+from .recorder import CommandRecorder
 
 Groups = tuple[int, int, int]
 
@@ -28,7 +30,7 @@ class ActionRecorder(CommandRecorder):
     def dispatch(
         self,
         pipeline: ComputePipeline,
-        bindings: BoundSets | Sequence[Buffer | BindingSlot],
+        bindings: BoundSets | Sequence[AnyBuffer | BindingSlot],
         groups: Groups,
         push: bytes = b"",
     ) -> None:
@@ -45,7 +47,7 @@ class ActionRecorder(CommandRecorder):
             ResourceExhaustedError: more workgroups than the device dispatches at once.
         """
         if self.state is not _RECORDING:
-            self._check_recording()
+            self.check_recording()
         if self._noting:
             kept = self._check_slots(pipeline, bindings)
             check_groups(pipeline, groups)
@@ -68,8 +70,8 @@ class ActionRecorder(CommandRecorder):
     def dispatch_indirect(
         self,
         pipeline: ComputePipeline,
-        bindings: BoundSets | Sequence[Buffer | BindingSlot],
-        parameters: Buffer | BindingSlot,
+        bindings: BoundSets | Sequence[AnyBuffer | BindingSlot],
+        parameters: AnyBuffer | BindingSlot,
         offset: int = 0,
         push: bytes = b"",
     ) -> None:
@@ -77,7 +79,7 @@ class ActionRecorder(CommandRecorder):
 
         The device reads the counts when the command runs; counts past its limits are undefined behaviour.
         """
-        self._check_recording()
+        self.check_recording()
         if self._noting:
             kept = self._check_slots(pipeline, bindings)
             self._check_slot(parameters)
@@ -88,7 +90,7 @@ class ActionRecorder(CommandRecorder):
         parameters.check_range(offset, 12, "indirect parameters")
         if (parameters.offset + offset) % 4:
             raise InvalidArgumentError(f"indirect parameters lie at a multiple of 4 bytes, got offset {offset}")
-        _check_usage(parameters, BufferUsage.DISPATCH_INDIRECT_PARAMETERS, "indirect parameters")
+        parameters.check_usage(BufferUsage.DISPATCH_INDIRECT_PARAMETERS, "indirect parameters")
         self._prepare_dispatch(pipeline, bindings, push)
         assert self._recording is not None
         self._recording.resources.append(parameters)
@@ -100,7 +102,7 @@ class ActionRecorder(CommandRecorder):
             timestamps.end()
 
     def _prepare_dispatch(
-        self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[Buffer | BindingSlot], push: bytes
+        self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[AnyBuffer | BindingSlot], push: bytes
     ) -> None:
         """Binds what differs from the previous dispatch."""
         recording, handle, fn = self._recording, self._handle, self.device.fn
@@ -194,20 +196,20 @@ class ActionRecorder(CommandRecorder):
         buffer.write(data)
         return buffer
 
-    def fill(self, target: Buffer | BindingSlot, pattern: bytes, offset: int = 0, size: int | None = None) -> None:
+    def fill(self, target: AnyBuffer | BindingSlot, pattern: bytes, offset: int = 0, size: int | None = None) -> None:
         """Fills bytes ``[offset, offset + size)`` with a pattern of 1, 2 or 4 bytes that starts at ``offset``.
 
         Offset and size need no alignment; ``size`` must be a multiple of the pattern's length.
         """
         pattern = as_bytes(pattern)
-        self._check_recording()
+        self.check_recording()
         if self._noting:
             self._check_slot(target)
             self._note(ActionRecorder.fill, target, pattern, offset, size)
             return
         target = self._own(target, "fill")
         size = target.check_range(offset, size, "fill")
-        _writable(target, "fill")
+        target.check_target("fill")
         if len(pattern) not in (1, 2, 4):
             raise InvalidArgumentError(f"a fill pattern has 1, 2 or 4 bytes, got {len(pattern)}")
         if size % len(pattern):
@@ -224,17 +226,17 @@ class ActionRecorder(CommandRecorder):
         for pipeline, window, groups, push in self.context.builtins.fill(self.family, target, offset, size, word):
             self.dispatch(pipeline, [window], groups, push)
 
-    def update(self, target: Buffer | BindingSlot, data: bytes, offset: int = 0) -> None:
+    def update(self, target: AnyBuffer | BindingSlot, data: bytes, offset: int = 0) -> None:
         """Writes bytes, captured now, at any ``offset``. For small data (about 64 KiB)."""
         data = as_bytes(data)
-        self._check_recording()
+        self.check_recording()
         if self._noting:
             self._check_slot(target)
             self._note(ActionRecorder.update, target, data, offset)
             return
         target = self._own(target, "update")
         target.check_range(offset, len(data), "update")
-        _writable(target, "update")
+        target.check_target("update")
         if not data:
             return
         assert self._recording is not None
@@ -252,15 +254,15 @@ class ActionRecorder(CommandRecorder):
 
     def copy(
         self,
-        source: Buffer | BindingSlot,
-        target: Buffer | BindingSlot,
+        source: AnyBuffer | BindingSlot,
+        target: AnyBuffer | BindingSlot,
         size: int | None = None,
         *,
         source_offset: int = 0,
         target_offset: int = 0,
     ) -> None:
         """Copies bytes at any alignment, by default to the end of the source; the ranges must not overlap."""
-        self._check_recording()
+        self.check_recording()
         if self._noting:
             self._check_slot(source)
             self._check_slot(target)
@@ -271,8 +273,8 @@ class ActionRecorder(CommandRecorder):
         source, target = self._own(source, "copy source"), self._own(target, "copy target")
         size = source.check_range(source_offset, size, "copy source")
         target.check_range(target_offset, size, "copy target")
-        _check_usage(source, BufferUsage.TRANSFER_SOURCE, "copy source")
-        _writable(target, "copy target")
+        source.check_usage(BufferUsage.TRANSFER_SOURCE, "copy source")
+        target.check_target("copy target")
         if source.block_serial == target.block_serial and size:
             first, second = source.offset + source_offset, target.offset + target_offset
             if abs(first - second) < size:
@@ -296,15 +298,3 @@ def _check_push(pipeline: ComputePipeline, push: bytes) -> None:
     expected = pipeline.interface.push_constant_bytes - pipeline.interface.constant_offset
     if len(push) != expected:
         raise InvalidArgumentError(f"{pipeline.name} takes {expected} bytes of push constants, got {len(push)}")
-
-
-def _check_usage(buffer: Buffer, needed: BufferUsage, what: str) -> None:
-    """Raises if the buffer was created without a usage."""
-    if not buffer.usage & needed:
-        raise PermissionDeniedError(f"{what}: the buffer was created without usage {needed.name}")
-
-
-def _writable(buffer: Buffer, what: str) -> None:
-    _check_usage(buffer, BufferUsage.TRANSFER_TARGET, what)
-    if not buffer.access & MemoryAccess.WRITE:
-        raise PermissionDeniedError(f"{what}: the buffer may only be read: its access bits have no WRITE")

@@ -20,15 +20,16 @@ import weakref
 from collections.abc import Sequence
 from typing import Final, Self
 
-from ...closing import Closing
+from ...hal.command_buffer import CommandBuffer as AnyCommandBuffer
+from ...hal.command_buffer import CommandBufferState, resolve_slots
 from ...status import ClosedError, DeadlineExceededError, FailedPreconditionError, InvalidArgumentError
+from ..instance.logical_device import LogicalDevice
 from ..memory.buffer import Buffer
 from ..sync.timeline import wait_timeline
 from ..vulkan.functions import NULL, ffi
 from .action_recorder import ActionRecorder, Groups
 from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE, SetPins
 from .pipeline import ComputePipeline
-from .recorder import CommandBufferState, resolve_slots
 from .recording import Recording
 from .timestamps import DispatchTiming, TimestampRecorder
 
@@ -40,7 +41,7 @@ _SUBMITTED: Final = CommandBufferState.SUBMITTED
 _CLOSED: Final = CommandBufferState.CLOSED
 
 
-class CommandBuffer(ActionRecorder, Closing):
+class CommandBuffer(ActionRecorder, AnyCommandBuffer):
     """Recorded commands. The module's docstring has the calling sequence and the rules on hazards.
 
     Attributes:
@@ -48,6 +49,8 @@ class CommandBuffer(ActionRecorder, Closing):
         one_shot: submitted at most once and recycled when it has retired.
         binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
     """
+
+    device: LogicalDevice
 
     def begin(self) -> Self:
         """Starts recording anew and returns itself; FailedPreconditionError while it is being recorded."""
@@ -78,7 +81,7 @@ class CommandBuffer(ActionRecorder, Closing):
             InternalError: the validation layers found wrong use in the recorded range (with validation on).
         """
         if self.state is not _RECORDING:
-            self._check_recording()
+            self.check_recording()
         self.context.recording.pop(id(self), None)
         if self._recording is not None:
             try:

@@ -6,11 +6,11 @@ once a table of buffers fills the slots.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from ...hal.buffer import Buffer as AnyBuffer
+from ...hal.command_buffer import BindingSlot, CommandBufferState, refuse_slot
 from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, CData, new
@@ -19,45 +19,6 @@ from .pipeline import BoundSets, ComputePipeline
 from .recording import Recording
 from .recording_cache import RecordingCache
 from .timestamps import TimestampRecorder
-
-
-@dataclass(frozen=True, slots=True)
-class BindingSlot:
-    """A place for a buffer that comes with the submission.
-
-    ``slot`` indexes the binding table; ``offset`` is added to the entry's, and ``size`` ``None`` goes to its end.
-    """
-
-    slot: int
-    offset: int = 0
-    size: int | None = None
-
-
-def resolve_slots(argument: object, table: Sequence[Buffer]) -> object:
-    """An argument of a command, or a sequence of such, with the table's buffers in place of slots."""
-    if isinstance(argument, BindingSlot):
-        entry = table[argument.slot]
-        return entry if not argument.offset and argument.size is None else entry.subspan(argument.offset, argument.size)
-    if isinstance(argument, (list, tuple)) and any(isinstance(item, BindingSlot) for item in argument):
-        return [resolve_slots(item, table) for item in argument]
-    return argument
-
-
-def refuse_slot(binding: object) -> None:
-    """Raises for a slot in a command buffer without a table."""
-    if isinstance(binding, BindingSlot):
-        raise InvalidArgumentError("this command buffer has no binding slots; create it with binding_capacity")
-
-
-class CommandBufferState(enum.Enum):
-    """Where a command buffer is in its life."""
-
-    INITIAL = "initial"
-    RECORDING = "recording"
-    EXECUTABLE = "executable"
-    SUBMITTED = "submitted"  # one-shot and submitted
-    CLOSED = "closed"
-
 
 # An enum's member, looked up by name, takes five times as long as a global.
 _RECORDING: Final = CommandBufferState.RECORDING
@@ -146,7 +107,7 @@ class CommandRecorder:
     def execution_barrier(self) -> None:
         """Commands after it start once those before it are done, and see what they wrote."""
         if self.state is not _RECORDING:
-            self._check_recording()
+            self.check_recording()
         if self._noting:
             self._note(CommandRecorder.execution_barrier)
             return
@@ -157,7 +118,7 @@ class CommandRecorder:
 
     def begin_label(self, label: str) -> None:
         """Opens a debug label, which tools such as RenderDoc show around its commands."""
-        self._check_recording()
+        self.check_recording()
         if self._noting:
             self._note(CommandRecorder.begin_label, label)
         elif self.device.debug_utils:
@@ -167,7 +128,7 @@ class CommandRecorder:
 
     def end_label(self) -> None:
         """Closes the debug label opened last; FailedPreconditionError if none is open."""
-        self._check_recording()
+        self.check_recording()
         if not self._labels:
             raise FailedPreconditionError(f"command buffer {self.name} has no open label; begin_label() first")
         if self._noting:
@@ -176,7 +137,8 @@ class CommandRecorder:
             self.device.fn.vkCmdEndDebugUtilsLabelEXT(self._handle)
         self._labels -= 1
 
-    def _check_recording(self) -> None:
+    def check_recording(self) -> None:
+        """Raises unless it is being recorded."""
         if self.state is _RECORDING:
             return
         if self.state is CommandBufferState.CLOSED:
@@ -185,7 +147,7 @@ class CommandRecorder:
             f"command buffer {self.name} is {self.state.value}, not being recorded: begin() it"
         )
 
-    def _own(self, buffer: Buffer | BindingSlot, what: str) -> Buffer:
+    def _own(self, buffer: AnyBuffer | BindingSlot, what: str) -> Buffer:
         """The buffer, if these commands can use it."""
         if not isinstance(buffer, Buffer):
             refuse_slot(buffer)
@@ -206,8 +168,8 @@ class CommandRecorder:
                 self._static += [item for item in argument if isinstance(item, Buffer)]
 
     def _check_slots(
-        self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[Buffer | BindingSlot]
-    ) -> BoundSets | tuple[Buffer | BindingSlot, ...]:
+        self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[AnyBuffer | BindingSlot]
+    ) -> BoundSets | tuple[AnyBuffer | BindingSlot, ...]:
         if isinstance(bindings, BoundSets):
             return bindings
         if len(bindings) != pipeline.interface.binding_count:
@@ -218,7 +180,7 @@ class CommandRecorder:
             self._check_slot(binding)
         return tuple(bindings)
 
-    def _check_slot(self, binding: Buffer | BindingSlot) -> None:
+    def _check_slot(self, binding: AnyBuffer | BindingSlot) -> None:
         if not isinstance(binding, BindingSlot):
             self._own(binding, "binding")
         elif not 0 <= binding.slot < self.binding_capacity:

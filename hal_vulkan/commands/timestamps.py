@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ...hal.clock import elapsed_ticks
 from ...status import FailedPreconditionError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new
@@ -52,18 +53,6 @@ class DispatchTiming:
     stage: str
     clock: str
     device_type: str
-
-
-def elapsed_ticks(begin: int, end: int, valid_bits: int) -> int:
-    """Ticks from ``begin`` to a later ``end``, across at most one wrap at the valid bits."""
-    mask = (1 << valid_bits) - 1
-    return (end - begin) & mask
-
-
-def signed_ticks(reference: int, ticks: int, valid_bits: int) -> int:
-    """Ticks from ``reference`` to ``ticks`` by the shorter way around, negative if backwards."""
-    difference = elapsed_ticks(reference, ticks, valid_bits)
-    return difference - (1 << valid_bits) if difference >> (valid_bits - 1) else difference
 
 
 class QueryPools:

@@ -19,6 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from ...hal.device import Closable, Trimmable
+from ...hal.device import Device as AnyDevice
 from ...status import ClosedError, DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
 from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
@@ -27,18 +29,6 @@ from .driver import Driver, shared_driver
 from .physical_device import feature_structures
 from .plan import DevicePlan, PlanOptions, plan_device
 from .profile import DeviceProfile
-
-
-class Closable(Protocol):
-    """Something that owns native objects."""
-
-    def close(self) -> None: ...
-
-
-class Trimmable(Protocol):
-    """Something that keeps free memory."""
-
-    def trim(self) -> object: ...
 
 
 class DeviceQueue(Protocol):
@@ -67,7 +57,7 @@ class DeviceQueue(Protocol):
     def wait_idle(self, timeout: float | None = None) -> None: ...
 
 
-class LogicalDevice:
+class LogicalDevice(AnyDevice):
     """A VkDevice.
 
     Attributes:
@@ -97,11 +87,14 @@ class LogicalDevice:
         if problems:
             raise UnavailableError(f"{self.profile.name} cannot be used: {'; '.join(problems)}")
         self.index = index
+        self.name = self.profile.name
+        self.kind = self.profile.device_type.name.lower()
         self.uri = f"vulkan://GPU-{self.profile.device_uuid}"
         options = options or PlanOptions()
         if options.staging is None and os.environ.get("PUMICE_STAGING"):  # the path of discrete GPUs, on any device
             options = replace(options, staging=os.environ["PUMICE_STAGING"] != "0")
         self.plan: DevicePlan = plan_device(self.profile, options)
+        self.staging = self.plan.staging
         self.device_addresses = "bufferDeviceAddress" in self.plan.features
         self.validation = self.driver.validation
         self.debug_utils = self.driver.debug_utils
@@ -118,6 +111,7 @@ class LogicalDevice:
             max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment) - 1,
             min(limits.max_storage_buffer_range, limits.max_uniform_buffer_range),
         )
+        self.bind_alignment = self.bind_limits[0] + 1
         self.groups_max = limits.max_compute_work_group_count
         self.schedule_lock = threading.RLock()
         self._lock = threading.RLock()

@@ -11,12 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ...hal.memory import MemoryTypeFlags
 from ...status import InvalidArgumentError, PumiceError, ResourceExhaustedError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import chain, ffi, new
 from ..vulkan.live_objects import created, destroyed
 from .block import Block, BlockFactory
-from .memory_type import MemoryTypeFlags, rank_memory_types
+from .memory_type import rank_memory_types
 from .suballocator import GRANULARITY, SuballocatorStatistics
 
 

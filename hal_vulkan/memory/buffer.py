@@ -11,12 +11,12 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from ...closing import Closing
-from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError, PermissionDeniedError
+from ...hal.buffer import Buffer as AnyBuffer
+from ...hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, contiguous
+from ...status import FailedPreconditionError, InvalidArgumentError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import WHOLE_SIZE, CData, ffi, new
 from .allocator import Allocation, Allocator
-from .memory_type import BufferUsage, MemoryAccess, MemoryTypeFlags
 
 # What update templates read for a buffer: a VkDescriptorBufferInfo, and the block's serial, which makes it the key of
 # the range in caches.
@@ -27,17 +27,15 @@ _SIZE = struct.Struct("=Q")
 _PIECE: Final = 2 << 20
 
 
-class Buffer(Closing):
+class Buffer(AnyBuffer):
     """``size`` bytes at ``offset`` of a memory block's VkBuffer.
 
     Attributes:
         handle: the block's VkBuffer; ``offset`` counts from its start.
         block_serial: number of the block, never used again: a key for caches.
-        memory_type: flags asked for at creation.
-        usage: what queues may do with it.
-        access: whether the host and kernels may read and write.
-        parent: the buffer this is a subspan of, or ``None``.
     """
+
+    device: LogicalDevice
 
     def __init__(
         self,
@@ -85,18 +83,6 @@ class Buffer(Closing):
             raise InvalidArgumentError(f"a buffer's size is an int of bytes, got {type(size).__name__}")
         allocation = allocator.allocate(size, memory_type)
         return cls(allocator.device, allocation, allocation.offset, size, memory_type, usage, access)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether this buffer, or one it is a subspan of, or the device was closed."""
-        if self._closed or self.device.is_closed:
-            return True
-        parent = self.parent
-        while parent is not None:
-            if parent._closed:
-                return True
-            parent = parent.parent
-        return False
 
     @property
     def host_visible(self) -> bool:
@@ -203,6 +189,10 @@ class Buffer(Closing):
             for at in range(0, size, _PIECE):
                 ffi.memmove(out + at, self._pointer_for("read_into") + offset + at, min(_PIECE, size - at))
 
+    def shared(self) -> SharedBuffer:
+        """This buffer for programs; see ``SharedBuffer``."""
+        return SharedBuffer(self)
+
     def flush(self, offset: int = 0, size: int | None = None) -> None:
         """Makes host writes visible to the device; does nothing on coherent memory."""
         self._sync_range(offset, size, "flush")
@@ -238,26 +228,6 @@ class Buffer(Closing):
             )
         return self._pointer
 
-    def _check_writable(self) -> None:
-        # The usual access first: operations of enumerations are slow.
-        if self.access is not MemoryAccess.ALL and not self.access & MemoryAccess.WRITE:
-            raise PermissionDeniedError("this buffer may not be written by the host: its access bits have no WRITE")
-
-    def check_range(self, offset: int, size: int | None, what: str) -> int:
-        """The size of ``subspan(offset, size)``, if the buffer is open and the bytes lie within it. For ``what``."""
-        if self.is_closed:
-            which = "the device of the buffer" if self.device.is_closed else "the buffer"
-            raise ClosedError(f"{what}: {which} was closed")
-        if self.device.abandoned:
-            self.device.check_usable()
-        if size is None:
-            size = self.size - offset
-        if offset < 0 or size < 0 or offset + size > self.size:
-            raise OutOfRangeError(
-                f"{what}: bytes [{offset}, {offset + size}) do not lie within the buffer of {self.size} bytes"
-            )
-        return size
-
     def close(self) -> None:
         """Gives the memory back, once queues that use it have retired; idempotent."""
         if self._closed:
@@ -271,15 +241,32 @@ class Buffer(Closing):
         return f"<{state}Buffer {self.size} bytes at {self.offset} of block {self.block_serial}, {self.memory_type!r}>"
 
 
-def contiguous(data: bytes | bytearray | memoryview) -> memoryview:
-    """The bytes of an object with the buffer protocol, in place; InvalidArgumentError if they are not contiguous."""
-    view = memoryview(data)
-    if not view.c_contiguous:
-        raise InvalidArgumentError("expected C-contiguous memory; make a contiguous copy of it first")
-    # A shape with a zero has no bytes, and cast() takes none.
-    return view.cast("B") if view.nbytes else memoryview(b"" if view.readonly else bytearray())
+class SharedBuffer(Buffer):
+    """An array's buffer as programs get it, which may keep it longer than the array lives.
 
+    The memory is freed with the last reference to this, not with the array.
+    """
 
-def as_bytes(data: bytes | bytearray | memoryview) -> bytes:
-    """The bytes as an immutable object: a copy, or the object itself if it is ``bytes``."""
-    return data if isinstance(data, bytes) else bytes(contiguous(data))
+    __slots__ = ("_origin",)
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__(
+            buffer.device,
+            buffer._allocation,
+            buffer.offset,
+            buffer.size,
+            buffer.memory_type,
+            buffer.usage,
+            buffer.access,
+        )
+        self._origin = buffer
+
+    def close(self) -> None:
+        """Closes the array's buffer with it; idempotent."""
+        self._closed = True
+        self._origin.close()
+
+    def __del__(self) -> None:
+        # The garbage collector may run under any lock, so the buffer is closed later, in the device's next call.
+        if not self._closed and not self._origin.is_closed:
+            self.device.dropped.append(self)

@@ -7,7 +7,6 @@ Read: `retirement`, `held_submission`, `submit_structures`, `submission`, `queue
 
 from __future__ import annotations
 
-from .calibration import ClockCalibration
 from .queue import Queue
 
-__all__ = ["ClockCalibration", "Queue"]
+__all__ = ["Queue"]

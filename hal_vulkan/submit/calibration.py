@@ -7,46 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from ...hal.clock import ClockCalibration
 from ..commands.command_buffer import CommandBuffer
-from ..commands.timestamps import signed_ticks
 from ..vulkan.functions import ffi, new
 from ..vulkan.results import check
 from .queue import Queue
 
 _DOMAIN_DEVICE: Final = 0
 _DOMAINS: Final = {"clock_monotonic": 1, "clock_monotonic_raw": 2, "query_performance_counter": 3}
-
-
-@dataclass(frozen=True, slots=True)
-class ClockCalibration:
-    """One simultaneous reading of the device's and the host's clock.
-
-    Attributes:
-        device_ticks: the device's timestamp counter.
-        host_ns: nanoseconds of the host clock named by ``host_clock``.
-        max_deviation_ns: the two readings lie within this of each other.
-        ns_per_tick: nanoseconds a device tick (timestampPeriod).
-        valid_bits: bits of a device timestamp.
-        host_clock: ``"clock_monotonic"`` (``time.monotonic_ns``), ``"clock_monotonic_raw"`` or
-            ``"query_performance_counter"``.
-        calibrated: read by VK_*_calibrated_timestamps. Without that extension the reading is bracketed by a submission
-            and ``max_deviation_ns`` is the width of the bracket.
-    """
-
-    device_ticks: int
-    host_ns: int
-    max_deviation_ns: int
-    ns_per_tick: float
-    valid_bits: int
-    host_clock: str
-    calibrated: bool
-
-    def host_time_ns(self, ticks: int) -> float:
-        """Host time of a device timestamp taken within half a wrap of this reading."""
-        return self.host_ns + signed_ticks(self.device_ticks, ticks, self.valid_bits) * self.ns_per_tick
 
 
 def calibrate(queue: Queue, *, samples: int = 8) -> ClockCalibration:

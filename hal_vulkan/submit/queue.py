@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
+from ...hal.buffer import Buffer as AnyBuffer
+from ...hal.memory import BufferUsage, MemoryTypeFlags
 from ...status import InvalidArgumentError, OutOfRangeError, PumiceError
 from ..commands.command_buffer import CommandBuffer
 from ..memory.buffer import Buffer
-from ..memory.memory_type import BufferUsage, MemoryTypeFlags
 from .retirement import Points
 from .submission import SubmissionQueue
 
@@ -67,7 +68,7 @@ class Queue(SubmissionQueue):
 
     def fill(
         self,
-        target: Buffer,
+        target: AnyBuffer,
         pattern: bytes,
         offset: int = 0,
         size: int | None = None,
@@ -78,14 +79,16 @@ class Queue(SubmissionQueue):
         """Queue-ordered ``CommandBuffer.fill``."""
         self._once("fill", lambda commands: commands.fill(target, pattern, offset, size), waits, signals)
 
-    def update(self, target: Buffer, data: bytes, offset: int = 0, *, waits: Points = (), signals: Points = ()) -> None:
+    def update(
+        self, target: AnyBuffer, data: bytes, offset: int = 0, *, waits: Points = (), signals: Points = ()
+    ) -> None:
         """Queue-ordered ``CommandBuffer.update``; the data is captured now."""
         self._once("update", lambda commands: commands.update(target, data, offset), waits, signals)
 
     def copy(
         self,
-        source: Buffer,
-        target: Buffer,
+        source: AnyBuffer,
+        target: AnyBuffer,
         size: int | None = None,
         *,
         source_offset: int = 0,
@@ -106,7 +109,7 @@ class Queue(SubmissionQueue):
     def read(
         self,
         source: bytes | bytearray | memoryview | BinaryIO,
-        target: Buffer,
+        target: AnyBuffer,
         size: int,
         *,
         source_offset: int = 0,

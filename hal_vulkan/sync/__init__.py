@@ -1,13 +1,12 @@
-"""Synchronisation: timeline semaphores, fences over them, and the notifier that calls back.
+"""Synchronisation: timeline semaphores, and the notifier that calls back.
 
-Imports: `vulkan`, `instance` and the ground files at the root.
+Imports: `vulkan`, `instance`, `hal` and the ground files at the root.
 
-Read: `timeline`, `notifier`, `context`, `semaphore`, `fence`.
+Read: `timeline`, `notifier`, `context`, `semaphore`.
 """
 
 from __future__ import annotations
 
-from .fence import Fence, wait_all, wait_any
-from .semaphore import TimelineSemaphore, Timepoint
+from .semaphore import TimelineSemaphore
 
-__all__ = ["Fence", "TimelineSemaphore", "Timepoint", "wait_all", "wait_any"]
+__all__ = ["TimelineSemaphore"]

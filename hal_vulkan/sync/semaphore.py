@@ -12,12 +12,11 @@ Thread rule: every method may be called from any thread. A blocking wait holds n
 from __future__ import annotations
 
 import heapq
-import time
-from collections.abc import Generator
-from typing import Any, Final, Protocol
+from typing import Protocol
 
-from ...awaiting import await_source
-from ...closing import Closing
+from ...hal.semaphore import MAX_PAYLOAD
+from ...hal.semaphore import Semaphore as AnySemaphore
+from ...hal.timeouts import timeout_nanoseconds
 from ...notification import Callback, Notification
 from ...status import (
     CancelledError,
@@ -27,14 +26,12 @@ from ...status import (
     InvalidArgumentError,
     PumiceError,
 )
-from ..instance.logical_device import DeviceQueue
+from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..vulkan.functions import CData, ffi, new
 from ..vulkan.results import VK_TIMEOUT
 from .context import SemaphoreContext
 from .notifier import NotificationHeap
-from .timeline import SLICE_NS, WaitInfo, create_timeline, timeout_nanoseconds
-
-MAX_PAYLOAD: Final = (1 << 64) - 2
+from .timeline import SLICE_NS, WaitInfo, create_timeline
 
 
 class HeldWork(Protocol):
@@ -45,7 +42,7 @@ class HeldWork(Protocol):
     def fail(self, error: PumiceError) -> None: ...
 
 
-class TimelineSemaphore(Closing):
+class TimelineSemaphore(AnySemaphore):
     """A VkSemaphore of timeline type with sticky failure.
 
     Attributes:
@@ -59,6 +56,8 @@ class TimelineSemaphore(Closing):
         held_by_value: the same as a heap by payload; a signal releases them.
         awaited_by: queues with a submission that waited for it.
     """
+
+    device: LogicalDevice
 
     def __init__(self, context: SemaphoreContext, initial_value: int = 0, name: str | None = None) -> None:
         if not 0 <= initial_value <= MAX_PAYLOAD:
@@ -306,10 +305,6 @@ class TimelineSemaphore(Closing):
         if value > self.reached:
             self.reached = value
 
-    def at(self, value: int) -> Timepoint:
-        """This semaphore at a payload, as a wait source."""
-        return Timepoint(self, value)
-
     def notify(self, value: int, callback: Callback) -> Notification:
         """Calls back once when the payload is at ``value`` or the semaphore fails. Blocks nothing.
 
@@ -372,31 +367,22 @@ class TimelineSemaphore(Closing):
         return f"<TimelineSemaphore {self.name} reached {self.reached}, scheduled {self.scheduled}>"
 
 
-class Timepoint:
-    """A semaphore at a payload: a wait source (vm/wait/source.py)."""
+class ProgramSemaphore(TimelineSemaphore):
+    """A timeline semaphore at 0 of a program, closed after its last reference is gone."""
 
-    quick_query = True  # loops ask once more before they arm a callback (vm/wait/deferred.py)
-    __slots__ = ("semaphore", "value")
+    __slots__ = ()
 
-    def __init__(self, semaphore: TimelineSemaphore, value: int) -> None:
-        self.semaphore = semaphore
-        self.value = value
+    def __init__(self, context: SemaphoreContext, name: str) -> None:
+        context.device.check_usable()
+        super().__init__(context, 0, name)
 
-    def query(self) -> bool:
-        """Whether it is reached; raises the failure."""
-        return self.semaphore.has_reached(self.value)
+    def close(self) -> None:
+        """Destroys the semaphore and drops work that waits for it on the host; idempotent."""
+        if self.held:
+            self.fail(CancelledError("nobody is left who could signal this fence; work that waits for it is dropped"))
+        super().close()
 
-    def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until reached; DeadlineExceededError at ``deadline`` (``time.monotonic()`` seconds)."""
-        self.semaphore.wait(self.value, None if deadline is None else max(0.0, deadline - time.monotonic()))
-
-    def notify(self, callback: Callback) -> Notification:
-        """Calls back once when reached or failed; see ``TimelineSemaphore.notify``."""
-        return self.semaphore.notify(self.value, callback)
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        """Suspends an asyncio coroutine, or a native function that is a coroutine; blocks nothing."""
-        return await_source(self)
-
-    def __repr__(self) -> str:
-        return f"<Timepoint {self.semaphore.name} >= {self.value}>"
+    def __del__(self) -> None:
+        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
+        if not getattr(self, "is_closed", True):
+            self.device.dropped.append(self)

@@ -1,12 +1,11 @@
-"""Bare timeline semaphores, as queues and the notifier use them, and timeouts for native waits."""
+"""Bare timeline semaphores, as queues and the notifier use them."""
 
 from __future__ import annotations
 
-import math
-import time
 from typing import Final
 
-from ...status import DeadlineExceededError, InvalidArgumentError
+from ...hal.timeouts import timeout_nanoseconds
+from ...status import DeadlineExceededError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, chain, ffi, new
 from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT
@@ -52,17 +51,3 @@ def wait_timeline(device: LogicalDevice, handle: CData, value: int, timeout: flo
             remaining -= step
             if remaining <= 0:
                 raise DeadlineExceededError(f"waited {timeout} s for {what}")
-
-
-def deadline_after(timeout: float | None) -> float | None:
-    """``time.monotonic()`` after so many seconds; ``None`` for one without end."""
-    return None if timeout is None or timeout_nanoseconds(timeout) < 0 else time.monotonic() + timeout
-
-
-def timeout_nanoseconds(timeout: float) -> int:
-    """A timeout for a native call, or -1 for one without end; InvalidArgumentError for NaN."""
-    if math.isnan(timeout):
-        raise InvalidArgumentError("timeout must be a number of seconds or None, got nan")
-    if timeout <= 0:
-        return 0
-    return -1 if timeout == math.inf else int(timeout * 1e9)

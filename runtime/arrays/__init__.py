@@ -1,6 +1,6 @@
 """Arrays on a device, with NumPy's shape and dtype, and how NumPy arrays get there and back.
 
-Imports: hal_vulkan and the ground.
+Imports: hal and the ground.
 Read: spec, array_device, array, staging, transfer.
 """
 

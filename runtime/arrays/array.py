@@ -18,9 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...closing import Closing
-from ...hal_vulkan import Buffer, BufferView, ElementType
+from ...formats.element_type import ElementType
+from ...hal.buffer import Buffer
+from ...hal.buffer_view import BufferView
 from ...status import ClosedError, InvalidArgumentError
-from .array_device import ArrayDevice, SharedBuffer, check_timeout
+from .array_device import ArrayDevice, check_timeout
 from .spec import Index, check_dtype, check_out, check_shape, contiguous_part
 
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
@@ -155,7 +157,7 @@ class DeviceArray(Closing):
             self._check_open()
             owner = root._shared
             if owner is None:
-                owner = root._shared = SharedBuffer(root.buffer)
+                owner = root._shared = root.buffer.shared()
             buffer = owner if root is self else owner.subspan(self.buffer.offset - owner.offset, self.nbytes)
             view = self._program_view = BufferView(buffer, self.shape, element_type)
         elif self.buffer._closed:

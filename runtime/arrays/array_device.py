@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import math
 import threading
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ... import hal_vulkan as hal
 from ...closing import Closing
-from ...hal_vulkan import Buffer, CommandBuffer, DeviceProfile, MemoryTypeFlags
+from ...hal.buffer import Buffer
+from ...hal.command_buffer import CommandBuffer
+from ...hal.device import Device as HalDevice
+from ...hal.memory import MemoryTypeFlags
 from ...status import InvalidArgumentError
 from .spec import raw_bytes
+
+if TYPE_CHECKING:
+    from ...hal_vulkan import Device as VulkanDevice
 
 # Coherent, because views of it (DeviceArray.map, DLPack) have no moment at which to flush or invalidate.
 _MAPPED: Final = (
@@ -38,22 +44,26 @@ class ArrayDevice(Closing):
     """The base of ``pumice.Device``, which adds what makes arrays and kernels.
 
     Attributes:
-        hal, profile, name, uri: see ``pumice.Device``.
+        hal, name, uri: see ``pumice.Device``.
         staging: whether arrays are in memory that the host does not see, and copies go through staging memory.
         mark_lock: held while arrays note payloads.
     """
 
-    def __init__(self, hal_device: hal.Device) -> None:
+    def __init__(self, hal_device: HalDevice) -> None:
         self.hal = hal_device
-        self.profile: DeviceProfile = hal_device.profile
-        self.name: str = hal_device.profile.name
+        self.name: str = hal_device.name
         self.uri: str = hal_device.uri
-        self.staging: bool = hal_device.plan.staging
+        self.staging: bool = hal_device.staging
         self.mark_lock = threading.Lock()
         self._stream = hal_device.create_semaphore(0, "stream")
         self._payload = 0
         self._lock = threading.Lock()
         self._memory = MemoryTypeFlags.DEVICE_LOCAL if self.staging else _MAPPED
+
+    @property
+    @abstractmethod
+    def vulkan(self) -> VulkanDevice:
+        """See ``pumice.Device``."""
 
     # -- order ---------------------------------------------------------------------------------------
 
@@ -158,38 +168,7 @@ class ArrayDevice(Closing):
 
     def __repr__(self) -> str:
         state = ", closed" if self.is_closed else ""
-        return f"<pumice.Device {self.name!r} ({self.profile.device_type.name.lower()}{state})>"
-
-
-class SharedBuffer(Buffer):
-    """An array's buffer as programs get it, which may keep it longer than the array lives.
-
-    The memory is freed with the last reference to this, not with the array.
-    """
-
-    __slots__ = ("_origin",)
-
-    def __init__(self, buffer: Buffer) -> None:
-        super().__init__(
-            buffer.device,
-            buffer._allocation,
-            buffer.offset,
-            buffer.size,
-            buffer.memory_type,
-            buffer.usage,
-            buffer.access,
-        )
-        self._origin = buffer
-
-    def close(self) -> None:
-        """Closes the array's buffer with it; idempotent."""
-        self._closed = True
-        self._origin.close()
-
-    def __del__(self) -> None:
-        # The garbage collector may run under any lock, so the buffer is closed later, in the device's next call.
-        if not self._closed and not self._origin.is_closed:
-            self.device.dropped.append(self)
+        return f"<pumice.Device {self.name!r} ({self.hal.kind}{state})>"
 
 
 def check_timeout(timeout: object) -> None:

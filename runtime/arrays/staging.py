@@ -14,7 +14,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ...hal_vulkan import Buffer, CommandBuffer
+from ...hal.buffer import Buffer
+from ...hal.command_buffer import CommandBuffer
 from .array import DeviceArray, new_array
 from .array_device import READBACK, UPLOAD, ArrayDevice
 

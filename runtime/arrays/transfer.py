@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 
 from ...closing import Closing
-from ...hal_vulkan import Buffer, CommandBuffer
+from ...hal.buffer import Buffer
+from ...hal.command_buffer import CommandBuffer
 from .array import DeviceArray, new_array
 from .array_device import ArrayDevice
 from .spec import ArraySpec, raw_bytes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -84,7 +84,8 @@ class Kernel(Closing):
         subgroup_size: int | None = None,
     ) -> None:
         self.device = device
-        executable = device.hal.create_executable(code)
+        self._vulkan = vulkan = device.vulkan
+        executable = vulkan.create_executable(code)
         try:
             self.reflection: ShaderModuleReflection = executable.reflections[0]
             self.pipeline = executable.pipeline(
@@ -101,7 +102,7 @@ class Kernel(Closing):
         self.name = name if entry.name == "main" else entry.name
         self.pipeline.name = self.name
         self.parameters = tuple(
-            Parameter(i, binding, device.profile.limits)
+            Parameter(i, binding, vulkan.profile.limits)
             for i, binding in enumerate(b for b in entry.bindings for _ in range(b.count))
         )
         self._written = tuple(p.index for p in self.parameters if p.written)
@@ -206,12 +207,12 @@ class Kernel(Closing):
         counts = self._checked_counts(arrays, groups)
         self._check_push(push)
         # The key has the memory block's serial, which is unique: commands for freed memory are never found again.
-        buffers = [array.buffer for array in arrays]
+        buffers = cast("list[Buffer]", [array.buffer for array in arrays])
         sets: SetPins = ()
         infos = ranges if self._pushes else None
         if infos is None:
             sets = pipeline.pin_sets(buffers, ranges)
-        commands = recordings.evict() or device.hal.create_command_buffer(name=self.name)
+        commands = recordings.evict() or self._vulkan.create_command_buffer(name=self.name)
         try:
             commands.record_dispatch(pipeline, sets, infos, counts, push)
         except BaseException:
@@ -223,7 +224,7 @@ class Kernel(Closing):
         if self.pipeline.is_closed:
             raise ClosedError(f"kernel {self.name} was closed")
         counts = self._group_counts(arrays, groups)
-        commands = self.device.hal.create_command_buffer(name=self.name, timing=True)
+        commands = self._vulkan.create_command_buffer(name=self.name, timing=True)
         try:
             commands.begin().dispatch(self.pipeline, [a.buffer for a in arrays], counts, push)
             commands.end()
@@ -332,7 +333,8 @@ class Kernel(Closing):
         counts = self._checked_counts(arrays, None if groups is None else given_counts(groups, self.name))
         data = self._push.pack(push, push_fields)
         self._check_push(data)
-        return PreparedDispatch(self.pipeline, tuple([array.buffer for array in arrays]), counts, data)
+        buffers = cast("tuple[Buffer, ...]", tuple([array.buffer for array in arrays]))
+        return PreparedDispatch(self.pipeline, buffers, counts, data)
 
     def time(
         self,

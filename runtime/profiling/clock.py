@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...hal_vulkan import ClockCalibration
-from ...hal_vulkan.commands.timestamps import signed_ticks
+from ...hal.clock import ClockCalibration, signed_ticks
 
 Times = npt.NDArray[np.float64]
 

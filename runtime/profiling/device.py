@@ -8,10 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from ...hal_vulkan import ClockCalibration
-from ...hal_vulkan.submit.calibration import calibrate_monotonic
+from ...hal.clock import ClockCalibration
+from ...hal.program import TimedSubmission
 from ..modules.hal.device_context import DeviceContext
-from ..modules.hal.timed_recordings import TimedSubmission
 from .clock import ClockRelation
 from .entry import ProfiledDispatch, ProfiledExport
 
@@ -23,8 +22,8 @@ class ProfiledDevice:
 
     def __init__(self, device_context: DeviceContext, most_slowdown: float | None) -> None:
         self.device_context = device_context
-        self.name = device_context.device.profile.name
-        self.readings: list[ClockCalibration] = [calibrate_monotonic(device_context.device.compute_queue)]
+        self.name = device_context.device.name
+        self.readings: list[ClockCalibration] = [device_context.device.read_clock()]
         self.timed = device_context.begin_profile(None if most_slowdown is None else most_slowdown / 2)
         # A reading that is bracketed by a submission waits for the device.
         if self.readings[0].calibrated:
@@ -32,7 +31,7 @@ class ProfiledDevice:
 
     def read(self) -> None:
         """Reads the clock once more."""
-        self.readings.append(calibrate_monotonic(self.device_context.device.compute_queue))
+        self.readings.append(self.device_context.device.read_clock())
 
 
 def dispatches_of(

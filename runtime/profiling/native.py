@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from ...hal.device import TimedQueue
 from ...status import PumiceError
 from ...vm.execution.module_state import ModuleState
 from ...vm.wait.frame import Wait
-from ..modules.hal.timed_queue import TimedQueue
 
 _BURST: Final = 16  # calls, at least, of a phase
 _CREDIT_NS: Final = 5e6  # of slowdown before the limit is looked at

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from ..modules.hal.timed_recordings import TimedSubmission
+from ...hal.program import TimedSubmission
 from .call import CallRecord
 from .native import NativeTimes
 

@@ -1,6 +1,6 @@
 """Sessions: modules loaded together on one or several devices, and calls of their functions.
 
-Imports: the VM, ``hal_vulkan``, ``runtime/``'s arrays, device, parameters, profiling and native modules.
+Imports: the VM, ``hal``, ``runtime/``'s arrays, device, parameters, profiling and native modules.
 
 Read: instance, session_devices, session_options, signature, scalar_binding, binding, session_function, call_stream,
 session_modules, session.

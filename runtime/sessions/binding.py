@@ -13,7 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...hal_vulkan import Buffer, BufferView, ElementType, EncodingType
+from ...formats.element_type import ElementType, EncodingType
+from ...hal.buffer import Buffer
+from ...hal.buffer_view import BufferView
 from ...status import ClosedError, InvalidArgumentError
 from ...vm.bytecode.declaration import ValueKind
 from ...vm.types.ref_types import ref_type_class
@@ -234,9 +236,7 @@ def _generality(dtype: np.dtype[np.generic]) -> int:
 def _is_misaligned(array: DeviceArray) -> bool:
     if array.buffer.bindable or not array.nbytes:
         return False
-    limits = array.device.profile.limits
-    alignment = max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment)
-    return bool(array.buffer.offset % alignment)
+    return bool(array.buffer.offset % array.device.hal.bind_alignment)
 
 
 # -- results -----------------------------------------------------------------------------------------

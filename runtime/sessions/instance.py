@@ -12,11 +12,14 @@ Thread rule: any thread.
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 from ...closing import Closing
-from ...hal_vulkan import DeviceProfile, shared_driver
 from ...status import ClosedError
-from ..device import Device, list_devices, open_device
+from ..device import REFERENCE, Device, is_reference, list_devices, open_device
+
+if TYPE_CHECKING:
+    from ...hal_vulkan import DeviceProfile
 
 
 class Instance(Closing):
@@ -28,7 +31,7 @@ class Instance(Closing):
 
     def __init__(self, *, validation: bool | None = None) -> None:
         self._validation = validation
-        self._devices: dict[int, Device] = {}  # by the driver's index, whatever URI asked for it
+        self._devices: dict[int | str, Device] = {}  # by the driver's index, whatever URI asked for it
         self._lock = threading.Lock()
         self._closed = False
 
@@ -59,11 +62,18 @@ class Instance(Closing):
         with self._lock:
             if self._closed:
                 raise ClosedError("this instance was closed; make a new Instance()")
-            index = shared_driver(validation=self._validation).select(uri)
+            index = self._index(uri)
             found = self._devices.get(index)
             if found is None or found.is_closed:
                 found = self._devices[index] = open_device(uri, validation=self._validation)
             return found
+
+    def _index(self, uri: str | None) -> int | str:
+        if is_reference(uri):
+            return REFERENCE
+        from ...hal_vulkan import shared_driver
+
+        return shared_driver(validation=self._validation).select(uri)
 
     @property
     def is_closed(self) -> bool:

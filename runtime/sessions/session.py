@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...closing import Closing
-from ...hal_vulkan import BufferView, Fence
-from ...hal_vulkan.memory.allocator import Allocator
+from ...hal.buffer_view import BufferView
+from ...hal.fence import Fence
 from ...status import ClosedError, FailedPreconditionError, IncompatibleError, InvalidArgumentError
 from ...vm.execution.bytecode_module import BytecodeModule
 from ...vm.execution.context import Context
@@ -37,6 +37,7 @@ from .session_modules import ModuleSource, builtin_modules, open_module, wrong_d
 from .session_options import BUILTIN_MODULES, SessionOptions
 
 if TYPE_CHECKING:
+    from ...hal_vulkan.memory.allocator import Allocator
     from ..profiling.profile import Profile
 
 
@@ -113,8 +114,8 @@ class Session(Closing):
 
     @property
     def allocator(self) -> Allocator:
-        """The first device's allocator; ``statistics()`` says how much memory is in use."""
-        return self.device.hal.allocator
+        """The allocator of the first device, a Vulkan device; ``statistics()`` says how much memory is in use."""
+        return self.device.vulkan.allocator
 
     @property
     def context(self) -> Context:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...hal_vulkan import BufferView, EncodingType
-from ...hal_vulkan.instance.logical_device import LogicalDevice
+from ...formats.element_type import EncodingType
+from ...hal.buffer_view import BufferView
+from ...hal.device import Device as HalDevice
 from ...status import ClosedError, InvalidArgumentError
 from ...vm.execution.context import Context
 from ..arrays.array import DeviceArray
@@ -37,7 +38,7 @@ class SessionDevices:
         self.instance = instance or Instance()
         self.opened: tuple[Device, ...] = ()
         self.known: set[Device] = set()
-        self._by_hal: dict[LogicalDevice, Device] = {}
+        self._by_hal: dict[HalDevice, Device] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Ma
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from ...hal_vulkan import Fence
+from ...hal.fence import Fence
 from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError
 from ...vm.execution.context import Function
 from ...vm.execution.deadlines import await_source, deadline_after

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from ...formats.element_type import format_shape_and_type
-from ...hal_vulkan import BufferView, ElementType
+from ...formats.element_type import ElementType, format_shape_and_type
+from ...hal.buffer_view import BufferView
 from ...status import InvalidArgumentError
 from ...vm.bytecode.calling_convention import CallingConvention
 from ...vm.bytecode.declaration import DeclaredValue, FunctionDeclaration, ValueKind

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ...hal_vulkan.submit.calibration import ClockCalibration
+from ...hal.clock import ClockCalibration
 from ...runtime.profiling.clock import ClockRelation
 from ..results.analysis import StudyAnalysis
 from ..results.records import DISTURBED, PointStatus, SampleFlag

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from ...hal_vulkan import ClockCalibration
+from ...hal.clock import ClockCalibration
 from ...hal_vulkan.submit.calibration import calibrate_monotonic
 from ...runtime.profiling.clock import ClockRelation
 from ...status import InvalidArgumentError, UnimplementedError
@@ -179,7 +179,7 @@ class PointRun:
         workload = self._workload
         if workload is None or not self._timestamps:
             return None
-        hal = workload.device.hal
+        hal = workload.device.vulkan
         try:
             return calibrate_monotonic(hal.compute_queue, samples=_READINGS if hal.plan.calibrated_timestamps else 1)
         except UnimplementedError:

@@ -115,7 +115,7 @@ def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:
         uri,
         name=profile.name,
         driver=f"{profile.driver_name} {profile.driver_info}".strip(),
-        facts=device_facts(profile, device.hal.plan),
+        facts=device_facts(profile, device.vulkan.plan),
     )
 
 

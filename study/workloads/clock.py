@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...hal_vulkan.commands.timestamps import elapsed_ticks
+from ...hal.clock import elapsed_ticks
 from ...runtime.profiling.clock import ClockRelation
 from ..definition.sample import Sample
 

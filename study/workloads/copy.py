@@ -39,7 +39,7 @@ class CopyWorkload(Workload):
         self._offset: int = offset
         self._data = bytearray(np.arange(nbytes, dtype=np.uint32).astype(np.uint8).tobytes())
         self._batch: int = batch
-        hal = self.device.hal
+        hal = self.device.vulkan
         try:
             if self._direction in ("host_write", "host_read"):
                 if not other & MemoryTypeFlags.HOST_VISIBLE and other is MEMORY["device_local"]:

@@ -10,13 +10,13 @@ import struct
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from time import monotonic_ns
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
+from ...hal.clock import elapsed_ticks
 from ...hal_vulkan import Buffer, CommandBuffer
 from ...hal_vulkan.commands.pipeline import BoundSets
-from ...hal_vulkan.commands.timestamps import elapsed_ticks
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.arrays.array import DeviceArray
 from ...runtime.kernels.kernel import Kernel, PreparedDispatch
@@ -48,14 +48,14 @@ class KernelWorkload(Workload):
         super().__init__(context, plan_options(settings))
         self._settings = settings
         self._addresses = settings["descriptors"] == "address"
-        if self._addresses and not self.device.hal.device_addresses:
+        if self._addresses and not self.device.vulkan.device_addresses:
             raise UnavailableError(
                 f'{self.device.name} has no device addresses (bufferDeviceAddress); use descriptors "sets" or "push"'
             )
         self._code, self._name = kernel_code(settings, context, self.device.profile.api_version[1])
-        self._queues = self.device.hal.queues[: settings["queues"]]
+        self._queues = self.device.vulkan.queues[: settings["queues"]]
         if len(self._queues) < settings["queues"] or any(q.family != self._queues[0].family for q in self._queues):
-            count = sum(q.family == self._queues[0].family for q in self.device.hal.queues)
+            count = sum(q.family == self._queues[0].family for q in self.device.vulkan.queues)
             raise UnavailableError(
                 f"{self.device.name} has {count} compute queue(s), {settings['queues']} were asked for"
             )
@@ -80,12 +80,12 @@ class KernelWorkload(Workload):
         self._stage = ""
         self._number = 0
         # One a queue: payloads of a semaphore only increase, and queues finish in any order.
-        self._done = [self.device.hal.create_semaphore(0, "study") for _ in self._queues]
+        self._done = [self.device.vulkan.create_semaphore(0, "study") for _ in self._queues]
         self._thread = ThreadWait() if settings["wait"] == "thread" else None
         self._sweep: CacheSweep | None = None
         try:
             # Not part of a first call: spirv-val, which checks a module once, and the inputs.
-            self.device.hal.create_executable(self._code).close()
+            self.device.vulkan.create_executable(self._code).close()
             self._inputs = make_arrays(settings["bindings"], settings["dtype"], context.folder, context.seed)
             self._arrays = [self.device.asarray(array) for array in self._inputs]
             self._make_ranges(settings["ranges"])
@@ -102,7 +102,7 @@ class KernelWorkload(Workload):
         """Creates ``count`` ranges of one buffer for each binding, each with its inputs; one range is the array."""
         if count == 1 or not self._inputs:
             return
-        hal, limits = self.device.hal, self.device.profile.limits
+        hal, limits = self.device.vulkan, self.device.profile.limits
         unit = max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment, 16)
         columns = []
         for array in self._arrays:
@@ -130,7 +130,8 @@ class KernelWorkload(Workload):
         if self._addresses:
             if groups is None:
                 raise InvalidArgumentError(f"{self._name}: give groups, which cannot be inferred without bindings")
-            push = b"".join(_ADDRESS.pack(array.buffer.device_address) for array in self._arrays)
+            bound = cast("list[Buffer]", [array.buffer for array in self._arrays])
+            push = b"".join(_ADDRESS.pack(buffer.device_address) for buffer in bound)
             rest = b"".join(_WORD.pack(int(word)) for word in settings["push"] or ())
             self._dispatch = kernel.prepare(groups=groups, push=push + rest)
             self._rotation = [
@@ -149,7 +150,7 @@ class KernelWorkload(Workload):
             self._rotation = [(buffers, self._dispatch.push) for buffers in self._ranges]
 
     def _make_commands(self) -> None:
-        settings, hal = self._settings, self.device.hal
+        settings, hal = self._settings, self.device.vulkan
         dispatch = self._dispatch
         assert dispatch is not None
         if settings["indirect"]:

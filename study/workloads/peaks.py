@@ -51,7 +51,7 @@ def measure_peaks(device: Device) -> Peaks:
     """
     copied, copy_details = _bandwidth(device)
     computed, compute_details = _arithmetic(device)
-    source = "device timestamps" if device.hal.plan.timestamp_bits else "host clock, submit to awake"
+    source = "device timestamps" if device.vulkan.plan.timestamp_bits else "host clock, submit to awake"
     return Peaks(
         {"GB/s": copied, "GFLOP/s": computed},
         {"GB/s": copy_details, "GFLOP/s": compute_details, "timed by": source, "runs": _RUNS},
@@ -70,7 +70,7 @@ def _seconds(commands: TimedCommands) -> float:
 
 
 def _bandwidth(device: Device) -> tuple[float, Mapping[str, object]]:
-    hal = device.hal
+    hal = device.vulkan
     nbytes = sweep_bytes(device)
     while True:
         try:

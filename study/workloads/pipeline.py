@@ -26,7 +26,7 @@ class PipelineWorkload(Workload):
         self._settings = settings
         self._cache: str = settings["cache"]
         self._code, self._name = kernel_code(settings, context, self.device.profile.api_version[1])
-        self.device.hal.create_executable(self._code).close()  # spirv-val runs once
+        self.device.vulkan.create_executable(self._code).close()  # spirv-val runs once
         if self._cache == "disk":
             self.sample()  # fills the cache
 
@@ -38,7 +38,7 @@ class PipelineWorkload(Workload):
             return self._measure(device)
 
     def _measure(self, device: Device) -> RawSample:
-        hal = device.hal
+        hal = device.vulkan
         before = self._context.preemptions()
         values = specialization_values(self._settings["specialization"])
         begin = monotonic_ns()

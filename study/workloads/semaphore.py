@@ -24,7 +24,7 @@ class SemaphoreWorkload(Workload):
 
     def __init__(self, settings: Mapping[str, Any], context: WorkloadContext) -> None:
         super().__init__(context)
-        self._semaphore: TimelineSemaphore = self.device.hal.create_semaphore(0, "study")
+        self._semaphore: TimelineSemaphore = self.device.vulkan.create_semaphore(0, "study")
         self._value = 0
         self._ready = threading.Semaphore(0)
         self._awake: list[int] = []

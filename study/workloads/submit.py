@@ -20,7 +20,7 @@ class SubmitWorkload(Workload):
 
     def __init__(self, settings: Mapping[str, Any], context: WorkloadContext) -> None:
         super().__init__(context)
-        hal = self.device.hal
+        hal = self.device.vulkan
         self._commands: list[CommandBuffer] = []
         self._depth: int = settings["in_flight"]
         self._signals: list[TimelineSemaphore] = []
@@ -43,7 +43,7 @@ class SubmitWorkload(Workload):
 
     def sample(self) -> RawSample:
         """``in_flight`` submissions, and a wait for the last."""
-        queue, commands = self.device.hal.compute_queue, self._commands
+        queue, commands = self.device.vulkan.compute_queue, self._commands
         waits = [(semaphore, 1) for semaphore in self._waits]
         signals = [[(s, self._number + i + 1) for s in self._signals] for i in range(self._depth)]
         self._number += self._depth

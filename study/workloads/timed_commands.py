@@ -22,7 +22,7 @@ class TimedCommands(Closing):
     """Commands that ``record`` records once. One thread at a time."""
 
     def __init__(self, device: Device, name: str, record: Callable[[CommandBuffer], object]) -> None:
-        hal = device.hal
+        hal = device.vulkan
         self._on_device = hal.plan.timestamp_bits > 0
         self._commands = hal.create_command_buffer(timing="span" if self._on_device else False, name=name).begin()
         try:
@@ -72,7 +72,7 @@ class CacheSweep:
     def __init__(self, device: Device, nbytes: int | None = None) -> None:
         self._array = device.zeros(-(-(nbytes or sweep_bytes(device)) // 16) * 4, "uint32")
         self._kernel = Kernel(device, shaders.spirv("timing/sweep"), name="sweep")
-        count = min(65535, device.hal.groups_max[0], -(-self._array.nbytes // (16 * 64)))
+        count = min(65535, device.vulkan.groups_max[0], -(-self._array.nbytes // (16 * 64)))
         dispatch = self._kernel.prepare(self._array, groups=count)
         self._commands = TimedCommands.dispatch(device, "sweep", dispatch)
 

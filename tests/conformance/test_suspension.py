@@ -14,7 +14,7 @@ from support.waiting import until
 
 import pumice
 from pumice.hal_vulkan import ElementType
-from pumice.runtime.modules.hal.command_buffer import HalCommandBuffer
+from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
 from pumice.status import CancelledError, StatusCode
 from pumice.vm import (
     Frame,
@@ -169,8 +169,10 @@ def test_calls_one_by_one_find_their_commands_recorded_after_many_at_once(
     path = compile_all([program], compiler)["simple_mul"]
     assert not isinstance(path, CompileError), path
     recorded: list[object] = []
-    record = HalCommandBuffer._record
-    monkeypatch.setattr(HalCommandBuffer, "_record", lambda self, *given: recorded.append(1) or record(self, *given))
+    record = ProgramCommandBuffer._record
+    monkeypatch.setattr(
+        ProgramCommandBuffer, "_record", lambda self, *given: recorded.append(1) or record(self, *given)
+    )
     with pumice.Session(device, options=pumice.SessionOptions(concurrent=True)) as session:
         session.load(path)
         function = session.lookup("module.simple_mul")

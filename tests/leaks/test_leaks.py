@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 from pumice import shaders
-from pumice.hal_vulkan.commands.recorder import BindingSlot
+from pumice.hal.command_buffer import BindingSlot
+from pumice.hal.fence import wait_any
+from pumice.hal.memory import MemoryTypeFlags
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
-from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
-from pumice.hal_vulkan.sync.fence import wait_any
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import DataLossError
 

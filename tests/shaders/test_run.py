@@ -6,8 +6,8 @@ import pytest
 from support import shader_references as references
 
 from pumice import shaders
+from pumice.hal.memory import MemoryTypeFlags
 from pumice.hal_vulkan.device import Device
-from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
 
 pytestmark = pytest.mark.vulkan
 HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL

@@ -15,8 +15,8 @@ from pumice.formats.vke1 import (
 )
 from pumice.formats.vke1_writer import build_executable
 from pumice.hal_vulkan import Buffer, Device, MemoryTypeFlags, reflect
-from pumice.runtime.modules.hal.command_buffer import HalCommandBuffer
-from pumice.runtime.modules.hal.executable import HalExecutable
+from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
+from pumice.hal_vulkan.programs.executable import ProgramExecutable
 from pumice.runtime.modules.hal.module import HalState
 from pumice.vm.types.buffer import VmBuffer
 from pumice.vm.wait.frame import Wait
@@ -48,7 +48,7 @@ def executable_blob(*names: str) -> bytes:
     return build_executable(ExecutableDef(tuple(pipelines), tuple(sets), tuple(layouts), tuple(modules)))
 
 
-def executable(state: HalState, device: Device, *names: str) -> HalExecutable:
+def executable(state: HalState, device: Device, *names: str) -> ProgramExecutable:
     """``executable.create`` of ``executable_blob``."""
     return state.executable_create(device, -1, vm(FORMAT), vm(executable_blob(*names)), None)
 
@@ -97,7 +97,7 @@ def direct(*buffers: Buffer) -> tuple[tuple[int, int, Buffer, int, int], ...]:
     return tuple((0, 0, buffer, 0, -1) for buffer in buffers)
 
 
-def multiply_commands(state: HalState, device: Device, count: int) -> HalCommandBuffer:
+def multiply_commands(state: HalState, device: Device, count: int) -> ProgramCommandBuffer:
     """Reusable commands: slot 2 = slot 0 * slot 1, f32."""
     commands = state.command_buffer_create(device, 0, 3, -1, 3)
     slots = tuple((0, slot, None, 0, 4 * count) for slot in range(3))

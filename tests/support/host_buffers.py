@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pumice.hal.memory import MemoryTypeFlags
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.memory.buffer import Buffer
-from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
 
 HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 

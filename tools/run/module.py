@@ -123,7 +123,7 @@ def run_module(options: ModuleRun) -> None:
                     repeat(call)
                 _report_profile(options, profile, repeated=True)
         for device in instance.devices if options.statistics else ():
-            held = device.hal.allocator.statistics()
+            held = device.vulkan.allocator.statistics()
             note(
                 f"memory of {device_text(device)}: {held.peak} bytes at most, {held.allocated} bytes now in "
                 f"{held.allocations} allocation(s), {held.reserved} bytes reserved in {len(held.blocks)} block(s)"

@@ -16,7 +16,8 @@ from typing import Final
 import numpy as np
 
 from ...formats.element_type import ElementType, EncodingType, format_shape_and_type
-from ...hal_vulkan import Buffer, BufferView
+from ...hal.buffer import Buffer
+from ...hal.buffer_view import BufferView
 from ...runtime.sessions.session import Session
 from ...runtime.sessions.signature import Signature
 from ...runtime.values.format import format_scalar, format_value

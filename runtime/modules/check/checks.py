@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ....hal_vulkan import Device
+from ....hal.device import Device
 from ....status import PumiceError
 from ....vm.execution.bytecode_module import BytecodeModule
 from ....vm.execution.context import Context
@@ -50,7 +50,7 @@ def run_checks(
     start = time.perf_counter()
     runner = _Runner(device, filters, timeout, modules, on_result)
     files = tuple(runner.run_file(os.fspath(path)) for path in paths)
-    return CheckReport(files, device.profile.name, time.perf_counter() - start, runner.deselected)
+    return CheckReport(files, device.name, time.perf_counter() - start, runner.deselected)
 
 
 class _Runner:

@@ -25,11 +25,11 @@ from types import FrameType
 from typing import Final
 
 from ....formats.element_type import format_shape
-from ....hal_vulkan import BufferView
+from ....hal.buffer_view import BufferView
+from ....hal.program import check_buffer
 from ....status import InvalidArgumentError
 from ....vm.execution.bytecode_module import translated_function
 from ....vm.native.module import NativeModule, export
-from ..hal.buffer import check_buffer
 from ..hal.device_context import TransferContexts
 from ..hal.file import read_bytes
 from .report import CheckFailure, ElementDifference

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ....formats.element_type import format_shape_and_type
-from ....hal_vulkan import BufferView, EncodingType
+from ....formats.element_type import EncodingType, format_shape_and_type
+from ....hal.buffer_view import BufferView
 from ...values.format import format_value
 from .report import ElementDifference
 

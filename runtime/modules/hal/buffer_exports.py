@@ -7,12 +7,14 @@ import math
 import struct
 import sys
 
-from ....formats.element_type import format_shape
-from ....hal_vulkan import Buffer, BufferUsage, BufferView, ElementType, EncodingType, MemoryTypeFlags
+from ....formats.element_type import ElementType, EncodingType, format_shape
+from ....hal.buffer import Buffer
+from ....hal.buffer_view import BufferView
+from ....hal.memory import BufferUsage, MemoryTypeFlags
+from ....hal.program import check_buffer, root_of, subspan
 from ....status import InvalidArgumentError, OutOfRangeError, PermissionDeniedError
 from ....vm.native.module import export
 from ...values.format import format_value
-from .buffer import HalBuffer, check_buffer, root_of, subspan
 from .device_context import DeviceTable
 from .file import read_bytes, write_bytes
 from .reference import Ref, require, text_of
@@ -86,14 +88,14 @@ class BufferExports(DeviceTable):
     def buffer_allocation_preserve(self, buffer: Ref) -> None:
         """Adds an owner."""
         root = root_of(check_buffer(buffer, "buffer.allocation.preserve"))
-        if isinstance(root, HalBuffer):
+        if root.owners is not None:
             root.owners += 1
 
     @export("buffer.allocation.discard", "0r_i")
     def buffer_allocation_discard(self, buffer: Ref) -> int:
         """Removes an owner; 1 if it was the last. The caller keeps its own buffers."""
         root = root_of(check_buffer(buffer, "buffer.allocation.discard"))
-        if not isinstance(root, HalBuffer):
+        if root.owners is None:
             return 0
         root.owners -= 1
         return int(root.owners == 0)
@@ -102,7 +104,7 @@ class BufferExports(DeviceTable):
     def buffer_allocation_is_terminal(self, buffer: Ref) -> int:
         """Whether there is one owner."""
         root = root_of(check_buffer(buffer, "buffer.allocation.is_terminal"))
-        return int(isinstance(root, HalBuffer) and root.owners == 1)
+        return int(root.owners == 1)
 
     @export("buffer_view.create", "0rIIiiCID_r")
     def buffer_view_create(
@@ -110,7 +112,7 @@ class BufferExports(DeviceTable):
     ) -> BufferView:
         """A view of a range of a buffer."""
         kind, layout, size = _layout(element_type, encoding, shape)
-        if type(buffer) is not HalBuffer or buffer._closed or offset or length != buffer.size:
+        if offset or not isinstance(buffer, Buffer) or length != buffer.size or buffer._closed or buffer.parent:
             buffer = subspan(check_buffer(buffer, "buffer_view.create"), offset, length)
         if size > buffer.size:
             raise OutOfRangeError(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ....hal.program import BindingReference, Executable, ProgramCommandBuffer
 from ....vm.native.module import export
-from .command_buffer import BindingReference, HalCommandBuffer
 from .device_context import DeviceTable
-from .executable import HalExecutable, create_executable
 from .file import HalFile
 from .reference import Ref, memory_of, pattern_of, require, text_of
 
@@ -20,17 +19,14 @@ class CommandExports(DeviceTable):
     @export("command_buffer.create", "0riiIi_r")
     def command_buffer_create(
         self, device: Ref, modes: int, categories: int, affinity: int, binding_capacity: int
-    ) -> HalCommandBuffer:
+    ) -> ProgramCommandBuffer:
         """A command buffer in the recording state."""
         context = self.device_context(device)
-        one_shot, timed = bool(modes & _ONE_SHOT), context.timed
-        commands = HalCommandBuffer(
-            context.device,
-            one_shot=one_shot,
+        commands = context.device.program_commands(
+            one_shot=bool(modes & _ONE_SHOT),
             binding_capacity=binding_capacity,
             peers=context.peers,
-            timing=timed is not None and one_shot and not binding_capacity,
-            muted=timed is not None and not timed.has_credit(),
+            timed=context.timed,
         )
         commands.begin()
         return commands
@@ -38,36 +34,36 @@ class CommandExports(DeviceTable):
     @export("command_buffer.finalize", "0r_v")
     def command_buffer_finalize(self, commands: Ref) -> None:
         """Ends recording."""
-        require(commands, HalCommandBuffer, "command_buffer").end()
+        require(commands, ProgramCommandBuffer, "command_buffer").end()
 
     @export("command_buffer.begin_debug_group", "0rr_v")
     def command_buffer_begin_debug_group(self, commands: Ref, label: Ref) -> None:
         """Opens a label for tools."""
-        require(commands, HalCommandBuffer, "command_buffer").begin_label(text_of(label, "label"))
+        require(commands, ProgramCommandBuffer, "command_buffer").begin_label(text_of(label, "label"))
 
     @export("command_buffer.end_debug_group", "0r_v")
     def command_buffer_end_debug_group(self, commands: Ref) -> None:
         """Closes the last label."""
-        require(commands, HalCommandBuffer, "command_buffer").end_label()
+        require(commands, ProgramCommandBuffer, "command_buffer").end_label()
 
     @export("command_buffer.execution_barrier", "0riiI_v", "0riii_v")
     def command_buffer_execution_barrier(self, commands: Ref, source: int, target: int, flags: int) -> None:
         """Later commands wait for, and see, all earlier ones."""
-        require(commands, HalCommandBuffer, "command_buffer").execution_barrier()
+        require(commands, ProgramCommandBuffer, "command_buffer").execution_barrier()
 
     @export("command_buffer.advise_buffer", "0rrIIIi_v")
     def command_buffer_advise_buffer(
         self, commands: Ref, buffer: Ref, flags: int, first: int, second: int, slot: int
     ) -> None:
         """Does nothing: Vulkan has no such advice."""
-        require(commands, HalCommandBuffer, "command_buffer")._check_recording()
+        require(commands, ProgramCommandBuffer, "command_buffer").check_recording()
 
     @export("command_buffer.fill_buffer", "0rrIIiIiI_v", "0rrIIiii_v")
     def command_buffer_fill_buffer(
         self, commands: Ref, target: Ref, offset: int, size: int, slot: int, pattern: int, width: int, flags: int = 0
     ) -> None:
         """Fills a range with the low bytes of a pattern."""
-        found = require(commands, HalCommandBuffer, "command_buffer")
+        found = require(commands, ProgramCommandBuffer, "command_buffer")
         found.fill(found.reference(slot, target, offset, size), pattern_of(pattern, width))
 
     @export("command_buffer.update_buffer", "0rrIrIIiI_v", "0rrIrIIi_v")
@@ -75,7 +71,7 @@ class CommandExports(DeviceTable):
         self, commands: Ref, source: Ref, start: int, target: Ref, offset: int, size: int, slot: int, flags: int = 0
     ) -> None:
         """Writes host bytes, captured now."""
-        found = require(commands, HalCommandBuffer, "command_buffer")
+        found = require(commands, ProgramCommandBuffer, "command_buffer")
         data = HalFile(memory_of(source, "source")).range(start, size, "update_buffer")
         found.update(found.reference(slot, target, offset, size), data.tobytes())
 
@@ -93,7 +89,7 @@ class CommandExports(DeviceTable):
         flags: int = 0,
     ) -> None:
         """Copies a range."""
-        found = require(commands, HalCommandBuffer, "command_buffer")
+        found = require(commands, ProgramCommandBuffer, "command_buffer")
         found.copy(
             found.reference(source_slot, source, source_offset, size, written=False),
             found.reference(target_slot, target, target_offset, size),
@@ -114,19 +110,11 @@ class CommandExports(DeviceTable):
         bindings: tuple[BindingReference, ...],
     ) -> None:
         """Runs a function of an executable over x * y * z workgroups: unsigned counts; with a 0 nothing runs."""
-        found = require(commands, HalCommandBuffer, "command_buffer")
-        executed = require(executable, HalExecutable, "executable")
-        resolved, push = found.dispatch_arguments(executed, function, flags, constants, bindings)
+        found = require(commands, ProgramCommandBuffer, "command_buffer")
+        executed = require(executable, Executable, "executable")
         if x < 0 or y < 0 or z < 0:
             x, y, z = x & 0xFFFFFFFF, y & 0xFFFFFFFF, z & 0xFFFFFFFF
-        most = found.device.groups_max
-        if not (x and y and z):
-            found._check_recording()
-        elif x <= most[0] and y <= most[1] and z <= most[2]:
-            found.dispatch(executed.pipeline(function), resolved, (x, y, z), push)
-        else:
-            for pipeline, part in executed.parts(function, (x, y, z)):
-                found.dispatch(pipeline, resolved, part, push)
+        found.dispatch_function(executed, function, (x, y, z), flags, constants, bindings)
 
     @export("command_buffer.dispatch.indirect", "0rrIirIICiDCiirIID_v", "0rriirIICiDCiirIID_v")
     def command_buffer_dispatch_indirect(
@@ -142,18 +130,16 @@ class CommandExports(DeviceTable):
         bindings: tuple[BindingReference, ...],
     ) -> None:
         """Runs a function over workgroup counts in a buffer, three uint32."""
-        found = require(commands, HalCommandBuffer, "command_buffer")
-        executed = require(executable, HalExecutable, "executable")
+        found = require(commands, ProgramCommandBuffer, "command_buffer")
+        executed = require(executable, Executable, "executable")
         counts = found.reference(workgroups_slot, workgroups, workgroups_offset, 12, written=False)
-        resolved, push = found.dispatch_arguments(executed, function, flags, constants, bindings)
-        found.dispatch_indirect(executed.pipeline(function), resolved, counts, 0, push)
+        found.dispatch_function_indirect(executed, function, counts, flags, constants, bindings)
 
     @export("executable.create", "0rIrrr_r", "0rrrr_r")
-    def executable_create(self, device: Ref, *arguments: Ref) -> HalExecutable:
+    def executable_create(self, device: Ref, *arguments: Ref) -> Executable:
         """An executable from its format, blob and constants. Version 5 has no affinity before them."""
         executable_format, data, constants = arguments[-3:]
-        return create_executable(
-            self.device_context(device).device,
+        return self.device_context(device).device.program_executable(
             text_of(executable_format, "executable format"),
             memory_of(data, "executable data"),
             b"" if constants is None else memory_of(constants, "constants").tobytes(),
@@ -162,4 +148,4 @@ class CommandExports(DeviceTable):
     @export("executable.lookup.function", "0rr_I")
     def executable_lookup_function(self, executable: Ref, name: Ref) -> int:
         """The function id of a name, for ``command_buffer.dispatch``."""
-        return require(executable, HalExecutable, "executable").lookup(text_of(name, "function name"))
+        return require(executable, Executable, "executable").lookup(text_of(name, "function name"))

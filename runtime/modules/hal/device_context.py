@@ -14,15 +14,17 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ....hal_vulkan import Buffer, CommandBuffer, Device, Fence, Queue
-from ....hal_vulkan.instance.logical_device import LogicalDevice
+from ....hal.buffer import Buffer
+from ....hal.command_buffer import CommandBuffer
+from ....hal.device import Device, Submits, TimedQueue
+from ....hal.fence import Fence
+from ....hal.mirror import Mirror
+from ....hal.program import ProgramCommandBuffer
+from ....hal.semaphore import Semaphore
 from ....status import FailedPreconditionError, InvalidArgumentError
-from .buffer import HalAllocator
-from .command_buffer import HalCommandBuffer
 from .fence import (
     AnyFence,
     HalFence,
-    HalSemaphore,
     OptionalFence,
     Points,
     check_fence,
@@ -32,9 +34,8 @@ from .fence import (
     run_after,
     signal_after,
 )
-from .mirror import Mirror, mirrored_table, submit_across
+from .mirror import mirrored_table, submit_across
 from .reference import Ref
-from .timed_queue import TimedQueue
 
 Table: TypeAlias = Sequence[Any] | None
 """(buffer, offset, length) for each binding slot."""
@@ -54,19 +55,18 @@ class DeviceContext:
     def __init__(self, device: Device) -> None:
         device.check_usable()
         self.device = device
-        self.queue: Queue | TimedQueue = device.compute_queue
+        self.queue: Submits = device.compute_queue
         self.timed: TimedQueue | None = None
-        self.timeline = HalSemaphore(device.semaphore_context, "context timeline")
-        self.allocator = HalAllocator(device, self.timeline)
-        self.peers: Mapping[LogicalDevice, DeviceContext] = {}
+        self.timeline = device.program_semaphore("context timeline")
+        self.allocator = device.program_allocator(self.timeline)
+        self.peers: Mapping[Device, DeviceContext] = {}
         self._lock = threading.Lock()
 
     # -- profiles ------------------------------------------------------------------------------------
 
     def begin_profile(self, most_slowdown: float | None) -> TimedQueue:
         """Times all work until ``end_profile``, which must follow; UnimplementedError where there are no timestamps."""
-        self.device.command_context.check_timestamps(self.device.compute_queue.family)
-        self.queue = self.timed = TimedQueue(self.device.compute_queue, most_slowdown)
+        self.queue = self.timed = self.device.timed_queue(most_slowdown)
         return self.timed
 
     def end_profile(self, timeout: float) -> None:
@@ -132,7 +132,7 @@ class DeviceContext:
         """Submits work with buffers of other devices; ``False`` if it has none."""
         recorded: list[Mirror] = []
         for commands in command_buffers:
-            if isinstance(commands, HalCommandBuffer):
+            if isinstance(commands, ProgramCommandBuffer):
                 recorded += commands.mirrors.values()
         foreign = any(
             isinstance(entry[0], Buffer) and entry[0].device is not self.device and entry[0].device in self.peers
@@ -146,7 +146,7 @@ class DeviceContext:
         if foreign:
             assert table is not None
             commands = command_buffers[0]
-            assert isinstance(commands, HalCommandBuffer)
+            assert isinstance(commands, ProgramCommandBuffer)
             table, temporary = mirrored_table(self.device, table, commands.uses)
 
         def submit() -> HalFence:
@@ -189,10 +189,10 @@ class DeviceContext:
         if here is not None:
             signal_after(here, target)
 
-    def _renew_timeline(self) -> HalSemaphore:
+    def _renew_timeline(self) -> Semaphore:
         """Replaces a timeline that failed by a race with its user's semaphores; raises if the device is lost."""
         self.device.check_usable()
-        self.timeline = self.allocator.timeline = HalSemaphore(self.device.semaphore_context, "context timeline")
+        self.timeline = self.allocator.timeline = self.device.program_semaphore("context timeline")
         self.allocator.number = 0
         return self.timeline
 
@@ -201,27 +201,26 @@ class DeviceContext:
         return self.peers.get(buffer.device, self)
 
     def once(
-        self, name: str, record: Callable[[HalCommandBuffer], None], wait: OptionalFence, target: OptionalFence
+        self, name: str, record: Callable[[ProgramCommandBuffer], None], wait: OptionalFence, target: OptionalFence
     ) -> None:
         """Records and submits one-shot commands."""
-        commands = HalCommandBuffer(self.device, one_shot=True, name=name, peers=self.peers)
+        commands = self.device.program_commands(one_shot=True, name=name, peers=self.peers)
         commands.begin()
         record(commands)
         commands.end()
         self.submit((commands,), wait, target)
 
-    def run(self, name: str, record: Callable[[HalCommandBuffer], None], wait: OptionalFence = None) -> HalFence:
+    def run(self, name: str, record: Callable[[ProgramCommandBuffer], None], wait: OptionalFence = None) -> HalFence:
         """``once``, with a new fence to signal."""
         done = HalFence(self.device)
         self.once(name, record, wait, done)
         return done
 
 
-class TransferContexts(dict[LogicalDevice, DeviceContext]):
+class TransferContexts(dict[Device, DeviceContext]):
     """Device contexts for transfers, made when first used. Their allocators keep no memory for reuse."""
 
-    def __missing__(self, device: LogicalDevice) -> DeviceContext:
-        assert isinstance(device, Device)
+    def __missing__(self, device: Device) -> DeviceContext:
         context = self[device] = DeviceContext(device)
         context.allocator.close()
         return context
@@ -236,7 +235,7 @@ class DeviceTable:
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self._devices = tuple(devices)
-        self.contexts: dict[LogicalDevice, DeviceContext] = {device: DeviceContext(device) for device in devices}
+        self.contexts: dict[Device, DeviceContext] = {device: DeviceContext(device) for device in devices}
         if len(self.contexts) > 1:
             for context in self.contexts.values():
                 context.peers = self.contexts

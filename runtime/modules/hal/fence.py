@@ -20,13 +20,14 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from ....awaiting import await_source
-from ....hal_vulkan import Device, Fence, TimelineSemaphore
-from ....hal_vulkan.sync.context import SemaphoreContext
+from ....hal.device import Device
+from ....hal.fence import Fence
+from ....hal.semaphore import Semaphore
 from ....notification import Callback, Cancellable, JointNotification, Notification
-from ....status import CancelledError, FailedPreconditionError, InternalError, PumiceError
+from ....status import FailedPreconditionError, InternalError, PumiceError
 from .reference import Ref, require
 
-Points: TypeAlias = tuple[tuple[TimelineSemaphore, int], ...]
+Points: TypeAlias = tuple[tuple[Semaphore, int], ...]
 AnyFence: TypeAlias = "HalFence | Fence"
 OptionalFence: TypeAlias = "HalFence | Fence | None"
 
@@ -34,41 +35,20 @@ OptionalFence: TypeAlias = "HalFence | Fence | None"
 _transition: Final = threading.Lock()
 
 
-class HalSemaphore(TimelineSemaphore):
-    """A timeline semaphore at 0, closed after its last reference is gone."""
-
-    __slots__ = ()
-
-    def __init__(self, context: SemaphoreContext, name: str) -> None:
-        context.device.check_usable()
-        super().__init__(context, 0, name)
-
-    def close(self) -> None:
-        """Destroys the semaphore and drops work that waits for it on the host; idempotent."""
-        if self.held:
-            self.fail(CancelledError("nobody is left who could signal this fence; work that waits for it is dropped"))
-        super().close()
-
-    def __del__(self) -> None:
-        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
-        if not getattr(self, "is_closed", True):
-            self.device.dropped.append(self)
-
-
 class HalFence:
     """A fence of the VM; a wait source (vm/wait/source.py).
 
     Attributes:
-        context: where its semaphore is made, if it ever needs one.
+        device: makes its semaphore, if it ever needs one.
         bound: its timepoints, or ``None`` while it is unbound. Read it, never write it.
         failure: its own failure, apart from those of its semaphores; or ``None``.
     """
 
     quick_query = True  # loops ask once more before they arm a callback (vm/wait/deferred.py)
-    __slots__ = ("__weakref__", "bound", "context", "failure")
+    __slots__ = ("__weakref__", "bound", "device", "failure")
 
     def __init__(self, device: Device) -> None:
-        self.context = device.semaphore_context
+        self.device = device
         self.bound: Points | None = None
         self.failure: PumiceError | None = None
 
@@ -87,7 +67,7 @@ class HalFence:
         points = self.bound
         if points is None:
             # Not under the lock: the second thread drops the semaphore it made.
-            own = HalSemaphore(self.context, "fence")
+            own = self.device.program_semaphore("fence")
             if not self.bind(((own, 1),)):
                 own.close()
             points = self.bound
@@ -147,7 +127,7 @@ class HalFence:
             raise self.failure.again()
 
     def notify(self, callback: Callback) -> Cancellable:
-        """Calls back once when reached or failed, perhaps at once; see ``TimelineSemaphore.notify``."""
+        """Calls back once when reached or failed, perhaps at once; see ``Semaphore.notify``."""
         if self.failure is not None:
             failed = Notification(callback)
             failed.call(self.failure)
@@ -179,8 +159,8 @@ class _JoinedFence(HalFence):
 
     __slots__ = ("_parts",)
 
-    def __init__(self, context: SemaphoreContext, parts: Sequence[AnyFence]) -> None:
-        self.context = context
+    def __init__(self, device: Device, parts: Sequence[AnyFence]) -> None:
+        self.device = device
         self.bound = None
         self.failure = None
         self._parts = tuple(parts)
@@ -189,7 +169,7 @@ class _JoinedFence(HalFence):
         return False
 
     def points(self) -> Points:
-        merged: dict[TimelineSemaphore, int] = {}
+        merged: dict[Semaphore, int] = {}
         for part in self._parts:
             for semaphore, value in points_of(part):
                 if merged.get(semaphore, 0) < value:
@@ -266,17 +246,17 @@ def join(fences: Iterable[OptionalFence]) -> HalFence:
     parts = [check_fence(fence) for fence in fences if fence is not None]
     if len(parts) == 1 and isinstance(parts[0], HalFence):
         return parts[0]
-    contexts = [part.context for part in parts if isinstance(part, HalFence)]
-    contexts += [s.context for part in parts if isinstance(part, Fence) for s, _ in part.points]
+    devices = [part.device for part in parts if isinstance(part, HalFence)]
+    devices += [s.device for part in parts if isinstance(part, Fence) for s, _ in part.points]
     joined = HalFence.__new__(HalFence)
     joined.bound, joined.failure = (), None
-    if not contexts:
+    if not devices:
         return joined
-    joined.context = contexts[0]
-    merged: dict[TimelineSemaphore, int] = {}
+    joined.device = devices[0]
+    merged: dict[Semaphore, int] = {}
     for part in parts:
         if isinstance(part, HalFence) and (part.bound is None or isinstance(part, _JoinedFence)):
-            return _JoinedFence(joined.context, parts)
+            return _JoinedFence(joined.device, parts)
         if isinstance(part, HalFence) and joined.failure is None:
             joined.failure = part.failure
         for semaphore, value in (part.bound or ()) if isinstance(part, HalFence) else part.points:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....hal_vulkan import Buffer, MemoryTypeFlags
-from .command_buffer import HalCommandBuffer
+from ....hal.buffer import Buffer
+from ....hal.memory import MemoryTypeFlags
+from ....hal.program import ProgramCommandBuffer
 from .device_context import DeviceContext
 from .fence import OptionalFence, failure_of, signal_after
 from .reference import check_range
@@ -80,7 +81,7 @@ def read_back(
         placed.append((position, data))
         position += data.nbytes
 
-    def record(commands: HalCommandBuffer) -> None:
+    def record(commands: ProgramCommandBuffer) -> None:
         for (offset, data), (start, _) in zip(moves, placed, strict=True):
             commands.copy(source, staged, data.nbytes, source_offset=offset, target_offset=start)
 

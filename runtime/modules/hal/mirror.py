@@ -4,7 +4,7 @@ A ``Mirror`` stands in for such a buffer. Ranges that commands use are copied to
 and ranges that they may have written are copied back before their signal fence is reached. So a program for several
 devices runs whatever buffers they share, at a cost for each byte.
 
-Calling sequence: command buffers note their uses (``HalCommandBuffer.reference``) → ``submit_across`` at each
+Calling sequence: command buffers note their uses (``ProgramCommandBuffer.reference``) → ``submit_across`` at each
 submission.
 
 Thread rule: any thread; the steps of a submission run in order on the notifier threads of the devices.
@@ -15,54 +15,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from ....hal_vulkan import Buffer, CommandBuffer, Device, MemoryTypeFlags
-from ....hal_vulkan.memory.allocator import Allocator
+from ....hal.buffer import Buffer
+from ....hal.command_buffer import CommandBuffer
+from ....hal.device import Device
+from ....hal.memory import MemoryTypeFlags
+from ....hal.mirror import Mirror, Use
+from ....hal.program import check_buffer, root_of
 from ....status import InternalError, PumiceError
-from .buffer import check_buffer, root_of
 from .fence import HalFence, OptionalFence, fail, join, signal
-
-Use = tuple[int, int, bool]
-"""Offset and size in bytes, and whether the range may be written."""
 
 Once: TypeAlias = Callable[[Buffer, Callable[[CommandBuffer], None]], HalFence]
 """Runs commands on the device of a buffer; returns the fence that they signal."""
 
 _HOST: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE | MemoryTypeFlags.HOST_CACHED
-
-
-class Mirror:
-    """A stand-in on ``device`` for bytes ``[start, start + size)`` of a buffer of another device.
-
-    Commands use ``local``, which is host-visible, in place of ``foreign``, which owns the memory.
-    """
-
-    def __init__(self, allocator: Allocator, foreign: Buffer, start: int, size: int) -> None:
-        self.foreign = foreign
-        self.start = start
-        self.local = Buffer.create(allocator, max(size, 1), memory_type=_HOST)
-        self.uses: set[Use] = set()
-
-    def part(self, offset: int, size: int, written: bool) -> Buffer:
-        """The stand-in for a range of ``foreign``; notes its use."""
-        self.uses.add((offset, size, written))
-        return self.local.subspan(offset - self.start, size)
-
-    def ranges(self, *, written: bool) -> list[tuple[int, int]]:
-        """Offsets and sizes of used, or only of written, ranges, merged where they overlap."""
-        merged: list[tuple[int, int]] = []
-        for offset, size, writes in sorted(self.uses):
-            if not size or (written and not writes):
-                continue
-            if merged and offset <= sum(merged[-1]):
-                start, length = merged[-1]
-                merged[-1] = (start, max(length, offset + size - start))
-            else:
-                merged.append((offset, size))
-        return merged
-
-    def close(self) -> None:
-        """Frees the memory; idempotent."""
-        self.local.close()
 
 
 def mirrored_table(
@@ -83,7 +48,10 @@ def mirrored_table(
         low, high = spans.get(root, (start, start))
         spans[root] = min(low, start), max(high, start + found.size)
         places.append((root, start, found.size))
-    mirrors = {root: Mirror(device.allocator, root, low, high - low) for root, (low, high) in spans.items()}
+    mirrors = {
+        root: Mirror(device.create_buffer(max(high - low, 1), memory_type=_HOST), root, low)
+        for root, (low, high) in spans.items()
+    }
     replaced: list[tuple[Buffer | None, int, int]] = []
     for slot, (entry, place) in enumerate(zip(table, places, strict=True)):
         if place is None:
@@ -106,7 +74,6 @@ class _Transfer:
         self.staged: Buffer | None = None
         device = mirror.foreign.device
         if not mirror.foreign.host_visible:
-            assert isinstance(device, Device)
             self.staged = device.create_buffer(mirror.local.size, memory_type=_HOST)
 
     def fetch(self) -> HalFence | None:

@@ -17,15 +17,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from ....hal_vulkan import Buffer, BufferView, Device, Fence, TimelineSemaphore
+from ....hal.buffer import Buffer
+from ....hal.buffer_view import BufferView
+from ....hal.device import Device
+from ....hal.fence import Fence
+from ....hal.program import Executable, ProgramAllocator, ProgramCommandBuffer
+from ....hal.semaphore import Semaphore
 from ....vm.native.module import NativeModule
 from ....vm.types.ref_types import register_ref_type
-from .buffer import HalAllocator
 from .buffer_exports import BufferExports
-from .command_buffer import HalCommandBuffer
 from .command_exports import CommandExports
 from .device_exports import Channel, DeviceExports, Event
-from .executable import HalExecutable
 from .fence import HalFence
 from .fence_exports import FenceExports
 from .file import HalFile
@@ -45,14 +47,14 @@ class HalState(DeviceExports, BufferExports, CommandExports, QueueExports, Fence
     """The state of one VM context, whose methods are the module's exports."""
 
 
-register_ref_type("hal.allocator", HalAllocator)
+register_ref_type("hal.allocator", ProgramAllocator)
 register_ref_type("hal.buffer", Buffer)
 register_ref_type("hal.buffer_view", BufferView)
 register_ref_type("hal.channel", Channel)
-register_ref_type("hal.command_buffer", HalCommandBuffer)
+register_ref_type("hal.command_buffer", ProgramCommandBuffer)
 register_ref_type("hal.device", Device)
 register_ref_type("hal.event", Event)
-register_ref_type("hal.executable", HalExecutable)
+register_ref_type("hal.executable", Executable)
 register_ref_type("hal.fence", HalFence, Fence)
 register_ref_type("hal.file", HalFile)
-register_ref_type("hal.semaphore", TimelineSemaphore)
+register_ref_type("hal.semaphore", Semaphore)

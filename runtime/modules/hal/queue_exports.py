@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from ....hal_vulkan import MemoryAccess
+from ....hal.buffer import Buffer
+from ....hal.memory import MemoryAccess
+from ....hal.program import ProgramCommandBuffer, TableEntry, check_buffer, subspan
 from ....status import PermissionDeniedError, UnimplementedError
 from ....vm.native.module import export
-from .buffer import HalBuffer, check_buffer, subspan
-from .command_buffer import HalCommandBuffer, TableEntry
 from .device_context import DeviceContext, DeviceTable
 from .fence import HalFence, OptionalFence, alias, optional_fence
 from .file import HalFile, read_back, upload
@@ -59,7 +59,7 @@ class QueueExports(DeviceTable):
         usage: int,
         size: int,
         flags: int = 0,
-    ) -> HalBuffer:
+    ) -> Buffer:
         """A buffer, allocated at once; the signal fence is reached with the wait fence."""
         try:
             context = self.contexts[device]
@@ -109,8 +109,8 @@ class QueueExports(DeviceTable):
             context = self.contexts[device]
         except (KeyError, TypeError):
             context = self.device_context(device)
-        if type(commands) is not HalCommandBuffer:
-            require(commands, HalCommandBuffer, "command_buffer")
+        if not isinstance(commands, ProgramCommandBuffer):
+            require(commands, ProgramCommandBuffer, "command_buffer")
         context.submit((commands,), wait, target, table if commands.binding_capacity else None)
 
     @export("device.queue.execute.indirect", "0rIrrrCrIID_v")
@@ -133,7 +133,7 @@ class QueueExports(DeviceTable):
         if not command_buffers:
             self.queue_barrier(device, affinity, wait, target, 0)
             return
-        found = [require(commands, HalCommandBuffer, "command_buffer") for commands in command_buffers]
+        found = [require(commands, ProgramCommandBuffer, "command_buffer") for commands in command_buffers]
         self.device_context(device).submit(found, wait, target)
 
     @_transfer("device.queue.fill", "0rIrrrIIIiI_v")
@@ -162,7 +162,7 @@ class QueueExports(DeviceTable):
         here = check_buffer(source, "queue.copy source")
         there = check_buffer(buffer, "queue.copy target")
 
-        def record(commands: HalCommandBuffer) -> None:
+        def record(commands: ProgramCommandBuffer) -> None:
             commands.copy(
                 commands.reference(0, here, start, size, written=False),
                 commands.reference(0, there, offset, size),

@@ -19,7 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from ....hal_vulkan import Buffer, BufferUsage, Device
+from ....hal.buffer import Buffer
+from ....hal.device import Device
+from ....hal.memory import BufferUsage
+from ....hal.program import check_buffer
 from ....status import InvalidArgumentError, OutOfRangeError, PumiceError, shown
 from ....vm.native.module import NativeModule, export
 from ....vm.types.buffer import require_buffer
@@ -27,7 +30,6 @@ from ....vm.types.list import VmList
 from ....vm.types.ref_types import ref_type_class
 from ...parameters.entry import ParameterEntry, decode_name
 from ...parameters.index import ParameterIndex, ParameterScopes, find_scope
-from ..hal.buffer import HalBuffer, check_buffer
 from ..hal.device_context import DeviceContext, TransferContexts
 from ..hal.fence import OptionalFence, fail, failure_of, optional_fence
 from ..hal.file import read_back
@@ -105,7 +107,7 @@ class _Parameters:
                         f"offset is 0, not {span.buffer_offset}"
                     )
             # New buffers need not wait.
-            buffers: list[HalBuffer] = []
+            buffers: list[Buffer] = []
             with ParameterUpload(context, None) as upload:
                 for span in wanted:
                     buffer = context.allocator.allocate(

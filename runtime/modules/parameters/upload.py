@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, Self
 
-from ....hal_vulkan import Buffer, MemoryTypeFlags, TimelineSemaphore
-from ..hal.command_buffer import HalCommandBuffer
+from ....hal.buffer import Buffer
+from ....hal.memory import MemoryTypeFlags
+from ....hal.program import ProgramCommandBuffer
+from ....hal.semaphore import Semaphore
 from ..hal.device_context import DeviceContext
 from ..hal.fence import OptionalFence, alias, points_of
 
@@ -35,9 +37,9 @@ class ParameterUpload:
         self._may_block = not pending or (
             wait is not None and all(value <= semaphore.scheduled for semaphore, value in points_of(wait))
         )
-        self._commands: HalCommandBuffer | None = None
+        self._commands: ProgramCommandBuffer | None = None
         self._recorded = 0
-        self._in_flight: deque[tuple[TimelineSemaphore, int]] = deque()
+        self._in_flight: deque[tuple[Semaphore, int]] = deque()
         self._submitted = False
 
     def write(self, target: Buffer, offset: int, data: memoryview) -> None:
@@ -83,9 +85,9 @@ class ParameterUpload:
             self._commands.close()
             self._commands = None
 
-    def _record(self) -> HalCommandBuffer:
+    def _record(self) -> ProgramCommandBuffer:
         if self._commands is None:
-            self._commands = HalCommandBuffer(self._context.device, one_shot=True, name="parameters")
+            self._commands = self._context.device.program_commands(one_shot=True, name="parameters")
             self._commands.begin()
         return self._commands
 

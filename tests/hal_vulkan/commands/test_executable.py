@@ -23,7 +23,7 @@ from pumice.formats.vke1 import (
     PushConstantRange,
 )
 from pumice.formats.vke1_writer import build_executable
-from pumice.hal_vulkan.commands.recorder import BindingSlot
+from pumice.hal.command_buffer import BindingSlot
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.host_buffers import HOST
 
+from pumice.hal.memory import MemoryAccess, MemoryTypeFlags
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.instance.profile import MemoryProperty
-from pumice.hal_vulkan.memory.memory_type import MemoryAccess, MemoryTypeFlags, rank_memory_types
+from pumice.hal_vulkan.memory.memory_type import rank_memory_types
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     InvalidArgumentError,

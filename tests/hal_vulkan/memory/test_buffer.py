@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.host_buffers import HOST
 
+from pumice.hal.memory import BufferUsage, MemoryAccess
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
-from pumice.hal_vulkan.memory.memory_type import BufferUsage, MemoryAccess
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     ClosedError,

@@ -9,13 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.profiles import recorded_profiles
 
+from pumice.hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
 from pumice.hal_vulkan.instance.profile import DeviceProfile, MemoryHeap, MemoryProperty, MemoryType
-from pumice.hal_vulkan.memory.memory_type import (
-    BufferUsage,
-    MemoryAccess,
-    MemoryTypeFlags,
-    rank_memory_types,
-)
+from pumice.hal_vulkan.memory.memory_type import rank_memory_types
 from pumice.status import InvalidArgumentError, PumiceError
 
 PROFILES = recorded_profiles()

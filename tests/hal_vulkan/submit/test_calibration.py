@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.hal_vulkan.commands.timestamps import elapsed_ticks
+from pumice.hal.clock import elapsed_ticks
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.submit import calibration
 from pumice.hal_vulkan.submit.calibration import ClockCalibration

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from support.waiting import until
 
 from pumice import shaders
+from pumice.hal.fence import wait_all
+from pumice.hal.memory import MemoryTypeFlags
 from pumice.hal_vulkan.commands.command_buffer import CommandBuffer
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.memory.buffer import Buffer
-from pumice.hal_vulkan.memory.memory_type import MemoryTypeFlags
 from pumice.hal_vulkan.submit.prepared_submission import PreparedSubmission
-from pumice.hal_vulkan.sync.fence import wait_all
 from pumice.hal_vulkan.sync.semaphore import TimelineSemaphore
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (

@@ -9,8 +9,8 @@ import time
 import pytest
 from support.waiting import until
 
+from pumice.hal.fence import Fence
 from pumice.hal_vulkan.device import Device
-from pumice.hal_vulkan.sync.fence import Fence
 from pumice.status import (
     DataLossError,
     DeadlineExceededError,

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import pytest
 from support.waiting import armed, until
 
+from pumice.hal.fence import wait_all, wait_any
+from pumice.hal.semaphore import MAX_PAYLOAD, Timepoint
 from pumice.hal_vulkan.device import Device
-from pumice.hal_vulkan.sync.fence import wait_all, wait_any
-from pumice.hal_vulkan.sync.semaphore import MAX_PAYLOAD, Timepoint
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     CancelledError,

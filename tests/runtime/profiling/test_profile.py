@@ -309,14 +309,14 @@ def test_a_module_loaded_under_a_profile_is_in_it() -> None:
 
 @vulkan
 def test_work_that_could_not_be_timed_from_inside_is_a_span(digits: pumice.Session) -> None:
-    from pumice.runtime.modules.hal.command_buffer import HalCommandBuffer
+    from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
     from pumice.runtime.modules.hal.module import HalState
 
     state = digits.context.module_state("hal")
     assert isinstance(state, HalState)
     (device_context,) = state.contexts.values()
     target = device_context.device.create_buffer(64)
-    commands = HalCommandBuffer(device_context.device, one_shot=False, name="before")
+    commands = ProgramCommandBuffer(device_context.device.command_context, one_shot=False, name="before")
     commands.begin()
     commands.fill(target, b"\7")
     commands.end()

@@ -31,8 +31,8 @@ from pumice.formats.vke1_writer import build_executable
 from pumice.hal_vulkan import Device, compile_glsl
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
-from pumice.runtime.modules.hal.command_buffer import HalCommandBuffer
-from pumice.runtime.modules.hal.executable import HalExecutable
+from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
+from pumice.hal_vulkan.programs.executable import ProgramExecutable
 from pumice.runtime.modules.hal.module import HalState
 from pumice.status import InvalidArgumentError, NotFoundError, ResourceExhaustedError, UnimplementedError
 
@@ -85,7 +85,7 @@ def create(
     *,
     name: str = FORMAT,
     defines: dict[str, str | int] | None = None,
-) -> HalExecutable:
+) -> ProgramExecutable:
     """An executable whose layout has one set of this many storage buffers."""
     blob = build_executable(
         ExecutableDef(
@@ -98,7 +98,7 @@ def create(
     return state.executable_create(state.devices_get(0), -1, vm(name), vm(blob), None)
 
 
-def submit(state: HalState, commands: HalCommandBuffer, *bindings: tuple[object, int, int]) -> None:
+def submit(state: HalState, commands: ProgramCommandBuffer, *bindings: tuple[object, int, int]) -> None:
     device, done = state.devices_get(0), None
     state.command_buffer_execution_barrier(commands, 28, 13, 0)
     state.command_buffer_finalize(commands)

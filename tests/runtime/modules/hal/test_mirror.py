@@ -21,10 +21,10 @@ from support.hal_module import (
     wait_for,
 )
 
+from pumice.hal.mirror import Mirror
 from pumice.hal_vulkan import Buffer, Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
-from pumice.runtime.modules.hal.mirror import Mirror
 from pumice.runtime.modules.hal.module import HalState
 from pumice.status import AbortedError, InvalidArgumentError, OutOfRangeError, PumiceError
 

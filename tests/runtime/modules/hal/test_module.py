@@ -24,8 +24,8 @@ from support.hal_module import (
 from pumice.hal_vulkan import Buffer, BufferView, Device, ElementType, EncodingType
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
-from pumice.runtime.modules.hal.buffer import HalBuffer
-from pumice.runtime.modules.hal.executable import supported_formats
+from pumice.hal_vulkan.programs.allocator import ProgramBuffer
+from pumice.hal_vulkan.programs.executable import supported_formats
 from pumice.runtime.modules.hal.file import HalFile
 from pumice.runtime.modules.hal.module import HalState, hal_module
 from pumice.status import (
@@ -229,7 +229,7 @@ def test_memory_in_use_is_not_used_again(state: HalState, device: Device) -> Non
 
 @pytest.mark.vulkan
 def test_memory_out_of_use_is_found_behind_memory_in_use(state: HalState, device: Device) -> None:
-    def place(buffer: HalBuffer) -> tuple[int, int]:
+    def place(buffer: ProgramBuffer) -> tuple[int, int]:
         return (buffer.block_serial, buffer.offset)
 
     allocator = state.device_allocator(device)
@@ -287,7 +287,7 @@ def test_import(state: HalState, device: Device) -> None:
     tried = state.allocator_import(allocator, 1, -1, DEVICE_LOCAL, immutable, vm(data.tobytes()), 0, -1)
     if tried is not None:
         np.testing.assert_array_equal(array_of(state, tried, np.uint32), data)
-        assert isinstance(tried, HalBuffer) and not device.plan.staging
+        assert isinstance(tried, ProgramBuffer) and not device.plan.staging
     made = state.allocator_import(allocator, 0, -1, HOST_LOCAL, immutable, vm(data.tobytes()), 8, 16)
     assert made is not None and array_of(state, made, np.uint32).tolist() == [2, 3, 4, 5]
     with pytest.raises(InvalidArgumentError, match="do not lie within"):

@@ -35,8 +35,8 @@ from pumice.formats.vke1 import (
 from pumice.formats.vke1_writer import build_executable
 from pumice.hal_vulkan import Buffer, Device, MemoryAccess, compile_glsl
 from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
-from pumice.runtime.modules.hal.command_buffer import HalCommandBuffer
 from pumice.runtime.modules.hal.fence import HalFence
 from pumice.runtime.modules.hal.module import HalState
 from pumice.status import (
@@ -65,11 +65,13 @@ def device(any_device: Device) -> Device:
     return any_device
 
 
-def once(state: HalState, device: Device, capacity: int = 0) -> HalCommandBuffer:
+def once(state: HalState, device: Device, capacity: int = 0) -> ProgramCommandBuffer:
     return state.command_buffer_create(device, 17, 3, -1, capacity)
 
 
-def run(state: HalState, device: Device, commands: HalCommandBuffer, *bindings: tuple[Buffer | None, int, int]) -> None:
+def run(
+    state: HalState, device: Device, commands: ProgramCommandBuffer, *bindings: tuple[Buffer | None, int, int]
+) -> None:
     state.command_buffer_finalize(commands)
     done = state.fence_create(device, 0)
     if bindings:

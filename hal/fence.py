@@ -11,11 +11,11 @@ import time
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
-from ...awaiting import await_source
-from ...notification import Callback, JointNotification, Notification
-from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError
-from .semaphore import TimelineSemaphore
-from .timeline import deadline_after, timeout_nanoseconds
+from ..awaiting import await_source
+from ..notification import Callback, JointNotification, Notification
+from ..status import DeadlineExceededError, InvalidArgumentError, PumiceError
+from .semaphore import Semaphore
+from .timeouts import deadline_after, timeout_nanoseconds
 
 
 class Fence:
@@ -24,8 +24,8 @@ class Fence:
     quick_query = True  # loops ask once more before they arm a callback (vm/wait/deferred.py)
     __slots__ = ("_points",)
 
-    def __init__(self, points: Iterable[tuple[TimelineSemaphore, int]] = ()) -> None:
-        self._points: dict[TimelineSemaphore, int] = {}
+    def __init__(self, points: Iterable[tuple[Semaphore, int]] = ()) -> None:
+        self._points: dict[Semaphore, int] = {}
         for semaphore, value in points:
             self.insert(semaphore, value)
 
@@ -39,14 +39,14 @@ class Fence:
                     joined.insert(semaphore, value)
         return joined
 
-    def insert(self, semaphore: TimelineSemaphore, value: int) -> None:
+    def insert(self, semaphore: Semaphore, value: int) -> None:
         """Adds a timepoint; of two for the same semaphore the larger payload stays."""
         known = self._points.get(semaphore)
         if known is None or known < value:
             self._points[semaphore] = value
 
     @property
-    def points(self) -> tuple[tuple[TimelineSemaphore, int], ...]:
+    def points(self) -> tuple[tuple[Semaphore, int], ...]:
         """The (semaphore, payload) pairs, as ``Queue.submit`` takes them."""
         return tuple(self._points.items())
 
@@ -66,7 +66,7 @@ class Fence:
         self.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
     def notify(self, callback: Callback) -> Notification:
-        """Calls back once, when all payloads are reached or a semaphore fails; see ``TimelineSemaphore.notify``."""
+        """Calls back once, when all payloads are reached or a semaphore fails; see ``Semaphore.notify``."""
         notification = JointNotification(callback, len(self._points))
         notification.arm([semaphore.at(value) for semaphore, value in self._points.items()])
         return notification
@@ -94,14 +94,14 @@ class Fence:
         return f"<Fence {inner or 'empty'}>"
 
 
-def wait_all(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | None = None) -> None:
+def wait_all(points: Sequence[tuple[Semaphore, int]], timeout: float | None = None) -> None:
     """Blocks until every semaphore has reached its payload; raises DeadlineExceededError or the first failure met."""
     deadline = deadline_after(timeout)
     for semaphore, value in points:
         semaphore.wait(value, None if deadline is None else max(0.0, deadline - time.monotonic()))
 
 
-def wait_any(points: Sequence[tuple[TimelineSemaphore, int]], timeout: float | None = None) -> int:
+def wait_any(points: Sequence[tuple[Semaphore, int]], timeout: float | None = None) -> int:
     """Blocks until one of the semaphores has reached its payload; returns its index in ``points``.
 
     It waits through the notifier: vkWaitSemaphores with WAIT_ANY keeps a core busy in drivers that emulate timelines

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...formats.element_type import ElementType, EncodingType, format_shape_and_type
-from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError
+from ..formats.element_type import ElementType, EncodingType, format_shape_and_type
+from ..status import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from .buffer import Buffer
 
 

@@ -22,16 +22,18 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from ....hal_vulkan import CommandBuffer, Queue
-from ....hal_vulkan.commands.context import CommandContext
-from ....hal_vulkan.commands.recording import Recording
-from ....hal_vulkan.commands.timestamps import TimestampRecorder
-from ....hal_vulkan.instance.logical_device import LogicalDevice
-from ....hal_vulkan.submit.retirement import Points
-from ....hal_vulkan.sync.timeline import wait_timeline
-from ....status import PumiceError
-from .command_buffer import HalCommandBuffer
-from .timed_recordings import TimedRecordings, TimedSubmission
+from ...hal.program import TimedSubmission
+from ...status import PumiceError
+from ..commands.command_buffer import CommandBuffer
+from ..commands.context import CommandContext
+from ..commands.recording import Recording
+from ..commands.timestamps import TimestampRecorder
+from ..instance.logical_device import LogicalDevice
+from ..submit.queue import Queue
+from ..submit.retirement import Points
+from ..sync.timeline import wait_timeline
+from .command_buffer import ProgramCommandBuffer
+from .timed_recordings import TimedRecordings
 
 _SECONDS_A_READING: Final = 1.0
 _CREDIT_NS: Final = 10e6  # of slowdown at the start, and the most after a pause
@@ -94,9 +96,9 @@ class _Stand:
 class _TimedCommands(_Stand):
     """A command buffer whose dispatches are timed."""
 
-    def __init__(self, owner: TimedQueue, commands: HalCommandBuffer, submission: TimedSubmission) -> None:
+    def __init__(self, owner: TimedQueue, commands: ProgramCommandBuffer, submission: TimedSubmission) -> None:
         super().__init__(owner, submission, commands.name)
-        self.commands: HalCommandBuffer | None = commands
+        self.commands: ProgramCommandBuffer | None = commands
         self.binding_capacity = commands.binding_capacity
         self.key = b""
         self.timed: TimedRecordings | None = None
@@ -136,7 +138,7 @@ class _TimedCommands(_Stand):
             self.owner.read(submission, timestamps.read_raw)
         self._give_back(commands, recording)
 
-    def _give_back(self, commands: HalCommandBuffer, recording: Recording) -> None:
+    def _give_back(self, commands: ProgramCommandBuffer, recording: Recording) -> None:
         if commands.binding_capacity and not commands.one_shot and self.timed is not None:
             self.timed.give_back(self.key, recording)
         else:
@@ -210,7 +212,7 @@ class TimedQueue:
         self.queue = queue
         self.family = queue.family
         self.submissions: list[TimedSubmission] = []
-        self.timed_commands: weakref.WeakSet[HalCommandBuffer] = weakref.WeakSet()
+        self.timed_commands: weakref.WeakSet[ProgramCommandBuffer] = weakref.WeakSet()
         self.on_reading: Callable[[], None] | None = None
         self.errors: list[PumiceError] = []
         self._marks: list[tuple[_MarkCommands, _MarkCommands]] = []
@@ -238,7 +240,7 @@ class TimedQueue:
         stands: list[Any] = []
         for commands in command_buffers:
             submit_ns = _now()
-            of_program = commands if type(commands) is HalCommandBuffer else None
+            of_program = commands if type(commands) is ProgramCommandBuffer else None
             if not self.has_credit():
                 noted = (None, ()) if of_program is None else of_program.noted()
                 if noted is not None:

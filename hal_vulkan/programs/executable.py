@@ -14,11 +14,18 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 
-from ....formats.vke1 import FILE_IDENTIFIER, FORMAT_VERSION, HEADER, ExecutableDef
-from ....hal_vulkan import Buffer, ComputePipeline, Device, Executable, SpecializationValue
-from ....hal_vulkan.commands.pipeline import check_groups
-from ....spirv.grid import grid_parts
-from ....status import InvalidArgumentError, NotFoundError, OutOfRangeError
+from ...formats.vke1 import FILE_IDENTIFIER, FORMAT_VERSION, HEADER, ExecutableDef
+from ...hal.memory import MemoryTypeFlags
+from ...hal.program import Executable as AnyExecutable
+from ...spirv.grid import grid_parts
+from ...status import InvalidArgumentError, NotFoundError, OutOfRangeError
+from ..commands.executable import Executable
+from ..commands.pipeline import ComputePipeline, check_groups
+from ..commands.pipeline_context import PipelineContext
+from ..commands.specialization import SpecializationValue
+from ..instance.logical_device import LogicalDevice
+from ..memory.allocator import Allocator
+from ..memory.buffer import Buffer
 
 DESCRIPTOR_FORMATS: Final = ("vulkan-spirv-fb",)
 ADDRESS_FORMATS: Final = ("vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1")
@@ -27,21 +34,22 @@ ADDRESS_FORMATS: Final = ("vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1")
 _MAX_PARTS: Final = 64
 
 _lock: Final = threading.Lock()
-_cache: Final[weakref.WeakKeyDictionary[Device, weakref.WeakValueDictionary[bytes, HalExecutable]]] = (
+_cache: Final[weakref.WeakKeyDictionary[LogicalDevice, weakref.WeakValueDictionary[bytes, ProgramExecutable]]] = (
     weakref.WeakKeyDictionary()
 )
 
 
-class HalExecutable:
-    """An executable of the VM; what ``!hal.executable`` refers to. Closes with its last reference.
+class ProgramExecutable(AnyExecutable):
+    """An executable of a program; closes with its last reference.
 
     Attributes:
         pipelines: by function id, in the order of the exports.
     """
 
-    def __init__(self, executable: Executable, device: Device, constants: bytes) -> None:
+    def __init__(self, executable: Executable, memory: Allocator, constants: bytes) -> None:
         assert executable.source is not None
-        self.device = device
+        self.device: LogicalDevice = memory.device
+        self._memory = memory
         self.executable = executable
         self._source: ExecutableDef = executable.source
         self._constants = constants
@@ -106,25 +114,28 @@ class HalExecutable:
     @cached_property
     def empty_buffer(self) -> Buffer:
         """A small buffer to bind in place of an empty range."""
-        buffer = self.device.create_buffer(16)
+        buffer = Buffer.create(self._memory, 16, memory_type=MemoryTypeFlags.DEVICE_LOCAL)
         self._close_at_end(buffer)
         return buffer
 
 
-def supported_formats(device: Device) -> tuple[str, ...]:
+def supported_formats(device: LogicalDevice) -> tuple[str, ...]:
     """The executable formats that the device runs."""
     return DESCRIPTOR_FORMATS + (ADDRESS_FORMATS if device.device_addresses else ())
 
 
-def create_executable(device: Device, name: str, data: memoryview, constants: bytes) -> HalExecutable:
+def create_executable(
+    context: PipelineContext, memory: Allocator, name: str, data: memoryview, constants: bytes
+) -> ProgramExecutable:
     """The executable for a blob in the format ``name``, shared by the contexts that have the same blob.
 
     ``constants`` are u32 values of the specialization constants 0, 1, …
     """
+    device = context.device
     formats = supported_formats(device)
     if name not in formats:
         raise NotFoundError(
-            f"{device.profile.name} does not run executables of format {name!r}; it runs {', '.join(formats)}. Compile "
+            f"{device.name} does not run executables of format {name!r}; it runs {', '.join(formats)}. Compile "
             "for one of those (--iree-hal-target-device=vulkan)"
         )
     if len(constants) % 4:
@@ -135,7 +146,7 @@ def create_executable(device: Device, name: str, data: memoryview, constants: by
     known = _cache.setdefault(device, weakref.WeakValueDictionary())
     found = known.get(key)
     if found is None or found.executable.is_closed:
-        made = _create(device, data, constants)
+        made = _create(context, memory, data, constants)
         with _lock:
             found = known.get(key)
             if found is None or found.executable.is_closed:  # or another thread was first
@@ -143,15 +154,15 @@ def create_executable(device: Device, name: str, data: memoryview, constants: by
     return found
 
 
-def _create(device: Device, data: memoryview, constants: bytes) -> HalExecutable:
+def _create(context: PipelineContext, memory: Allocator, data: memoryview, constants: bytes) -> ProgramExecutable:
     if len(data) >= 8 and bytes(data[:4]) != FILE_IDENTIFIER and bytes(data[4:8]) == FILE_IDENTIFIER:
         # Older compilers write the FlatBuffer without the 64-byte header.
         data = memoryview(HEADER.pack(FILE_IDENTIFIER, FORMAT_VERSION, len(data)) + bytes(data))
     elif bytes(data[:4]) != FILE_IDENTIFIER:
         raise InvalidArgumentError(f"an executable starts with {FILE_IDENTIFIER!r}, got {bytes(data[:4])!r}")
-    executable = device.create_executable(data)
+    executable = Executable.from_vke1(context, data)
     try:
-        return HalExecutable(executable, device, constants)
+        return ProgramExecutable(executable, memory, constants)
     except BaseException:
         executable.close()
         raise

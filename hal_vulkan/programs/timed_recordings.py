@@ -6,42 +6,15 @@ Thread rule: that of their queue.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
 
-from ....hal_vulkan.commands.context import CommandContext
-from ....hal_vulkan.commands.recording import Recording
-from ....hal_vulkan.commands.recording_cache import RecordingCache
-from ....hal_vulkan.commands.timestamps import TimestampRecorder
+from ..commands.context import CommandContext
+from ..commands.recording import Recording
+from ..commands.recording_cache import RecordingCache
+from ..commands.timestamps import TimestampRecorder
 
 _MAX_RANGES: Final = 64
-
-
-@dataclass(slots=True)
-class TimedSubmission:
-    """One command buffer of one submission.
-
-    Attributes:
-        submit_ns: by the host's monotonic clock.
-        dispatches, barriers: as ``TimestampRecorder`` has them; empty for a span.
-        locations: source locations by name, for each executable.
-        ticks: begin and end of each dispatch, or of the span, as native unsigned 64-bit integers; ``None`` until it has
-            retired.
-        is_span: whether it was timed as a whole.
-        untimed: whether it was only counted, to limit the cost of the profile.
-    """
-
-    name: str
-    thread: int
-    submit_ns: int
-    dispatches: Sequence[tuple[str, tuple[int, int, int] | None]] = ()
-    barriers: Sequence[bool] = ()
-    locations: tuple[Mapping[str, str], ...] = ()
-    ticks: bytes | None = None
-    is_span: bool = False
-    failed: bool = False
-    untimed: bool = False
 
 
 class TimedRecordings:

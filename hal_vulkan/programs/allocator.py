@@ -1,7 +1,7 @@
 """Buffers whose memory is given back with their last reference, and the allocator that uses it again.
 
-A compiled function allocates its results and transients at each call, in the same sizes. A ``HalAllocator`` keeps the
-memory of closed buffers and uses it for the next buffer of the same kind once the device is past its last use. That
+A compiled function allocates its results and transients at each call, in the same sizes. A ``ProgramAllocator`` keeps
+the memory of closed buffers and uses it for the next buffer of the same kind once the device is past its last use. That
 saves the native allocation and, since addresses come again, the recording of commands (command_buffer.py).
 
 Thread rule: an allocator may be used from any thread. Finalizers only take a note.
@@ -15,26 +15,30 @@ from bisect import insort
 from collections import deque
 from typing import Final, TypeAlias
 
-from ....hal_vulkan import Buffer, BufferUsage, Device, MemoryAccess, MemoryTypeFlags
-from ....hal_vulkan.memory.allocator import Allocation
-from ....status import ClosedError, InvalidArgumentError
-from .fence import HalSemaphore
-from .reference import require
+from ...hal.buffer import Buffer as AnyBuffer
+from ...hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
+from ...hal.program import ProgramAllocator as AnyAllocator
+from ...hal.semaphore import Semaphore
+from ...status import InvalidArgumentError
+from ..instance.logical_device import LogicalDevice
+from ..memory.allocator import Allocation, Allocator
+from ..memory.buffer import Buffer
+from ..submit.queue import Queue
 
 Kind: TypeAlias = tuple[int, int, int]  # bytes, memory type and usage as modules ask for them
-Ready: TypeAlias = "tuple[int, HalBuffer]"  # address and buffer
-Used: TypeAlias = "tuple[int, int, HalBuffer]"  # number and payload of the last submission that may use the buffer
+Ready: TypeAlias = "tuple[int, ProgramBuffer]"  # address and buffer
+Used: TypeAlias = "tuple[int, int, ProgramBuffer]"  # number and payload of the last submission that may use the buffer
 
 _NEVER: Final = 1 << 64
 _MIN_BUDGET: Final = 64 << 20
 _HEAP_SHARE: Final = 16
 _MAX_POOLS: Final = 256
 _DEVICE_LOCAL: Final = 0x20
-# Makes results readable in place where the host sees device memory, as for arrays (runtime/arrays/array_device.py).
+# Makes results readable in place where the host sees device memory, as for arrays.
 _MAPPED: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.HOST_COHERENT | MemoryTypeFlags.HOST_CACHED
 
 
-class HalBuffer(Buffer):
+class ProgramBuffer(Buffer):
     """A buffer that closes with its last reference.
 
     Attributes:
@@ -47,7 +51,7 @@ class HalBuffer(Buffer):
 
     def __init__(
         self,
-        allocator: HalAllocator,
+        allocator: ProgramAllocator,
         allocation: Allocation,
         size: int,
         memory_type: MemoryTypeFlags,
@@ -60,9 +64,9 @@ class HalBuffer(Buffer):
         self.kind = kind
         self.owners = 1
 
-    def successor(self) -> HalBuffer:
+    def successor(self) -> ProgramBuffer:
         """A new buffer over the memory of this one, which is closed."""
-        new = HalBuffer.__new__(HalBuffer)
+        new = ProgramBuffer.__new__(ProgramBuffer)
         new.device = self.device
         new._allocation = self._allocation
         new._closed = False
@@ -99,25 +103,25 @@ class HalBuffer(Buffer):
                 allocator.returned.append(self)
 
 
-class HalAllocator:
-    """The memory of one context on one device; what ``!hal.allocator`` refers to.
+class ProgramAllocator(AnyAllocator):
+    """The memory of one VM context; see the base class.
 
     Attributes:
         budget, kept: the most bytes kept, and those kept now.
         returned: closed buffers that are not sorted in yet.
-        timeline, number, payload: the last submission of the context: its semaphore, its number on the queue and its
-            payload. Set by device_context.py.
-        is_closed: whether it keeps nothing.
     """
 
-    def __init__(self, device: Device, timeline: HalSemaphore) -> None:
-        self.device = device
+    device: LogicalDevice
+
+    def __init__(self, memory: Allocator, queue: Queue, timeline: Semaphore) -> None:
+        device = self.device = memory.device
+        self._memory = memory
         self.timeline = timeline
         self.number = 0
         self.payload = 0
-        self.returned: deque[HalBuffer] = deque()
+        self.returned: deque[ProgramBuffer] = deque()
         self.is_closed = False
-        self._queue = device.compute_queue
+        self._queue = queue
         self._lock = threading.Lock()
         # By kind what the device no longer uses, by address; and what it may still use, in the order of submissions.
         self._pools: dict[Kind, tuple[list[Ready], deque[Used]]] = {}
@@ -126,7 +130,7 @@ class HalAllocator:
         self.budget = max(_MIN_BUDGET, local // _HEAP_SHARE)
         device.caches.add(self)
 
-    def allocate(self, memory_type: int, usage: int, size: int) -> HalBuffer:
+    def allocate(self, memory_type: int, usage: int, size: int) -> ProgramBuffer:
         """A buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
         if self.returned:
             self.collect()
@@ -141,12 +145,12 @@ class HalAllocator:
         if size < 0:
             raise InvalidArgumentError(f"a buffer's size must not be negative, got {size}")
         flags = MemoryTypeFlags(memory_type)
-        if memory_type & _DEVICE_LOCAL and not self.device.plan.staging:
+        if memory_type & _DEVICE_LOCAL and not self.device.staging:
             flags |= _MAPPED
-        allocation = self.device.allocator.allocate(size, flags)
-        return HalBuffer(self, allocation, size, flags, BufferUsage(usage), kind=kind)
+        allocation = self._memory.allocate(size, flags)
+        return ProgramBuffer(self, allocation, size, flags, BufferUsage(usage), kind=kind)
 
-    def _take(self, kind: Kind) -> HalBuffer | None:
+    def _take(self, kind: Kind) -> ProgramBuffer | None:
         """The kept buffer with the lowest address of those that the device no longer uses.
 
         So calls in a row get the same memory, and overlapping calls few different combinations: for memory that came
@@ -165,9 +169,10 @@ class HalAllocator:
             self.kept -= kind[0]
             return ready.pop(0)[1]
 
-    def adopt(self, buffer: Buffer) -> HalBuffer:
+    def adopt(self, buffer: AnyBuffer) -> ProgramBuffer:
         """Takes over the memory of a buffer that has no other owner."""
-        return HalBuffer(self, buffer._allocation, buffer.size, buffer.memory_type, buffer.usage, buffer.access)
+        assert isinstance(buffer, Buffer)
+        return ProgramBuffer(self, buffer._allocation, buffer.size, buffer.memory_type, buffer.usage, buffer.access)
 
     def collect(self) -> None:
         """Sorts in closed buffers: keeps or frees their memory. The caller holds no lock."""
@@ -209,15 +214,15 @@ class HalAllocator:
             while self.returned:
                 self._release(self.returned.popleft())
 
-    def _release(self, buffer: HalBuffer) -> None:
+    def _release(self, buffer: ProgramBuffer) -> None:
         if not self.device.abandoned:
             buffer._closed = True
-            self.device.allocator.retire(buffer._allocation)
+            self._memory.retire(buffer._allocation)
 
     def trim(self, keep: int = 0) -> None:
         """Frees kept memory down to ``keep`` bytes."""
         self._free_returned()
-        unwanted: list[HalBuffer] = []
+        unwanted: list[ProgramBuffer] = []
         with self._lock:
             for kind, (ready, used) in list(self._pools.items()):
                 while not keep or self.kept > keep or len(self._pools) > _MAX_POOLS:
@@ -235,26 +240,3 @@ class HalAllocator:
         if not self.is_closed:
             self.is_closed = True
             self.trim()
-
-
-def check_buffer(buffer: object, what: str) -> Buffer:
-    """The buffer; InvalidArgumentError for anything else, ClosedError for one that was closed."""
-    if not isinstance(buffer, Buffer):
-        buffer = require(buffer, Buffer, "buffer", f"{what}: ")
-    if buffer.is_closed:
-        raise ClosedError(f"{what}: this buffer of {buffer.size} bytes was closed")
-    return buffer
-
-
-def root_of(buffer: Buffer) -> Buffer:
-    """The buffer that owns the memory: itself, or the one that it is a subspan of."""
-    while buffer.parent is not None:
-        buffer = buffer.parent
-    return buffer
-
-
-def subspan(buffer: Buffer, offset: int, size: int) -> Buffer:
-    """Bytes ``[offset, offset + size)``, to the end for a size of -1. The buffer itself if that is all of it."""
-    if not offset and (size == buffer.size or size == -1):
-        return buffer
-    return buffer.subspan(offset, None if size == -1 else size)

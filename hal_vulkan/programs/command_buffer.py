@@ -13,65 +13,63 @@ import struct
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
-from ....hal_vulkan import BindingSlot, Buffer, CommandBuffer, CommandBufferState, Device
-from ....hal_vulkan.commands.recording import Recording
-from ....hal_vulkan.commands.timestamps import TimestampRecorder
-from ....hal_vulkan.instance.logical_device import LogicalDevice
-from ....status import InvalidArgumentError, OutOfRangeError, UnimplementedError
-from .buffer import check_buffer, root_of, subspan
-from .executable import HalExecutable
-from .mirror import Mirror, Use
-from .reference import check_range
+from ...hal.buffer import Buffer as AnyBuffer
+from ...hal.command_buffer import BindingSlot, CommandBufferState
+from ...hal.device import Device as AnyDevice
+from ...hal.memory import MemoryTypeFlags
+from ...hal.mirror import Mirror, Use
+from ...hal.program import BindingReference, check_buffer, subspan
+from ...hal.program import Executable as AnyExecutable
+from ...hal.program import ProgramCommandBuffer as AnyProgramCommands
+from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError
+from ..commands.action_recorder import Groups
+from ..commands.command_buffer import CommandBuffer
+from ..commands.context import CommandContext
+from ..commands.recording import Recording
+from ..commands.timestamps import TimestampRecorder
+from ..instance.logical_device import LogicalDevice
+from ..memory.buffer import Buffer
+from .executable import ProgramExecutable
 from .timed_recordings import TimedRecordings
-
-TableEntry = tuple[Buffer | None, int, int]
-"""A buffer, or ``None`` for an unused slot; offset and length in bytes, -1 to the end."""
-
-BindingReference = tuple[int, int, Buffer | None, int, int]
-"""Reserved, slot, buffer (``None``: the slot's), offset and length in bytes, -1 to the end."""
 
 _NULL_ENTRY: Final = bytes(32)
 _RANGE: Final = struct.Struct("=QQ")
+_HOST: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE | MemoryTypeFlags.HOST_CACHED
 _DISPATCH_ARGUMENTS_IN_BUFFERS: Final = 0x4 | 0x8 | 0x10
 
 
-class HalCommandBuffer(CommandBuffer):
-    """A command buffer of the VM; its maker calls ``begin``.
+class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
+    """A command buffer of a program; see the base class.
 
     Args:
-        peers: the other devices whose buffers it takes (mirror.py).
-        muted: whether it only notes the dispatches that ``timing`` would time.
+        timing, muted: whether it times its dispatches, and whether it only notes them.
 
     Attributes:
-        mirrors: the stand-ins for recorded buffers of other devices.
-        uses: how it uses the ranges of slots; noted where it takes buffers of other devices.
         timed: recordings with timestamps of the running profile.
     """
 
-    __slots__ = ("_executables", "_muted", "_peers", "_used_slots", "mirrors", "timed", "uses")
+    device: LogicalDevice
 
     MAX_RECORDINGS = 64  # so many calls in flight find their commands recorded
 
     def __init__(
         self,
-        device: Device,
+        context: CommandContext,
         *,
         one_shot: bool = False,
         binding_capacity: int = 0,
         name: str = "commands",
-        peers: Container[LogicalDevice] = (),
+        peers: Container[AnyDevice] = (),
         timing: bool = False,
         muted: bool = False,
     ) -> None:
-        device.check_usable()
-        super().__init__(
-            device.command_context, one_shot=one_shot, binding_capacity=binding_capacity, timing=timing, name=name
-        )
-        self._peers = peers
-        self.mirrors: dict[Buffer, Mirror] = {}
+        context.device.check_usable()
+        super().__init__(context, one_shot=one_shot, binding_capacity=binding_capacity, timing=timing, name=name)
+        self.peers = peers
+        self.mirrors: dict[AnyBuffer, Mirror] = {}
         self.uses: dict[int, set[Use]] = {}
-        self._executables: set[HalExecutable] = set()
-        self._used_slots: set[int] = set()
+        self.used_slots: set[int] = set()
+        self._executables: set[ProgramExecutable] = set()
         self.timed: TimedRecordings | None = None
         self._muted = muted
 
@@ -82,53 +80,72 @@ class HalCommandBuffer(CommandBuffer):
         if self._muted and self._recording is not None and self._recording.timestamps is not None:
             self._recording.timestamps.is_muted = True
 
-    def reference(
-        self, slot: int, buffer: Buffer | None, offset: int, size: int, *, written: bool = True
-    ) -> Buffer | BindingSlot:
-        """A range of a buffer, or of the slot's for ``None``; ``written``: the command may write it."""
-        if buffer is None:
-            if self.binding_capacity == 0:
-                raise InvalidArgumentError(
-                    f"{self.name}: a null buffer stands for slot {slot} of a binding table, but the command buffer was "
-                    "created with no binding capacity"
-                )
-            if size < -1:
-                raise OutOfRangeError(f"{self.name}: a range of slot {slot} has a length of {size} bytes")
-            self._used_slots.add(slot)
-            if self._peers:
-                self.uses.setdefault(slot, set()).add((offset, size, written))
-            return BindingSlot(slot, offset, None if size == -1 else size)
-        found = subspan(check_buffer(buffer, self.name), offset, size)
-        if found.device is not self.device and found.device in self._peers:
-            root = root_of(buffer)
-            mirror = self.mirrors.get(root)
-            if mirror is None:
-                mirror = self.mirrors[root] = Mirror(self.context.allocator, root, 0, root.size)
-            found = mirror.part(found.offset - root.offset, found.size, written)
-        return found
+    def new_mirror(self, foreign: AnyBuffer) -> Mirror:
+        """A stand-in for a buffer of a peer."""
+        size = max(foreign.size, 1)
+        return Mirror(Buffer.create(self.context.allocator, size, memory_type=_HOST), foreign, 0)
 
-    def dispatch_arguments(
+    def dispatch_function(
         self,
-        executable: HalExecutable,
+        executable: AnyExecutable,
+        function: int,
+        groups: Groups,
+        flags: int,
+        constants: Sequence[int],
+        bindings: Sequence[BindingReference],
+    ) -> None:
+        """Runs a function of an executable over workgroups; with a count of 0 nothing runs. Keeps it alive."""
+        found = self._check_executable_of(executable)
+        resolved, push = self._dispatch_arguments(found, function, flags, constants, bindings)
+        x, y, z = groups
+        most = self._groups_max
+        if not (x and y and z):
+            self.check_recording()
+        elif x <= most[0] and y <= most[1] and z <= most[2]:
+            self.dispatch(found.pipeline(function), resolved, groups, push)
+        else:
+            for pipeline, part in found.parts(function, groups):
+                self.dispatch(pipeline, resolved, part, push)
+
+    def dispatch_function_indirect(
+        self,
+        executable: AnyExecutable,
+        function: int,
+        counts: AnyBuffer | BindingSlot,
+        flags: int,
+        constants: Sequence[int],
+        bindings: Sequence[BindingReference],
+    ) -> None:
+        """``dispatch_function`` with the workgroup counts in a buffer, three uint32, read when it runs."""
+        found = self._check_executable_of(executable)
+        resolved, push = self._dispatch_arguments(found, function, flags, constants, bindings)
+        self.dispatch_indirect(found.pipeline(function), resolved, counts, 0, push)
+
+    def _check_executable_of(self, executable: AnyExecutable) -> ProgramExecutable:
+        if executable.device is not self.device or not isinstance(executable, ProgramExecutable):
+            raise InvalidArgumentError(
+                f"{self.name}: the executable was made for {executable.device.name}, the command buffer for "
+                f"{self.device.name}"
+            )
+        return executable
+
+    def _dispatch_arguments(
+        self,
+        executable: ProgramExecutable,
         function: int,
         flags: int,
         constants: Sequence[int],
         bindings: Sequence[BindingReference],
-    ) -> tuple[list[Buffer | BindingSlot], bytes]:
+    ) -> tuple[list[AnyBuffer | BindingSlot], bytes]:
         """Bindings and push constants for a dispatch with a module's arguments; keeps the executable alive."""
-        if executable.device is not self.device:
-            raise InvalidArgumentError(
-                f"{self.name}: the executable was made for {executable.device.profile.name}, the command buffer for "
-                f"{self.device.profile.name}"
-            )
         if flags & _DISPATCH_ARGUMENTS_IN_BUFFERS:
             raise UnimplementedError(
                 f"{self.name}: dispatch flags {flags:#x} ask for arguments that the Vulkan dispatch ABIs do not have"
             )
         pipeline = executable.pipeline(function)
         self._executables.add(executable)
-        resolved: list[Buffer | BindingSlot] = []
-        writes = pipeline.writes if self._peers else ()
+        resolved: list[AnyBuffer | BindingSlot] = []
+        writes = pipeline.writes if self.peers else ()
         for index, (_, slot, buffer, offset, size) in enumerate(bindings):
             if not size:
                 # Vulkan cannot bind an empty range; no shader accesses it.
@@ -175,15 +192,15 @@ class HalCommandBuffer(CommandBuffer):
         found = check_buffer(buffer, f"the binding table of {self.name}")
         if found.device is not self.device:
             raise InvalidArgumentError(
-                f"{self.name} runs on {self.device.profile.name}, but a buffer of its binding table is of another "
+                f"{self.name} runs on {self.device.name}, but a buffer of its binding table is of another "
                 "device; copy it through the host"
             )
 
     def _record(self, table: Sequence[Any], *, timing: bool = False) -> Recording:
-        resolved: list[Buffer | None] = []
+        resolved: list[AnyBuffer | None] = []
         for buffer, offset, size in table:
             resolved.append(None if buffer is None else subspan(buffer, offset, size))
-        for slot in self._used_slots:
+        for slot in self.used_slots:
             if slot >= len(resolved) or resolved[slot] is None:
                 what = "is null" if slot < len(resolved) else f"is beyond its {len(resolved)} entries"
                 raise InvalidArgumentError(f"{self.name} uses slot {slot} of its binding table, which {what}")
@@ -247,7 +264,7 @@ class HalCommandBuffer(CommandBuffer):
 
     def _drop(self) -> None:
         self.drop_timed()
-        self._used_slots = set()
+        self.used_slots = set()
         for mirror in self.mirrors.values():
             mirror.close()
         self.mirrors = {}
@@ -270,6 +287,9 @@ def _range_key(buffer: Buffer, offset: int, size: int) -> bytes:
     """What ``Buffer.descriptor`` of the range would be."""
     if size == -1:
         size = buffer.size - offset
-    check_range(offset, size, buffer.size, "binding table")
+    if offset < 0 or size < 0 or offset + size > buffer.size:
+        raise OutOfRangeError(
+            f"binding table: bytes [{offset}, {offset + size}) do not lie within the buffer of {buffer.size} bytes"
+        )
     descriptor = buffer.descriptor
     return descriptor[:8] + _RANGE.pack(buffer.offset + offset, size) + descriptor[24:]

@@ -1,0 +1,136 @@
+"""Buffers: ranges of device memory, and what can be done with them on the host."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from ..closing import Closing
+from ..status import ClosedError, OutOfRangeError, PermissionDeniedError
+from .memory import BufferUsage, MemoryAccess, MemoryTypeFlags
+
+if TYPE_CHECKING:
+    from .device import Device
+
+
+class Buffer(Closing):
+    """``size`` bytes of device memory.
+
+    Attributes:
+        device: whose memory it is.
+        offset: of the first byte within the memory that it is a range of.
+        memory_type: flags asked for at creation.
+        usage: what queues may do with it.
+        access: whether the host and kernels may read and write.
+        parent: the buffer this is a subspan of, or ``None``.
+        bindable: whether dispatches can bind it as it is.
+        descriptor: names the range of memory among all of the device, never used again: a key for caches.
+        owners: of the memory of a program's buffer, as the program counts them; ``None`` for others.
+    """
+
+    device: Device
+    offset: int
+    size: int
+    memory_type: MemoryTypeFlags
+    usage: BufferUsage
+    access: MemoryAccess
+    parent: Buffer | None
+    bindable: bool
+    descriptor: bytes
+    owners: int | None = None
+    _closed: bool
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether this buffer, or one it is a subspan of, or the device was closed."""
+        if self._closed or self.device.is_closed:
+            return True
+        parent = self.parent
+        while parent is not None:
+            if parent._closed:
+                return True
+            parent = parent.parent
+        return False
+
+    @property
+    @abstractmethod
+    def host_visible(self) -> bool:
+        """Whether ``map``, ``read`` and ``write`` work without a copy on a queue."""
+
+    @abstractmethod
+    def subspan(self, offset: int, size: int | None = None) -> Buffer:
+        """A buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end.
+
+        It shares this buffer's memory and keeps it alive; closing it leaves this buffer open.
+
+        Raises:
+            OutOfRangeError: the range goes past this buffer's end.
+        """
+
+    @abstractmethod
+    def shared(self) -> Buffer:
+        """This buffer for programs, which may keep it longer than its user does.
+
+        The memory is freed with the last reference to the result, not with this buffer; closing it closes both.
+        """
+
+    @abstractmethod
+    def map(self, offset: int = 0, size: int | None = None) -> memoryview:
+        """A writable view of the bytes, in place, for host-visible memory; it keeps the memory alive.
+
+        Raises:
+            OutOfRangeError: the range goes past the end.
+            FailedPreconditionError: the memory is not host-visible.
+            PermissionDeniedError: the buffer's access bits allow no writing.
+        """
+
+    @abstractmethod
+    def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
+        """Copies bytes of a C-contiguous buffer in from the host; errors as for ``map``."""
+
+    @abstractmethod
+    def read(self, offset: int = 0, size: int | None = None) -> bytes:
+        """Copies bytes out to the host; errors as for ``map``."""
+
+    @abstractmethod
+    def read_into(self, target: memoryview, offset: int = 0) -> None:
+        """Copies ``target.nbytes`` bytes out to the host, into writable C-contiguous memory."""
+
+    @abstractmethod
+    def flush(self, offset: int = 0, size: int | None = None) -> None:
+        """Makes host writes visible to the device; does nothing on coherent memory."""
+
+    @abstractmethod
+    def invalidate(self, offset: int = 0, size: int | None = None) -> None:
+        """Makes device writes visible to the host; does nothing on coherent memory."""
+
+    def check_range(self, offset: int, size: int | None, what: str) -> int:
+        """The size of ``subspan(offset, size)``, if the buffer is open and the bytes lie within it. For ``what``."""
+        if self.is_closed:
+            which = "the device of the buffer" if self.device.is_closed else "the buffer"
+            raise ClosedError(f"{what}: {which} was closed")
+        if self.device.abandoned:
+            self.device.check_usable()
+        if size is None:
+            size = self.size - offset
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise OutOfRangeError(
+                f"{what}: bytes [{offset}, {offset + size}) do not lie within the buffer of {self.size} bytes"
+            )
+        return size
+
+    def check_usage(self, needed: BufferUsage, what: str) -> None:
+        """Raises PermissionDeniedError if the buffer was created without a usage."""
+        if not self.usage & needed:
+            raise PermissionDeniedError(f"{what}: the buffer was created without usage {needed.name}")
+
+    def check_target(self, what: str) -> None:
+        """Raises PermissionDeniedError unless commands may write the buffer."""
+        self.check_usage(BufferUsage.TRANSFER_TARGET, what)
+        if not self.access & MemoryAccess.WRITE:
+            raise PermissionDeniedError(f"{what}: the buffer may only be read: its access bits have no WRITE")
+
+    def _check_writable(self) -> None:
+        # The usual access first: operations of enumerations are slow.
+        if self.access is not MemoryAccess.ALL and not self.access & MemoryAccess.WRITE:
+            raise PermissionDeniedError("this buffer may not be written by the host: its access bits have no WRITE")

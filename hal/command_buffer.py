@@ -1,0 +1,120 @@
+"""Command buffers: what is recorded on the host and run by a queue."""
+
+from __future__ import annotations
+
+import enum
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from ..closing import Closing
+from ..status import InvalidArgumentError
+from .buffer import Buffer
+
+if TYPE_CHECKING:
+    from .device import Device
+
+
+@dataclass(frozen=True, slots=True)
+class BindingSlot:
+    """A place for a buffer that comes with the submission.
+
+    ``slot`` indexes the binding table; ``offset`` is added to the entry's, and ``size`` ``None`` goes to its end.
+    """
+
+    slot: int
+    offset: int = 0
+    size: int | None = None
+
+
+def resolve_slots(argument: object, table: Sequence[Buffer]) -> object:
+    """An argument of a command, or a sequence of such, with the table's buffers in place of slots."""
+    if isinstance(argument, BindingSlot):
+        entry = table[argument.slot]
+        return entry if not argument.offset and argument.size is None else entry.subspan(argument.offset, argument.size)
+    if isinstance(argument, (list, tuple)) and any(isinstance(item, BindingSlot) for item in argument):
+        return [resolve_slots(item, table) for item in argument]
+    return argument
+
+
+def refuse_slot(binding: object) -> None:
+    """Raises for a slot in a command buffer without a table."""
+    if isinstance(binding, BindingSlot):
+        raise InvalidArgumentError("this command buffer has no binding slots; create it with binding_capacity")
+
+
+class CommandBufferState(enum.Enum):
+    """Where a command buffer is in its life."""
+
+    INITIAL = "initial"
+    RECORDING = "recording"
+    EXECUTABLE = "executable"
+    SUBMITTED = "submitted"  # one-shot and submitted
+    CLOSED = "closed"
+
+
+class CommandBuffer(Closing):
+    """Recorded commands.
+
+    Calling sequence: ``begin`` → ``fill``/``copy``/``update``/``execution_barrier``… → ``end`` → ``Queue.submit`` (a
+    one-shot buffer once, a reusable one any number of times) → ``close``. Record in one thread at a time.
+
+    Attributes:
+        name: for messages.
+        one_shot: submitted at most once.
+        binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
+    """
+
+    device: Device
+    name: str
+    one_shot: bool
+    binding_capacity: int
+    state: CommandBufferState
+
+    @abstractmethod
+    def begin(self) -> Self:
+        """Starts recording anew and returns itself; FailedPreconditionError while it is being recorded."""
+
+    @abstractmethod
+    def end(self) -> Self:
+        """Ends recording; the buffer can then be submitted. Returns itself."""
+
+    @abstractmethod
+    def check_recording(self) -> None:
+        """Raises unless it is being recorded."""
+
+    @abstractmethod
+    def execution_barrier(self) -> None:
+        """Commands after it start once those before it are done, and see what they wrote."""
+
+    @abstractmethod
+    def begin_label(self, label: str) -> None:
+        """Opens a label for tools."""
+
+    @abstractmethod
+    def end_label(self) -> None:
+        """Closes the label opened last; FailedPreconditionError if none is open."""
+
+    @abstractmethod
+    def fill(self, target: Buffer | BindingSlot, pattern: bytes, offset: int = 0, size: int | None = None) -> None:
+        """Fills bytes ``[offset, offset + size)`` with a pattern of 1, 2 or 4 bytes that starts at ``offset``.
+
+        Offset and size need no alignment; ``size`` must be a multiple of the pattern's length.
+        """
+
+    @abstractmethod
+    def update(self, target: Buffer | BindingSlot, data: bytes, offset: int = 0) -> None:
+        """Writes bytes, captured now, at any ``offset``."""
+
+    @abstractmethod
+    def copy(
+        self,
+        source: Buffer | BindingSlot,
+        target: Buffer | BindingSlot,
+        size: int | None = None,
+        *,
+        source_offset: int = 0,
+        target_offset: int = 0,
+    ) -> None:
+        """Copies bytes at any alignment, by default to the end of the source; the ranges must not overlap."""

@@ -1,0 +1,230 @@
+"""Devices and their queues."""
+
+from __future__ import annotations
+
+import weakref
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Container, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from ..closing import Closing
+from ..status import PumiceError
+from .buffer import Buffer
+from .clock import ClockCalibration
+from .command_buffer import CommandBuffer
+from .memory import BufferUsage, MemoryAccess, MemoryTypeFlags
+from .program import Executable, ProgramAllocator, ProgramCommandBuffer, TimedSubmission
+from .semaphore import Semaphore
+
+Points: TypeAlias = Sequence[tuple[Semaphore, int]]
+"""(semaphore, payload) pairs."""
+
+
+class Closable(Protocol):
+    """Something that owns native objects."""
+
+    def close(self) -> None: ...
+
+
+class Trimmable(Protocol):
+    """Something that keeps free memory."""
+
+    def trim(self) -> object: ...
+
+
+class Submits(Protocol):
+    """What takes submissions: a queue, or what stands before one and times them."""
+
+    def submit(
+        self,
+        command_buffers: Sequence[Any] = (),
+        *,
+        waits: Sequence[tuple[Any, int]] = (),
+        signals: Sequence[tuple[Any, int]] = (),
+        bindings: Sequence[Any] | None = None,
+    ) -> int:
+        """Hands work to the queue; returns at once. All that is given is of the queue's device.
+
+        Args:
+            command_buffers: recorded and ended; run in order.
+            waits: (semaphore, payload) pairs to be reached first. Payloads that nobody has scheduled hold the
+                submission back on the host; nothing else waits for it.
+            signals: pairs to be signalled when all commands are done; payloads only go up.
+            bindings: the table that fills the slots of command buffers with ``binding_capacity``.
+
+        Returns:
+            The submission's number; 0 for one that is held back.
+
+        Raises:
+            FailedPreconditionError: a command buffer is not ready, or a payload would not go up.
+            ClosedError: something used was closed.
+        """
+
+
+class TimedQueue(Submits, Protocol):
+    """A queue that times submissions while a profile runs.
+
+    Attributes:
+        submissions: in order.
+        on_reading: called about once a second, to relate the clocks.
+        errors: raised while times were read.
+    """
+
+    submissions: list[TimedSubmission]
+    on_reading: Callable[[], None] | None
+    errors: list[PumiceError]
+
+    def take_submissions(self) -> list[TimedSubmission]:
+        """All submissions, in order."""
+
+    def has_credit(self) -> bool:
+        """Whether a submission may be timed now."""
+
+    def earn(self, took_ns: float) -> None:
+        """Adds the share of the time that calls took."""
+
+    def stop(self, timeout: float) -> None:
+        """Ends timing. Waits ``timeout`` seconds at most for timed work to end."""
+
+
+class Device(Closing):
+    """A device: the owner of everything made from it.
+
+    Attributes:
+        name: for people.
+        kind: what it is, such as ``"cpu"``.
+        uri: opens the same device again.
+        staging: whether kernels' memory is not the host's, so that copies go through staging memory.
+        bind_alignment: offsets within memory that any binding takes are multiples of it.
+        compute_queue: takes all work of programs.
+        lost: the error of a lost device, or ``None``.
+        abandoned: whether this is a forked child, where the device may not be touched.
+        caches: what keeps free memory, and is trimmed when an allocation fails.
+        dropped: objects that were garbage-collected without a close; finalisers only append to it.
+    """
+
+    name: str
+    kind: str
+    uri: str
+    staging: bool
+    bind_alignment: int
+    compute_queue: Submits
+    is_closed: bool
+    lost: PumiceError | None
+    abandoned: bool
+    caches: weakref.WeakSet[Trimmable]
+    dropped: deque[Closable]
+
+    @abstractmethod
+    def check_usable(self) -> None:
+        """Raises if the device was closed or lost."""
+
+    @abstractmethod
+    def close_dropped(self) -> None:
+        """Closes what was garbage-collected without a close. Caller must hold no lock."""
+
+    @abstractmethod
+    def retire(self) -> None:
+        """Lets go of what finished work used."""
+
+    @abstractmethod
+    def trim(self) -> int:
+        """Frees unused memory, and returns its bytes. It may wait for work."""
+
+    @abstractmethod
+    def wait_idle(self, timeout: float | None = None) -> None:
+        """Blocks until every queue is idle; DeadlineExceededError if the time (in seconds) passes first."""
+
+    # -- for users -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def create_buffer(
+        self,
+        size: int,
+        *,
+        memory_type: MemoryTypeFlags = MemoryTypeFlags.DEVICE_LOCAL,
+        usage: BufferUsage = BufferUsage.DEFAULT
+        | BufferUsage.DISPATCH_UNIFORM_READ
+        | BufferUsage.DISPATCH_INDIRECT_PARAMETERS,
+        access: MemoryAccess = MemoryAccess.ALL,
+    ) -> Buffer:
+        """A buffer of ``size`` bytes; its contents are undefined.
+
+        Raises:
+            InvalidArgumentError: a negative size, or a memory type that the device does not have.
+            ResourceExhaustedError: no memory; nothing is made.
+        """
+
+    @abstractmethod
+    def import_buffer(self, data: memoryview | bytearray | bytes, *, copy: bool = True) -> Buffer | None:
+        """A buffer over host memory in place, if the device and the alignment allow it.
+
+        Args:
+            data: C-contiguous memory; kept alive by the buffer. Read-only memory is imported with read access only.
+            copy: make a host-visible copy if it cannot be imported, instead of returning ``None``.
+        """
+
+    @abstractmethod
+    def create_semaphore(self, initial_value: int = 0, name: str | None = None) -> Semaphore:
+        """A timeline semaphore at a payload."""
+
+    @abstractmethod
+    def create_command_buffer(
+        self, *, one_shot: bool = False, binding_capacity: int = 0, name: str = "commands"
+    ) -> CommandBuffer:
+        """A command buffer for the compute queue."""
+
+    # -- for programs --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def query(self, category: str, key: str) -> int | None:
+        """What programs ask of a device (``hal.device.query``); ``None`` for an unknown query."""
+
+    @abstractmethod
+    def program_executable(self, format: str, data: memoryview, constants: bytes) -> Executable:
+        """The executable of a blob.
+
+        Args:
+            format: of the blob.
+            data: the blob.
+            constants: u32 values of the executable's constants 0, 1, …
+
+        Raises:
+            NotFoundError: a format that the device does not run; the message has those that it runs.
+            InvalidArgumentError: a damaged blob.
+        """
+
+    @abstractmethod
+    def program_allocator(self, timeline: Semaphore) -> ProgramAllocator:
+        """The memory of a VM context whose submissions signal a timeline."""
+
+    @abstractmethod
+    def program_semaphore(self, name: str) -> Semaphore:
+        """A semaphore at 0 that is closed with its last reference."""
+
+    @abstractmethod
+    def program_commands(
+        self,
+        *,
+        one_shot: bool = False,
+        binding_capacity: int = 0,
+        name: str = "commands",
+        peers: Container[Device] = (),
+        timed: TimedQueue | None = None,
+    ) -> ProgramCommandBuffer:
+        """A command buffer for programs; ``peers`` are the other devices whose buffers it takes, ``timed`` the queue
+        that times it.
+        """
+
+    @abstractmethod
+    def read_clock(self) -> ClockCalibration:
+        """Relates the device's clock to ``time.monotonic_ns``; UnimplementedError if it has no timestamps."""
+
+    @abstractmethod
+    def timed_queue(self, most_slowdown: float | None) -> TimedQueue:
+        """A queue that times submissions; ``most_slowdown``: the share of the time that it may cost, ``None``: any.
+
+        Raises:
+            UnimplementedError: the device has no timestamps.
+        """

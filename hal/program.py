@@ -1,0 +1,189 @@
+"""What compiled programs hold of a device: it closes with its last reference, and is used by any thread.
+
+A device makes these apart from what its users hold: a program allocates its results at each call, in the same sizes,
+and replays the same commands, which a device may make use of.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..status import ClosedError, InvalidArgumentError, OutOfRangeError
+from .buffer import Buffer
+from .command_buffer import BindingSlot, CommandBuffer
+from .mirror import Mirror, Use
+from .semaphore import Semaphore
+
+if TYPE_CHECKING:
+    from .device import Device
+
+TableEntry: TypeAlias = tuple[Buffer | None, int, int]
+"""A buffer, or ``None`` for an unused slot; offset and length in bytes, -1 to the end."""
+
+BindingReference: TypeAlias = tuple[int, int, Buffer | None, int, int]
+"""Reserved, slot, buffer (``None``: the slot's), offset and length in bytes, -1 to the end."""
+
+
+class Executable:
+    """Functions of a program for one device."""
+
+    device: Device
+
+    @abstractmethod
+    def lookup(self, name: str) -> int:
+        """The function id of a name; NotFoundError lists those that exist."""
+
+
+class ProgramAllocator:
+    """The memory of one VM context on one device.
+
+    Attributes:
+        timeline, number, payload: the last submission of the context: its semaphore, its number on the queue and its
+            payload. Set by whoever submits.
+        is_closed: whether it keeps nothing.
+    """
+
+    device: Device
+    timeline: Semaphore
+    number: int
+    payload: int
+    is_closed: bool
+
+    @abstractmethod
+    def allocate(self, memory_type: int, usage: int, size: int) -> Buffer:
+        """A buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
+
+    @abstractmethod
+    def adopt(self, buffer: Buffer) -> Buffer:
+        """Takes over the memory of a buffer that has no other owner."""
+
+    @abstractmethod
+    def trim(self) -> None:
+        """Frees kept memory."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Frees what is kept; live buffers free themselves later. Idempotent."""
+
+
+class ProgramCommandBuffer(CommandBuffer):
+    """A command buffer of a program; its maker calls ``begin``. It takes binding tables of ``TableEntry``.
+
+    Attributes:
+        peers: the other devices whose buffers it takes.
+        mirrors: the stand-ins for recorded buffers of other devices.
+        uses: how it uses the ranges of slots; noted where it takes buffers of other devices.
+        used_slots: those that a table has to fill.
+    """
+
+    peers: Container[Device]
+    mirrors: dict[Buffer, Mirror]
+    uses: dict[int, set[Use]]
+    used_slots: set[int]
+
+    @abstractmethod
+    def new_mirror(self, foreign: Buffer) -> Mirror:
+        """A stand-in for a buffer of a peer."""
+
+    def reference(
+        self, slot: int, buffer: Buffer | None, offset: int, size: int, *, written: bool = True
+    ) -> Buffer | BindingSlot:
+        """A range of a buffer, or of the slot's for ``None``; ``written``: the command may write it."""
+        if buffer is None:
+            if self.binding_capacity == 0:
+                raise InvalidArgumentError(
+                    f"{self.name}: a null buffer stands for slot {slot} of a binding table, but the command buffer was "
+                    "created with no binding capacity"
+                )
+            if size < -1:
+                raise OutOfRangeError(f"{self.name}: a range of slot {slot} has a length of {size} bytes")
+            self.used_slots.add(slot)
+            if self.peers:
+                self.uses.setdefault(slot, set()).add((offset, size, written))
+            return BindingSlot(slot, offset, None if size == -1 else size)
+        found = subspan(check_buffer(buffer, self.name), offset, size)
+        if found.device is not self.device and found.device in self.peers:
+            root = root_of(buffer)
+            mirror = self.mirrors.get(root)
+            if mirror is None:
+                mirror = self.mirrors[root] = self.new_mirror(root)
+            found = mirror.part(found.offset - root.offset, found.size, written)
+        return found
+
+    @abstractmethod
+    def dispatch_function(
+        self,
+        executable: Executable,
+        function: int,
+        groups: tuple[int, int, int],
+        flags: int,
+        constants: Sequence[int],
+        bindings: Sequence[BindingReference],
+    ) -> None:
+        """Runs a function of an executable over workgroups; with a count of 0 nothing runs. Keeps it alive."""
+
+    @abstractmethod
+    def dispatch_function_indirect(
+        self,
+        executable: Executable,
+        function: int,
+        counts: Buffer | BindingSlot,
+        flags: int,
+        constants: Sequence[int],
+        bindings: Sequence[BindingReference],
+    ) -> None:
+        """``dispatch_function`` with the workgroup counts in a buffer, three uint32, read when it runs."""
+
+
+@dataclass(slots=True)
+class TimedSubmission:
+    """One command buffer of one submission, while a profile runs.
+
+    Attributes:
+        submit_ns: by the host's monotonic clock.
+        dispatches, barriers: name and workgroups of each dispatch, and whether a barrier comes before it; empty for a
+            span.
+        locations: source locations by name, for each executable.
+        ticks: begin and end of each dispatch, or of the span, as native unsigned 64-bit integers; ``None`` until it has
+            retired.
+        is_span: whether it was timed as a whole.
+        untimed: whether it was only counted, to limit the cost of the profile.
+    """
+
+    name: str
+    thread: int
+    submit_ns: int
+    dispatches: Sequence[tuple[str, tuple[int, int, int] | None]] = ()
+    barriers: Sequence[bool] = ()
+    locations: tuple[Mapping[str, str], ...] = ()
+    ticks: bytes | None = None
+    is_span: bool = False
+    failed: bool = False
+    untimed: bool = False
+
+
+def check_buffer(buffer: object, what: str) -> Buffer:
+    """The buffer; InvalidArgumentError for anything else, ClosedError for one that was closed."""
+    if not isinstance(buffer, Buffer):
+        got = "null" if buffer is None else type(buffer).__name__
+        raise InvalidArgumentError(f"{what}: expected a !hal.buffer, got {got}")
+    if buffer.is_closed:
+        raise ClosedError(f"{what}: this buffer of {buffer.size} bytes was closed")
+    return buffer
+
+
+def root_of(buffer: Buffer) -> Buffer:
+    """The buffer that owns the memory: itself, or the one that it is a subspan of."""
+    while buffer.parent is not None:
+        buffer = buffer.parent
+    return buffer
+
+
+def subspan(buffer: Buffer, offset: int, size: int) -> Buffer:
+    """Bytes ``[offset, offset + size)``, to the end for a size of -1. The buffer itself if that is all of it."""
+    if not offset and (size == buffer.size or size == -1):
+        return buffer
+    return buffer.subspan(offset, None if size == -1 else size)

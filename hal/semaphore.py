@@ -1,0 +1,125 @@
+"""Timeline semaphores: the one thing that orders host and queues.
+
+A semaphore holds a payload that only goes up. Queues wait for and signal payloads; the host may query, signal, wait, be
+notified, and fail it. A failure is sticky: every wait, present or future, raises it.
+
+Thread rule: every method may be called from any thread. A blocking wait holds no lock.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Final
+
+from ..awaiting import await_source
+from ..closing import Closing
+from ..notification import Callback, Notification
+from ..status import PumiceError
+
+if TYPE_CHECKING:
+    from .device import Device
+
+MAX_PAYLOAD: Final = (1 << 64) - 2
+
+
+class Semaphore(Closing):
+    """A timeline semaphore.
+
+    Attributes:
+        reached: a payload that it is known to have reached.
+        scheduled: the highest payload that is signalled or that submitted work will signal.
+        failure: what it failed with, or ``None``.
+    """
+
+    device: Device
+    name: str
+    reached: int
+    scheduled: int
+    failure: PumiceError | None
+    is_closed: bool
+
+    @abstractmethod
+    def query(self) -> int:
+        """The payload now; raises the failure of a failed semaphore."""
+
+    @abstractmethod
+    def has_reached(self, value: int) -> bool:
+        """Whether the payload is at ``value`` or beyond; raises the failure."""
+
+    @abstractmethod
+    def signal(self, value: int) -> None:
+        """Raises the payload from the host and wakes whoever waits for it.
+
+        Args:
+            value: more than the payload now, and less than any payload that pending work will signal.
+
+        Raises:
+            InvalidArgumentError: the payload would not go up.
+            FailedPreconditionError: submitted work is to signal a payload at or below it.
+        """
+
+    @abstractmethod
+    def fail(self, error: PumiceError) -> None:
+        """Fails the semaphore for good: every wait raises ``error`` and what depends on it fails too.
+
+        Work already on a queue is not recalled. A second failure is ignored: the first is the cause.
+        """
+
+    @abstractmethod
+    def wait(self, value: int, timeout: float | None = None) -> None:
+        """Blocks until the payload is at ``value`` or beyond.
+
+        Args:
+            value: the payload to wait for; it need not be scheduled yet.
+            timeout: seconds; ``None`` is forever, 0 only queries. Ctrl-C interrupts.
+
+        Raises:
+            DeadlineExceededError: the time passed first; the semaphore is as it was.
+            PumiceError: the failure, if the semaphore was or becomes failed.
+        """
+
+    @abstractmethod
+    def notify(self, value: int, callback: Callback) -> Notification:
+        """Calls back once when the payload is at ``value`` or the semaphore fails. Blocks nothing.
+
+        Args:
+            value: the payload.
+            callback: gets ``None``, or the failure. It runs on a thread of the device, or in this call if the payload
+                is reached already; it must not block.
+        """
+
+    def at(self, value: int) -> Timepoint:
+        """This semaphore at a payload, as a wait source."""
+        return Timepoint(self, value)
+
+
+class Timepoint:
+    """A semaphore at a payload: a wait source (vm/wait/source.py)."""
+
+    quick_query = True  # loops ask once more before they arm a callback (vm/wait/deferred.py)
+    __slots__ = ("semaphore", "value")
+
+    def __init__(self, semaphore: Semaphore, value: int) -> None:
+        self.semaphore = semaphore
+        self.value = value
+
+    def query(self) -> bool:
+        """Whether it is reached; raises the failure."""
+        return self.semaphore.has_reached(self.value)
+
+    def wait_until(self, deadline: float | None = None) -> None:
+        """Blocks until reached; DeadlineExceededError at ``deadline`` (``time.monotonic()`` seconds)."""
+        self.semaphore.wait(self.value, None if deadline is None else max(0.0, deadline - time.monotonic()))
+
+    def notify(self, callback: Callback) -> Notification:
+        """Calls back once when reached or failed; see ``Semaphore.notify``."""
+        return self.semaphore.notify(self.value, callback)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Suspends an asyncio coroutine, or a native function that is a coroutine; blocks nothing."""
+        return await_source(self)
+
+    def __repr__(self) -> str:
+        return f"<Timepoint {self.semaphore.name} >= {self.value}>"

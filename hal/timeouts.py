@@ -1,0 +1,22 @@
+"""Timeouts in seconds, as deadlines and as nanoseconds."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from ..status import InvalidArgumentError
+
+
+def deadline_after(timeout: float | None) -> float | None:
+    """``time.monotonic()`` after so many seconds; ``None`` for one without end."""
+    return None if timeout is None or timeout_nanoseconds(timeout) < 0 else time.monotonic() + timeout
+
+
+def timeout_nanoseconds(timeout: float) -> int:
+    """A timeout, or -1 for one without end; InvalidArgumentError for NaN."""
+    if math.isnan(timeout):
+        raise InvalidArgumentError("timeout must be a number of seconds or None, got nan")
+    if timeout <= 0:
+        return 0
+    return -1 if timeout == math.inf else int(timeout * 1e9)
