@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
 
 from ..closing import Closing
 from ..status import ClosedError, OutOfRangeError, PermissionDeniedError
+from .logical_device import LogicalDevice
 from .memory import BufferUsage, MemoryAccess, MemoryTypeFlags
-
-if TYPE_CHECKING:
-    from .device import Device
 
 
 class Buffer(Closing):
@@ -28,7 +25,7 @@ class Buffer(Closing):
         owners: of the memory of a program's buffer, as the program counts them; ``None`` for others.
     """
 
-    device: Device
+    device: LogicalDevice
     offset: int
     size: int
     memory_type: MemoryTypeFlags

@@ -6,14 +6,12 @@ import enum
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from ..closing import Closing
 from ..status import InvalidArgumentError
 from .buffer import Buffer
-
-if TYPE_CHECKING:
-    from .device import Device
+from .logical_device import LogicalDevice
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class CommandBuffer(Closing):
         binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
     """
 
-    device: Device
+    device: LogicalDevice
     name: str
     one_shot: bool
     binding_capacity: int

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import weakref
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable, Container, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from ..closing import Closing
 from ..status import PumiceError
 from .buffer import Buffer
 from .clock import ClockCalibration
 from .command_buffer import CommandBuffer
+from .logical_device import LogicalDevice
 from .memory import BufferUsage, MemoryAccess, MemoryTypeFlags
 from .program import Executable, ProgramAllocator, ProgramCommandBuffer, TimedSubmission
 from .semaphore import Semaphore
 
 Points: TypeAlias = Sequence[tuple[Semaphore, int]]
 """(semaphore, payload) pairs."""
-
-
-class Closable(Protocol):
-    """Something that owns native objects."""
-
-    def close(self) -> None: ...
-
-
-class Trimmable(Protocol):
-    """Something that keeps free memory."""
-
-    def trim(self) -> object: ...
 
 
 class Submits(Protocol):
@@ -88,45 +74,14 @@ class TimedQueue(Submits, Protocol):
         """Ends timing. Waits ``timeout`` seconds at most for timed work to end."""
 
 
-class Device(Closing):
+class Device(LogicalDevice):
     """A device: the owner of everything made from it.
 
     Attributes:
-        name: for people.
-        kind: what it is, such as ``"cpu"``.
-        uri: opens the same device again.
-        staging: whether kernels' memory is not the host's, so that copies go through staging memory.
-        bind_alignment: offsets within memory that any binding takes are multiples of it.
         compute_queue: takes all work of programs.
-        lost: the error of a lost device, or ``None``.
-        abandoned: whether this is a forked child, where the device may not be touched.
-        caches: what keeps free memory, and is trimmed when an allocation fails.
-        dropped: objects that were garbage-collected without a close; finalisers only append to it.
     """
 
-    name: str
-    kind: str
-    uri: str
-    staging: bool
-    bind_alignment: int
     compute_queue: Submits
-    is_closed: bool
-    lost: PumiceError | None
-    abandoned: bool
-    caches: weakref.WeakSet[Trimmable]
-    dropped: deque[Closable]
-
-    @abstractmethod
-    def check_usable(self) -> None:
-        """Raises if the device was closed or lost."""
-
-    @abstractmethod
-    def close_dropped(self) -> None:
-        """Closes what was garbage-collected without a close. Caller must hold no lock."""
-
-    @abstractmethod
-    def retire(self) -> None:
-        """Lets go of what finished work used."""
 
     @abstractmethod
     def trim(self) -> int:
@@ -210,7 +165,7 @@ class Device(Closing):
         one_shot: bool = False,
         binding_capacity: int = 0,
         name: str = "commands",
-        peers: Container[Device] = (),
+        peers: Container[LogicalDevice] = (),
         timed: TimedQueue | None = None,
     ) -> ProgramCommandBuffer:
         """A command buffer for programs; ``peers`` are the other devices whose buffers it takes, ``timed`` the queue

@@ -9,16 +9,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ..status import ClosedError, InvalidArgumentError, OutOfRangeError
 from .buffer import Buffer
 from .command_buffer import BindingSlot, CommandBuffer
+from .logical_device import LogicalDevice
 from .mirror import Mirror, Use
 from .semaphore import Semaphore
-
-if TYPE_CHECKING:
-    from .device import Device
 
 TableEntry: TypeAlias = tuple[Buffer | None, int, int]
 """A buffer, or ``None`` for an unused slot; offset and length in bytes, -1 to the end."""
@@ -30,7 +28,7 @@ BindingReference: TypeAlias = tuple[int, int, Buffer | None, int, int]
 class Executable:
     """Functions of a program for one device."""
 
-    device: Device
+    device: LogicalDevice
 
     @abstractmethod
     def lookup(self, name: str) -> int:
@@ -46,7 +44,7 @@ class ProgramAllocator:
         is_closed: whether it keeps nothing.
     """
 
-    device: Device
+    device: LogicalDevice
     timeline: Semaphore
     number: int
     payload: int
@@ -79,7 +77,7 @@ class ProgramCommandBuffer(CommandBuffer):
         used_slots: those that a table has to fill.
     """
 
-    peers: Container[Device]
+    peers: Container[LogicalDevice]
     mirrors: dict[Buffer, Mirror]
     uses: dict[int, set[Use]]
     used_slots: set[int]

@@ -11,15 +11,13 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..awaiting import await_source
 from ..closing import Closing
 from ..notification import Callback, Notification
 from ..status import PumiceError
-
-if TYPE_CHECKING:
-    from .device import Device
+from .logical_device import LogicalDevice
 
 MAX_PAYLOAD: Final = (1 << 64) - 2
 
@@ -33,7 +31,7 @@ class Semaphore(Closing):
         failure: what it failed with, or ``None``.
     """
 
-    device: Device
+    device: LogicalDevice
     name: str
     reached: int
     scheduled: int

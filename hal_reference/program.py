@@ -68,11 +68,17 @@ class Evaluator:
 
     Args:
         definitions: by name.
+        check: called before each operation; what it raises ends the evaluation.
+
+    Attributes:
+        node: the operation that is evaluated.
     """
 
-    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+    def __init__(self, definitions: Mapping[str, Definition], check: Callable[[], None] | None = None) -> None:
         self._definitions = definitions
+        self._check = check
         self._values: dict[int, Array] = {}
+        self.node: Node | None = None
 
     def run(self, body: Body, arguments: Sequence[Array]) -> list[Array]:
         """What a body gives for its arguments.
@@ -83,6 +89,9 @@ class Evaluator:
         values = self._values
         values.update(zip(body.arguments, arguments, strict=True))
         for node in body.nodes:
+            self.node = node
+            if self._check is not None:
+                self._check()
             given = self._definitions[node.name](self, node, [values[number] for number in node.operands])
             values.update(zip(node.results, given, strict=True))
         return [values[number] for number in body.results]

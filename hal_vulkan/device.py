@@ -21,6 +21,7 @@ from typing import Literal
 from ..hal.clock import ClockCalibration
 from ..hal.device import Device as AnyDevice
 from ..hal.device import TimedQueue as AnyTimedQueue
+from ..hal.logical_device import LogicalDevice as AnyLogicalDevice
 from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, contiguous
 from ..hal.semaphore import Semaphore
 from ..hal.timeouts import deadline_after
@@ -51,7 +52,7 @@ from .vulkan.live_objects import forget_objects
 from .vulkan.results import pending_validation, raise_pending_validation
 
 
-class Device(LogicalDevice):
+class Device(LogicalDevice, AnyDevice):
     """A VkDevice with its queues, memory and caches.
 
     Attributes:
@@ -224,7 +225,7 @@ class Device(LogicalDevice):
         one_shot: bool = False,
         binding_capacity: int = 0,
         name: str = "commands",
-        peers: Container[AnyDevice] = (),
+        peers: Container[AnyLogicalDevice] = (),
         timed: AnyTimedQueue | None = None,
     ) -> ProgramCommandBuffer:
         """A command buffer for programs."""

@@ -23,7 +23,7 @@ from support.import_graph import ROOT, Module, cycles, file_graph, imports_of, m
 _GROUND = {"closing", "status", "notification", "awaiting", "install_hints", "files", "lazy", "terminal"}
 _FORMATS = {*_GROUND, "formats", "spirv"}
 ALLOWED: Mapping[str, set[str]] = {
-    "": {"status", "lazy", "vm", "hal_vulkan", "runtime", "compiler", "jit", "shaders"},
+    "": {"status", "lazy", "vm", "hal", "hal_vulkan", "runtime", "compiler", "jit", "shaders"},
     "closing": set(),
     "status": set(),
     "awaiting": {"status", "notification"},
@@ -35,17 +35,18 @@ ALLOWED: Mapping[str, set[str]] = {
     "formats": {*_GROUND, "formats"},
     "spirv": _FORMATS,
     "vm": {*_GROUND, "formats", "vm"},
-    "hal_vulkan": {*_FORMATS, "hal_vulkan", "shaders"},
-    "hal_reference": {*_FORMATS, "hal_reference", "shaders"},
+    "hal": {*_FORMATS, "hal"},
+    "hal_vulkan": {*_FORMATS, "hal", "hal_vulkan", "shaders"},
+    "hal_reference": {*_FORMATS, "hal", "hal_reference"},
     "shaders": {*_GROUND, "shaders"},
     # The folder is data and its lookup; only its build program compiles.
     "shaders.build": {*_FORMATS, "shaders"},
     # The reference device's definitions of operations, which need no device, fold constants too.
     "compiler": {*_FORMATS, "compiler", "hal_reference", "vm.bytecode", "vm.assembly"},
-    "runtime": {*_FORMATS, "runtime", "vm", "hal_vulkan", "hal_reference", "shaders"},
-    "jit": {*_FORMATS, "jit", "compiler", "runtime", "vm", "hal_vulkan", "shaders"},
-    "study": {*_FORMATS, "study", "runtime", "vm", "hal_vulkan", "shaders"},
-    "tools": {"", *_FORMATS, "tools", "study", "jit", "runtime", "vm", "hal_vulkan", "compiler", "shaders"},
+    "runtime": {*_FORMATS, "runtime", "vm", "hal", "hal_vulkan", "hal_reference", "shaders"},
+    "jit": {*_FORMATS, "jit", "compiler", "runtime", "vm", "hal", "hal_vulkan", "shaders"},
+    "study": {*_FORMATS, "study", "runtime", "vm", "hal", "hal_vulkan", "shaders"},
+    "tools": {"", *_FORMATS, "tools", "study", "jit", "runtime", "vm", "hal", "hal_vulkan", "compiler", "shaders"},
 }
 # Inside a folder: the rooms of the same folder that a room may import.
 ROOMS: Mapping[str, set[str]] = {
@@ -82,7 +83,8 @@ ROOMS: Mapping[str, set[str]] = {
     "hal_vulkan.sync": {"instance", "vulkan"},
     "hal_vulkan.commands": {"instance", "memory", "sync", "vulkan"},
     "hal_vulkan.submit": {"commands", "instance", "memory", "sync", "vulkan"},
-    "hal_vulkan.device": {"commands", "instance", "memory", "submit", "sync", "vulkan"},
+    "hal_vulkan.programs": {"commands", "instance", "memory", "submit", "sync", "vulkan"},
+    "hal_vulkan.device": {"commands", "instance", "memory", "programs", "submit", "sync", "vulkan"},
     "study.definition": set(),
     "study.statistics": set(),
     "study.workloads": {"definition"},
@@ -98,7 +100,7 @@ ROOMS: Mapping[str, set[str]] = {
     "tools.bench": {"errors", "input_files", "options", "run", "streams", "study"},
 }
 # Folders without an import cycle between files, imports for type checking included.
-ACYCLIC = ("compiler", "formats", "hal_reference", "hal_vulkan", "runtime", "spirv", "study", "tools", "vm")
+ACYCLIC = ("compiler", "formats", "hal", "hal_reference", "hal_vulkan", "runtime", "spirv", "study", "tools", "vm")
 Modules: TypeAlias = Mapping[str, Module]
 NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from ...hal.device import Closable, Trimmable
-from ...hal.device import Device as AnyDevice
+from ...hal.logical_device import Closable, Trimmable
+from ...hal.logical_device import LogicalDevice as AnyDevice
 from ...status import ClosedError, DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
 from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed

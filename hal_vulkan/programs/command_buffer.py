@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ...hal.buffer import Buffer as AnyBuffer
 from ...hal.command_buffer import BindingSlot, CommandBufferState
-from ...hal.device import Device as AnyDevice
+from ...hal.logical_device import LogicalDevice as AnyDevice
 from ...hal.memory import MemoryTypeFlags
 from ...hal.mirror import Mirror, Use
 from ...hal.program import BindingReference, check_buffer, subspan

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...formats.element_type import EncodingType
 from ...hal.buffer_view import BufferView
-from ...hal.device import Device as HalDevice
+from ...hal.logical_device import LogicalDevice
 from ...status import ClosedError, InvalidArgumentError
 from ...vm.execution.context import Context
 from ..arrays.array import DeviceArray
@@ -38,7 +38,7 @@ class SessionDevices:
         self.instance = instance or Instance()
         self.opened: tuple[Device, ...] = ()
         self.known: set[Device] = set()
-        self._by_hal: dict[HalDevice, Device] = {}
+        self._by_hal: dict[LogicalDevice, Device] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 

@@ -18,6 +18,7 @@ from ....hal.buffer import Buffer
 from ....hal.command_buffer import CommandBuffer
 from ....hal.device import Device, Submits, TimedQueue
 from ....hal.fence import Fence
+from ....hal.logical_device import LogicalDevice
 from ....hal.mirror import Mirror
 from ....hal.program import ProgramCommandBuffer
 from ....hal.semaphore import Semaphore
@@ -59,7 +60,7 @@ class DeviceContext:
         self.timed: TimedQueue | None = None
         self.timeline = device.program_semaphore("context timeline")
         self.allocator = device.program_allocator(self.timeline)
-        self.peers: Mapping[Device, DeviceContext] = {}
+        self.peers: Mapping[LogicalDevice, DeviceContext] = {}
         self._lock = threading.Lock()
 
     # -- profiles ------------------------------------------------------------------------------------
@@ -217,10 +218,11 @@ class DeviceContext:
         return done
 
 
-class TransferContexts(dict[Device, DeviceContext]):
+class TransferContexts(dict[LogicalDevice, DeviceContext]):
     """Device contexts for transfers, made when first used. Their allocators keep no memory for reuse."""
 
-    def __missing__(self, device: Device) -> DeviceContext:
+    def __missing__(self, device: LogicalDevice) -> DeviceContext:
+        assert isinstance(device, Device)
         context = self[device] = DeviceContext(device)
         context.allocator.close()
         return context
@@ -235,7 +237,7 @@ class DeviceTable:
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self._devices = tuple(devices)
-        self.contexts: dict[Device, DeviceContext] = {device: DeviceContext(device) for device in devices}
+        self.contexts: dict[LogicalDevice, DeviceContext] = {device: DeviceContext(device) for device in devices}
         if len(self.contexts) > 1:
             for context in self.contexts.values():
                 context.peers = self.contexts

@@ -90,7 +90,7 @@ class DeviceExports(DeviceTable):
             )
         if view.readonly and not usage & _IMMUTABLE:
             raise PermissionDeniedError("allocator.import: constant data can only be imported for constant use")
-        device = found.device
+        device = self.device_context(found.device).device
         # On a device with its own memory kernels would read imported memory over the bus.
         if attempt and (device.staging or size < _MIN_IMPORT):
             return None

@@ -247,7 +247,8 @@ def join(fences: Iterable[OptionalFence]) -> HalFence:
     if len(parts) == 1 and isinstance(parts[0], HalFence):
         return parts[0]
     devices = [part.device for part in parts if isinstance(part, HalFence)]
-    devices += [s.device for part in parts if isinstance(part, Fence) for s, _ in part.points]
+    owners = [s.device for part in parts if isinstance(part, Fence) for s, _ in part.points]
+    devices += [owner for owner in owners if isinstance(owner, Device)]
     joined = HalFence.__new__(HalFence)
     joined.bound, joined.failure = (), None
     if not devices:

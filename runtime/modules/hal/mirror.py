@@ -74,6 +74,7 @@ class _Transfer:
         self.staged: Buffer | None = None
         device = mirror.foreign.device
         if not mirror.foreign.host_visible:
+            assert isinstance(device, Device)
             self.staged = device.create_buffer(mirror.local.size, memory_type=_HOST)
 
     def fetch(self) -> HalFence | None:

@@ -176,7 +176,7 @@ def test_random_work_follows_its_fences(two: Two) -> None:
 
 def test_ranges_of_a_mirror(driver: Driver) -> None:
     with Device(driver) as here, Device(driver) as there, there.create_buffer(256) as foreign:
-        mirror = Mirror(here.allocator, foreign, 64, 128)
+        mirror = Mirror(here.create_buffer(128), foreign, 64)
         assert mirror.part(64, 16, True).size == 16
         mirror.part(72, 16, False)
         mirror.part(88, 8, True)

@@ -1,0 +1,62 @@
+"""What everything that is made from a device uses of it."""
+
+from __future__ import annotations
+
+import weakref
+from abc import abstractmethod
+from collections import deque
+from typing import Protocol
+
+from ..closing import Closing
+from ..status import PumiceError
+
+
+class Closable(Protocol):
+    """Something that owns native objects."""
+
+    def close(self) -> None: ...
+
+
+class Trimmable(Protocol):
+    """Something that keeps free memory."""
+
+    def trim(self) -> object: ...
+
+
+class LogicalDevice(Closing):
+    """A device without what it makes: the base of ``Device``, which its buffers and semaphores know.
+
+    Attributes:
+        name: for people.
+        kind: what it is, such as ``"cpu"``.
+        uri: opens the same device again.
+        staging: whether kernels' memory is not the host's, so that copies go through staging memory.
+        bind_alignment: offsets within memory that any binding takes are multiples of it.
+        lost: the error of a lost device, or ``None``.
+        abandoned: whether this is a forked child, where the device may not be touched.
+        caches: what keeps free memory, and is trimmed when an allocation fails.
+        dropped: objects that were garbage-collected without a close; finalisers only append to it.
+    """
+
+    name: str
+    kind: str
+    uri: str
+    staging: bool
+    bind_alignment: int
+    is_closed: bool
+    lost: PumiceError | None
+    abandoned: bool
+    caches: weakref.WeakSet[Trimmable]
+    dropped: deque[Closable]
+
+    @abstractmethod
+    def check_usable(self) -> None:
+        """Raises if the device was closed or lost."""
+
+    @abstractmethod
+    def close_dropped(self) -> None:
+        """Closes what was garbage-collected without a close. Caller must hold no lock."""
+
+    @abstractmethod
+    def retire(self) -> None:
+        """Lets go of what finished work used."""

@@ -1,0 +1,184 @@
+"""Buffers in host memory, and how tensors lie in them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..hal.buffer import Buffer as AnyBuffer
+from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, contiguous
+from ..status import InvalidArgumentError, OutOfRangeError, ResourceExhaustedError
+from .logical_device import LogicalDevice
+from .program import Array, TensorSpec
+
+Memory = npt.NDArray[np.uint8]
+
+_RANGE: Final = struct.Struct("=QQQQ")  # as long as on Vulkan: caches take no notice of the device
+HOST: Final = MemoryTypeFlags.DEVICE_LOCAL | MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.HOST_CACHED
+"""What all memory is."""
+USAGE: Final = BufferUsage.DEFAULT | BufferUsage.DISPATCH_UNIFORM_READ | BufferUsage.DISPATCH_INDIRECT_PARAMETERS
+"""What users' buffers may be used for."""
+
+_serials = itertools.count(1)
+
+
+class Buffer(AnyBuffer):
+    """Bytes of a NumPy array, which its views keep alive.
+
+    Attributes:
+        memory: the bytes.
+    """
+
+    bindable = True
+    host_visible = True
+    device: LogicalDevice
+
+    def __init__(
+        self,
+        device: LogicalDevice,
+        memory: Memory,
+        memory_type: MemoryTypeFlags,
+        usage: BufferUsage,
+        access: MemoryAccess,
+        parent: Buffer | None = None,
+        offset: int = 0,
+        origin: Buffer | None = None,
+    ) -> None:
+        self.device = device
+        self.memory = memory
+        self.size = memory.nbytes
+        self.offset = offset
+        self.memory_type = memory_type
+        self.usage = usage
+        self.access = access
+        self.parent = parent
+        self._origin = origin
+        self._closed = False
+        source = parent or origin
+        self.serial: int = next(_serials) if source is None else source.serial
+        self.descriptor = _RANGE.pack(self.serial, offset, self.size, self.serial)
+
+    @classmethod
+    def create(
+        cls,
+        device: LogicalDevice,
+        size: int,
+        memory_type: MemoryTypeFlags = HOST,
+        usage: BufferUsage = USAGE,
+        access: MemoryAccess = MemoryAccess.ALL,
+    ) -> Buffer:
+        """A buffer in new memory; ResourceExhaustedError if there is none."""
+        device.check_usable()
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise InvalidArgumentError(f"a buffer's size is an int of bytes, got {type(size).__name__}")
+        if size < 0:
+            raise InvalidArgumentError(f"a buffer's size must not be negative, got {size}")
+        try:
+            memory = np.empty(size, np.uint8)
+        except (MemoryError, ValueError, OverflowError):
+            raise ResourceExhaustedError(f"no memory for {size:,} bytes on the reference device") from None
+        return cls(device, memory, memory_type, usage, access)
+
+    def _derived(self, memory: Memory, offset: int, **given: Any) -> Buffer:
+        return Buffer(self.device, memory, self.memory_type, self.usage, self.access, offset=offset, **given)
+
+    def subspan(self, offset: int, size: int | None = None) -> Buffer:
+        """A buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end."""
+        size = self.check_range(offset, size, "subspan")
+        return self._derived(self.memory[offset : offset + size], self.offset + offset, parent=self)
+
+    def shared(self) -> Buffer:
+        """This buffer for programs, which may keep it longer than its user does."""
+        return self._derived(self.memory, self.offset, origin=self)
+
+    def map(self, offset: int = 0, size: int | None = None) -> memoryview:
+        """A writable view of the bytes, in place."""
+        size = self.check_range(offset, size, "map")
+        self._check_writable()
+        return self.memory[offset : offset + size].data
+
+    def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
+        """Copies bytes of a C-contiguous buffer in."""
+        source = contiguous(data)
+        self.check_range(offset, source.nbytes, "write")
+        self._check_writable()
+        self.memory[offset : offset + source.nbytes] = np.frombuffer(source, np.uint8)
+
+    def read(self, offset: int = 0, size: int | None = None) -> bytes:
+        """Copies bytes out."""
+        size = self.check_range(offset, size, "read")
+        return self.memory[offset : offset + size].tobytes()
+
+    def read_into(self, target: memoryview, offset: int = 0) -> None:
+        """Copies ``target.nbytes`` bytes out, into writable C-contiguous memory."""
+        target = contiguous(target)
+        if target.readonly:
+            raise InvalidArgumentError("read_into writes to its target; it was given read-only memory")
+        size = self.check_range(offset, target.nbytes, "read_into")
+        target[:] = self.memory[offset : offset + size].data
+
+    def flush(self, offset: int = 0, size: int | None = None) -> None:
+        """Does nothing: all memory is the host's."""
+        self.check_range(offset, size, "flush")
+
+    def invalidate(self, offset: int = 0, size: int | None = None) -> None:
+        """Does nothing: all memory is the host's."""
+        self.check_range(offset, size, "invalidate")
+
+    def close(self) -> None:
+        """Refuses further use; idempotent. The memory goes with its last view."""
+        self._closed = True
+        if self._origin is not None:
+            self._origin.close()
+
+    def __repr__(self) -> str:
+        return f"<{'closed ' if self.is_closed else ''}Buffer {self.size} bytes at {self.offset} of {self.serial}>"
+
+
+def _packed_per_byte(dtype: np.dtype[Any]) -> int:
+    """Elements in a byte of memory: integers of 2 and 4 bits are packed, all else takes whole bytes."""
+    return {"int2": 4, "uint2": 4, "int4": 2, "uint4": 2}.get(dtype.name, 1)
+
+
+def storage_bytes(spec: TensorSpec) -> int:
+    """Bytes of a tensor in memory."""
+    count, per_byte = math.prod(spec.shape), _packed_per_byte(spec.dtype)
+    return -(-count // per_byte) if per_byte > 1 else count * spec.dtype.itemsize
+
+
+def load(memory: Memory, spec: TensorSpec, what: str) -> Array:
+    """The tensor at the start of memory; in place where it is not packed. OutOfRangeError if it is longer."""
+    size = storage_bytes(spec)
+    if size > memory.nbytes:
+        raise OutOfRangeError(f"{what} is {spec}, {size} bytes; its binding has {memory.nbytes}")
+    count, per_byte = math.prod(spec.shape), _packed_per_byte(spec.dtype)
+    found = memory[:size]
+    if per_byte == 1:
+        return np.frombuffer(found, spec.dtype, count).reshape(spec.shape)
+    bits = 8 // per_byte
+    parts = (found[:, None] >> (bits * np.arange(per_byte, dtype=np.uint8))) & ((1 << bits) - 1)
+    values = parts.reshape(-1)[:count].astype(np.int8)
+    if spec.dtype.name.startswith("int"):
+        values = values - ((values >> (bits - 1)) << bits)
+    return values.astype(spec.dtype).reshape(spec.shape)
+
+
+def store(memory: Memory, value: Array, spec: TensorSpec, what: str) -> None:
+    """Writes a tensor to the start of memory."""
+    if value.dtype != spec.dtype or value.shape != spec.shape:
+        raise InvalidArgumentError(f"{what} is {spec}, and came out as {value.dtype} of shape {value.shape}")
+    size = storage_bytes(spec)
+    if size > memory.nbytes:
+        raise OutOfRangeError(f"{what} is {spec}, {size} bytes; its binding has {memory.nbytes}")
+    per_byte = _packed_per_byte(spec.dtype)
+    data: Memory = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
+    if per_byte > 1:
+        bits = 8 // per_byte
+        parts = (np.append(data, np.zeros(-data.size % per_byte, np.uint8)) & ((1 << bits) - 1)).reshape(-1, per_byte)
+        data = np.bitwise_or.reduce(parts << (bits * np.arange(per_byte, dtype=np.uint8)), axis=1).astype(np.uint8)
+    memory[:size] = data

@@ -1,0 +1,210 @@
+"""The reference device: compiled programs in NumPy, one operation at a time, on any machine.
+
+Calling sequence: ``Device()`` → ``create_buffer``/``create_command_buffer``/``create_semaphore`` →
+``compute_queue.submit`` → ``close``. Thread rule: any thread.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Container
+
+import numpy as np
+
+from ..hal.buffer import Buffer as AnyBuffer
+from ..hal.clock import ClockCalibration
+from ..hal.device import Device as AnyDevice
+from ..hal.device import TimedQueue
+from ..hal.logical_device import LogicalDevice as AnyLogicalDevice
+from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, contiguous
+from ..hal.program import ProgramAllocator as AnyAllocator
+from ..hal.semaphore import Semaphore as AnySemaphore
+from ..hal.timeouts import deadline_after
+from ..status import (
+    CancelledError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    NotFoundError,
+    UnimplementedError,
+)
+from .buffer import HOST, USAGE, Buffer
+from .command_buffer import CommandBuffer
+from .executable import Executable
+from .logical_device import LogicalDevice
+from .program_format import FORMAT
+from .queue import Queue
+from .semaphore import Semaphore
+
+
+class ProgramAllocator(AnyAllocator):
+    """The memory of one VM context: NumPy's, freed with its last view."""
+
+    def __init__(self, device: Device, timeline: AnySemaphore) -> None:
+        self.device: Device = device
+        self.timeline = timeline
+        self.number = 0
+        self.payload = 0
+        self.is_closed = False
+
+    def allocate(self, memory_type: int, usage: int, size: int) -> Buffer:
+        """A buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
+        types = MemoryTypeFlags(memory_type) | HOST
+        return self.adopt(self.device.create_buffer(size, memory_type=types, usage=BufferUsage(usage)))
+
+    def adopt(self, buffer: AnyBuffer) -> Buffer:
+        """Takes over the memory of a buffer that has no other owner."""
+        assert isinstance(buffer, Buffer)
+        buffer.owners = 1
+        return buffer
+
+    def trim(self) -> None:
+        """Does nothing: nothing is kept."""
+
+    def close(self) -> None:
+        """Does nothing but to note it: nothing is kept."""
+        self.is_closed = True
+
+
+class Device(LogicalDevice, AnyDevice):
+    """A device in host memory."""
+
+    compute_queue: Queue
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.compute_queue = Queue(self)
+        self.on_change = self.compute_queue.release
+        _devices.add(self)
+
+    def trim(self) -> int:
+        """Frees nothing: no memory is kept."""
+        self.check_usable()
+        for cache in list(self.caches):
+            cache.trim()
+        self.close_dropped()
+        return 0
+
+    def wait_idle(self, timeout: float | None = None) -> None:
+        """Blocks until the queue is idle; DeadlineExceededError if the time (in seconds) passes first."""
+        self.check_usable()
+        deadline = deadline_after(timeout)
+        with self.changed:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not self.changed.wait_for(lambda: self.compute_queue.is_idle, left):
+                raise DeadlineExceededError(f"the reference device was not idle within {timeout} s")
+
+    # -- for users -----------------------------------------------------------------------------------
+
+    def create_buffer(
+        self,
+        size: int,
+        *,
+        memory_type: MemoryTypeFlags = HOST,
+        usage: BufferUsage = USAGE,
+        access: MemoryAccess = MemoryAccess.ALL,
+    ) -> Buffer:
+        """A buffer of ``size`` bytes; all memory types are the host's memory."""
+        return Buffer.create(self, size, memory_type, usage, access)
+
+    def import_buffer(self, data: memoryview | bytearray | bytes, *, copy: bool = True) -> Buffer:
+        """A buffer over host memory in place."""
+        self.check_usable()
+        view = contiguous(data)
+        access = MemoryAccess.READ if view.readonly else MemoryAccess.ALL
+        return Buffer(self, np.frombuffer(view, np.uint8), HOST, USAGE, access)
+
+    def create_semaphore(self, initial_value: int = 0, name: str | None = None) -> Semaphore:
+        """A timeline semaphore at a payload."""
+        return Semaphore(self, initial_value, name)
+
+    def create_command_buffer(
+        self, *, one_shot: bool = False, binding_capacity: int = 0, name: str = "commands"
+    ) -> CommandBuffer:
+        """A command buffer for the queue."""
+        return CommandBuffer(self, one_shot=one_shot, binding_capacity=binding_capacity, name=name)
+
+    # -- for programs --------------------------------------------------------------------------------
+
+    def query(self, category: str, key: str) -> int | None:
+        """What programs ask of a device; ``None`` for an unknown query."""
+        match category, key:
+            case "hal.device.id", _:
+                return int(key == self.name)
+            case "hal.executable.format", _:
+                return int(key == FORMAT)
+            case "hal.device" | "hal.dispatch", "concurrency":
+                return 1
+        return None
+
+    def program_executable(self, format: str, data: memoryview, constants: bytes) -> Executable:
+        """The executable of a blob; it takes no constants."""
+        self.check_usable()
+        if format != FORMAT:
+            raise NotFoundError(
+                f"the reference device does not run executables of format {format!r}; it runs {FORMAT}. Compile for it "
+                "(pumice compile --target reference)"
+            )
+        return Executable(self, data)
+
+    def program_allocator(self, timeline: AnySemaphore) -> ProgramAllocator:
+        """The memory of a VM context."""
+        return ProgramAllocator(self, timeline)
+
+    def program_semaphore(self, name: str) -> Semaphore:
+        """A semaphore at 0."""
+        return Semaphore(self, 0, name)
+
+    def program_commands(
+        self,
+        *,
+        one_shot: bool = False,
+        binding_capacity: int = 0,
+        name: str = "commands",
+        peers: Container[AnyLogicalDevice] = (),
+        timed: TimedQueue | None = None,
+    ) -> CommandBuffer:
+        """A command buffer for programs."""
+        return CommandBuffer(self, one_shot=one_shot, binding_capacity=binding_capacity, name=name, peers=peers)
+
+    def read_clock(self) -> ClockCalibration:
+        """Raises: the device has no clock."""
+        raise UnimplementedError("the reference device has no timestamps; profile the program on a Vulkan device")
+
+    def timed_queue(self, most_slowdown: float | None) -> TimedQueue:
+        """Raises: the device has no clock."""
+        raise UnimplementedError("the reference device has no timestamps; profile the program on a Vulkan device")
+
+    def close(self) -> None:
+        """Ends work under way at the next operation and fails what has not begun with CANCELLED; idempotent."""
+        if self.is_closed:
+            return
+        error = CancelledError("the device was closed")
+        self.is_closed = True
+        self.compute_queue.drop(error)
+        with self.changed:
+            self.changed.notify_all()
+        for semaphore in list(self.semaphores):
+            semaphore.fail(error)
+
+    def __repr__(self) -> str:
+        return f"<{'closed ' if self.is_closed else ''}Device reference>"
+
+
+_devices: weakref.WeakSet[Device] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    """A child has no queue threads, and locks that they may have held."""
+    error = FailedPreconditionError("this device was opened before the process was forked; open a device in the child")
+    for device in list(_devices):
+        device.lost = error
+        device.abandoned = True
+        device.changed = threading.Condition()
+    _devices.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,63 @@
+"""What buffers, semaphores, command buffers and the queue use of the reference device."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from ..hal.logical_device import Closable, Trimmable
+from ..hal.logical_device import LogicalDevice as AnyDevice
+from ..status import CancelledError, ClosedError, PumiceError
+
+
+class Fails(Protocol):
+    """What the device knows of a semaphore."""
+
+    def fail(self, error: PumiceError) -> None: ...
+
+
+class LogicalDevice(AnyDevice):
+    """The state of a device, all of it on the host.
+
+    Attributes:
+        changed: notified whenever a payload, a failure or the queue changes; its lock guards them.
+        on_change: called then without the lock: what is held back may run.
+        semaphores: those that are alive.
+    """
+
+    name = "reference"
+    kind = "cpu"
+    uri = "reference"
+    staging = False
+    bind_alignment = 1
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self.abandoned = False
+        self.lost: PumiceError | None = None
+        self.caches: weakref.WeakSet[Trimmable] = weakref.WeakSet()
+        self.dropped: deque[Closable] = deque()
+        self.changed = threading.Condition()
+        self.on_change: Callable[[], None] = lambda: None
+        self.semaphores: weakref.WeakSet[Fails] = weakref.WeakSet()
+
+    def check_usable(self) -> None:
+        if self.is_closed:
+            raise ClosedError("this device (reference) was closed")
+        if self.lost is not None:
+            raise self.lost.again()
+
+    def check_running(self) -> None:
+        """Raises CancelledError if the device was closed. For evaluations under way."""
+        if self.is_closed:
+            raise CancelledError("the device was closed")
+
+    def close_dropped(self) -> None:
+        while self.dropped:
+            self.dropped.popleft().close()
+
+    def retire(self) -> None:
+        self.close_dropped()

@@ -1,0 +1,207 @@
+"""Executables of the format ``pumice-reference``: functions of tensor operations as JSON, constants as bytes after it.
+
+    "PREF", version and length of the JSON as u32, the JSON, and the elements of constants
+    {"functions": [{"name", "inputs": [type], "outputs": [type], "body"}]}
+    body = [argument numbers, [node], result numbers]; type = [dtype, [length]]
+    node = [name, operand numbers, result numbers, [type], {attribute: value}, [body]]
+
+A value is a number, text, a boolean, null, a list of values, or {"type", "at"} of a constant at an offset.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from ..status import IncompatibleError, InvalidArgumentError, UnimplementedError, shown
+from .operations import DEFINITIONS
+from .program import Array, Body, Node, TensorSpec
+
+FORMAT: Final = "pumice-reference"
+"""How modules and the device name the format."""
+
+_HEADER: Final = struct.Struct("<4sII")
+_MAGIC: Final = b"PREF"
+_VERSION: Final = 1
+_MAX_BYTES: Final = 1 << 48
+
+_NAMES: Final = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
+_DTYPES: Final[dict[str, np.dtype[Any]]] = {name: np.dtype(name) for name in _NAMES.split()} | {
+    kind.__name__: np.dtype(kind)
+    for kind in vars(ml_dtypes).values()
+    if isinstance(kind, type) and issubclass(kind, np.generic)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of an executable.
+
+    Attributes:
+        name: that programs look up.
+        inputs, outputs: types of its bindings, inputs first.
+        body: what it computes.
+    """
+
+    name: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    body: Body
+
+
+def encode(functions: Sequence[Function]) -> bytes:
+    """Functions as an executable; the same ones give the same bytes."""
+    data = bytearray()
+
+    def value_of(value: object) -> object:
+        if isinstance(value, np.ndarray):
+            at = len(data)
+            data.extend(np.ascontiguousarray(value).tobytes())
+            return {"type": _type(TensorSpec(value.dtype, value.shape)), "at": at}
+        if isinstance(value, list | tuple):
+            return [value_of(item) for item in value]
+        return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+    def body_of(body: Body) -> object:
+        nodes = [
+            [
+                node.name,
+                node.operands,
+                node.results,
+                [_type(each) for each in node.types],
+                {name: value_of(value) for name, value in node.attributes.items()},
+                [body_of(inner) for inner in node.bodies],
+            ]
+            for node in body.nodes
+        ]
+        return [body.arguments, nodes, body.results]
+
+    written = [
+        {
+            "name": each.name,
+            "inputs": [_type(spec) for spec in each.inputs],
+            "outputs": [_type(spec) for spec in each.outputs],
+            "body": body_of(each.body),
+        }
+        for each in functions
+    ]
+    text = json.dumps({"functions": written}, separators=(",", ":")).encode()
+    return _HEADER.pack(_MAGIC, _VERSION, len(text)) + text + data
+
+
+def _type(spec: TensorSpec) -> list[object]:
+    return [spec.dtype.name, list(spec.shape)]
+
+
+def decode(blob: memoryview) -> tuple[Function, ...]:
+    """The functions of an executable, checked: every value is defined before its use, every operation is known.
+
+    Raises:
+        InvalidArgumentError: not an executable of the format, or a damaged one.
+        IncompatibleError: another version of the format.
+        UnimplementedError: an operation that is not known.
+    """
+    if blob.nbytes < _HEADER.size or bytes(blob[:4]) != _MAGIC:
+        raise InvalidArgumentError(f"an executable of format {FORMAT} starts with {_MAGIC!r}, got {bytes(blob[:4])!r}")
+    _, version, length = _HEADER.unpack_from(blob)
+    if version != _VERSION:
+        raise IncompatibleError(f"expected version {_VERSION} of the format {FORMAT}, got {version}; compile it again")
+    start = _HEADER.size + length
+    if start > blob.nbytes:
+        raise InvalidArgumentError(f"the executable's program has {length} bytes, {blob.nbytes} were given")
+    try:
+        found = json.loads(bytes(blob[_HEADER.size : start]))
+        reader = _Reader(blob[start:])
+        return tuple(reader.function(each) for each in found["functions"])
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        raise InvalidArgumentError(
+            f"a damaged executable of format {FORMAT}: {type(error).__name__}: {error}"
+        ) from None
+
+
+class _Reader:
+    """Reads functions; what is not as it should be raises one of the errors that ``decode`` catches."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+
+    def function(self, found: Any) -> Function:
+        inputs, outputs = self._types(found["inputs"]), self._types(found["outputs"])
+        known: dict[int, TensorSpec | None] = {}
+        body = self._body(found["body"], known, inputs)
+        types = [known[number] for number in body.results]
+        if any(type is not None and type != wanted for type, wanted in zip(types, outputs, strict=True)):
+            raise ValueError(f"results of {types} are stored as {outputs}")
+        return Function(_text(found["name"]), inputs, outputs, body)
+
+    def _body(
+        self, found: Any, outer: dict[int, TensorSpec | None], inputs: Sequence[TensorSpec] | None = None
+    ) -> Body:
+        arguments, nodes, results = found
+        known = outer if inputs is not None else dict(outer)
+        types: Sequence[TensorSpec | None] = [None] * len(arguments) if inputs is None else inputs
+        known.update(zip(self._new(arguments), types, strict=True))
+        return Body(tuple(arguments), tuple([self._node(node, known) for node in nodes]), self._known(results, known))
+
+    def _node(self, found: Any, known: dict[int, TensorSpec | None]) -> Node:
+        name, operands, results, types, attributes, bodies = found
+        if _text(name) not in DEFINITIONS:
+            raise UnimplementedError(f"the reference device of this release has no operation {shown(name)}")
+        node = Node(
+            name,
+            self._known(operands, known),
+            self._new(results),
+            self._types(types),
+            {key: self._value(value) for key, value in attributes.items()},
+            tuple([self._body(body, known) for body in bodies]),
+        )
+        known.update(zip(node.results, node.types, strict=True))
+        return node
+
+    def _new(self, numbers: Any) -> tuple[int, ...]:
+        if not all(type(number) is int for number in numbers):
+            raise TypeError(f"numbers of values are integers, got {shown(numbers)}")
+        return tuple(numbers)
+
+    def _known(self, numbers: Any, known: dict[int, TensorSpec | None]) -> tuple[int, ...]:
+        missing = [number for number in self._new(numbers) if number not in known]
+        if missing:
+            raise ValueError(f"value {missing[0]} is used before it is defined")
+        return tuple(numbers)
+
+    def _types(self, found: Any) -> tuple[TensorSpec, ...]:
+        return tuple([self._type(each) for each in found])
+
+    def _type(self, found: Any) -> TensorSpec:
+        name, lengths = found
+        spec = TensorSpec(_DTYPES[name], self._new(lengths))
+        if any(length < 0 for length in spec.shape) or spec.dtype.itemsize * math.prod(spec.shape) > _MAX_BYTES:
+            raise ValueError(f"a tensor of shape {shown(lengths)}")
+        return spec
+
+    def _value(self, found: Any) -> Any:
+        if isinstance(found, list):
+            return [self._value(each) for each in found]
+        return self._constant(found) if isinstance(found, dict) else found
+
+    def _constant(self, found: Any) -> Array:
+        spec, at = self._type(found["type"]), found["at"]
+        count = math.prod(spec.shape)
+        end = at + count * spec.dtype.itemsize
+        if type(at) is not int or at < 0 or end > self._data.nbytes:
+            raise ValueError(f"a constant is bytes [{at}, {end}) of {self._data.nbytes}")
+        constant: Array = np.frombuffer(self._data[at:end], spec.dtype, count).reshape(spec.shape)
+        return constant
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a name is text, got {shown(value)}")
+    return value

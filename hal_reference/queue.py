@@ -1,0 +1,165 @@
+"""The queue: a thread that runs submissions in order.
+
+A submission whose waits nobody has scheduled is held back and blocks no other; the one that schedules them releases it.
+The thread starts with the first submission and ends when there has been none for a second.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError
+from .command_buffer import CommandBuffer
+from .logical_device import LogicalDevice
+from .semaphore import Due, Semaphore, notify_all
+
+_IDLE_S: Final = 1.0
+_log = logging.getLogger("pumice.queue")
+
+Points = tuple[tuple[Semaphore, int], ...]
+
+
+@dataclass(eq=False, slots=True)
+class _Submission:
+    actions: Sequence[Callable[[], None]]
+    waits: Points
+    signals: Points
+
+    def failure(self) -> PumiceError | None:
+        """Of what it waits for."""
+        return next((semaphore.failure for semaphore, _ in self.waits if semaphore.failure is not None), None)
+
+
+class Queue:
+    """Runs submissions.
+
+    Thread rule: any thread.
+    """
+
+    def __init__(self, device: LogicalDevice) -> None:
+        self.device = device
+        self._ready: deque[_Submission] = deque()
+        self._held: list[_Submission] = []
+        self._thread: threading.Thread | None = None
+        self._running = False
+        self._count = 0
+
+    def submit(
+        self,
+        command_buffers: Sequence[CommandBuffer] = (),
+        *,
+        waits: Sequence[tuple[Any, int]] = (),
+        signals: Sequence[tuple[Any, int]] = (),
+        bindings: Sequence[Any] | None = None,
+    ) -> int:
+        """Hands work to the thread; returns at once. See ``hal.device.Submits``."""
+        device = self.device
+        device.check_usable()
+        for semaphore, _ in (*waits, *signals):
+            if not isinstance(semaphore, Semaphore) or semaphore.device is not device:
+                raise InvalidArgumentError(f"{semaphore} belongs to another device")
+        with device.changed:
+            for semaphore, value in signals:
+                if semaphore.failure is not None or semaphore.is_closed:
+                    semaphore.query()  # raises
+                if value <= semaphore.scheduled:
+                    raise FailedPreconditionError(
+                        f"{semaphore.name}: a payload only goes up: {semaphore.scheduled} is reached or submitted, and "
+                        f"{value} was to be signalled"
+                    )
+            actions = [action for commands in command_buffers for action in commands.prepare(bindings)]
+            submission = _Submission(actions, tuple(waits), tuple(signals))
+            self._count += 1
+            number = self._count
+            self._held.append(submission)
+        self.release()
+        return 0 if submission in self._held else number
+
+    def release(self) -> None:
+        """Runs what was held back and can run now, and drops what cannot any more. The caller holds no lock."""
+        due: Due = []
+        with self.device.changed:
+            found = True
+            while found:  # what is released may schedule what another one waits for
+                found = False
+                for submission in list(self._held):
+                    if submission.failure() is not None:
+                        due += self._finished(submission, submission.failure())
+                    elif all(value <= semaphore.scheduled for semaphore, value in submission.waits):
+                        self._schedule(submission)
+                    else:
+                        continue
+                    self._held.remove(submission)
+                    found = True
+        notify_all(due)
+
+    def _schedule(self, submission: _Submission) -> None:
+        for semaphore, value in submission.signals:
+            semaphore.scheduled = max(semaphore.scheduled, value)
+            semaphore.pending.append(value)
+        self._ready.append(submission)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="pumice reference queue", daemon=True)
+            self._thread.start()
+        self.device.changed.notify_all()
+
+    def _run(self) -> None:
+        changed = self.device.changed
+        while True:
+            with changed:
+                if not self._ready and (self.device.is_closed or not changed.wait_for(lambda: self._ready, _IDLE_S)):
+                    self._thread = None
+                    return
+                submission = self._ready.popleft()
+                self._running = True
+            error = submission.failure()
+            try:
+                if error is None:
+                    for action in submission.actions:
+                        action()
+            except PumiceError as raised:
+                error = raised
+            except BaseException as raised:  # whoever waits is told
+                _log.exception("a submission to the reference device raised")
+                error = InternalError(f"a submission raised {type(raised).__name__}: {raised}")
+                error.__cause__ = raised
+            with changed:
+                self._running = False
+                due = self._finished(submission, error)
+            # Others than this thread's stack must not keep what it used.
+            del submission
+            self.release()
+            notify_all(due)
+
+    def _finished(self, submission: _Submission, error: PumiceError | None) -> Due:
+        due: Due = []
+        for semaphore, value in submission.signals:
+            if value in semaphore.pending:
+                semaphore.pending.remove(value)
+            if error is not None:
+                due += semaphore.set_failure(error)
+            elif semaphore.failure is None:
+                due += semaphore.advance(value)
+        self.device.changed.notify_all()
+        return due
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is submitted that has not run; what is held back does not count."""
+        return not self._ready and not self._running
+
+    def drop(self, error: PumiceError) -> None:
+        """Fails what has not begun: the device is closed."""
+        due: Due = []
+        with self.device.changed:
+            dropped = [*self._held, *self._ready]
+            self._held.clear()
+            self._ready.clear()
+            for submission in dropped:
+                due += self._finished(submission, error)
+        notify_all(due)
