@@ -24,7 +24,7 @@ def test_every_test_that_the_page_names_exists() -> None:
 
 
 def test_every_file_that_the_page_names_exists() -> None:
-    named = set(re.findall(r"`((?:runtime|vm)/[\w/]+\.py)`", PAGE))
+    named = set(re.findall(r"`((?:runtime|vm|hal|hal_vulkan|hal_reference)/[\w/]+\.py)`", PAGE))
     assert len(named) > 30
     assert not [path for path in named if not (ROOT / path).is_file()]
 
