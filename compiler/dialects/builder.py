@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ..ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr
 from ..ir.operation import NOWHERE, Block, Location, Operation, Region, Value, tensor_of
-from ..ir.types import I1, I64, ScalarType, TensorType, Type
+from ..ir.types import I1, I32, I64, ScalarType, TensorType, Type
 
 
 class Builder:
@@ -145,6 +145,24 @@ class Builder:
         for coefficient in coefficients[1:]:
             found = self.elementwise("add", self.elementwise("multiply", value, found), coefficient)
         return found if isinstance(found, Value) else self.like(value, found)
+
+    def loop(
+        self, count: int, starts: Sequence[Value], step: Callable[[Builder, Value, Sequence[Value]], Sequence[Value]]
+    ) -> Sequence[Value]:
+        """Values after ``step(builder, number, values)`` for each number, of i32, below a count."""
+        counter = TensorType((), I32)
+        carried = [self.constant(0, counter), *starts]
+
+        def goes_on(inner: Builder, values: Sequence[Value]) -> Sequence[Value]:
+            return [inner.compare("LT", values[0], count)]
+
+        def body(inner: Builder, values: Sequence[Value]) -> Sequence[Value]:
+            return [inner.elementwise("add", values[0], 1), *step(inner, values[0], values[1:])]
+
+        types = [value.type for value in carried]
+        return self.append(
+            "while", carried, types, {}, [self.region(types, goes_on), self.region(types, body)]
+        ).results[1:]
 
     def region(self, types: Sequence[Type], body: Callable[[Builder, Sequence[Value]], Sequence[Value]]) -> Region:
         """A region whose block has arguments of these types and returns what the body gives."""

@@ -25,7 +25,8 @@ from .rules import (
 )
 
 _CUSTOM: Final = re.compile(
-    r"check\..*|lapack_[sdcz](potrf|trsm)_ffi|Sharding|SPMD(FullToShard|ShardToFull)Shape|annotate_device_placement"
+    r"check\..*|Sharding|SPMD(FullToShard|ShardToFull)Shape|annotate_device_placement"
+    r"|lapack_[sdcz](geqrf|gesdd|getrf|gtsv|heevd|orgqr|ormqr|potrf|syevd|trsm|ungqr|unmqr)_ffi"
 )
 
 
@@ -33,8 +34,9 @@ def _custom_call(operation: Operation) -> Sequence[Type]:
     target = operation.attributes.get("call_target_name")
     if not isinstance(target, str) or not _CUSTOM.fullmatch(target):
         raise OperationError(
-            f"a call that is a check, a sharding, or LAPACK's potrf or trsm, got @{target}; JAX lowers linear algebra "
-            "without LAPACK for another platform: jax.jit(f).trace(…).lower(lowering_platforms=('tpu',))"
+            f"a call that is a check, a sharding, or LAPACK's for factorisations, systems, singular values and "
+            f"eigenvalues of symmetric matrices, got @{target}; JAX may lower without it for another platform: "
+            "jax.jit(f).trace(…).lower(lowering_platforms=('tpu',))"
         )
     return _declared(operation)
 

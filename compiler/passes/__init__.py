@@ -1,7 +1,7 @@
 """What happens to a program between the front end and the targets.
 
 Imports: compiler.ir, compiler.dialects.
-Read: rewrite, expression, error_functions, special_functions, complex_functions, chlo_structures, expand, verify,
-legacy, random_bits, transforms, factorizations, decompose, identities, scatters, split, canonical, regions, outline,
-memory, steps, liveness, coalesce, schedule.
+Read: rewrite, expression, matrix, matrix_factors, tridiagonal, custom_calls, error_functions, special_functions,
+complex_functions, chlo_structures, expand, verify, legacy, random_bits, transforms, factorizations, decompose,
+identities, scatters, split, canonical, regions, outline, memory, steps, liveness, coalesce, schedule.
 """

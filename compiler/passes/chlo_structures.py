@@ -11,11 +11,11 @@ from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, DenseArray, StructAttr
 from ..ir.copying import copy_operations
 from ..ir.operation import Operation, Value, tensor_of
-from ..ir.types import I64, TensorType, Type
+from ..ir.types import I64, TensorType
 
 
 def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """A loop over the dimension: it carries a position, the carries, and the outputs, into which it writes."""
+    """A loop over the dimension, through the carries and the outputs, into which it writes."""
     input_count, carry_count = operation.integers("operandSegmentSizes")
     inputs, inits = operation.operands[:input_count], operation.operands[input_count:]
     outputs = [tensor_of(value) for value in operation.results[: len(operation.results) - carry_count]]
@@ -23,26 +23,18 @@ def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
     length = next((tensor_of(value).shape[axis] for value in (*inputs, *operation.results[: len(outputs)])), None)
     length = operation.integer("scan_dim_size", 0) if length is None else length
     is_reversed = operation.flag("is_reverse")
-    counter = TensorType((), I64)
-    starts = [builder.constant(0, counter), *inits, *(builder.constant(0, type) for type in outputs)]
-    types: list[Type] = [value.type for value in starts]
+    body = operation.regions[0].block
 
-    def goes_on(inner: Builder, values: Sequence[Value]) -> Sequence[Value]:
-        return [inner.compare("LT", values[0], length)]
-
-    def step(inner: Builder, values: Sequence[Value]) -> Sequence[Value]:
-        position = inner.elementwise("subtract", length - 1, values[0]) if is_reversed else values[0]
-        carries, whole = values[1 : 1 + carry_count], values[1 + carry_count :]
-        body = operation.regions[0].block
+    def step(inner: Builder, number: Value, values: Sequence[Value]) -> Sequence[Value]:
+        position = inner.elementwise("subtract", length - 1, number) if is_reversed else number
         given = [_slice(inner, value, axis, position) for value in inputs]
-        inside = dict(zip(body.arguments, [*given, *carries], strict=True))
+        inside = dict(zip(body.arguments, [*given, *values[:carry_count]], strict=True))
         copy_operations(body.operations[:-1], inner.block, inside)
         found = [inside[value] for value in body.terminator.operands]
-        written = [_written(inner, *pair, axis, position) for pair in zip(whole, found[: len(outputs)], strict=True)]
-        return [inner.elementwise("add", values[0], 1), *found[len(outputs) :], *written]
+        pairs = zip(values[carry_count:], found[: len(outputs)], strict=True)
+        return [*found[len(outputs) :], *(_written(inner, *pair, axis, position) for pair in pairs)]
 
-    regions = [builder.region(types, goes_on), builder.region(types, step)]
-    _, *results = builder.append("while", starts, types, {}, regions).results
+    results = builder.loop(length, [*inits, *(builder.constant(0, type) for type in outputs)], step)
     return [*results[carry_count:], *results[:carry_count]]
 
 

@@ -7,16 +7,16 @@ operands, once those are constants.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from ..dialects.builder import Builder
-from ..ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, FloatAttr, IntegerAttr, StructAttr
+from ..ir.attributes import Attribute, DenseArray, DenseElements, FloatAttr, StructAttr
 from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.types import I64, TensorType
+from .custom_calls import custom_call
 
 Values = Sequence[Value]
 Rule = Callable[[Builder, Operation], Values | None]
@@ -246,55 +246,6 @@ def _batch_norm_grad(builder: Builder, operation: Operation) -> Values:
     return [whole, scale_gradient, offset_gradient]
 
 
-# -- custom calls ----------------------------------------------------------------------------------------
-
-
-def _custom_call(builder: Builder, operation: Operation) -> Values | None:
-    target = str(operation.attributes.get("call_target_name"))
-    if target in ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"):
-        return operation.operands
-    name = _LAPACK.match(target)
-    if name is None:
-        return None
-    config = operation.attributes.get("mhlo.backend_config")
-    values = config if isinstance(config, Mapping) else {}
-    options = {key: chr(item.value) for key, item in values.items() if isinstance(item, IntegerAttr)}
-    return (_potrf if name[1] == "potrf" else _trsm)(builder, operation, options)
-
-
-_LAPACK: Final = re.compile(r"lapack_[sdcz](potrf|trsm)_ffi")
-
-
-def _potrf(builder: Builder, operation: Operation, options: Mapping[str, str]) -> Values:
-    """LAPACK's factorisation, as JAX asks for it on a CPU: it says by a number whether it failed, here by NaN too."""
-    (value,) = operation.operands
-    attributes: dict[str, Attribute] = {"lower": options.get("uplo") == "L"}
-    factor = builder.append("cholesky", [value], [value.type], attributes).result
-    type = tensor_of(factor)
-    scalar = builder.part("real", factor) if type.scalar.kind == "complex" else factor
-    failed = builder.compare("NE", scalar, scalar)
-    info = tensor_of(operation.results[1])
-    flags = builder.convert(failed, info.scalar)
-    zero = TensorType((), info.element)
-    region = builder.region([zero, zero], lambda inner, pair: [inner.elementwise("maximum", *pair)])
-    operands = [flags, builder.constant(0, zero)]
-    axes: dict[str, Attribute] = {"dimensions": _array([type.rank - 2, type.rank - 1])}
-    return [factor, builder.append("reduce", operands, [info], axes, [region]).result]
-
-
-def _trsm(builder: Builder, operation: Operation, options: Mapping[str, str]) -> Values:
-    """BLAS's triangular solver."""
-    mode = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}[options.get("trans_x", "N")]
-    attributes: dict[str, Attribute] = {
-        "left_side": options.get("side") == "L",
-        "lower": options.get("uplo") == "L",
-        "unit_diagonal": options.get("diag") == "U",
-        "transpose_a": EnumAttr("stablehlo", "transpose", mode),
-    }
-    type = operation.results[0].type
-    return [builder.append("triangular_solve", operation.operands, [type], attributes).result]
-
-
 # -- shapes that are operands ----------------------------------------------------------------------------
 
 
@@ -372,7 +323,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "batch_norm_inference": _batch_norm_inference,
     "batch_norm_training": _batch_norm_training,
     "broadcast": _broadcast,
-    "custom_call": _custom_call,
+    "custom_call": custom_call,
     "dot": _dot,
     "dynamic_broadcast_in_dim": _dynamic_broadcast,
     "dynamic_conv": _dynamic_conv,
