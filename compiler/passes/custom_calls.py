@@ -13,8 +13,8 @@ from typing import Final
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, EnumAttr, IntegerAttr
 from ..ir.operation import Operation, Value, tensor_of
-from .matrix_factors import eigh, lu, qr, reflected, scalars_of, svd
 from .matrix import Matrix, identity
+from .matrix_factors import eigh, lu, qr, reflected, scalars_of, svd
 from .tridiagonal import tridiagonal_solve
 
 Values = Sequence[Value]

@@ -12,8 +12,8 @@ from pumice.compiler.ir.operation import Block, Operation, tensor_of
 from pumice.compiler.ir.types import ScalarType, TensorType
 from pumice.compiler.passes.canonical import canonicalize
 from pumice.compiler.passes.decompose import decompose
-from pumice.compiler.passes.matrix_factors import eigh, lu, qr, reflected, svd
 from pumice.compiler.passes.matrix import Matrix, identity
+from pumice.compiler.passes.matrix_factors import eigh, lu, qr, reflected, svd
 from pumice.compiler.passes.tridiagonal import tridiagonal_solve
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
