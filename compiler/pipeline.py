@@ -29,47 +29,72 @@ from .passes.scatters import sort_scatters
 from .passes.schedule import schedule
 from .passes.split import split_loops
 from .passes.verify import verify
-from .stages import STAGES, Program, program_of, read_program, stage_of
+from .stages import STAGES, GraphFile, Program, is_graph_file, program_of, read_program, stage_of
 from .targets.vulkan import kernel_of, vulkan_kernel, vulkan_variant
 
-Reached: TypeAlias = Callable[[str, Program], None]
+Reached: TypeAlias = Callable[[str, Program | GraphFile], None]
 
 
-def compile(source: str | PathLike[str], *, file_name: str = "<text>", from_: str | None = None) -> bytes:
+def compile(
+    source: str | bytes | PathLike[str],
+    *,
+    file_name: str = "<text>",
+    from_: str | None = None,
+    feeds: Sequence[str] = (),
+    fetches: Sequence[str] = (),
+) -> bytes:
     """Compiles a tensor program for Vulkan.
 
     Args:
         source: a StableHLO program as text, as ``jax.jit(f).lower(…).as_text()`` gives it, or a program at a later
-            stage; or the path of a file.
+            stage; a TensorFlow GraphDef, as text or binary; or the path of a file.
         file_name: as errors name the text; a path names itself.
-        from_: the stage that the program is at, of ``STAGES``; by default its operations tell.
+        from_: the stage that the program is at, of ``STAGES``; by default its content tells.
+        feeds: of a GraphDef: arguments as ``NAME[:N][=SHAPE]``; by default its placeholders.
+        fetches: of a GraphDef: results as ``NAME[:N]``; by default what no node takes.
 
     Returns:
         A module file that ``Session.load`` takes. Its public functions are exported; they take and give tensors.
 
     Raises:
         CompileError: the program is wrong, or something in it is not supported; the message has its place and line.
-        InvalidArgumentError: there is no such stage.
+        InvalidArgumentError: there is no such stage, or only a GraphDef has feeds and fetches.
         NotFoundError: there is no such file.
+        UnavailableError: a GraphDef needs the extra ``graphdef``, which is not installed.
     """
-    if isinstance(source, str):
-        return compile_text(source, file_name, Target(), from_=from_).module
-    return compile_file(Path(source), from_=from_)
+    origin = Origin(from_, tuple(feeds), tuple(fetches))
+    if isinstance(source, str | bytes):
+        data = source.encode("utf-8", "surrogateescape") if isinstance(source, str) else source
+        return compile_data(data, file_name, Target(), origin).module
+    return compile_file(Path(source), origin)
 
 
-def compile_file(path: Path, from_: str | None = None) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a file does not say of itself.
+
+    Attributes:
+        stage: that it is at, of ``STAGES``; None if its content tells.
+        feeds: of a GraphDef, as ``import_graph`` has them.
+        fetches: of a GraphDef.
+    """
+
+    stage: str | None = None
+    feeds: tuple[str, ...] = ()
+    fetches: tuple[str, ...] = ()
+
+
+def compile_file(path: Path, origin: Origin = Origin()) -> bytes:
     """The module of a program's file, compiled once for each content and release of pumice.
 
-    Raises:
-        CompileError: as for ``compile``.
-        NotFoundError: there is no such file.
+    Raises: as for ``compile``.
     """
     with reading_errors(path):
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    entry = CachedFile("modules", (_fingerprint(), str(path), from_, text))
+        data = path.read_bytes()
+    entry = CachedFile("modules", (_fingerprint(), str(path), origin, data))
     found = entry.load()
     if found is None:
-        found = compile_text(text, str(path), Target(), from_=from_).module
+        found = compile_data(data, str(path), Target(), origin).module
         entry.store(found)
     return found
 
@@ -82,6 +107,34 @@ def _fingerprint() -> str:
     files = sorted(file for folder in folders for file in folder.rglob("*.py"))
     stats = [(str(file.relative_to(root.parent)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return hashlib.sha256(repr(stats).encode()).hexdigest()
+
+
+def compile_data(
+    data: bytes,
+    file_name: str,
+    target: Target,
+    origin: Origin = Origin(),
+    until: str = "module",
+    reached: Reached = lambda stage, program: None,
+) -> Compilation:
+    """Compiles what a file holds: a program at any stage, as text, or a GraphDef.
+
+    Args:
+        data: its bytes.
+        file_name: as errors name it.
+        target: the device that kernels are made for.
+        origin: what the file does not say of itself.
+        until: the last stage, of ``STAGES``.
+        reached: called with each stage that is text, and the program, which is only read.
+
+    Raises: as for ``compile``.
+    """
+    is_graph = origin.stage == "graphdef" or (origin.stage is None and is_graph_file(data, file_name))
+    if is_graph:
+        return compile_graph(data, file_name, target, origin.feeds, origin.fetches, until, reached)
+    if origin.feeds or origin.fetches:
+        raise InvalidArgumentError(f"{file_name}: feeds and fetches are those of a GraphDef; it is none")
+    return compile_text(data.decode("utf-8", "surrogateescape"), file_name, target, until, origin.stage, reached)
 
 
 def compile_text(
@@ -128,17 +181,19 @@ def compile_graph(
     # Other programs are compiled sooner without it.
     from .graphdef.importer import import_graph
 
+    graph = GraphFile(data, file_name)
+    reached("graphdef", graph)
+    if until == "graphdef":
+        return Compilation(graph)
     program = program_of(*import_graph(data, file_name, feeds, fetches))
     return compile_program(program, "hlo", target, until, reached)
 
 
 def compile_program(program: Program, stage: str, target: Target, until: str, reached: Reached) -> Compilation:
     """Compiles a program at a stage; arguments and errors are those of ``compile_text``."""
-    if stage not in _LOWERINGS or STAGES.index(stage) > STAGES.index(until):
-        raise InvalidArgumentError(
-            f"expected a program at a stage from {STAGES[0]} to {until if until in _LOWERINGS else STAGES[-2]}, "
-            f"got one at {stage}"
-        )
+    allowed = [each for each in STAGES[: STAGES.index(until) + 1] if each != "module"]
+    if stage not in allowed:
+        raise InvalidArgumentError(f"expected a program at the stage {' or '.join(allowed)}, got one at {stage}")
     if stage in ("hlo", "canonical", "regions"):
         verify(program.functions, program.source)
     for each in STAGES[STAGES.index(stage) : STAGES.index(until) + 1]:
@@ -155,11 +210,11 @@ class Compilation:
     """What a program became.
 
     Attributes:
-        program: at the last stage that is a program.
+        program: at the last stage that is text.
         module: the module file, if the last stage is that.
     """
 
-    program: Program
+    program: Program | GraphFile
     module: bytes = b""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,10 +11,43 @@ from .dialects.text import parse, to_text
 from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
 
-STAGES: Final = ("hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets", "module")
+STAGES: Final = ("graphdef", "hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets", "module")
 """Stages in order; each is a program as text, but for the last, which is a file."""
 
+_GRAPH_SUFFIXES: Final = (".pb", ".pbtxt", ".prototxt", ".graphdef")
+_GRAPH_START: Final = re.compile(rb"(?:\s++|#[^\n]*+)*+(?:node|library|versions|version)\s*[:{<]")
+
 EXECUTABLE: Final = "iree.multi_arch_executable"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFile:
+    """A TensorFlow GraphDef.
+
+    Attributes:
+        data: as text or binary.
+        file_name: as errors name it.
+    """
+
+    data: bytes
+    file_name: str
+
+    def text(self, with_locations: bool = True) -> str:
+        """The graph as text; it has no locations.
+
+        Raises:
+            CompileError: it is no GraphDef.
+            UnavailableError: the extra ``graphdef`` is not installed.
+        """
+        # Other programs are compiled sooner without it.
+        from .graphdef.document import graph_text
+
+        return graph_text(self.data, self.file_name)
+
+
+def is_graph_file(data: bytes, file_name: str) -> bool:
+    """Whether a file is a GraphDef by its name, or by its content: text that begins as one, or no text."""
+    return file_name.endswith(_GRAPH_SUFFIXES) or b"\0" in data[:4096] or _GRAPH_START.match(data) is not None
 
 
 @dataclass(slots=True)

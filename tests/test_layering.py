@@ -64,7 +64,7 @@ ROOMS: Mapping[str, set[str]] = {
     "compiler.codegen": {"ir"},
     "compiler.targets": {"codegen", "dialects", "ir"},
     "compiler.module": {"codegen", "ir", "passes", "targets"},
-    "compiler.stages": {"dialects", "ir"},
+    "compiler.stages": {"dialects", "graphdef", "ir"},
     "compiler.graphdef": {"dialects", "ir", "passes", "targets"},
     "compiler.pipeline": {"graphdef", "codegen", "dialects", "ir", "module", "passes", "stages", "targets"},
     "runtime.arrays": set(),

@@ -12,6 +12,8 @@ from ..status import InvalidArgumentError, UnavailableError, shorten
 
 _SPIRV: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")  # in either byte order
 _HEAD: Final = 16
+PROGRAM_SUFFIXES: Final = (".mlir", ".pb", ".pbtxt")
+"""Of files that are compiled before they run."""
 
 
 class FileKind(enum.Enum):
@@ -35,10 +37,11 @@ def file_kind(path: Path) -> FileKind:
         return FileKind.MODULE
     if path.suffix in (".comp", ".glsl"):
         return FileKind.GLSL
-    if path.suffix == ".mlir":
+    if path.suffix in PROGRAM_SUFFIXES:
         return FileKind.PROGRAM
     raise InvalidArgumentError(
-        f"{shorten(str(path))}: expected SPIR-V (.spv), GLSL (.comp, .glsl), StableHLO (.mlir) or an executable; "
+        f"{shorten(str(path))}: expected SPIR-V (.spv), GLSL (.comp, .glsl), StableHLO (.mlir), "
+        "a GraphDef (.pb, .pbtxt) or an executable; "
         "its content is none of these" + ("" if head else ", it is empty")
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..ir.source import SourceText
-from .messages import GraphMessage, NodeMessage, ParsingError, parse_binary, parse_text
+from .messages import GraphMessage, NodeMessage, ParsingError, parse_binary, parse_text, print_text
 
 _CONTROL_CHARACTER: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 """Text has none: the text format escapes them. A binary GraphDef has one before each node's operation."""
@@ -66,6 +66,16 @@ def read_document(data: bytes, file_name: str) -> Document:
             0, f"expected a GraphDef, as text or binary; the file is cut off or something else: {error}"
         ) from None
     return _of_binary(graph, file_name)
+
+
+def graph_text(data: bytes, file_name: str) -> str:
+    """A GraphDef as text: as it stands, or written out from a binary.
+
+    Raises: as for ``read_document``.
+    """
+    if _CONTROL_CHARACTER.search(data) is None:
+        return data.decode("utf-8", "replace")
+    return print_text(read_document(data, file_name).graph)
 
 
 def _of_text(text: str, file_name: str) -> Document:

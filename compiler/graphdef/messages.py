@@ -218,6 +218,14 @@ def parse_text(text: str) -> GraphMessage:
     return found
 
 
+def print_text(graph: GraphMessage) -> str:
+    """A GraphDef as text."""
+    from google.protobuf import text_format
+
+    text: str = text_format.MessageToString(graph)
+    return text
+
+
 def _plain(error: Exception) -> str:
     """The message of an error, with names of messages as TensorFlow has them."""
     return str(error).replace("tensorboardX.", "")

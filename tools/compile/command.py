@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ...compiler.stages import Program
+    from ...compiler.stages import GraphFile, Program
 
-_STAGES = ("hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets")
+_STAGES = ("graphdef", "hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets")
 
 
 @click.command("compile")
@@ -20,18 +20,31 @@ _STAGES = ("hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets")
     "--from",
     "from_",
     type=click.Choice(("stablehlo", *_STAGES)),
-    help="The stage that FILE is at; by default its operations tell.",
+    help="The stage that FILE is at; by default its content tells.",
 )
 @click.option("--compile-to", type=click.Choice(_STAGES), help="Stop at this stage, and print the program.")
 @click.option("--dump-ir", metavar="DIR", help="Also write the program at every stage, as it is reached.")
-def compile_(file: str, output: str | None, from_: str | None, compile_to: str | None, dump_ir: str | None) -> None:
-    """Compile FILE, a StableHLO program as text (or - for stdin), for Vulkan.
+@click.option(
+    "--feed", multiple=True, metavar="NAME[:N][=SHAPE]", help="An argument of a GraphDef, such as x=4x224x224x3."
+)
+@click.option("--fetch", multiple=True, metavar="NAME[:N]", help="A result of a GraphDef.")
+def compile_(
+    file: str,
+    output: str | None,
+    from_: str | None,
+    compile_to: str | None,
+    dump_ir: str | None,
+    feed: tuple[str, ...],
+    fetch: tuple[str, ...],
+) -> None:
+    """Compile FILE (or - for stdin) for Vulkan.
 
-    FILE may be at any stage, as --compile-to and --dump-ir write it. The module runs with `pumice run`, with
-    pumice.Session, and with IREE's runtime of releases 3.12 and 3.13.
+    FILE is a StableHLO program as text, a TensorFlow GraphDef, or a program at any stage, as --compile-to and
+    --dump-ir write it. Feeds and fetches of a GraphDef are its placeholders and what no node takes, unless they are
+    named. The module runs with `pumice run`, with pumice.Session, and with IREE's runtime of releases 3.12 and 3.13.
     """
     from ...compiler.codegen.target import Target
-    from ...compiler.pipeline import compile_text
+    from ...compiler.pipeline import Origin, compile_data
     from ...compiler.stages import STAGES
     from ...files import writing_errors
     from ...status import PumiceError
@@ -43,14 +56,14 @@ def compile_(file: str, output: str | None, from_: str | None, compile_to: str |
     if output is None and compile_to is None:
         raise usage_error("expected -o OUT.vmfb for the module, or --compile-to a stage")
     data = read_stdin() if file == "-" else read_file(Path(file))
-    text = data.decode("utf-8", "surrogateescape")
     outputs = Outputs()
     written: list[str] = []
 
-    def reached(stage: str, program: Program) -> None:
+    def reached(stage: str, program: Program | GraphFile) -> None:
         if dump_ir is None:
             return
-        path = Path(dump_ir, f"{STAGES.index(stage)}-{stage}.mlir")
+        suffix = "pbtxt" if stage == "graphdef" else "mlir"
+        path = Path(dump_ir, f"{STAGES.index(stage)}-{stage}.{suffix}")
         printed = program.text().encode("utf-8", "surrogateescape")
         with outputs.storing():
             with writing_errors(path.parent):
@@ -59,9 +72,9 @@ def compile_(file: str, output: str | None, from_: str | None, compile_to: str |
             written.append(stage)
 
     name = "<stdin>" if file == "-" else file
-    stage = "hlo" if from_ == "stablehlo" else from_
+    origin = Origin("hlo" if from_ == "stablehlo" else from_, feed, fetch)
     try:
-        made = compile_text(text, name, Target(), compile_to or "module", stage, reached)
+        made = compile_data(data, name, Target(), origin, compile_to or "module", reached)
     except PumiceError:
         if written:
             note(f"note: stages up to {written[-1]} are in {dump_ir}")

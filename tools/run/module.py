@@ -32,7 +32,7 @@ from ...terminal import printable
 from ...vm.bytecode.declaration import declaration_of
 from ...vm.execution.bytecode_module import BytecodeModule
 from ..errors import ExpectationError, usage, usage_error
-from ..input_files import read_file, read_stdin
+from ..input_files import PROGRAM_SUFFIXES, read_file, read_stdin
 from ..output_files import Outputs
 from ..reports import device_text, repeat, say_time, seconds_text
 from ..streams import note, put
@@ -142,7 +142,7 @@ def run_module(options: ModuleRun) -> None:
 def _open(path: str, *, preload: bool) -> BytecodeModule:
     if path == _STDIN:
         return BytecodeModule.from_bytes(read_stdin(), "<stdin>")
-    if path.endswith(".mlir"):
+    if path.endswith(PROGRAM_SUFFIXES):
         from ...compiler.pipeline import compile_file  # here: other programs start sooner without
 
         return BytecodeModule.from_bytes(compile_file(Path(path)), path)

@@ -11,6 +11,7 @@ import pumice
 from pumice.compiler.dialects.text import parse, to_text
 from pumice.tools.cli import main
 
+GRAPH = Path(__file__).parents[3] / "examples" / "simple_mul" / "simple_mul.pbtxt"
 PROGRAM = """
 func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.multiply %a, %b : tensor<4xf32>
@@ -69,7 +70,7 @@ def test_a_stage_is_printed_and_reads_the_same(stage: str) -> None:
 def test_every_stage_is_written_to_a_folder(program: Path, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "stages"
     assert run(program, "-o", tmp_path / "mul.vmfb", "--dump-ir", folder).exit_code == 0
-    names = ["0-hlo.mlir", "1-canonical.mlir", "2-regions.mlir", "3-hl_seq.mlir", "4-ll_seq.mlir", "5-targets.mlir"]
+    names = ["1-hlo.mlir", "2-canonical.mlir", "3-regions.mlir", "4-hl_seq.mlir", "5-ll_seq.mlir", "6-targets.mlir"]
     assert sorted(path.name for path in folder.iterdir()) == names
     for name in names:
         again = tmp_path / f"{name}.vmfb"
@@ -89,7 +90,8 @@ def test_a_program_is_not_taken_back(program: Path, tmp_path: Path) -> None:
     assert run(program, "--compile-to", "regions", "-o", regions).exit_code == 0
     done = run(regions, "--compile-to", "canonical")
     assert (
-        done.exit_code == 1 and "expected a program at a stage from hlo to canonical, got one at regions" in done.stderr
+        done.exit_code == 1
+        and "expected a program at the stage graphdef or hlo or canonical, got one at regions" in done.stderr
     )
 
 
@@ -97,7 +99,24 @@ def test_what_was_reached_before_a_failure_is_kept_and_named(program: Path, tmp_
     program.write_text(PROGRAM.replace("stablehlo.multiply %a, %b", "stablehlo.multiply %a, %b").replace("f32", "i33"))
     done = run(program, "-o", tmp_path / "mul.vmfb", "--dump-ir", tmp_path / "stages")
     assert done.exit_code == 1 and f"note: stages up to ll_seq are in {tmp_path / 'stages'}" in done.stderr
-    assert not (tmp_path / "mul.vmfb").exists() and (tmp_path / "stages" / "4-ll_seq.mlir").exists()
+    assert not (tmp_path / "mul.vmfb").exists() and (tmp_path / "stages" / "5-ll_seq.mlir").exists()
+
+
+def test_a_graph_with_its_feeds_and_fetches(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX", reason="needs the messages of a GraphDef: pip install 'pumice[graphdef]'")
+    module, folder = tmp_path / "mul.vmfb", tmp_path / "stages"
+    feeds = ["--feed", "Placeholder_1", "--feed", "Placeholder=4xf32", "--fetch", "Mul"]
+    assert run(GRAPH, *feeds, "-o", module, "--dump-ir", folder).exit_code == 0
+    assert (folder / "0-graphdef.pbtxt").read_bytes() == GRAPH.read_bytes()
+    named = ("Placeholder_1", "Placeholder=4xf32")
+    assert module.read_bytes() == pumice.compile(GRAPH, feeds=named, fetches=["Mul"])
+    assert (
+        run(folder / "1-hlo.mlir", "--compile-to", "ll_seq").stdout
+        == run(GRAPH, *feeds, "--compile-to", "ll_seq").stdout
+    )
+    assert run("-", "--compile-to", "graphdef", text=GRAPH.read_text()).stdout.rstrip() == GRAPH.read_text().rstrip()
+    done = run(tmp_path / "stages" / "1-hlo.mlir", "--feed", "x", "-o", module)
+    assert done.exit_code == 1 and "feeds and fetches are those of a GraphDef" in done.stderr
 
 
 def test_a_wrong_program_is_shown_with_a_caret_and_leaves_nothing(tmp_path: Path) -> None:
