@@ -17,6 +17,7 @@ from ..vm.bytecode.writer import write_module
 from .codegen.target import Target
 from .ir.attributes import IntegerAttr, SymbolRef
 from .ir.operation import Operation, Region, block_of
+from .ir.source import CompileError
 from .ir.types import I32, I64
 from .module.emit import emit_module
 from .passes.canonical import canonicalize, inlined
@@ -28,7 +29,7 @@ from .passes.regions import form_regions
 from .passes.scatters import sort_scatters
 from .passes.schedule import schedule
 from .passes.split import split_loops
-from .passes.verify import verify
+from .passes.verify import verify, verify_boundary
 from .stages import STAGES, GraphFile, Program, is_graph_file, program_of, read_program, stage_of
 from .targets.vulkan import kernel_of, vulkan_kernel, vulkan_variant
 
@@ -196,12 +197,15 @@ def compile_program(program: Program, stage: str, target: Target, until: str, re
         raise InvalidArgumentError(f"expected a program at the stage {' or '.join(allowed)}, got one at {stage}")
     if stage in ("hlo", "canonical", "regions"):
         verify(program.functions, program.source)
-    for each in STAGES[STAGES.index(stage) : STAGES.index(until) + 1]:
-        if each == "module":
-            return Compilation(program, write_module(_module(program)))
-        if each != stage:
-            _LOWERINGS[each](program, target)
-        reached(each, program)
+    try:
+        for each in STAGES[STAGES.index(stage) : STAGES.index(until) + 1]:
+            if each == "module":
+                return Compilation(program, write_module(_module(program)))
+            if each != stage:
+                _LOWERINGS[each](program, target)
+            reached(each, program)
+    except CompileError as error:
+        raise program.source.located(error) from None
     return Compilation(program)
 
 
@@ -222,6 +226,8 @@ def _canonical(program: Program, target: Target) -> None:
     """Calls are written out, and what no kernel computes is decomposed; only exported functions are left."""
     functions = program.functions
     for function in functions.values():
+        if _is_exported(function):
+            verify_boundary(function, program.source)
         for region in function.regions:
             expand_chlo(region.block)
     program.operations = [inlined(each, functions, program.source) for each in functions.values() if _is_exported(each)]

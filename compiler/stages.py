@@ -114,9 +114,12 @@ def program_of(operations: Sequence[Operation], source: SourceText) -> Program:
     """
     name = _UNNAMED
     if len(operations) == 1 and operations[0].name == "builtin.module":
-        named = operations[0].attributes.get("sym_name")
+        (module,) = operations
+        named = module.attributes.get("sym_name")
         name = named if isinstance(named, str) else name
-        operations = operations[0].regions[0].block.operations
+        if len(module.regions) != 1 or len(module.regions[0].blocks) != 1:
+            raise source.error(module.location.offset, "expected a module of one region with one block")
+        operations = module.regions[0].block.operations
     kept: dict[str, Operation] = {}
     for operation in operations:
         if operation.name.startswith("sdy."):
@@ -124,7 +127,9 @@ def program_of(operations: Sequence[Operation], source: SourceText) -> Program:
         offset = operation.location.offset
         if operation.name not in ("func.func", EXECUTABLE):
             raise source.error(offset, f"expected functions in a module, got {operation.name}")
-        symbol = str(operation.attributes["sym_name"])
+        symbol = operation.attributes.get("sym_name")
+        if not isinstance(symbol, str):
+            raise source.error(offset, f"expected the attribute sym_name with a name, got {symbol}")
         if symbol in kept:
             raise source.error(offset, f"the function @{symbol} is defined twice")
         kept[symbol] = operation

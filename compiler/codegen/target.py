@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ..ir.operation import Operation
+from ..ir.operation import Operation, origin_of
 from ..ir.source import CompileError
 
 
@@ -50,14 +50,11 @@ class NeedsSplitError(CompileError):
 
     def __init__(self, operation: Operation, message: str) -> None:
         error = compile_error(operation, message)
-        super().__init__(error.message, error.file_name, error.line, error.column)
+        super().__init__(error.message, error.file_name, error.line, error.column, error.offset)
         self.operation = operation
 
 
 def compile_error(operation: Operation, message: str) -> CompileError:
-    """An error at an operation's place in the program, as far as it is known."""
-    place = operation.location.debug
-    if place is not None and place.file_name:
-        text = f"{place.file_name}:{place.line}:{place.column}: {operation.name}: {message}"
-        return CompileError(text, place.file_name, place.line, place.column)
-    return CompileError(f"{operation.name}: {message}", "", 0, 0)
+    """An error at an operation, which whoever has the program's text gives its place."""
+    text = f"{operation.name}: {message}{origin_of(operation)}"
+    return CompileError(text, "", 0, 0, offset=operation.location.offset)

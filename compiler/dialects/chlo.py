@@ -25,6 +25,7 @@ from .rules import (
     axes,
     declared_result,
     expect_kind,
+    integer,
     merged,
     operands,
     tensors,
@@ -56,7 +57,7 @@ def _constant_like(operation: Operation) -> Sequence[Type]:
 
 def _top_k(operation: Operation) -> Sequence[Type]:
     (value,) = tensors(operation, 1)
-    count = operation.integer("k", -1)
+    count = integer(operation, "k", -1)
     last = value.shape[-1] if value.rank else 0
     if count < 0 or (last is not None and count > last):
         raise OperationError(f"k from 0 to the last dimension of {value}, got {count}")
@@ -151,8 +152,8 @@ def _scan(operation: Operation) -> Sequence[Type]:
     if len(counts) != 2 or min(counts) < 0 or sum(counts) != len(types):
         raise OperationError(f"operandSegmentSizes to share out {len(types)} operands as inputs and initial values")
     inputs, inits = types[: counts[0]], types[counts[0] :]
-    axis = operation.integer("dimension", -1)
-    length: Dim = operation.integer("scan_dim_size", -1)
+    axis = integer(operation, "dimension", -1)
+    length: Dim = integer(operation, "scan_dim_size", -1)
     length = None if length == -1 else length
     for index, type in enumerate(inputs):
         axes([axis], type.rank, "dimension")

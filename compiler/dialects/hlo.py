@@ -10,19 +10,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ..ir.attributes import StructAttr
 from ..ir.operation import Operation
-from ..ir.types import Type
+from ..ir.types import TensorType, Type
 from .chlo import CHLO_RULES
 from .hlo_control import CONTROL
+from .hlo_dynamic import DYNAMIC
 from .hlo_elementwise import ELEMENTWISE
 from .hlo_indexing import INDEXING
 from .hlo_linear_algebra import LINEAR_ALGEBRA
 from .hlo_reductions import REDUCTIONS
 from .hlo_shapes import SHAPES
-from .rules import (
-    OperationError,
-    Rule,
-)
+from .hlo_statistics import STATISTICS
+from .rules import OperationError, Rule, tensors
 
 _CUSTOM: Final = re.compile(
     r"check\..*|Sharding|SPMD(FullToShard|ShardToFull)Shape|annotate_device_placement"
@@ -46,8 +46,10 @@ def _declared(operation: Operation) -> Sequence[Type]:
     return [value.type for value in operation.results]
 
 
-def _same_as_operands(operation: Operation) -> Sequence[Type]:
-    return [value.type for value in operation.operands]
+def _optimization_barrier(operation: Operation) -> Sequence[Type]:
+    types = [value.type for value in operation.operands]
+    tensors(Operation("", [value for value in operation.operands if isinstance(value.type, TensorType)]))
+    return types
 
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -56,16 +58,15 @@ RULES: Final[Mapping[str, Rule]] = {
     **CONTROL,
     **LINEAR_ALGEBRA,
     "custom_call": _custom_call,
-    "optimization_barrier": _same_as_operands,
+    "optimization_barrier": _optimization_barrier,
+    **DYNAMIC,
     **INDEXING,
     **REDUCTIONS,
+    **STATISTICS,
     **dict.fromkeys(
         (
-            *("after_all", "composite", "create_token", "get_tuple_element", "partition_id"),
-            *("replica_id", "rng", "rng_bit_generator", "tuple", "return", "dynamic_iota", "dynamic_reshape"),
-            *("dynamic_broadcast_in_dim", "dynamic_pad", "dynamic_gather", "dynamic_conv", "real_dynamic_slice"),
-            *("einsum", "unary_einsum", "torch_index_select", "batch_norm_inference", "batch_norm_training"),
-            *("batch_norm_grad", "set_dimension_size"),
+            *("after_all", "composite", "create_token", "partition_id", "replica_id", "return"),
+            *("einsum", "unary_einsum", "torch_index_select"),
         ),
         _declared,
     ),
@@ -75,6 +76,12 @@ RULES: Final[Mapping[str, Rule]] = {
 _DIALECTS: Final[Mapping[str, Mapping[str, Rule]]] = {"chlo": CHLO_RULES, "stablehlo": RULES}
 
 
+def is_known(operation: Operation) -> bool:
+    """Whether there is a rule for an operation."""
+    dialect, _, name = operation.name.partition(".")
+    return name in _DIALECTS.get(dialect, {})
+
+
 def infer(operation: Operation) -> Sequence[Type]:
     """Types of an operation's results.
 
@@ -82,9 +89,15 @@ def infer(operation: Operation) -> Sequence[Type]:
         OperationError: the operation is not as the specification wants it, or is none that is known.
     """
     dialect, _, name = operation.name.partition(".")
-    rule = _DIALECTS.get(dialect, {}).get(name)
+    if dialect not in _DIALECTS:
+        raise OperationError(f"a dialect that compiles, one of {', '.join(_DIALECTS)} and func, got {dialect}")
+    rule = _DIALECTS[dialect].get(name)
     if rule is None:
         raise OperationError(f"an operation that one device can run, got {operation.name}")
+    accuracy = operation.attributes.get("result_accuracy")
+    fields = accuracy.fields if isinstance(accuracy, StructAttr) else {}
+    if "HIGHEST" in str(fields.get("mode")) and any(fields.get(name) for name in ("atol", "rtol", "ulps")):
+        raise OperationError("no tolerance where the accuracy is HIGHEST")
     try:
         return rule(operation)
     except ValueError as error:

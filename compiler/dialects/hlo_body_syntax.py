@@ -28,6 +28,10 @@ def _parse_reduce(parser: Parser, name: str) -> Parts:
     inner = ""
     if parser.accept_word("applies"):
         inner = parser.word("an operation")
+        if inner.partition(".")[2] not in _APPLIED or not inner.startswith(("stablehlo.", "mhlo.")):
+            parser.error(
+                f"expected one of {', '.join(_APPLIED)} of StableHLO, got {inner}", parser.position - len(inner)
+            )
     parser.expect_word("across")
     parser.expect_word("dimensions")
     parser.expect("=")
@@ -46,6 +50,10 @@ def _parse_reduce(parser: Parser, name: str) -> Parts:
             seconds.append(second)
         region = parser.region(firsts + seconds)
     return Parts(operands, results, attributes, [region])
+
+
+_APPLIED: Final = ("add", "and", "maximum", "minimum", "multiply", "or", "xor")
+"""What the short form of a reduction names: the order of operands does not matter to it."""
 
 
 def _applied(name: str, element: Type) -> Region:
@@ -80,7 +88,8 @@ def _is_applied(block: Block, element: Type) -> bool:
         return False
     inner, last = block.operations
     return (
-        list(inner.operands) == block.arguments
+        inner.name.partition(".")[2] in _APPLIED
+        and list(inner.operands) == block.arguments
         and not inner.attributes
         and not inner.regions
         and list(last.operands) == inner.results

@@ -11,9 +11,7 @@ from .rules import OperationError, Rule, compatible, tensors
 
 
 def region_results(operation: Operation, index: int) -> list[Type]:
-    """Types of what a region of one block gives."""
-    if len(operation.regions) <= index or len(operation.regions[index].blocks) != 1:
-        raise OperationError(f"at least {index + 1} regions of one block each")
+    """Types of what a region gives."""
     return [value.type for value in operation.regions[index].block.terminator.operands]
 
 
@@ -50,6 +48,8 @@ def _case(operation: Operation) -> Sequence[Type]:
     (index,) = tensors(operation, 1)
     if index is not TensorType((), I32):
         raise OperationError(f"an index of type tensor<i32>, got {index}", 0)
+    if not operation.regions:
+        raise OperationError("at least one branch")
     types = region_results(operation, 0)
     for number in range(1, len(operation.regions)):
         _agree(region_results(operation, number), types, f"branch {number} to give values")

@@ -22,6 +22,7 @@ from .rules import (
     compatible,
     declared_result,
     expect_kind,
+    integer,
     merged,
     tensors,
 )
@@ -125,7 +126,7 @@ def _is_finite(operation: Operation) -> Sequence[Type]:
 def _reduce_precision(operation: Operation) -> Sequence[Type]:
     (value,) = tensors(operation, 1)
     expect_kind(value.scalar, frozenset({"float"}))
-    if operation.integer("exponent_bits") < 1 or operation.integer("mantissa_bits") < 0:
+    if integer(operation, "exponent_bits") < 1 or integer(operation, "mantissa_bits") < 0:
         raise OperationError("at least 1 exponent bit and 0 mantissa bits")
     return [value]
 

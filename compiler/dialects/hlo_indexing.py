@@ -8,7 +8,8 @@ from typing import Final
 from ..ir.attributes import StructAttr
 from ..ir.operation import Operation
 from ..ir.types import I1, TensorType, Type
-from .rules import Dim, OperationError, Rule, axes, ints, merged, tensors
+from .hlo_bodies import combined, mapped
+from .rules import Dim, OperationError, Rule, axes, increasing, integer, ints, merged, same_length, tensors
 
 
 def _slice(operation: Operation) -> Sequence[Type]:
@@ -93,8 +94,12 @@ def _numbers(operation: Operation, name: str) -> StructAttr:
 
 def _gather(operation: Operation) -> Sequence[Type]:
     value, indices = tensors(operation, 2)
+    return gathered(operation, value, indices, ints(operation, "slice_sizes"))
+
+
+def gathered(operation: Operation, value: TensorType, indices: TensorType, sizes: Sequence[Dim]) -> Sequence[Type]:
+    """The type of slices of some sizes, which need not be known."""
     numbers = _numbers(operation, "dimension_numbers")
-    sizes = ints(operation, "slice_sizes")
     offset, collapsed = numbers.ints("offset_dims"), numbers.ints("collapsed_slice_dims")
     batching, index_batching = numbers.ints("operand_batching_dims"), numbers.ints("start_indices_batching_dims")
     start_map = numbers.ints("start_index_map")
@@ -102,12 +107,15 @@ def _gather(operation: Operation) -> Sequence[Type]:
     _index_numbers(indices, vector, len(start_map), "start_index_map")
     axes([*collapsed, *batching], value.rank, "collapsed_slice_dims and operand_batching_dims")
     axes([*start_map, *batching], value.rank, "start_index_map and operand_batching_dims")
-    axes(index_batching, indices.rank, "start_indices_batching_dims")
+    _batching(value, indices, batching, index_batching, vector)
+    increasing(offset, "offset_dims")
+    increasing(collapsed, "collapsed_slice_dims")
     if len(sizes) != value.rank or any(
-        not size >= 0 or (length is not None and size > length) for size, length in zip(sizes, value.shape, strict=True)
+        size is not None and (size < 0 or (length is not None and size > length))
+        for size, length in zip(sizes, value.shape, strict=True)
     ):
         raise OperationError(f"a slice size for each dimension of {value}, and none larger, got {list(sizes)}")
-    if any(sizes[axis] > 1 for axis in (*collapsed, *batching)):
+    if any((sizes[axis] or 0) > 1 for axis in (*collapsed, *batching)):
         raise OperationError(f"sizes of 0 or 1 along collapsed and batching dimensions, got {list(sizes)}")
     kept = [size for axis, size in enumerate(sizes) if axis not in (*collapsed, *batching)]
     batch = [length for axis, length in enumerate(indices.shape) if axis != vector]
@@ -118,6 +126,21 @@ def _gather(operation: Operation) -> Sequence[Type]:
     inner, outer = iter(kept), iter(batch)
     shape = [next(inner) if axis in offset else next(outer) for axis in range(rank)]
     return [TensorType(shape, value.element)]
+
+
+def _batching(
+    value: TensorType, indices: TensorType, batching: Sequence[int], index_batching: Sequence[int], vector: int
+) -> None:
+    """Holds that batching dimensions of an operand and of its indices go together."""
+    increasing(batching, "batching dimensions of the operand")
+    axes(index_batching, indices.rank, "batching dimensions of the indices")
+    if vector in index_batching:
+        raise OperationError(f"batching dimensions of the indices without index_vector_dim, which is {vector}", 1)
+    if len(batching) != len(index_batching):
+        raise OperationError(f"as many batching dimensions of both, got {list(batching)} and {list(index_batching)}")
+    for one, other in zip(batching, index_batching, strict=True):
+        expected = f"dimension {one} of {value} as long as dimension {other} of {indices}"
+        same_length(value.shape[one], indices.shape[other], expected, 1)
 
 
 def _index_numbers(indices: TensorType, vector: int, components: int, name: str) -> None:
@@ -144,6 +167,10 @@ def _scatter(operation: Operation) -> Sequence[Type]:
     axes([*inserted, *batching], inputs[0].rank, "inserted_window_dims and input_batching_dims")
     axes([*targets, *batching], inputs[0].rank, "scatter_dims_to_operand_dims and input_batching_dims")
     axes(window, updates[0].rank, "update_window_dims")
+    increasing(window, "update_window_dims")
+    increasing(inserted, "inserted_window_dims")
+    vector = numbers.int("index_vector_dim")
+    _batching(inputs[0], indices, batching, numbers.ints("scatter_indices_batching_dims"), vector)
     if len(window) + len(inserted) + len(batching) != inputs[0].rank:
         raise OperationError(
             f"update_window_dims, inserted_window_dims and batching dims for {inputs[0].rank} dimensions"
@@ -165,21 +192,18 @@ def _scatter(operation: Operation) -> Sequence[Type]:
         merged(
             update.shape, updates[0].shape, f"updates of one shape, got {update} and {updates[0]}", count + 1 + index
         )
-    if len(operation.regions) != 1:
-        raise OperationError("a region that combines an element with an update")
-    return inputs
+    elements = combined(operation, inputs, updates)
+    return [TensorType(type.shape, element) for type, element in zip(inputs, elements, strict=True)]
 
 
 def _sort(operation: Operation) -> Sequence[Type]:
     types = tensors(operation)
     if not types:
         raise OperationError("at least one operand")
-    axis = operation.integer("dimension", -1)
+    axis = integer(operation, "dimension", -1)
     axes([axis if axis >= 0 else axis + types[0].rank], types[0].rank, "dimension")
     for index, type in enumerate(types):
         merged(type.shape, types[0].shape, f"operands of one shape, got {types[0]} and {type}", index)
-    if len(operation.regions) != 1:
-        raise OperationError("a region that compares two elements")
     block = operation.regions[0].block
     wanted = [TensorType((), type.element) for type in types for _ in range(2)]
     found = [value.type for value in block.arguments]
@@ -190,10 +214,14 @@ def _sort(operation: Operation) -> Sequence[Type]:
 
 def _map(operation: Operation) -> Sequence[Type]:
     types = tensors(operation)
-    if len(operation.regions) != 1 or not types:
-        raise OperationError("operands, and a region that maps their elements")
-    (given,) = operation.regions[0].block.terminator.operands
-    return [TensorType(types[0].shape, given.tensor.element)]
+    if not types:
+        raise OperationError("at least one operand")
+    shape = types[0].shape
+    for index, type in enumerate(types[1:], 1):
+        shape = merged(shape, type.shape, f"operands of one shape, got {types[0]} and {type}", index)
+    if ints(operation, "dimensions") != tuple(range(len(shape))):
+        raise OperationError(f"dimensions to be {list(range(len(shape)))}")
+    return [TensorType(shape, mapped(operation, types))]
 
 
 INDEXING: Final[Mapping[str, Rule]] = {

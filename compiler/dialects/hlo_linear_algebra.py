@@ -11,6 +11,8 @@ from ..ir.operation import Operation
 from ..ir.types import ScalarType, TensorType, Type
 from .rules import FLOATS, OperationError, Rule, declared_result, expect_kind, ints, merged, same_length, tensors
 
+_TRANSPOSES: Final = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
+
 
 def _fft(operation: Operation) -> Sequence[Type]:
     (value,) = tensors(operation, 1)
@@ -49,6 +51,9 @@ def _cholesky(operation: Operation) -> Sequence[Type]:
 def _triangular_solve(operation: Operation) -> Sequence[Type]:
     matrix, right = tensors(operation, 2)
     _square(matrix, 0)
+    transpose = operation.attributes.get("transpose_a")
+    if transpose is not None and (not isinstance(transpose, EnumAttr) or transpose.case not in _TRANSPOSES):
+        raise OperationError(f"transpose_a to be one of {', '.join(_TRANSPOSES)}, got {transpose}")
     if right.rank != matrix.rank or right.element is not matrix.element:
         raise OperationError(f"a right side of {matrix}'s rank and element type, got {right}", 1)
     side = right.shape[-2 if operation.flag("left_side") else -1]

@@ -5,40 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..ir.attributes import StructAttr
+from ..ir.attributes import DenseArray, DenseElements, EnumAttr, StructAttr
 from ..ir.operation import Operation
 from ..ir.types import TensorType, Type
-from .rules import Dim, OperationError, Rule, axes, ints, merged, same_length, tensors
+from .hlo_bodies import combined, selected
+from .rules import Dim, OperationError, Rule, axes, integer, ints, merged, same_length, tensors
 
 
 def _inputs(operation: Operation) -> tuple[list[TensorType], list[TensorType]]:
     """Inputs and initial values, which are as many."""
     types = tensors(operation)
     count = len(types) // 2
-    if not types or len(types) % 2 or len(operation.regions) != 1:
-        raise OperationError(f"as many inputs as initial values, and a region, got {len(types)} operands")
+    if not types or len(types) % 2:
+        raise OperationError(f"as many inputs as initial values, got {len(types)} operands")
     inputs, starts = types[:count], types[count:]
     for index, (value, start) in enumerate(zip(inputs, starts, strict=True)):
         merged(value.shape, inputs[0].shape, f"inputs of one shape, got {inputs[0]} and {value}", index)
         if start.rank:
             raise OperationError(f"initial values without dimensions, got {start}", count + index)
-    block = operation.regions[0].block
-    if len(block.arguments) != 2 * count or len(block.terminator.operands) != count:
-        raise OperationError(f"a region of {2 * count} arguments that gives {count} values")
     return inputs, starts
 
 
-def _elements(operation: Operation) -> list[Type]:
-    """Types of the elements that the body gives, which may be wider than those of the inputs."""
-    return [value.tensor.element for value in operation.regions[0].block.terminator.operands]
-
-
 def _reduce(operation: Operation) -> Sequence[Type]:
-    inputs, _ = _inputs(operation)
+    inputs, starts = _inputs(operation)
     dimensions = ints(operation, "dimensions")
     axes(dimensions, inputs[0].rank, "dimensions")
     shape = [length for axis, length in enumerate(inputs[0].shape) if axis not in dimensions]
-    return [TensorType(shape, element) for element in _elements(operation)]
+    return [TensorType(shape, element) for element in combined(operation, inputs, starts)]
 
 
 def windows(length: Dim, size: int, stride: int, base: int, dilation: int, low: int, high: int) -> Dim:
@@ -49,6 +42,14 @@ def windows(length: Dim, size: int, stride: int, base: int, dilation: int, low: 
     window = (size - 1) * dilation + 1 if size else 0
     padded = low + dilated + high
     return 0 if padded <= 0 or window > padded else (padded - window) // stride + 1
+
+
+def window_sizes(operation: Operation, rank: int) -> tuple[int, ...]:
+    """Sizes of a window, each 1 or more."""
+    sizes = ints(operation, "window_dimensions")
+    if len(sizes) != rank or any(size < 1 for size in sizes):
+        raise OperationError(f"a window of 1 or more elements along each of {rank} dimensions, got {list(sizes)}")
+    return sizes
 
 
 def window_lists(operation: Operation, rank: int, names: Sequence[str]) -> list[tuple[int, ...]]:
@@ -66,46 +67,84 @@ def padding_pairs(operation: Operation, rank: int) -> list[tuple[int, int]]:
     flat: list[int] = []
     if isinstance(value, tuple):
         for item in value:
-            flat.extend(Operation("", attributes={"pair": item}).integers("pair"))
+            pair = Operation("", attributes={"pair": item}).integers("pair")
+            if len(pair) != 2:
+                raise OperationError(f"pairs of padding before and after, got {list(pair)}")
+            flat.extend(pair)
     else:
         flat.extend(operation.integers("padding", (0,) * (2 * rank)))
+        if isinstance(value, DenseElements) and value.type.shape != (rank, 2):
+            raise OperationError(f"padding of shape {[rank, 2]}, got {value.type}")
     if len(flat) != 2 * rank:
         raise OperationError(f"padding before and after each of {rank} dimensions, got {len(flat)} numbers")
     return list(zip(flat[::2], flat[1::2], strict=True))
 
 
 def _reduce_window(operation: Operation) -> Sequence[Type]:
-    inputs, _ = _inputs(operation)
+    inputs, starts = _inputs(operation)
     rank = inputs[0].rank
-    sizes = ints(operation, "window_dimensions")
-    if len(sizes) != rank or any(size < 1 for size in sizes):
-        raise OperationError(f"a window of 1 or more elements along each of {rank} dimensions, got {list(sizes)}")
+    sizes = window_sizes(operation, rank)
     strides, base, dilation = window_lists(operation, rank, ("window_strides", "base_dilations", "window_dilations"))
     pairs = padding_pairs(operation, rank)
     shape = [
         windows(inputs[0].shape[axis], sizes[axis], strides[axis], base[axis], dilation[axis], *pairs[axis])
         for axis in range(rank)
     ]
-    return [TensorType(shape, element) for element in _elements(operation)]
+    return [TensorType(shape, element) for element in combined(operation, inputs, starts)]
 
 
 def _select_and_scatter(operation: Operation) -> Sequence[Type]:
     value, source, start = tensors(operation, 3)
-    if len(operation.regions) != 2:
-        raise OperationError("two regions, one that selects and one that combines")
     if start is not TensorType((), value.element) or source.element is not value.element:
         raise OperationError(f"a source and an initial value of {value.element}, got {source} and {start}", 1)
     rank = value.rank
-    sizes = ints(operation, "window_dimensions", (1,) * rank)
+    sizes = window_sizes(operation, rank)
     (strides,) = window_lists(operation, rank, ("window_strides",))
     pairs = padding_pairs(operation, rank)
     shape = [windows(value.shape[axis], sizes[axis], strides[axis], 1, 1, *pairs[axis]) for axis in range(rank)]
     merged(shape, source.shape, f"a source with an element for each window, of shape {shape}, got {source}", 1)
-    return [value]
+    selected(operation, value.element)
+    (element,) = combined(operation, [value], [source])
+    return [TensorType(value.shape, element)]
+
+
+_PRECISIONS: Final = frozenset({"DEFAULT", "HIGH", "HIGHEST"})
+_ALGORITHMS: Final = frozenset(
+    {
+        *(("f16", "f16", 1), ("f16", "f32", 1), ("bf16", "bf16", 1), ("bf16", "f32", 1), ("bf16", "f32", 3)),
+        *(("bf16", "f32", 6), ("bf16", "f32", 9), ("tf32", "f32", 1), ("tf32", "f32", 3), ("f32", "f32", 1)),
+        ("f64", "f64", 1),
+    }
+)
+"""Known ways to compute products: the operands' precision, the accumulator's, and how many products are summed."""
+
+
+def check_precision(operation: Operation) -> None:
+    """Holds the precision of a contraction to be one for each operand."""
+    value = operation.attributes.get("precision_config")
+    items = value if isinstance(value, tuple) else ()
+    known = all(isinstance(item, EnumAttr) and item.case in _PRECISIONS for item in items)
+    if value is not None and (not isinstance(value, tuple) or len(items) > 2 or not known):
+        raise OperationError(f"precision_config with {', '.join(sorted(_PRECISIONS))} for each of two operands")
+    algorithm = operation.attributes.get("algorithm")
+    if algorithm is None:
+        return
+    if any(isinstance(item, EnumAttr) and item.case != "DEFAULT" for item in items):
+        raise OperationError("no other precision than DEFAULT where an algorithm is given")
+    fields = algorithm.fields if isinstance(algorithm, StructAttr) else {}
+    left, right = (str(fields.get(f"{side}_precision_type")) for side in ("lhs", "rhs"))
+    sum_type, imprecise = str(fields.get("accumulation_type")), fields.get("allow_imprecise_accumulation")
+    counts = [fields.get(f"{side}_component_count") for side in ("lhs", "rhs")]
+    products = fields.get("num_primitive_operations")
+    narrow = left.startswith("f8") and right.startswith("f8") and (sum_type, products) == ("f32", 1)
+    known = narrow or (left == right and not imprecise and (left, sum_type, products) in _ALGORITHMS)
+    if counts != [1, 1] or not known:
+        raise OperationError(f"an algorithm that some hardware has, got {algorithm}")
 
 
 def _dot_general(operation: Operation) -> Sequence[Type]:
     left, right = tensors(operation, 2)
+    check_precision(operation)
     numbers = operation.attributes.get("dot_dimension_numbers")
     if not isinstance(numbers, StructAttr):
         raise OperationError("the attribute dot_dimension_numbers")
@@ -139,6 +178,7 @@ def contraction(left: TensorType, right: TensorType, lists: Mapping[str, Sequenc
 
 def _dot(operation: Operation) -> Sequence[Type]:
     left, right = tensors(operation, 2)
+    check_precision(operation)
     if not 1 <= left.rank <= 2 or not 1 <= right.rank <= 2:
         raise OperationError(f"vectors or matrices, got {left} and {right}")
     same_length(left.shape[-1], right.shape[0], f"the last length of {left} as the first of {right}", 1)
@@ -147,6 +187,16 @@ def _dot(operation: Operation) -> Sequence[Type]:
 
 def _convolution(operation: Operation) -> Sequence[Type]:
     value, kernel = tensors(operation, 2)
+    return convolved(operation, value, kernel, padding_pairs(operation, max(value.rank - 2, 0)))
+
+
+def convolved(
+    operation: Operation, value: TensorType, kernel: TensorType, pairs: Sequence[tuple[int, int]] | None
+) -> Sequence[Type]:
+    """The type of a convolution with some padding, which need not be known."""
+    if value.element is not kernel.element:
+        raise OperationError(f"an input and a kernel of one element type, got {value} and {kernel}", 1)
+    check_precision(operation)
     numbers = operation.attributes.get("dimension_numbers")
     if not isinstance(numbers, StructAttr):
         raise OperationError("the attribute dimension_numbers")
@@ -163,7 +213,7 @@ def _convolution(operation: Operation) -> Sequence[Type]:
     axes([batch, feature, *spatial], value.rank, "the input's dimensions")
     axes([inner, outer, *kernel_spatial], value.rank, "the kernel's dimensions")
     axes([*output, *output_spatial], value.rank, "the output's dimensions")
-    groups, batch_groups = operation.integer("feature_group_count", 1), operation.integer("batch_group_count", 1)
+    groups, batch_groups = integer(operation, "feature_group_count", 1), integer(operation, "batch_group_count", 1)
     if groups < 1 or batch_groups < 1 or (groups > 1 and batch_groups > 1):
         raise OperationError(f"one of the group counts to be 1, got {groups} and {batch_groups}")
     features, batches, filters = value.shape[feature], value.shape[batch], kernel.shape[outer]
@@ -175,7 +225,11 @@ def _convolution(operation: Operation) -> Sequence[Type]:
         raise OperationError(f"batches that {batch_groups} groups share evenly, got {batches}", 0)
     names = ("window_strides", "lhs_dilation", "rhs_dilation")
     strides, base, dilation = window_lists(operation, rank, names)
-    pairs = padding_pairs(operation, rank)
+    reversal = operation.attributes.get("window_reversal")
+    if isinstance(reversal, DenseArray | DenseElements) and len(operation.integers("window_reversal")) != rank:
+        raise OperationError(f"window_reversal with a boolean for each of {rank} dimensions")
+    if 0 in [kernel.shape[axis] for axis in kernel_spatial]:
+        raise OperationError(f"a window of 1 or more elements along each dimension, got {kernel}", 1)
     shape: list[Dim] = [None] * value.rank
     shape[output[0]] = None if batches is None else batches // batch_groups
     shape[output[1]] = filters
@@ -183,7 +237,7 @@ def _convolution(operation: Operation) -> Sequence[Type]:
         size = kernel.shape[kernel_spatial[axis]]
         count = (
             None
-            if size is None
+            if size is None or pairs is None
             else windows(value.shape[spatial[axis]], size, strides[axis], base[axis], dilation[axis], *pairs[axis])
         )
         shape[output_spatial[axis]] = count

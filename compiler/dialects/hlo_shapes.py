@@ -16,6 +16,7 @@ from .rules import (
     axes,
     declared_result,
     expect_kind,
+    integer,
     ints,
     operands,
     same_length,
@@ -35,7 +36,7 @@ def _iota(operation: Operation) -> Sequence[Type]:
     operands(operation, 0)
     result = declared_result(operation)
     expect_kind(result.scalar, NUMBERS)
-    axes([operation.integer("iota_dimension", -1)], result.rank, "iota_dimension")
+    axes([integer(operation, "iota_dimension", -1)], result.rank, "iota_dimension")
     return [result]
 
 
@@ -87,7 +88,7 @@ def _concatenate(operation: Operation) -> Sequence[Type]:
     if not types:
         raise OperationError("at least one operand")
     first = types[0]
-    axis = operation.integer("dimension", -1)
+    axis = integer(operation, "dimension", -1)
     axes([axis], first.rank, "dim")
     shape = list(first.shape)
     total: Dim = shape[axis]
@@ -107,7 +108,7 @@ def _concatenate(operation: Operation) -> Sequence[Type]:
 
 def _dimension_size(operation: Operation) -> Sequence[Type]:
     (value,) = tensors(operation, 1)
-    axes([operation.integer("dimension", -1)], value.rank, "dim")
+    axes([integer(operation, "dimension", -1)], value.rank, "dim")
     return [TensorType((), I32)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
-from ..ir.attributes import DenseArray, DenseElements, IntegerAttr
+from ..ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr
 from ..ir.operation import Operation
 from ..ir.types import ScalarType, ShapedType, TensorType, Type
 
@@ -49,6 +49,8 @@ def tensors(operation: Operation, count: int | None = None) -> list[TensorType]:
     for index, value in enumerate(operation.operands):
         if not isinstance(value.type, TensorType):
             raise OperationError(f"a tensor as operand {index}, got {value.type}", index)
+        if not isinstance(value.type.element, ScalarType):
+            raise OperationError(f"elements of scalar types; {value.type.element} is none", index)
         found.append(value.type)
     return found
 
@@ -60,9 +62,25 @@ def ints(operation: Operation, name: str, default: Sequence[int] | None = None) 
         return tuple(default)
     if isinstance(value, IntegerAttr):
         return (value.value,)
-    if not isinstance(value, DenseArray | DenseElements | tuple):
+    if not _is_integers(value):
         raise OperationError(f"the attribute {name} with a list of integers")
     return operation.integers(name)
+
+
+def _is_integers(value: Attribute) -> bool:
+    if isinstance(value, tuple):
+        return all(isinstance(item, IntegerAttr) or _is_integers(item) for item in value)
+    if isinstance(value, DenseArray):
+        return not value.values or (isinstance(value.element, ScalarType) and value.element.is_integer)
+    return isinstance(value, DenseElements) and value.type.scalar.is_integer
+
+
+def integer(operation: Operation, name: str, default: int = 0) -> int:
+    """An integer; the default where the attribute is not there."""
+    value = operation.attributes.get(name)
+    if value is not None and not isinstance(value, IntegerAttr):
+        raise OperationError(f"the attribute {name} with an integer, got {value}")
+    return default if value is None else value.value
 
 
 def axes(numbers: Iterable[int], rank: int, what: str) -> None:
@@ -70,6 +88,12 @@ def axes(numbers: Iterable[int], rank: int, what: str) -> None:
     listed = list(numbers)
     if len(set(listed)) != len(listed) or any(not 0 <= number < rank for number in listed):
         raise OperationError(f"{what} to be different numbers from 0 to {rank - 1}, got {listed}")
+
+
+def increasing(numbers: Sequence[int], what: str) -> None:
+    """Holds that numbers are in order."""
+    if list(numbers) != sorted(numbers):
+        raise OperationError(f"{what} in order, got {list(numbers)}")
 
 
 def same_length(one: Dim, other: Dim, expected: str, operand: int | None = None) -> Dim:

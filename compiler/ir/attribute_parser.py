@@ -31,6 +31,22 @@ _NAME_VALUE: Final = re.compile(SPACE + r"([A-Za-z_][A-Za-z0-9_]*+)", re.ASCII)
 _ALIAS: Final = re.compile(r"^[ \t]*#([A-Za-z_][A-Za-z0-9_$]*)[ \t]*=", re.ASCII | re.MULTILINE)
 _DENSE: Final = re.compile(SPACE + r"(dense|dense_resource|sparse|array|affine_map|affine_set|strided|distinct)\b")
 
+_DOT: Final = tuple(f"{side}_{kind}_dimensions" for kind in ("batching", "contracting") for side in ("lhs", "rhs"))
+_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+    "dot": _DOT,
+    "gather": (
+        *("offset_dims", "collapsed_slice_dims", "operand_batching_dims", "start_indices_batching_dims"),
+        *("start_index_map", "index_vector_dim"),
+    ),
+    "scatter": (
+        *("update_window_dims", "inserted_window_dims", "input_batching_dims", "scatter_indices_batching_dims"),
+        *("scatter_dims_to_operand_dims", "index_vector_dim"),
+    ),
+}
+"""Fields of structures, by the name without the dialect."""
+
+_MAX_EXPANDED: Final = 10_000_000
+
 
 class AttributeParser(TypeParser):
     """Reads attributes. Aliases (``#name = …``) may be defined anywhere in the text."""
@@ -39,6 +55,8 @@ class AttributeParser(TypeParser):
         super().__init__(source)
         self._alias_offsets = {match[1]: match.end() for match in _ALIAS.finditer(self.text)}
         self._aliases: dict[str, Attribute] = {}
+        self._alias_sizes: dict[str, int] = {}
+        self._expanded = 0
 
     def attribute_dictionary(self) -> dict[str, Attribute]:
         """Reads ``{key = value, …}``, if one comes next."""
@@ -191,12 +209,19 @@ class AttributeParser(TypeParser):
         if name.endswith(".conv"):
             return convolution_dimensions(self, name)
         fields: dict[str, object] = {}
+        known = _FIELDS.get(name.partition(".")[2])
         while (field := self.match(_FIELD)) is not None:
+            if field[1] in fields:
+                self.error(f"the field {field[1]} is given twice", field.start(1))
+            if known is not None and field[1] not in known:
+                self.error(f"expected one of {', '.join(known)}, got {field[1]}", field.start(1))
             fields[field[1]] = self._field_value()
             if not self.accept(","):
                 break
         if fields and self.accept(">"):
             return StructAttr(name, fields)
+        if known is not None and not self.accept(">"):
+            self.unexpected("'>'")
         self.position = start
         return RawAttr(f"#{name}<{self.balanced('>')}>")
 
@@ -223,6 +248,12 @@ class AttributeParser(TypeParser):
             if offset is None:
                 self.error(f"the attribute alias #{name} is not defined", start)
             back, self.position = self.position, offset
+            before = self._expanded
             self._aliases[name] = self.attribute()
+            self._alias_sizes[name] = self._expanded - before + self.position - offset
             self.position = back
+        else:
+            self._expanded += self._alias_sizes[name]
+            if self._expanded > _MAX_EXPANDED:
+                self.error(f"aliases that stand for more than {_MAX_EXPANDED:,} characters", start)
         return self._aliases[name]

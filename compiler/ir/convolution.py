@@ -49,7 +49,10 @@ def convolution_sides(scanner: Scanner, name: str) -> StructAttr:
             elif scanner.accept("?"):
                 pass
             else:
-                spatial[scanner.integer()] = position
+                number = scanner.integer()
+                if number in spatial:
+                    scanner.error(f"the dimension {number} is given twice", start)
+                spatial[number] = position
             position += 1
             if not scanner.accept(","):
                 scanner.expect("]")

@@ -24,6 +24,10 @@ _COMPLEX: Final = re.compile(r"\(([^(),]*),([^(),]*)\)")
 _DECIMAL_POINT: Final = re.compile(r"(?<![0-9.])(-?)\+?0*([0-9]+)\.(?![0-9])")
 
 
+class _ElementError(ValueError):
+    """An element is of another type."""
+
+
 def dense_elements(scanner: Scanner, body: str, offset: int, type: Type) -> DenseElements:
     """The constant of a ``dense<…>``.
 
@@ -49,6 +53,8 @@ def dense_elements(scanner: Scanner, body: str, offset: int, type: Type) -> Dens
         refuse(str(error))
     shape = type_shape(shaped)
     hexadecimal = _HEX_STRING.fullmatch(body)
+    if hexadecimal is None and '"' in body:
+        refuse('expected numbers, or hexadecimal digits in quotes such as "0x0000803F"')
     if hexadecimal is not None:
         return DenseElements(shaped, _of_bytes(refuse, hexadecimal[1], shaped, dtype))
     if not body.strip():
@@ -59,8 +65,10 @@ def dense_elements(scanner: Scanner, body: str, offset: int, type: Type) -> Dens
     values = _values(refuse, body, shaped.scalar, nans)
     try:
         array = _converted(values, shaped.scalar)
-    except (ValueError, TypeError) as error:
-        refuse(f"expected elements of {shaped.element} in lists of equal lengths: {error}")
+    except _ElementError as error:
+        refuse(f"expected elements of {shaped.element}: {error}")
+    except (ValueError, TypeError):
+        refuse(f"expected elements of {shaped.element} in lists of equal lengths")
     except OverflowError:
         refuse(f"an element does not fit {shaped.element}")
     if nans:
@@ -75,7 +83,9 @@ def dense_elements(scanner: Scanner, body: str, offset: int, type: Type) -> Dens
 
 
 def _of_bytes(refuse: _Refuse, digits: str, type: ShapedType, dtype: np.dtype[np.generic]) -> Array:
-    data = np.frombuffer(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits), np.uint8)
+    if len(digits) % 2:
+        refuse(f"the constant has {len(digits)} hexadecimal digits, two make a byte")
+    data = np.frombuffer(bytes.fromhex(digits), np.uint8)
     shape = type_shape(type)
     if dtype == np.bool_ and data.size == (type.count + 7) // 8 != type.count:
         # Older printers pack eight booleans to a byte.
@@ -100,6 +110,8 @@ def _values(refuse: _Refuse, body: str, element: ScalarType, nans: list[bytes]) 
         part = element.part
 
         def number(match: re.Match[str]) -> str:
+            if len(match[2]) > 32:
+                refuse(f"expected numbers or one string of hexadecimal digits, got {match[0][:40]}…")
             bits = int(match[2], 16)
             if part.kind != "float":
                 return f"{match[1]}{bits}"
@@ -127,7 +139,7 @@ def _converted(values: object, element: ScalarType) -> Array:
     if element.kind == "complex":
         pairs = np.array(values, np.float64)
         if pairs.ndim == 0 or pairs.shape[-1] != 2:
-            raise ValueError("complex numbers are written as (real, imaginary)")
+            raise _ElementError("complex numbers are written as (real, imaginary)")
         return pairs.astype(element.part.dtype).view(element.dtype)[..., 0]
     found = np.array(values)
     if found.size == 0:
@@ -135,20 +147,20 @@ def _converted(values: object, element: ScalarType) -> Array:
     if element.kind == "bool":
         if found.dtype != np.bool_:
             if found.dtype.kind not in "iu" or not np.isin(found, (0, 1, -1)).all():
-                raise ValueError("booleans are true or false")
+                raise _ElementError("booleans are true or false")
             found = found != 0
         return found
     if found.dtype == np.bool_:
-        raise ValueError(f"true and false are no {element}")
+        raise _ElementError(f"true and false are no {element}")
     if element.kind == "float":
         if found.dtype.kind not in "iuf":
-            raise ValueError("a number is too large")
+            raise _ElementError("a number is too large")
         with np.errstate(over="ignore", invalid="ignore"):
             return found.astype(np.float64).astype(element.dtype)
     if found.dtype.kind != "i":
         found = np.array(values, object)
         if any(type(value) is not int for value in found.reshape(-1)):
-            raise ValueError(f"a fraction is no {element}")
+            raise _ElementError(f"a fraction is no {element}")
     return _integers(found, element)
 
 

@@ -49,7 +49,14 @@ class LocationParser(AttributeParser):
         if not self.text.startswith("loc", self.here()) or not self.accept_word("loc"):
             return None
         self.expect("(")
-        return self.debug_location(self.balanced(")"))
+        start = self.here()
+        text = self.balanced(")")
+        if not text.strip():
+            self.error("expected a location, got nothing", start)
+        alias = _ALIAS_USE.match(text)
+        if alias is not None and alias[1] not in self._alias_offsets:
+            self.error(f"the location alias #{alias[1]} is not defined", start)
+        return self.debug_location(text)
 
     def debug_location(self, text: str) -> DebugLocation:
         """The location of what stands in the parentheses of ``loc(…)``."""

@@ -232,3 +232,9 @@ def tensor_of(value: Value) -> TensorType:
     if not isinstance(value.type, TensorType):
         raise TypeError(f"expected a tensor, got a value of type {value.type}")
     return value.type
+
+
+def origin_of(operation: Operation) -> str:
+    """Where the program's own source has an operation, for messages; empty where the program does not say."""
+    debug = operation.location.debug
+    return f" (from {debug.file_name}:{debug.line})" if debug is not None and debug.line else ""

@@ -32,6 +32,9 @@ _NEXT_OPERAND: Final = re.compile(SPACE + "," + SPACE + _VALUE, re.ASCII)
 _LABEL: Final = re.compile(SPACE + r"\^([A-Za-z_0-9$.-]+)", re.ASCII)
 
 _IMPLIED: Final = {"module": "builtin.module", "unrealized_conversion_cast": "builtin.unrealized_conversion_cast"}
+MAX_OPERATIONS: Final = 250_000
+"""Larger programs take minutes and gigabytes to compile; they are refused when so many are read."""
+
 _ISOLATED: Final = frozenset({"func.func", "builtin.module"})
 
 
@@ -67,6 +70,7 @@ class Parser(LocationParser):
         self._forward: dict[str, tuple[Value, int, list[Block]]] = {}
         self._blocks: dict[str, tuple[Block, int, bool]] = {}
         self._open: list[Block] = []
+        self._count = 0
 
     # -- operations ------------------------------------------------------------------------------------
 
@@ -88,6 +92,9 @@ class Parser(LocationParser):
 
     def operation(self) -> Operation:
         """Reads an operation and adds it to the innermost open block."""
+        self._count += 1
+        if self._count > MAX_OPERATIONS:
+            self.error(f"a program has at most {MAX_OPERATIONS:,} operations")
         match = _START.match(self.text, self.position)
         if match is None:
             self.unexpected("an operation")
@@ -223,7 +230,7 @@ class Parser(LocationParser):
     def operands(self, names: Sequence[tuple[str, int]], types: Sequence[Type]) -> list[Value]:
         """The values of names, which have to be of these types."""
         if len(names) != len(types):
-            self.error(f"{len(names)} operands are given with {len(types)} types")
+            self.error(f"{len(names)} operands are given with {len(types)} types", names[0][1] if names else None)
         found = []
         values = self._values
         for (name, offset), type in zip(names, types, strict=True):

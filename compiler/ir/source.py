@@ -17,10 +17,12 @@ class CompileError(InvalidArgumentError):
         file_name: of the program.
         line: from 1.
         column: from 1, in characters.
+        offset: in the text, where the place is not known yet; -1 elsewhere.
     """
 
-    def __init__(self, message: str, file_name: str, line: int, column: int) -> None:
+    def __init__(self, message: str, file_name: str, line: int, column: int, offset: int = -1) -> None:
         super().__init__(message)
+        self.offset = offset
         self.file_name = file_name
         self.line = line
         self.column = column
@@ -53,6 +55,10 @@ class SourceText:
         starts = self._line_starts
         return min(starts[line - 1] + column - 1 if line <= len(starts) else len(self.text), len(self.text))
 
+    def located(self, error: CompileError) -> CompileError:
+        """An error of a later stage, which knows only an offset, with its place; others as they are."""
+        return error if error.line or error.offset < 0 else self.error(error.offset, error.message)
+
     def error(self, offset: int, message: str) -> CompileError:
         """An error at an offset, with the line (a window of it where it is long) and a caret."""
         line, column = self.place(offset)
@@ -61,5 +67,14 @@ class SourceText:
         shown_start = max(start, offset - _MAX_LINE // 2)
         shown = self.text[shown_start : min(len(self.text) if end < 0 else end, shown_start + _MAX_LINE)]
         caret = "".join("\t" if char == "\t" else " " for char in shown[: offset - shown_start])
-        text = f"{self.file_name}:{line}:{column}: {message}\n  {shown}\n  {caret}^"
+        text = f"{self.file_name}:{line}:{column}: {printable(message)}\n  {printable(shown)}\n  {caret}^"
         return CompileError(text, self.file_name, line, column)
+
+
+def printable(text: str) -> str:
+    """A text that a terminal can show: what it cannot is replaced, character by character."""
+    return (
+        text
+        if text.isprintable()
+        else "".join(char if char.isprintable() or char in "\t\n" else "\ufffd" for char in text)
+    )

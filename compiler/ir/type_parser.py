@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from .scanner import SPACE, Scanner
@@ -28,8 +29,12 @@ _SHAPED: Final[dict[str, type[ShapedType]]] = {"tensor": TensorType, "memref": M
 MAX_DEPTH: Final = 100
 """How deep types, attributes and regions may be nested."""
 
+MAX_RANK: Final = 32
+"""Dimensions of a tensor, as NumPy has them in all its releases."""
+
 _MAX_DIMENSION: Final = 2**63 - 1
 _MAX_ELEMENTS: Final = 2**56
+_MAX_TEXT: Final = 10_000_000
 
 
 class TypeParser(Scanner):
@@ -64,7 +69,7 @@ class TypeParser(Scanner):
         if found is None:
             name = _NAME.match(self.text, start)
             if name is not None:
-                self.error(f"there is no type {name[1]}", start)
+                self.error(f"there is no type {name[1][:40]}", start)
             self.unexpected("a type")
         if match is not None and self.position == match.end():
             self._simple[self.text[start : self.position]] = found
@@ -111,12 +116,19 @@ class TypeParser(Scanner):
 
     def function_type(self) -> FunctionType:
         """Reads ``(inputs) -> results``."""
+        start = self.here()
         self.enter()
         inputs = self.types_in_parentheses()
         self.expect("->")
         results = self.types_in_parentheses() if self.at("(") else [self.type()]
         self.leave()
+        self._hold_length([*inputs, *results], start)
         return FunctionType(inputs, results)
+
+    def _hold_length(self, types: Sequence[Type], start: int) -> None:
+        """Holds that a type of types is not too long to be written: aliases of aliases double at each step."""
+        if sum(len(str(type)) for type in types) > _MAX_TEXT:
+            self.error(f"a type of more than {_MAX_TEXT:,} characters", start)
 
     def _bracketed(self, name: str, start: int) -> Type:
         if name == "complex":
@@ -131,6 +143,7 @@ class TypeParser(Scanner):
                 return TupleType([])
             elements = self.types()
             self.expect(">")
+            self._hold_length(elements, start)
             return TupleType(elements)
         shape: list[int | None] = []
         count = 1
@@ -140,6 +153,8 @@ class TypeParser(Scanner):
                 self.error("a dimension has at most 2**63 - 1 elements", match.start(1))
             count *= length or 1
             shape.append(length)
+            if len(shape) > MAX_RANK:
+                self.error(f"a tensor has at most {MAX_RANK} dimensions", start)
         if self.at("*"):
             self.error("unranked tensors are not known when a program is compiled: give every tensor a rank")
         element = self.type()
@@ -159,6 +174,8 @@ class TypeParser(Scanner):
             if found is None:
                 self.error(f"the type alias !{name} is not defined", start)
             return found
+        if name.partition(".")[0] in ("stablehlo", "mhlo") and name.partition(".")[2] not in ("token", "future"):
+            self.error(f"there is no type !{name}", start - 1)
         if self.text.startswith("<", self.position):
             self.position += 1
             self.balanced(">")

@@ -14,6 +14,7 @@ from ..dialects.hlo import infer
 from ..ir.attributes import Attribute, DenseElements, SymbolRef, type_shape
 from ..ir.copying import copy_operations, copy_region
 from ..ir.operation import Block, Operation, Value
+from ..ir.parser import MAX_OPERATIONS
 from ..ir.source import SourceText
 from ..ir.type_parser import MAX_DEPTH
 from ..ir.types import TensorType
@@ -22,9 +23,6 @@ from .legacy import RULES, constant_of
 
 MAX_FOLDED: Final = 4096
 """Constants of more elements are not made by folding."""
-
-MAX_OPERATIONS: Final = 2_000_000
-"""More operations than this, with calls written out, are refused."""
 
 _EFFECTS: Final = frozenset({"stablehlo.custom_call", "func.return", "stablehlo.return", "func.call"})
 _NOT_FOLDED: Final = frozenset({"constant", "rng", "while", "if", "case", "custom_call"})
@@ -110,7 +108,8 @@ class _Simplifier:
         found = identity(operation) if identity is not None else None
         if found is not None:
             return [found]
-        rule = RULES.get(operation.name.removeprefix("stablehlo."))
+        name = operation.name.removeprefix("stablehlo.")
+        rule = _spread if name == "constant" else RULES.get(name)
         values = rule(builder, operation) if rule is not None else None
         if values is not None:
             return values
@@ -176,6 +175,16 @@ def _folded(operation: Operation) -> list[DenseElements] | None:
         DenseElements(type, np.broadcast_to(array, type_shape(type)))
         for type, array in zip(types, results, strict=True)
     ]
+
+
+def _spread(builder: Builder, operation: Operation) -> Sequence[Value] | None:
+    """A large splat is a broadcast scalar, which a kernel writes, so that no module holds its elements."""
+    value = operation.attributes["value"]
+    if not isinstance(value, DenseElements) or not value.is_splat or value.type.count <= MAX_FOLDED:
+        return None
+    scalar = DenseElements(TensorType((), value.type.element), value.array[(0,) * value.array.ndim])
+    one = builder.append("constant", (), [scalar.type], {"value": scalar}).result
+    return [builder.broadcast(one, type_shape(value.type), ())]
 
 
 def _same_type(operation: Operation) -> Value | None:

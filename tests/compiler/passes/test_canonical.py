@@ -140,8 +140,8 @@ def test_calls_that_double_at_each_level_are_refused(monkeypatch: pytest.MonkeyP
             "an operation that one device can run",
         ),
         ('%0 = "stablehlo.tanh"() : () -> $A', "1 operands, got 0"),
-        ('%0 = "stablehlo.while"(%a) : ($A) -> $A', "regions of one block each"),
-        ('%0 = "stablehlo.scatter"(%a) : ($A) -> $A', "inputs, indices and updates"),
+        ('%0 = "stablehlo.while"(%a) : ($A) -> $A', "2 regions, got 0"),
+        ('%0 = "stablehlo.scatter"(%a) : ($A) -> $A', "1 region, got 0"),
     ],
 )
 def test_what_an_operation_requires_is_said_with_its_place(operation: str, message: str) -> None:
