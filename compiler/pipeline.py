@@ -14,7 +14,7 @@ from ..files import CachedFile, reading_errors
 from ..status import InvalidArgumentError
 from ..vm.bytecode.module_def import ModuleDef
 from ..vm.bytecode.writer import write_module
-from .codegen.target import Target
+from .codegen.target import KINDS, Target
 from .ir.attributes import IntegerAttr, SymbolRef
 from .ir.operation import Operation, Region, block_of
 from .ir.source import CompileError
@@ -31,7 +31,8 @@ from .passes.schedule import schedule
 from .passes.split import split_loops
 from .passes.verify import verify, verify_boundary
 from .stages import STAGES, GraphFile, Program, is_graph_file, program_of, read_program, stage_of
-from .targets.vulkan import kernel_of, vulkan_kernel, vulkan_variant
+from .targets import reference, vulkan
+from .targets.variant import Variant
 
 Reached: TypeAlias = Callable[[str, Program | GraphFile], None]
 
@@ -39,16 +40,19 @@ Reached: TypeAlias = Callable[[str, Program | GraphFile], None]
 def compile(
     source: str | bytes | PathLike[str],
     *,
+    targets: Sequence[str] = ("vulkan",),
     file_name: str = "<text>",
     from_: str | None = None,
     feeds: Sequence[str] = (),
     fetches: Sequence[str] = (),
 ) -> bytes:
-    """Compiles a tensor program for Vulkan.
+    """Compiles a tensor program.
 
     Args:
         source: a StableHLO program as text, as ``jax.jit(f).lower(…).as_text()`` gives it, or a program at a later
             stage; a TensorFlow GraphDef, as text or binary; or the path of a file.
+        targets: kinds of devices that the module is for: ``"vulkan"``, ``"reference"``, or both. A module for both has
+            executables for each and chooses by the device when it is loaded.
         file_name: as errors name the text; a path names itself.
         from_: the stage that the program is at, of ``STAGES``; by default its content tells.
         feeds: of a GraphDef: arguments as ``NAME[:N][=SHAPE]``; by default its placeholders.
@@ -59,15 +63,16 @@ def compile(
 
     Raises:
         CompileError: the program is wrong, or something in it is not supported; the message has its place and line.
-        InvalidArgumentError: there is no such stage, or only a GraphDef has feeds and fetches.
+        InvalidArgumentError: there is no such stage or target, or only a GraphDef has feeds and fetches.
         NotFoundError: there is no such file.
         UnavailableError: a GraphDef needs the extra ``graphdef``, which is not installed.
     """
     origin = Origin(from_, tuple(feeds), tuple(fetches))
+    target = Target(kinds=(targets,) if isinstance(targets, str) else tuple(targets))
     if isinstance(source, str | bytes):
         data = source.encode("utf-8", "surrogateescape") if isinstance(source, str) else source
-        return compile_data(data, file_name, Target(), origin).module
-    return compile_file(Path(source), origin)
+        return compile_data(data, file_name, target, origin).module
+    return compile_file(Path(source), origin, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +90,17 @@ class Origin:
     fetches: tuple[str, ...] = ()
 
 
-def compile_file(path: Path, origin: Origin = Origin()) -> bytes:
+def compile_file(path: Path, origin: Origin = Origin(), target: Target = Target()) -> bytes:
     """The module of a program's file, compiled once for each content and release of pumice.
 
     Raises: as for ``compile``.
     """
     with reading_errors(path):
         data = path.read_bytes()
-    entry = CachedFile("modules", (_fingerprint(), str(path), origin, data))
+    entry = CachedFile("modules", (_fingerprint(), str(path), origin, target, data))
     found = entry.load()
     if found is None:
-        found = compile_data(data, str(path), Target(), origin).module
+        found = compile_data(data, str(path), target, origin).module
         entry.store(found)
     return found
 
@@ -104,7 +109,7 @@ def compile_file(path: Path, origin: Origin = Origin()) -> bytes:
 def _fingerprint() -> str:
     """What changes when the compiler does: names, sizes and times of its files."""
     root = Path(__file__).parent
-    folders = (root, root.parent / "spirv", root.parent / "formats", root.parent / "vm" / "assembly")
+    folders = [root, *(root.parent / name for name in ("spirv", "formats", "hal_reference", "vm/assembly"))]
     files = sorted(file for folder in folders for file in folder.rglob("*.py"))
     stats = [(str(file.relative_to(root.parent)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return hashlib.sha256(repr(stats).encode()).hexdigest()
@@ -279,22 +284,44 @@ def _ll_seq(program: Program, target: Target) -> None:
 
 
 def _targets(program: Program, target: Target) -> None:
-    """Each executable is lowered for each target."""
+    """Each executable is lowered for each kind of device."""
     for executable in program.executables:
         _, function = entry_of(executable)
-        variant = vulkan_variant(vulkan_kernel(function, target), function.location)
-        executable.regions = [Region([block_of([variant])])]
+        (unspecified,) = executable.regions[0].block.operations
+        variants = []
+        for kind in KINDS:
+            if kind not in target.kinds:
+                continue
+            if kind == "vulkan":
+                kernel = vulkan.vulkan_kernel(function, target)
+                variants.append(vulkan.vulkan_variant(kernel, function.location))
+            else:
+                variants.append(reference.reference_variant(unspecified.regions[0], function.location))
+        executable.regions = [Region([block_of(variants)])]
 
 
 def _module(program: Program) -> ModuleDef:
-    kernels = {}
+    variants = {}
     for executable in program.executables:
-        for variant in executable.regions[0].block.operations:
-            kernel = kernel_of(variant)
-            kernels[f"{executable.attributes['sym_name']}::@{kernel.entry_point}"] = kernel
+        made = [_variant(program, each) for each in executable.regions[0].block.operations]
+        variants[f"{executable.attributes['sym_name']}::@{made[0].kernel.entry_point}"] = made
     planned = [(function, schedule_of(function)) for function in program.functions.values()]
-    return emit_module(program.name, planned, kernels)
+    return emit_module(program.name, planned, variants)
 
+
+def _variant(program: Program, operation: Operation) -> Variant:
+    make = _VARIANTS.get(operation.attributes.get("target"))
+    if make is None:
+        named = ", ".join(map(str, _VARIANTS))
+        raise program.source.error(operation.location.offset, f"expected an executable of the target {named}")
+    return make(operation)
+
+
+_VARIANTS: Final[Mapping[object, Callable[[Operation], Variant]]] = {
+    vulkan.TARGET: vulkan.vulkan_executable,
+    reference.TARGET: reference.reference_executable,
+}
+"""What makes an executable of a target's operation, by how that names the target."""
 
 _LOWERINGS: Final[Mapping[str, Callable[[Program, Target], None]]] = {
     "hlo": lambda program, target: None,

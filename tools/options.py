@@ -13,7 +13,7 @@ import click
 from ..status import shown
 from .errors import usage_error
 
-DEVICE_HELP: Final = "vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME or lavapipe."
+DEVICE_HELP: Final = "vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME, lavapipe, or reference (programs only)."
 device_option = click.option("--device", metavar="URI", help=DEVICE_HELP)
 validation_option = click.option(
     "--validation/--no-validation",

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from ..hal_vulkan.vulkan.validation import validation_requested
-from ..runtime.device import Device, open_device
+from ..runtime.device import Device, is_reference, open_device
 from ..terminal import printable
 from .errors import usage
 from .streams import note
@@ -19,6 +18,8 @@ _MAX_SECONDS: Final = 5.0
 
 def open_asked(uri: str | None, validation: bool | None) -> Device:
     """The device of ``--device``; without that an error is about ``PUMICE_DEVICE``, and says so itself."""
+    from ..hal_vulkan.vulkan.validation import validation_requested
+
     with usage():
         validation = validation_requested(validation)
     with usage("--device" if uri is not None else ""):
@@ -27,6 +28,8 @@ def open_asked(uri: str | None, validation: bool | None) -> Device:
 
 def device_text(device: Device) -> str:
     """A device's name, type and driver."""
+    if is_reference(device.uri):
+        return "reference (NumPy)"
     profile = device.profile
     driver = " ".join(part for part in (profile.driver_name, profile.driver_info) if part) or profile.driver_id_name
     return printable(f"{profile.name} ({profile.device_type.name.lower()}, {driver or 'unknown driver'})")

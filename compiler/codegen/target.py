@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
+from ...status import InvalidArgumentError
 from ..ir.operation import Operation, origin_of
 from ..ir.source import CompileError
+
+KINDS: Final = ("vulkan", "reference")
+"""Kinds of devices; of two that a device takes, the first counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A device, as far as kernels depend on it; without arguments, what every Vulkan device has, and ``float64``.
+    """What a module is made for; without arguments, what every Vulkan device has, and ``float64``.
 
     Attributes:
+        kinds: of devices that the module has executables for, of ``KINDS``; the others are about Vulkan devices.
         float64: ``shaderFloat64``. It is used where the program has f64, which is not emulated.
         int64: ``shaderInt64``. Without it 64-bit integers are pairs of words.
         float16: ``shaderFloat16``, where conversions to f16 round to nearest even and keep subnormals. Without it they
@@ -23,12 +29,17 @@ class Target:
         max_loop_iterations: of all loops of an invocation together. lavapipe ends loops after 65,535.
     """
 
+    kinds: tuple[str, ...] = ("vulkan",)
     float64: bool = True
     int64: bool = False
     float16: bool = False
     workgroup_size: int = 64
     max_groups: int = 65_535
     max_loop_iterations: int = 60_000
+
+    def __post_init__(self) -> None:
+        if not self.kinds or not set(self.kinds) <= set(KINDS):
+            raise InvalidArgumentError(f"expected targets among {', '.join(KINDS)}, got {', '.join(self.kinds) or '-'}")
 
     @classmethod
     def of_features(cls, features: Collection[str]) -> Target:

@@ -10,12 +10,11 @@ import numpy as np
 
 from ...vm.assembly.assembler import assemble
 from ...vm.bytecode.module_def import ModuleDef
-from ..codegen.kernel import Kernel
 from ..ir.attributes import DenseElements
 from ..ir.operation import Operation
 from ..ir.types import FunctionType, ShapedType, Type
 from ..passes.steps import Schedule
-from ..targets.vulkan import FORMAT, vulkan_executable
+from ..targets.variant import Variant
 from .function_text import IMPORTS, FunctionText
 from .sequence import Rodata, SequenceWriter
 
@@ -25,17 +24,24 @@ _TYPES: Final = (
 _HAL_VERSION: Final = 7
 
 
-def emit_module(name: str, functions: Sequence[tuple[Operation, Schedule]], kernels: Mapping[str, Kernel]) -> ModuleDef:
-    """A module that exports functions.
+def emit_module(
+    name: str, functions: Sequence[tuple[Operation, Schedule]], variants: Mapping[str, Sequence[Variant]]
+) -> ModuleDef:
+    """A module that exports functions. When it is loaded it takes the first device that runs one of its formats.
 
     Args:
         name: of the module.
         functions: each function as it was before it became a sequence, for its types, and its schedule.
-        kernels: what the schedules dispatch, by entry point: ``executable::@function``.
+        variants: what the schedules dispatch, by entry point, ``executable::@function``: for every one an executable of
+            each format, the preferred one first.
     """
     rodata = Rodata()
-    holders = {entry: entry.partition("::@")[0] for entry in kernels}
-    blobs = {holders[entry]: rodata.add(vulkan_executable(kernel)) for entry, kernel in kernels.items()}
+    kernels = {entry: several[0].kernel for entry, several in variants.items()}
+    holders = {entry: entry.partition("::@")[0] for entry in variants}
+    blobs: dict[str, dict[str, int]] = {}
+    for entry, several in variants.items():
+        for variant in several:
+            blobs.setdefault(variant.format, {})[holders[entry]] = rodata.add(variant.data)
     for _, plan in functions:
         for buffer, value in plan.constants:
             rodata.add_constant(buffer, _packed(value))
@@ -48,7 +54,7 @@ def emit_module(name: str, functions: Sequence[tuple[Operation, Schedule]], kern
     every = [*texts, *(recorder for writer in writers for recorder in writer.recorders), init]
     used = sorted({each for text in every for each in text.imports})
     recordings = [writer.recording_global(index) for writer in writers for index in range(writer.recordings)]
-    globals_ = ["device", *blobs, *recordings, *(["constants"] if rodata.pool else [])]
+    globals_ = ["device", *holders.values(), *recordings, *(["constants"] if rodata.pool else [])]
     lines = [
         f"vm.module @{name}",
         f"vm.dependency @hal version {_HAL_VERSION}",
@@ -81,17 +87,25 @@ def _packed(value: DenseElements) -> bytes:
     return data + bytes(-len(data) % 4 or (0 if data else 4))
 
 
-def _initializer(writers: Sequence[SequenceWriter], blobs: dict[str, int], rodata: Rodata) -> FunctionText:
+def _initializer(
+    writers: Sequence[SequenceWriter], blobs: Mapping[str, Mapping[str, int]], rodata: Rodata
+) -> FunctionText:
     """Finds a device that runs the executables, loads them, uploads the constants, and records command buffers."""
     text = FunctionText("__init", 0, 0)
-    device = _find_device(text, rodata)
+    device = text.reference()
+    loaded = text.new_label()
+    if not blobs:
+        text.call("hal.devices.get", [text.i32(0)], [device])
+        text.line(f"vm.br {loaded}()")
+    for format, label in zip(blobs, _find_device(text, device, tuple(blobs), rodata), strict=True):
+        text.label(label)
+        name, null = text.rodata(rodata.text(format)), text.null()
+        for symbol, ordinal in blobs[format].items():
+            arguments = [device, text.i64(-1), name, text.rodata(ordinal), null]
+            text.store_global(text.reference_of("hal.executable.create", arguments), symbol, "hal.executable")
+        text.line(f"vm.br {loaded}()")
+    text.label(loaded)
     text.store_global(device, "device", "hal.device")
-    null = text.null()
-    format = text.rodata(rodata.text(FORMAT))
-    for symbol, ordinal in blobs.items():
-        blob = text.rodata(ordinal)
-        arguments = [device, text.i64(-1), format, blob, null]
-        text.store_global(text.reference_of("hal.executable.create", arguments), symbol, "hal.executable")
     if rodata.pool:
         _upload(text, device, rodata)
     for writer in writers:
@@ -103,14 +117,15 @@ def _initializer(writers: Sequence[SequenceWriter], blobs: dict[str, int], rodat
     return text
 
 
-def _find_device(text: FunctionText, rodata: Rodata) -> str:
-    """The first device that takes executables of this format."""
+def _find_device(text: FunctionText, device: str, formats: Sequence[str], rodata: Rodata) -> list[str]:
+    """Finds the first device that takes executables of a format; returns the labels that it goes on at, by format."""
+    if not formats:
+        return []
     text.imports |= {"hal.devices.count", "hal.devices.get", "hal.device.query.i64"}
     count, index, found, good, enough = (text.integer() for _ in range(5))
     value = text.wide()
-    device = text.reference()
-    test, ask, after, missing, done = (text.new_label() for _ in range(5))
-    key, format = (text.rodata(rodata.text(each)) for each in ("hal.executable.format", FORMAT))
+    test, ask, after, missing = (text.new_label() for _ in range(4))
+    key = text.rodata(rodata.text("hal.executable.format"))
     text.call("hal.devices.count", [], [count])
     text.line(f"{index} = vm.const.i32.zero")
     text.line(f"vm.br {test}()")
@@ -119,17 +134,26 @@ def _find_device(text: FunctionText, rodata: Rodata) -> str:
     text.line(f"vm.cond_br {enough}, {ask}(), {missing}()")
     text.label(ask)
     text.call("hal.devices.get", [index], [device])
-    text.call("hal.device.query.i64", [device, key, format], [found, value])
-    text.line(f"{good} = vm.cmp.nz.i64 {value}")
-    text.line(f"{good} = vm.and.i32 {good}, {found}")
-    text.line(f"{index} = vm.add.i32 {index}, {text.i32(1)}")
-    text.line(f"vm.cond_br {good}, {done}(), {after}()")
+    labels = []
+    for format in formats:
+        labels.append(text.new_label())
+        another = text.new_label()
+        text.call("hal.device.query.i64", [device, key, text.rodata(rodata.text(format))], [found, value])
+        text.line(f"{good} = vm.cmp.nz.i64 {value}")
+        text.line(f"{good} = vm.and.i32 {good}, {found}")
+        text.line(f"vm.cond_br {good}, {labels[-1]}(), {another}()")
+        text.label(another)
+    text.line(f"vm.br {after}()")
     text.label(after)
+    text.line(f"{index} = vm.add.i32 {index}, {text.i32(1)}")
     text.line(f"vm.br {test}()")
     text.label(missing)
-    text.line(f'vm.fail {text.i32(14)}, "no device takes executables of the format {FORMAT}; open a Vulkan device"')
-    text.label(done)
-    return device
+    message = (
+        f"this module has executables of the format {' and '.join(formats)}, which no device here runs: open a device "
+        "that does, or compile the program for all with --target vulkan,reference"
+    )
+    text.line(f'vm.fail {text.i32(14)}, "{message}"')
+    return labels
 
 
 def _upload(text: FunctionText, device: str, rodata: Rodata) -> None:

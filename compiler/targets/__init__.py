@@ -1,5 +1,5 @@
 """What executables hold for each target.
 
-Imports: compiler.ir, compiler.codegen, formats, hal_reference.program.
-Read: reference, vulkan.
+Imports: compiler.ir, compiler.dialects, compiler.codegen, formats, spirv, hal_reference.
+Read: variant, reference, vulkan.
 """

@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...hal_reference.buffer import storage_bytes
 from ...hal_reference.program import Body, Node, TensorSpec
+from ...hal_reference.program_format import FORMAT, Function, encode
+from ..codegen.kernel import Binding, Kernel
+from ..dialects.rules import OperationError
 from ..ir.attributes import (
     Attribute,
     DenseArray,
@@ -18,10 +22,44 @@ from ..ir.attributes import (
     StructAttr,
     SymbolRef,
 )
-from ..ir.operation import Block, Operation, Value
+from ..ir.operation import Block, Location, Operation, Region, Value
 from ..ir.types import ShapedType, Type
+from .variant import Variant
+
+TARGET = "Reference"
+"""How executables name the target."""
 
 _TOKEN = TensorSpec(np.dtype(np.uint8), (0,))
+
+
+def reference_variant(module: Region, location: Location) -> Operation:
+    """A module of an executable's function as the executable of this target in a program."""
+    return Operation("iree.executable", (), (), {"target": TARGET}, [module], location=location)
+
+
+def reference_executable(variant: Operation) -> Variant:
+    """What the device loads for an executable of this target.
+
+    Raises:
+        OperationError: the executable has not the form of a function over buffers.
+    """
+    functions = [each for each in variant.walk() if each.name == "func.func"]
+    if len(functions) != 1:
+        raise OperationError("a module with one function in it")
+    name = str(functions[0].attributes["sym_name"])
+    operations = functions[0].regions[0].block.operations
+    inputs = tuple(spec_of(each.result.type) for each in operations if each.name == "iree.load_input")
+    outputs = tuple(spec_of(each.operands[0].type) for each in operations if each.name == "iree.store_output")
+    bindings = [(spec, True) for spec in inputs] + [(spec, False) for spec in outputs]
+    kernel = Kernel(
+        b"",
+        name,
+        (1, 1, 1),
+        (1, 1, 1),
+        tuple(Binding(max(-(-storage_bytes(spec) // 4) * 4, 4), read, not read) for spec, read in bindings),
+    )
+    body = ProgramWriter({}).executable(functions[0])
+    return Variant(FORMAT, encode([Function(name, inputs, outputs, body)]), kernel)
 
 
 class ProgramWriter:

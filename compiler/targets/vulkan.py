@@ -23,6 +23,7 @@ from ..ir.attributes import Attribute, DenseArray, IntegerAttr, attribute_text
 from ..ir.copying import copy_operations
 from ..ir.operation import Block, Location, Operation, Region, Value, block_of
 from ..ir.types import I64
+from .variant import Variant
 
 TARGET = "SPIRV"
 """How executables name the target."""
@@ -105,13 +106,18 @@ def _bindings(variant: Operation) -> tuple[Binding, ...]:
     return tuple(found)
 
 
-def vulkan_executable(kernel: Kernel) -> bytes:
-    """A kernel as an executable of one pipeline: storage buffers in set 0, inputs first."""
+def vulkan_executable(variant: Operation) -> Variant:
+    """What the device loads for an executable of this target: one pipeline, storage buffers in set 0, inputs first.
+
+    Raises:
+        OperationError: the executable has not the form of a kernel.
+    """
+    kernel = kernel_of(variant)
     bindings = tuple(
         DescriptorBindingDef(number, DescriptorType.STORAGE_BUFFER, 1, _COMPUTE_STAGE)
         for number in range(len(kernel.bindings))
     )
-    return build_executable(
+    data = build_executable(
         ExecutableDef(
             (PipelineDef(0, kernel.entry_point, 0),),
             (DescriptorSetLayoutDef(bindings),),
@@ -119,6 +125,7 @@ def vulkan_executable(kernel: Kernel) -> bytes:
             (memoryview(kernel.code),),
         )
     )
+    return Variant(FORMAT, data, kernel)
 
 
 def _region_of(function: Operation) -> Block:

@@ -22,6 +22,13 @@ _STAGES = ("graphdef", "hlo", "canonical", "regions", "hl_seq", "ll_seq", "targe
     type=click.Choice(("stablehlo", *_STAGES)),
     help="The stage that FILE is at; by default its content tells.",
 )
+@click.option(
+    "--target",
+    metavar="KIND,…",
+    default="vulkan",
+    show_default=True,
+    help="What the module runs on: vulkan, reference, or both; with both it chooses when it is loaded.",
+)
 @click.option("--compile-to", type=click.Choice(_STAGES), help="Stop at this stage, and print the program.")
 @click.option("--dump-ir", metavar="DIR", help="Also write the program at every stage, as it is reached.")
 @click.option(
@@ -32,12 +39,13 @@ def compile_(
     file: str,
     output: str | None,
     from_: str | None,
+    target: str,
     compile_to: str | None,
     dump_ir: str | None,
     feed: tuple[str, ...],
     fetch: tuple[str, ...],
 ) -> None:
-    """Compile FILE (or - for stdin) for Vulkan.
+    """Compile FILE (or - for stdin) for Vulkan or the reference device.
 
     FILE is a StableHLO program as text, a TensorFlow GraphDef, or a program at any stage, as --compile-to and
     --dump-ir write it. Feeds and fetches of a GraphDef are its placeholders and what no node takes, unless they are
@@ -48,7 +56,7 @@ def compile_(
     from ...compiler.stages import STAGES
     from ...files import writing_errors
     from ...status import PumiceError
-    from ..errors import usage_error
+    from ..errors import usage, usage_error
     from ..input_files import read_file, read_stdin
     from ..output_files import Outputs, store
     from ..streams import note
@@ -72,9 +80,11 @@ def compile_(
             written.append(stage)
 
     name = "<stdin>" if file == "-" else file
+    with usage("--target"):
+        made_for = Target(kinds=tuple(target.split(",")))
     origin = Origin("hlo" if from_ == "stablehlo" else from_, feed, fetch)
     try:
-        made = compile_data(data, name, Target(), origin, compile_to or "module", reached)
+        made = compile_data(data, name, made_for, origin, compile_to or "module", reached)
     except PumiceError:
         if written:
             note(f"note: stages up to {written[-1]} are in {dump_ir}")

@@ -16,9 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from ...formats.element_type import ElementType
-from ...hal_vulkan import BufferView
-from ...hal_vulkan.vulkan.validation import validation_requested
-from ...runtime.device import Device
+from ...hal.buffer_view import BufferView
+from ...runtime.device import Device, is_reference
 from ...runtime.profiling.profile import Profile
 from ...runtime.profiling.trace import check_perfetto
 from ...runtime.sessions.binding import argument_binder
@@ -81,13 +80,13 @@ def run_module(options: ModuleRun) -> None:
     with contextlib.ExitStack() as stack:
         modules: list[BytecodeModule] = []
         for path in options.modules:
-            modules.append(stack.enter_context(contextlib.closing(_open(path, preload=options.preload))))
+            modules.append(stack.enter_context(contextlib.closing(_open(path, options))))
         name, signature = _choose(modules[-1], options.function)
         inputs = parse_inputs(options.inputs, signature)
         expected = parse_expectations(options.expected_outputs, signature)
         targets = parse_targets(options.outputs, signature)
-        with usage():
-            validation = validation_requested(options.validation)
+        kinds = _kinds(options.devices)
+        validation = _validation(options.validation) if "vulkan" in kinds else False
         session_options = SessionOptions(parameters=load_parameters(options.parameters))
         instance = stack.enter_context(Instance(validation=validation))
         with usage("--device" if options.devices else ""):
@@ -123,6 +122,9 @@ def run_module(options: ModuleRun) -> None:
                     repeat(call)
                 _report_profile(options, profile, repeated=True)
         for device in instance.devices if options.statistics else ():
+            if is_reference(device.uri):
+                note("memory of the reference device: NumPy's, which is not counted")
+                continue
             held = device.vulkan.allocator.statistics()
             note(
                 f"memory of {device_text(device)}: {held.peak} bytes at most, {held.allocated} bytes now in "
@@ -139,14 +141,30 @@ def run_module(options: ModuleRun) -> None:
 # -- modules and functions ---------------------------------------------------------------------------
 
 
-def _open(path: str, *, preload: bool) -> BytecodeModule:
+def _open(path: str, options: ModuleRun) -> BytecodeModule:
     if path == _STDIN:
         return BytecodeModule.from_bytes(read_stdin(), "<stdin>")
     if path.endswith(PROGRAM_SUFFIXES):
-        from ...compiler.pipeline import compile_file  # here: other programs start sooner without
+        # Here: other programs start sooner without.
+        from ...compiler.codegen.target import Target
+        from ...compiler.pipeline import compile_file
 
-        return BytecodeModule.from_bytes(compile_file(Path(path)), path)
-    return BytecodeModule.from_bytes(read_file(Path(path)), path) if preload else BytecodeModule.open(path)
+        made = compile_file(Path(path), target=Target(kinds=_kinds(options.devices)))
+        return BytecodeModule.from_bytes(made, path)
+    return BytecodeModule.from_bytes(read_file(Path(path)), path) if options.preload else BytecodeModule.open(path)
+
+
+def _kinds(devices: Sequence[str]) -> tuple[str, ...]:
+    """The kinds of the devices that are asked for."""
+    wanted = {"reference" if is_reference(uri) else "vulkan" for uri in devices or (None,)}
+    return tuple(sorted(wanted, reverse=True))
+
+
+def _validation(asked: bool | None) -> bool:
+    from ...hal_vulkan.vulkan.validation import validation_requested
+
+    with usage():
+        return validation_requested(asked)
 
 
 def _choose(module: BytecodeModule, wanted: str | None) -> tuple[str, Signature]:

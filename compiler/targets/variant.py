@@ -1,0 +1,22 @@
+"""An executable for one target, as it goes into a module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..codegen.kernel import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """An executable for one target.
+
+    Attributes:
+        format: how modules and devices name what ``data`` is.
+        data: what the device loads.
+        kernel: its entry point, workgroups and bindings, which are the same for all targets but for the workgroups.
+    """
+
+    format: str
+    data: bytes
+    kernel: Kernel
