@@ -90,11 +90,12 @@ class Origin:
     fetches: tuple[str, ...] = ()
 
 
-def compile_file(path: Path, origin: Origin = Origin(), target: Target = Target()) -> bytes:
+def compile_file(path: Path, origin: Origin = Origin(), target: Target | None = None) -> bytes:
     """The module of a program's file, compiled once for each content and release of pumice.
 
     Raises: as for ``compile``.
     """
+    target = target or Target()
     with reading_errors(path):
         data = path.read_bytes()
     entry = CachedFile("modules", (_fingerprint(), str(path), origin, target, data))
