@@ -18,10 +18,11 @@ from .codegen.target import KINDS, Target
 from .ir.attributes import IntegerAttr, SymbolRef
 from .ir.operation import Operation, Region, block_of
 from .ir.source import CompileError
-from .ir.types import I32, I64
+from .ir.types import I32, I64, FunctionType, MemRefType
 from .module.emit import emit_module
 from .passes.canonical import canonicalize, inlined
 from .passes.decompose import decompose
+from .passes.dynamic import resolve
 from .passes.expand import expand_chlo
 from .passes.ll_seq import schedule_of, sequence_of
 from .passes.outline import entry_of, outline
@@ -231,15 +232,15 @@ class Compilation:
 def _canonical(program: Program, target: Target) -> None:
     """Calls are written out, and what no kernel computes is decomposed; only exported functions are left."""
     functions = program.functions
-    for function in functions.values():
-        if _is_exported(function):
-            verify_boundary(function, program.source)
-        for region in function.regions:
-            expand_chlo(region.block)
-    program.operations = [inlined(each, functions, program.source) for each in functions.values() if _is_exported(each)]
+    exported = [each for each in functions.values() if _is_exported(each)]
+    for function in exported:
+        verify_boundary(function, program.source)
+    inline = [inlined(each, functions, program.source) for each in exported]
+    program.operations = [resolve(each, functions, program.source) for each in inline]
     if not program.operations:
         raise program.source.error(0, "the program has no public function with a body")
     for function in program.operations:
+        expand_chlo(function.regions[0].block)
         canonicalize(function.regions[0].block)
         sort_scatters(function.regions[0].block)
         decompose(function.regions[0].block)
@@ -269,6 +270,10 @@ def _hl_seq(program: Program, target: Target) -> None:
 def _ll_seq(program: Program, target: Target) -> None:
     """Sequences are scheduled, and what is known of dispatches goes to the executables."""
     functions = program.functions.values()
+    for each in functions:
+        type = each.attributes["function_type"]
+        if isinstance(type, FunctionType) and any(isinstance(t, MemRefType) and not t.is_static for t in type.inputs):
+            raise program.source.error(max(each.location.offset, 0), "lengths that depend on the call are not emitted")
     sequences = [sequence_of(each, schedule(each), ordinal) for ordinal, each in enumerate(functions)]
     workloads = {
         operation.attributes["entry"].name: operation.attributes["workload"]

@@ -363,6 +363,10 @@ def _constant(node: Node, operands: Sequence[Array]) -> Array:
     return value
 
 
+def _dimension_size(node: Node, operands: Sequence[Array]) -> Array:
+    return np.asarray(operands[0].shape[node.attributes["dimension"]], node.types[0].dtype)
+
+
 def _iota(node: Node, operands: Sequence[Array]) -> Array:
     (spec,) = node.types
     dimension = node.attributes["iota_dimension"]
@@ -723,6 +727,7 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
     "gather": structural(_gather),
     "if": _if,
     "imag": direct(np.imag),
+    "get_dimension_size": structural(_dimension_size),
     "iota": structural(_iota),
     "is_finite": direct(np.isfinite),
     "log": by_doubles(np.log),

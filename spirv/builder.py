@@ -284,6 +284,14 @@ class Builder:
         pointer = self._declared.pointer(storage, self._declared.type(U32))
         return self._emit(Op.AccessChain, pointer, _POINTER, variable, *indices)
 
+    def parameter(self, number: int, count: int) -> Id:
+        """A push constant of so many of 32 bits."""
+        return self.emit(
+            Op.Load,
+            U32,
+            self._place(StorageClass.PushConstant, self._declared.push_constants(count), self.word(number)),
+        )
+
     def load(self, buffer: int, index: Id) -> Id:
         """A word of a buffer that is read."""
         self.loaded.add(buffer)

@@ -128,6 +128,18 @@ class Declarations:
         self._names += encode(Op.Name, found, *string_words(name))
         return found
 
+    def push_constants(self, count: int) -> int:
+        """The variable of push constants: a structure of so many words."""
+        found = self._known.get(("push constants",))
+        if found is None:
+            structure = self.type_of(Op.TypeStruct, *([self.type(U32)] * count))
+            self.decorate(structure, Decoration.Block)
+            for number in range(count):
+                self._decorations += encode(Op.MemberDecorate, structure, number, Decoration.Offset, 4 * number)
+            pointer = self.pointer(StorageClass.PushConstant, structure)
+            found = self._known[("push constants",)] = self._variable(pointer, StorageClass.PushConstant)
+        return found
+
     def table(self, words: Sequence[int]) -> int:
         """The private variable that holds constant words."""
         key = ("table", *words)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ...spirv.builder import Id
 from ..ir.attributes import StructAttr
 from ..ir.operation import Operation, Value
+from ..ir.sizes import Dim, Size, is_at_least, product, quotient
 from ..ir.types import F32, I32, ScalarType
 from . import complex_math
 from .conversions import convert
@@ -30,7 +30,7 @@ def _working(type: ScalarType) -> ScalarType:
 def _sum_of_products(
     frame: Frame,
     operation: Operation,
-    count: int,
+    count: Dim,
     factors: Callable[[Id], tuple[Id, Index, Index]],
 ) -> Sequence[Scalar]:
     """The sum of products of elements of two operands.
@@ -66,10 +66,13 @@ def _sum_of_products(
             return [complex_math.add(as_complex(sums[0]), part)]
         return [as_id(sums[0]) + as_id(part)]
 
-    runs = count // MAX_IN_ORDER if count > MAX_IN_ORDER and working.kind in ("float", "complex") else 0
-    done = runs * MAX_IN_ORDER
-    sums = frame.fold(operation, runs, zero, run)
-    (found,) = frame.fold(operation, count - done, sums, lambda number, sums: step(number + done, sums))
+    if isinstance(count, Size):
+        (found,) = frame.fold(operation, count, zero, step)
+    else:
+        runs = count // MAX_IN_ORDER if count > MAX_IN_ORDER and working.kind in ("float", "complex") else 0
+        done = runs * MAX_IN_ORDER
+        sums = frame.fold(operation, runs, zero, run)
+        (found,) = frame.fold(operation, count - done, sums, lambda number, sums: step(number + done, sums))
     if target.kind == "float":
         return [frame.scalars.rounded(target, as_id(found))]
     return [frame.scalars.wrapped(target, as_id(found)) if target.is_integer else found]
@@ -115,7 +118,7 @@ def _dot_general(frame: Frame, operation: Operation, index: Index) -> Sequence[S
             found.append(frame.index(shapes[side], [places[axis] for axis in range(len(shapes[side]))]))
         return frame.builder.boolean(True), found[0], found[1]
 
-    return _sum_of_products(frame, operation, math.prod(lengths), factors)
+    return _sum_of_products(frame, operation, product(lengths), factors)
 
 
 def _convolution(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
@@ -133,13 +136,13 @@ def _convolution(frame: Frame, operation: Operation, index: Index) -> Sequence[S
     groups, batch_groups = operation.integer("feature_group_count", 1), operation.integer("batch_group_count", 1)
     shape, kernel_shape = shape_of(value), shape_of(kernel)
     features = kernel_shape[numbers.int("kernel_input_feature_dimension")]
-    outputs = kernel_shape[numbers.int("kernel_output_feature_dimension")] // (groups * batch_groups)
+    outputs = quotient(kernel_shape[numbers.int("kernel_output_feature_dimension")], groups * batch_groups)
     taps = [kernel_shape[axis] for axis in spatial["kernel"]]
     batch = index.parts[numbers.int("output_batch_dimension")]
     feature = index.parts[numbers.int("output_feature_dimension")]
-    group = feature // outputs
+    group = feature // frame.word(outputs)
     if batch_groups > 1:
-        batch = group * (shape[numbers.int("input_batch_dimension")] // batch_groups) + batch
+        batch = group * frame.word(quotient(shape[numbers.int("input_batch_dimension")], batch_groups)) + batch
         group = frame.word(0)
 
     def factors(number: Id) -> tuple[Id, Index, Index]:
@@ -147,7 +150,7 @@ def _convolution(frame: Frame, operation: Operation, index: Index) -> Sequence[S
         inside = frame.builder.boolean(True)
         places = {
             numbers.int("input_batch_dimension"): batch,
-            numbers.int("input_feature_dimension"): group * features + inner,
+            numbers.int("input_feature_dimension"): group * frame.word(features) + inner,
         }
         kernel_places = {
             numbers.int("kernel_input_feature_dimension"): inner,
@@ -158,16 +161,12 @@ def _convolution(frame: Frame, operation: Operation, index: Index) -> Sequence[S
             tap = window[axis]
             length = shape[spatial["input"][axis]]
             place = at * strides[axis] + tap * dilation[axis] - padding[2 * axis]
-            here, place = undilated(place, base[axis], length, frame.builder.boolean(True))
+            here, place = undilated(frame, place, base[axis], length, frame.builder.boolean(True))
+            last = (index.shape[spatial["output"][axis]] - 1) * strides[axis] + (taps[axis] - 1) * dilation[axis]
             if (
                 base[axis] > 1
                 or padding[2 * axis] > 0
-                or (
-                    (index.shape[spatial["output"][axis]] - 1) * strides[axis]
-                    + (taps[axis] - 1) * dilation[axis]
-                    - padding[2 * axis]
-                    >= length
-                )
+                or is_at_least(last - padding[2 * axis] - length, 0) is not False
             ):
                 inside = inside & here
             places[spatial["input"][axis]] = place
@@ -176,15 +175,15 @@ def _convolution(frame: Frame, operation: Operation, index: Index) -> Sequence[S
         second = frame.index(kernel_shape, [kernel_places[axis] for axis in range(len(kernel_shape))])
         return inside, first, second
 
-    return _sum_of_products(frame, operation, math.prod(taps) * features, factors)
+    return _sum_of_products(frame, operation, product(taps) * features, factors)
 
 
-def undilated(place: Id, base: int, length: int, inside: Id) -> tuple[Id, Id]:
+def undilated(frame: Frame, place: Id, base: int, length: Dim, inside: Id) -> tuple[Id, Id]:
     """Whether a signed place in a dilated dimension is an element, and which."""
     if base > 1:
         inside = inside & ~place.below(0) & (place % base).equals(0)
         place = place // base
-    return inside & (place < length), place
+    return inside & (place < frame.word(length)), place
 
 
 STRUCTURES: Final[Mapping[str, Structure]] = {"convolution": _convolution, "dot_general": _dot_general}

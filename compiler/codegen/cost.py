@@ -8,6 +8,7 @@ from typing import Final
 
 from ..ir.attributes import StructAttr
 from ..ir.operation import Block, Operation, Value
+from ..ir.sizes import Dim, estimated, product
 from .elements import scalar_of, shape_of
 from .scalars import storage_bits
 
@@ -23,7 +24,7 @@ def iterations(block: Block) -> int:
     counts: dict[Operation, int] = {}
     for operation in _ordered(block):
         counts[operation] = _own(operation, counts)
-    groups: dict[tuple[int, ...], list[Value]] = {}
+    groups: dict[tuple[Dim, ...], list[Value]] = {}
     for value in block.terminator.operands:
         groups.setdefault(shape_of(value), []).append(value)
     return sum(
@@ -64,16 +65,17 @@ def trip_count(operation: Operation) -> int:
     if name == "dot_general":
         numbers, shape = attributes["dot_dimension_numbers"], shape_of(operation.operands[0])
         assert isinstance(numbers, StructAttr)
-        return math.prod(shape[axis] for axis in numbers.ints("lhs_contracting_dimensions"))
+        return estimated(product(shape[axis] for axis in numbers.ints("lhs_contracting_dimensions")))
     if name == "convolution":
         numbers, shape = attributes["dimension_numbers"], shape_of(operation.operands[1])
         assert isinstance(numbers, StructAttr)
-        return math.prod(shape) // max(shape[numbers.int("kernel_output_feature_dimension")], 1)
+        features = numbers.int("kernel_output_feature_dimension")
+        return estimated(product(length for axis, length in enumerate(shape) if axis != features))
     if name == "reduce":
         shape = shape_of(operation.operands[0])
-        return math.prod(shape[axis] for axis in operation.integers("dimensions"))
+        return estimated(product(shape[axis] for axis in operation.integers("dimensions")))
     if name == "reduce_window":
-        return math.prod(operation.integers("window_dimensions"))
+        return estimated(product(operation.sizes("window_dimensions")))
     if name == "select_and_scatter":
         sizes = operation.integers("window_dimensions")
         strides = operation.integers("window_strides", [1] * len(sizes))
@@ -83,8 +85,8 @@ def trip_count(operation: Operation) -> int:
         numbers, shape = attributes["scatter_dimension_numbers"], shape_of(operation.operands[-1])
         assert isinstance(numbers, StructAttr)
         tried = [axis for axis in range(len(shape)) if axis not in numbers.ints("update_window_dims")]
-        batch = math.prod(shape_of(operation.operands[0])[axis] for axis in numbers.ints("input_batching_dims"))
-        return math.prod(shape[axis] for axis in tried) // max(batch, 1)
+        batch = product(shape_of(operation.operands[0])[axis] for axis in numbers.ints("input_batching_dims"))
+        return estimated(product(shape[axis] for axis in tried)) // max(estimated(batch), 1)
     return 1
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ...spirv.builder import Id
-from ..ir.attributes import type_shape
 from ..ir.operation import Block, Operation, Value
+from ..ir.sizes import Dim, Size, is_at_least
 from ..ir.types import ScalarType
 from .index import Index
 from .scalars import Scalar, Scalars, storage_bits
@@ -28,9 +28,9 @@ _MAX_UNROLLED: Final = 8
 _MAX_UNROLLED_WORDS: Final = 2_000
 
 
-def shape_of(value: Value) -> tuple[int, ...]:
-    """The static shape of a tensor."""
-    return type_shape(value.tensor)
+def shape_of(value: Value) -> tuple[Dim, ...]:
+    """The shape of a tensor."""
+    return value.tensor.lengths
 
 
 def scalar_of(value: Value) -> ScalarType:
@@ -97,12 +97,12 @@ class Frame:
 
     # -- values ----------------------------------------------------------------------------------------
 
-    def index(self, shape: Sequence[int], parts: Sequence[Id]) -> Index:
+    def index(self, shape: Sequence[Dim], parts: Sequence[Id]) -> Index:
         """A place, by one number a dimension."""
         return Index(self.builder, shape, parts)
 
-    def word(self, value: int) -> Id:
-        """A constant for indices."""
+    def word(self, value: Dim) -> Id:
+        """A number for indices."""
         return self.builder.word(value)
 
     def at(self, value: Value, index: Index) -> Scalar:
@@ -230,21 +230,45 @@ class Frame:
     def fold(
         self,
         operation: Operation,
-        count: int,
+        count: Dim,
         starts: Sequence[Scalar],
         step: Callable[[Id, Sequence[Scalar]], Sequence[Scalar]],
     ) -> list[Scalar]:
         """Accumulators after ``step(number, accumulators)`` for each number below a count."""
         values = list(starts)
+        if isinstance(count, Size):
+            return self._counted(count, values, step)
         if count > _MAX_UNROLLED:
             return self._looped(operation, 0, count, values, step)
         before, iterations = self.builder.size, self.scalars.iterations
         for number in range(count):
             values = list(step(self.word(number), values))
             is_large = (self.builder.size - before) // (number + 1) * count > _MAX_UNROLLED_WORDS
-            if number + 1 < count and (is_large or self.scalars.iterations > iterations):
+            if number + 1 < count and (is_large or self.scalars.iterations != iterations):
                 return self._looped(operation, number + 1, count, values, step)
         return values
+
+    def _counted(
+        self, count: Size, starts: Sequence[Scalar], step: Callable[[Id, Sequence[Scalar]], Sequence[Scalar]]
+    ) -> list[Scalar]:
+        """A loop whose count depends on the call; whoever calls holds the kernel's iterations against the target."""
+        work = self.scalars
+        limit, around = self.word(count), work.repeats
+        work.repeats = around * count
+        work.iterations = work.iterations + work.repeats
+
+        def run(given: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
+            number, *values = given
+            assert isinstance(number, Id)
+            after = number + 1
+            return [after, *step(number, values)], after < limit
+
+        def looped() -> Sequence[Scalar]:
+            return work.loop([self.word(0), *starts], run)[1:]
+
+        found = self.conditional(limit.equals(0), lambda: starts, looped)
+        work.repeats = around
+        return found
 
     def _looped(
         self,
@@ -256,7 +280,8 @@ class Frame:
     ) -> list[Scalar]:
         work = self.scalars
         unrolled = 1
-        work.repeats *= count - start
+        around = work.repeats
+        work.repeats = around * (count - start)
 
         def run(given: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
             nonlocal unrolled
@@ -274,9 +299,9 @@ class Frame:
             return [after, *values], after < limit
 
         _, *found = work.loop([self.word(start), *starts], run)
-        work.repeats //= count - start
-        work.iterations += work.repeats * ((count - start) // unrolled)
-        if work.iterations > work.target.max_loop_iterations:
+        work.repeats = around
+        work.iterations = work.iterations + around * ((count - start) // unrolled)
+        if is_at_least(work.iterations, work.target.max_loop_iterations + 1):
             raise NeedsSplitError(
                 operation,
                 f"an invocation would run {work.iterations} iterations of loops, at most "

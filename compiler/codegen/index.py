@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ...spirv.builder import Builder, Id
+from ...spirv.builder import Id
+from ..ir.sizes import Dim
+from .lengths import KernelBuilder
 
 
 class Index:
@@ -23,7 +25,7 @@ class Index:
     __slots__ = ("_linear", "_parts", "builder", "shape")
 
     def __init__(
-        self, builder: Builder, shape: Sequence[int], parts: Sequence[Id] | None = None, linear: Id | None = None
+        self, builder: KernelBuilder, shape: Sequence[Dim], parts: Sequence[Id] | None = None, linear: Id | None = None
     ) -> None:
         self.builder = builder
         self.shape = tuple(shape)
@@ -50,8 +52,8 @@ class Index:
                 found.append(self.builder.word(0))
                 continue
             remaining.pop()
-            found.append(rest % length if remaining else rest)
-            rest = rest // length if remaining else rest
+            found.append(rest % self.builder.word(length) if remaining else rest)
+            rest = rest // self.builder.word(length) if remaining else rest
         return tuple(reversed(found))
 
     @property
@@ -62,10 +64,10 @@ class Index:
         found = self.builder.word(0)
         for part, length in zip(self.parts, self.shape, strict=True):
             if length != 1:
-                found = found * length + part
+                found = found * self.builder.word(length) + part
         return found
 
-    def reshaped(self, shape: Sequence[int]) -> Index:
+    def reshaped(self, shape: Sequence[Dim]) -> Index:
         """The place of the same number in another shape."""
         shape = tuple(shape)
         if shape == self.shape:
@@ -77,10 +79,10 @@ class Index:
         return Index(self.builder, shape, linear=self.linear)
 
 
-def _kept(shape: Sequence[int]) -> list[int]:
+def _kept(shape: Sequence[Dim]) -> list[Dim]:
     return [length for length in shape if length != 1]
 
 
-def split(builder: Builder, number: Id, lengths: Sequence[int]) -> tuple[Id, ...]:
+def split(builder: KernelBuilder, number: Id, lengths: Sequence[Dim]) -> tuple[Id, ...]:
     """A number in row-major order as one number a dimension."""
     return Index(builder, lengths, linear=number).parts

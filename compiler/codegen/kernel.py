@@ -6,18 +6,22 @@ narrowest type. Words past the end of a result's last element are zeros or repea
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from ...spirv.builder import Builder, Id
+from ...spirv.builder import Id
+from ..ir.attributes import sizes_in
 from ..ir.operation import Block, Value
+from ..ir.sizes import Dim, Size, is_at_least, is_multiple, product, symbols_of, upper_bound
 from ..ir.types import ScalarType, ShapedType
 from . import contractions, elementwise, movement, reductions, scatters
 from .elements import Definitions, Frame, Work, scalar_of, shape_of
 from .index import Index
+from .lengths import KernelBuilder
 from .scalars import Scalars, float_kind, storage_bits
 from .target import Target, compile_error
 
@@ -33,7 +37,7 @@ class Binding:
     """A storage buffer of a kernel, at its position in set 0.
 
     Attributes:
-        size: bytes, a multiple of four; four for an empty tensor.
+        size: bytes, a multiple of four; four for an empty tensor, 0 where it depends on the call.
         is_read: whether the kernel reads it: not every input is needed.
         is_written: whether the kernel writes it: an empty result has nothing to write.
     """
@@ -41,6 +45,19 @@ class Binding:
     size: int
     is_read: bool
     is_written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How many workgroups a kernel needs, where that depends on the call.
+
+    Attributes:
+        elements: to compute.
+        per_group: elements that a workgroup computes.
+    """
+
+    elements: Size
+    per_group: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +70,20 @@ class Kernel:
         workgroup_size: invocations of a workgroup.
         workgroup_count: workgroups to dispatch; one with a zero in it where there is nothing to compute.
         bindings: inputs in order, then results.
+        symbols: whose values are the push constants, 32 bits each.
+        iterations: of loops that an invocation runs. The target's limit is the caller's to hold where they depend on
+            the call.
+        words: an upper bound of the words and of the elements of any tensor, which have to be below 2**32; likewise.
     """
 
     code: bytes
     entry_point: str
     workgroup_size: tuple[int, int, int]
-    workgroup_count: tuple[int, int, int]
+    workgroup_count: tuple[int, int, int] | Workload
     bindings: tuple[Binding, ...]
+    symbols: tuple[str, ...] = ()
+    iterations: Dim = 0
+    words: Dim = 0
 
 
 def compile_region(block: Block, name: str, target: Target) -> Kernel:
@@ -69,27 +93,30 @@ def compile_region(block: Block, name: str, target: Target) -> Kernel:
         CompileError: an operation or a type that no code is generated for, or that the target lacks.
         NeedsSplitError: the region is too much for one kernel.
     """
-    builder = Builder()
+    words = _check(block, target)
+    symbols = tuple(sorted(_symbols(block)))
+    builder = KernelBuilder(symbols)
     scalars = Scalars(builder, target)
     results = list(block.terminator.operands)
-    _check(block, target)
     inputs = [builder.buffer(number, f"input{number}", False) for number in range(len(block.arguments))]
     outputs = [builder.buffer(len(inputs) + number, f"result{number}", True) for number in range(len(results))]
     frame = Frame(Work(DEFINITIONS, scalars), block, None, inputs)
-    groups: dict[tuple[int, ...], list[int]] = {}
+    groups: dict[tuple[Dim, ...], list[int]] = {}
     for number, value in enumerate(results):
         if value.tensor.count:
             groups.setdefault(shape_of(value), []).append(number)
-    units = {shape: -(-math.prod(shape) // _lanes(results, numbers)) for shape, numbers in groups.items()}
-    total = max(units.values(), default=0)
-    count = _workgroup_count(total, target)
+    lanes = {shape: _lanes(results, numbers) for shape, numbers in groups.items()}
+    count = _workgroup_count(lanes, target)
     invocation = _invocation(builder, count, target)
     for shape, numbers in groups.items():
-        limit = units[shape]
-
+        elements = product(shape)
         chosen = [results[number] for number in numbers], [outputs[number] for number in numbers]
         write = partial(_write, frame, invocation, shape, *chosen)
-        if limit == math.prod(count) * target.workgroup_size:
+        if isinstance(elements, Size):
+            builder.when(invocation < _rounded_up(builder.word(elements), lanes[shape]), write)
+            continue
+        limit = -(-elements // lanes[shape])
+        if isinstance(count, tuple) and limit == math.prod(count) * target.workgroup_size:
             write()
         else:
             builder.when(invocation < limit, write)
@@ -103,21 +130,37 @@ def compile_region(block: Block, name: str, target: Target) -> Kernel:
                 Binding(buffer_size(value.tensor), buffer in builder.loaded, False)
                 for value, buffer in zip(block.arguments, inputs, strict=True)
             ]
-            + [Binding(buffer_size(value.tensor), False, value.tensor.count > 0) for value in results]
+            + [Binding(buffer_size(value.tensor), False, value.tensor.count != 0) for value in results]
         ),
+        symbols,
+        scalars.iterations,
+        words,
     )
 
 
 def buffer_size(type: ShapedType) -> int:
-    """Bytes of a tensor's buffer."""
-    return max(1, _word_count(type.scalar, type.count)) * 4
+    """Bytes of a tensor's buffer; 0 where they depend on the call."""
+    return max(1, _word_count(type.scalar, type.count)) * 4 if isinstance(type.count, int) else 0
 
 
-def _check(block: Block, target: Target) -> None:
+def _symbols(block: Block) -> frozenset[str]:
+    """Symbols that any type or attribute of a block depends on."""
+    sizes: set[Dim] = set()
+    for operation in (inner for outer in block.operations for inner in outer.walk()):
+        for attribute in operation.attributes.values():
+            sizes.update(sizes_in(attribute))
+        for value in (*operation.operands, *operation.results):
+            sizes.update(value.tensor.lengths)
+    return symbols_of(sizes)
+
+
+def _check(block: Block, target: Target) -> Dim:
+    """Holds the types of all values; gives an upper bound of words and elements of those that depend on the call."""
+    most: Dim = 0
     for operation in (inner for outer in block.operations for inner in outer.walk()):
         for value in (*operation.operands, *operation.results):
             shaped = value.type
-            if not isinstance(shaped, ShapedType) or not shaped.is_static or not isinstance(shaped.element, ScalarType):
+            if not isinstance(shaped, ShapedType) or None in shaped.shape or not isinstance(shaped.element, ScalarType):
                 raise compile_error(operation, f"expected tensors of known shape and scalar elements, got {shaped}")
             type = shaped.element
             if type.part.kind == "float" and float_kind(type).bits == 64 and not target.float64:
@@ -127,25 +170,38 @@ def _check(block: Block, target: Target) -> None:
                 )
             if type.kind == "none" or type.bits not in (1, 2, 4, 6, 8, 16, 32, 64, 128):
                 raise compile_error(operation, f"elements of {type} are not supported")
-            if shaped.count * max(storage_bits(type) // 32, 1) >= 1 << 32:
+            words = shaped.count * max(storage_bits(type) // 32, 1)
+            if is_at_least(words, 1 << 32):
                 raise compile_error(operation, f"{value.type} has 2**32 elements or words or more; split it")
+            if isinstance(words, Size):
+                most = upper_bound(most, words)
+    return most
 
 
 def _lanes(results: Sequence[Value], numbers: Sequence[int]) -> int:
     return max(max(32 // storage_bits(scalar_of(results[number])), 1) for number in numbers)
 
 
-def _workgroup_count(units: int, target: Target) -> tuple[int, int, int]:
-    groups = -(-units // target.workgroup_size)
+def _workgroup_count(lanes: Mapping[tuple[Dim, ...], int], target: Target) -> tuple[int, int, int] | Workload:
+    """Workgroups for results of these shapes, of which an invocation writes so many elements."""
+    units = [-(-elements // each) for shape, each in lanes.items() if isinstance(elements := product(shape), int)]
+    if len(units) < len(lanes):
+        elements = functools.reduce(upper_bound, map(product, lanes))
+        assert isinstance(elements, Size)
+        return Workload(elements, min(lanes.values()) * target.workgroup_size)
+    groups = -(-max(units, default=0) // target.workgroup_size)
     rows = -(-groups // target.max_groups)
     layers = -(-rows // target.max_groups)
     rows = -(-rows // layers) if layers else 0
     return (-(-groups // (rows * layers)), rows, layers) if groups else (0, 1, 1)
 
 
-def _invocation(builder: Builder, count: tuple[int, int, int], target: Target) -> Id:
+def _invocation(builder: KernelBuilder, count: tuple[int, int, int] | Workload, target: Target) -> Id:
     x, y, z = builder.built_in("WorkgroupId")
     group = x
+    if isinstance(count, Workload):
+        group = x + y * builder.built_in("NumWorkgroups")[0]
+        return group * target.workgroup_size + builder.built_in("LocalInvocationId")[0]
     if count[1] > 1:
         group = group + y * count[0]
     if count[2] > 1:
@@ -154,33 +210,46 @@ def _invocation(builder: Builder, count: tuple[int, int, int], target: Target) -
 
 
 def _write(
-    frame: Frame, invocation: Id, shape: tuple[int, ...], values: Sequence[Value], buffers: Sequence[int]
+    frame: Frame, invocation: Id, shape: tuple[Dim, ...], values: Sequence[Value], buffers: Sequence[int]
 ) -> None:
     """Writes an invocation's elements of the results of one shape."""
     builder = frame.builder
-    count = math.prod(shape)
+    count = product(shape)
     types = [scalar_of(value) for value in values]
     lanes = max(max(32 // storage_bits(type), 1) for type in types)
     words: list[list[Id]] = [[] for _ in values]
     for lane in range(lanes):
         number = invocation * lanes + lane
-        if lane and count % lanes:
-            number = (number < count).select(number, count - 1)
+        if lane and not is_multiple(count, lanes):
+            number = (number < builder.word(count)).select(number, builder.word(count - 1))
         index = Index(builder, shape, linear=number)
         for value, type, found in zip(values, types, words, strict=True):
             _append(found, frame.scalars.to_words(type, frame.at(value, index)), type, lane)
     for type, buffer, found in zip(types, buffers, words, strict=True):
         for position, word in enumerate(found):
             place = invocation * len(found) + position
-            if count % lanes == 0 or position < max(storage_bits(type) // 32, 1):
+            if is_multiple(count, lanes) or position < max(storage_bits(type) // 32, 1):
                 builder.store(buffer, place, word)
             else:
-                builder.when(place < _word_count(type, count), partial(builder.store, buffer, place, word))
+                limit = _words(builder, type, count)
+                builder.when(place < limit, partial(builder.store, buffer, place, word))
 
 
 def _word_count(type: ScalarType, count: int) -> int:
     """Words of so many elements."""
     return -(-count * storage_bits(type) // 32)
+
+
+def _words(builder: KernelBuilder, type: ScalarType, count: Dim) -> Id:
+    bits = storage_bits(type)
+    if isinstance(count, int):
+        return builder.word(_word_count(type, count))
+    return builder.word(count * (bits // 32)) if bits >= 32 else _rounded_up(builder.word(count), 32 // bits)
+
+
+def _rounded_up(number: Id, divisor: int) -> Id:
+    """A number divided by another, rounded up."""
+    return (number + (divisor - 1)) // divisor
 
 
 def _append(words: list[Id], bits: list[Id], type: ScalarType, lane: int) -> None:

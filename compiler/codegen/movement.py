@@ -10,6 +10,7 @@ from ...spirv.declarations import U32
 from ...spirv.grammar import Op
 from ..ir.attributes import DenseElements, StructAttr
 from ..ir.operation import Operation, Value
+from ..ir.sizes import Dim, Size
 from ..ir.types import ScalarType
 from .conversions import convert
 from .elements import Frame, IndexMap, Structure, scalar_of, shape_of
@@ -47,8 +48,10 @@ def _transpose(operation: Operation, index: Index) -> Index:
 
 
 def _slice(operation: Operation, index: Index) -> Index:
-    starts, strides = operation.integers("start_indices"), operation.integers("strides")
-    parts = [part * step + start for part, start, step in zip(index.parts, starts, strides, strict=True)]
+    starts, strides = operation.sizes("start_indices"), operation.integers("strides")
+    parts = [
+        part * step + index.builder.word(start) for part, start, step in zip(index.parts, starts, strides, strict=True)
+    ]
     return Index(index.builder, shape_of(operation.operands[0]), parts)
 
 
@@ -103,15 +106,15 @@ def _pad(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     shape = shape_of(value)
     inside = frame.builder.boolean(True)
     parts = []
-    keys = ("edge_padding_low", "interior_padding")
-    for part, length, low, interior in zip(index.parts, shape, *map(operation.integers, keys), strict=True):
-        place = part - low
+    lows, interiors = operation.sizes("edge_padding_low"), operation.integers("interior_padding")
+    for part, length, low, interior in zip(index.parts, shape, lows, interiors, strict=True):
+        place = part - frame.word(low)
         if interior:
             inside = inside & ~place.below(0) & (place % (interior + 1)).equals(0)
             place = place // (interior + 1)
         parts.append(place)
         if interior or low or operation.tensor.shape != shape:
-            inside = inside & (place < length)
+            inside = inside & (place < frame.word(length))
     return frame.conditional(
         inside, lambda: [frame.at(value, frame.index(shape, parts))], lambda: [frame.scalar(padding)]
     )
@@ -120,30 +123,37 @@ def _pad(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
 def _concatenate(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     axis = operation.integer("dimension")
 
-    def piece(number: int, start: int) -> Sequence[Scalar]:
+    def piece(number: int, start: Dim) -> Sequence[Scalar]:
         value = operation.operands[number]
         shape = shape_of(value)
         parts = list(index.parts)
 
         def here() -> Sequence[Scalar]:
-            inner = [part - start if at == axis else part for at, part in enumerate(parts)]
+            inner = [part - frame.word(start) if at == axis else part for at, part in enumerate(parts)]
             return [frame.at(value, frame.index(shape, inner))]
 
         if number == len(operation.operands) - 1:
             return here()
         end = start + shape[axis]
-        return frame.conditional(parts[axis] < end, here, lambda: piece(number + 1, end))
+        return frame.conditional(parts[axis] < frame.word(end), here, lambda: piece(number + 1, end))
 
     return piece(0, 0)
 
 
-def clamped(frame: Frame, start: Value, index: Index, high: int) -> Id:
+def clamped(frame: Frame, start: Value, index: Index, high: Dim) -> Id:
     """A start index as a word, moved into 0 to ``high``."""
     type = scalar_of(start)
     value = as_id(frame.at(start, index))
     integers = Integers(frame.scalars, type)
-    # Narrow types may not hold the bound; then no value is above it.
-    if type.bits >= 32 or high < 1 << (type.bits - is_signed(type)):
+    if isinstance(high, Size) and type.bits < 32:
+        # Narrow types may not hold the bound.
+        type = ScalarType("i32" if is_signed(type) else "ui32")
+        value = as_id(convert(frame.scalars, value, scalar_of(start), type))
+        integers = Integers(frame.scalars, type)
+    if isinstance(high, Size):
+        value = integers.minimum(value, as_id(convert(frame.scalars, frame.word(high), ScalarType("ui32"), type)))
+    elif type.bits >= 32 or high < 1 << (type.bits - is_signed(type)):
+        # Where a narrow type does not hold the bound, no value is above it.
         value = integers.minimum(value, frame.scalars.integer(type, high))
     if is_signed(type):
         value = integers.maximum(value, frame.scalars.integer(type, 0))
@@ -187,7 +197,7 @@ def _dynamic_update_slice(frame: Frame, operation: Operation, index: Index) -> S
     parts = []
     for part, start, length, size in zip(index.parts, starts, index.shape, sizes, strict=True):
         parts.append(part - clamped(frame, start, scalar, length - size))
-        inside = inside & (parts[-1] < size) if size != length else inside
+        inside = inside & (parts[-1] < frame.word(size)) if size != length else inside
     return frame.conditional(
         inside, lambda: [frame.at(update, frame.index(sizes, parts))], lambda: [frame.at(value, index)]
     )
@@ -235,7 +245,7 @@ def _gather(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar
     offset, collapsed, mapped = ints("offset_dims"), ints("collapsed_slice_dims"), ints("start_index_map")
     operand_batch, index_batch = ints("operand_batching_dims"), ints("start_indices_batching_dims")
     vector = numbers.int("index_vector_dim")
-    sizes, shape = operation.integers("slice_sizes"), shape_of(value)
+    sizes, shape = operation.sizes("slice_sizes"), shape_of(value)
     batch = [index.parts[axis] for axis in range(len(index.parts)) if axis not in offset]
     parts = [frame.word(0)] * len(shape)
     for component, axis in enumerate(mapped):
@@ -247,6 +257,11 @@ def _gather(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar
     for axis, source in zip(operand_batch, index_batch, strict=True):
         parts[axis] = batch[source - (source > vector)]
     return [frame.at(value, frame.index(shape, parts))]
+
+
+def _dimension(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
+    length = shape_of(operation.operands[0])[operation.integer("dimension")]
+    return [convert(frame.scalars, frame.word(length), ScalarType("ui32"), scalar_of(operation.result))]
 
 
 def vector_index(frame: Frame, indices: Value, batch: Sequence[Id], vector: int, component: int) -> Index:
@@ -265,6 +280,7 @@ STRUCTURES: Final[Mapping[str, Structure]] = {
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
+    "get_dimension_size": _dimension,
     "iota": _iota,
     "pad": _pad,
 }

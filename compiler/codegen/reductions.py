@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ...spirv.builder import Id
 from ..ir.operation import Block, Operation, Value
+from ..ir.sizes import Dim, Size, number_of, product
 from . import complex_math
 from .contractions import MAX_IN_ORDER, undilated
 from .elements import Frame, Structure, shape_of
@@ -30,40 +30,53 @@ def _reduce(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar
         place = frame.index(shape, parts)
         return [frame.at(value, place) for value in values]
 
-    return _accumulated(frame, operation, block, math.prod(lengths), [frame.scalar(start) for start in starts], given)
+    return _accumulated(frame, operation, block, product(lengths), [frame.scalar(start) for start in starts], given)
 
 
 def _accumulated(
     frame: Frame,
     operation: Operation,
     block: Block,
-    count: int,
+    count: Dim,
     starts: Sequence[Scalar],
     given: Callable[[Id], Sequence[Scalar]],
 ) -> Sequence[Scalar]:
     """What a body makes of initial values and elements, in order; long sums of floats go by runs, in f32 or f64."""
     type = block.arguments[0].tensor.scalar
-    if count <= MAX_IN_ORDER or not _is_sum(block) or type.kind not in ("float", "complex"):
+    is_long = isinstance(count, Size) or count > MAX_IN_ORDER
+    if not is_long or not _is_sum(block) or type.kind not in ("float", "complex"):
         return frame.fold(operation, count, starts, lambda number, found: frame.call(block, [*found, *given(number)]))
 
     def added(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
-        (total,), (element,) = found, given(number)
-        if isinstance(total, Complex):
-            return [complex_math.add(total, as_complex(element))]
-        return [as_id(total) + as_id(element)]
+        return [_plus(found[0], given(number)[0])]
 
     def run(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
         first = number * MAX_IN_ORDER
         zero = [frame.scalars.constant(type, 0)]
         part = frame.fold(operation, MAX_IN_ORDER, zero, lambda offset, part: added(first + offset, part))
-        if isinstance(found[0], Complex):
-            return [complex_math.add(found[0], as_complex(part[0]))]
-        return [as_id(found[0]) + as_id(part[0])]
+        return [_plus(found[0], part[0])]
 
-    runs, rest = divmod(count, MAX_IN_ORDER)
-    found = frame.fold(operation, runs, starts, run)
-    found = frame.fold(operation, rest, found, lambda number, part: added(number + runs * MAX_IN_ORDER, part))
+    def run_or_next(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+        """The same in one loop: the sum of runs, and that of the run that has begun."""
+        total, part = found[0], added(number, found[1:])[0]
+        ends = (number % MAX_IN_ORDER).equals(MAX_IN_ORDER - 1)
+        zero = frame.scalars.constant(type, 0)
+        return frame.conditional(ends, lambda: [_plus(total, part), zero], lambda: [total, part])
+
+    if isinstance(count, Size):
+        total, part = frame.fold(operation, count, [*starts, frame.scalars.constant(type, 0)], run_or_next)
+        found = [_plus(total, part)]
+    else:
+        runs, rest = divmod(count, MAX_IN_ORDER)
+        found = frame.fold(operation, runs, starts, run)
+        found = frame.fold(operation, rest, found, lambda number, part: added(number + runs * MAX_IN_ORDER, part))
     return found if type.kind == "complex" else [frame.scalars.rounded(type, as_id(found[0]))]
+
+
+def _plus(left: Scalar, right: Scalar) -> Scalar:
+    if isinstance(left, Complex):
+        return complex_math.add(left, as_complex(right))
+    return as_id(left) + as_id(right)
 
 
 def _is_sum(block: Block) -> bool:
@@ -89,16 +102,16 @@ class Window:
         self.shape = shape_of(value)
         rank = len(self.shape)
         ones = [1] * rank
-        self.sizes = operation.integers("window_dimensions", ones)
+        self.sizes = operation.sizes("window_dimensions", ones)
         self.strides = operation.integers("window_strides", ones)
         self.dilations = operation.integers("window_dilations", ones)
         self.base = operation.integers("base_dilations", ones)
-        self.padding = operation.integers("padding", [0] * (2 * rank))[::2]
+        self.padding = operation.sizes("padding", [0] * (2 * rank))[::2]
 
     @property
-    def count(self) -> int:
+    def count(self) -> Dim:
         """Places of a window."""
-        return math.prod(self.sizes)
+        return product(self.sizes)
 
     def place(self, frame: Frame, window: Sequence[Id], number: Id) -> tuple[Id, Index]:
         """Whether a place of a window is an element of the operand, and which."""
@@ -106,8 +119,8 @@ class Window:
         parts = []
         offsets = split(frame.builder, number, self.sizes)
         for axis, (at, offset) in enumerate(zip(window, offsets, strict=True)):
-            place = at * self.strides[axis] + offset * self.dilations[axis] - self.padding[axis]
-            inside, place = undilated(place, self.base[axis], self.shape[axis], inside)
+            place = at * self.strides[axis] + offset * self.dilations[axis] - frame.word(self.padding[axis])
+            inside, place = undilated(frame, place, self.base[axis], self.shape[axis], inside)
             parts.append(place)
         return inside, frame.index(self.shape, parts)
 
@@ -134,7 +147,8 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
     selection, scatter = (region.block for region in operation.regions)
     # Windows that may hold an element: a run of them in each dimension, or all.
     runs = [
-        min(-(-size // stride), count) for size, stride, count in zip(window.sizes, window.strides, counts, strict=True)
+        _fewer(-(-number_of(size) // stride), count)
+        for size, stride, count in zip(window.sizes, window.strides, counts, strict=True)
     ]
     here = index.linear
 
@@ -166,9 +180,9 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
                 parts.append(offset)
                 continue
             # The last window that may hold the element, and those before it.
-            last = (index.parts[axis] + window.padding[axis]) // window.strides[axis]
-            part = last - (runs[axis] - 1) + offset
-            holds = holds & (part < counts[axis])
+            last = (index.parts[axis] + frame.word(window.padding[axis])) // window.strides[axis]
+            part = last - frame.word(runs[axis] - 1) + offset
+            holds = holds & (part < frame.word(counts[axis]))
             parts.append(part)
 
         def added() -> Sequence[Scalar]:
@@ -179,7 +193,11 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
 
         return frame.conditional(holds, added, lambda: found)
 
-    return frame.fold(operation, math.prod(runs), [frame.scalar(start)], step)
+    return frame.fold(operation, product(runs), [frame.scalar(start)], step)
+
+
+def _fewer(windows: int, count: Dim) -> Dim:
+    return min(windows, count) if isinstance(count, int) else windows
 
 
 def _map(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:

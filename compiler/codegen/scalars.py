@@ -20,10 +20,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...spirv.builder import Builder, Id
+from ...spirv.builder import Id
 from ...spirv.declarations import F32, F64, U32, U64, Kind
 from ...spirv.grammar import Op
+from ..ir.sizes import Dim
 from ..ir.types import ScalarType
+from .lengths import KernelBuilder
 from .narrow_floats import FORMATS, decoded, encoded
 from .target import Target
 from .wide_integers import Pair, choose
@@ -119,11 +121,11 @@ class Scalars:
         iterations: that an invocation runs, of all loops.
     """
 
-    def __init__(self, builder: Builder, target: Target) -> None:
+    def __init__(self, builder: KernelBuilder, target: Target) -> None:
         self.builder = builder
         self.target = target
-        self.repeats = 1
-        self.iterations = 0
+        self.repeats: Dim = 1
+        self.iterations: Dim = 0
         # Narrow floats by their f32, so that what is stored or moved needs no second conversion.
         self._bits: dict[int, tuple[ScalarType, Id]] = {}
 

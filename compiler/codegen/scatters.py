@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...spirv.builder import Id
 from ..ir.attributes import StructAttr
 from ..ir.operation import Operation
+from ..ir.sizes import product
 from .elements import Frame, Structure, shape_of
 from .index import Index, split
 from .movement import saturated, vector_index
@@ -49,7 +49,7 @@ def _scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scala
                 update_axis = window[kept.index(axis)]
                 places[update_axis] = offsets[axis]
                 if axis in mapped or shape[update_axis] != target[axis]:
-                    inside = inside & (offsets[axis] < shape[update_axis])
+                    inside = inside & (offsets[axis] < frame.word(shape[update_axis]))
             elif axis not in input_batch:
                 inside = inside & offsets[axis].equals(0)
 
@@ -59,7 +59,7 @@ def _scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scala
 
         return frame.conditional(inside, updated, lambda: found)
 
-    return frame.fold(operation, math.prod(lengths), [frame.at(value, index) for value in inputs], step)
+    return frame.fold(operation, product(lengths), [frame.at(value, index) for value in inputs], step)
 
 
 STRUCTURES: Final[Mapping[str, Structure]] = {"scatter": _scatter}

@@ -8,7 +8,9 @@ import numpy.typing as npt
 
 from ..ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr
 from ..ir.operation import NOWHERE, Block, Location, Operation, Region, Value, tensor_of
+from ..ir.sizes import Dim
 from ..ir.types import I1, I32, I64, ScalarType, TensorType, Type
+from .rules import strided
 
 
 class Builder:
@@ -41,7 +43,9 @@ class Builder:
         return self.block.append(made)
 
     def constant(self, value: npt.ArrayLike, type: TensorType) -> Value:
-        """A constant tensor; a scalar fills it."""
+        """A constant tensor; a scalar fills it, also where lengths depend on the call."""
+        if not type.is_static:
+            return self.broadcast(self.constant(value, TensorType((), type.element)), type.shape, ())
         return self.append("constant", (), [type], {"value": DenseElements.of(value, type)}).result
 
     def like(self, value: Value, number: complex | npt.ArrayLike) -> Value:
@@ -91,49 +95,54 @@ class Builder:
         type = tensor_of(real)
         return self.append("complex", [real, imaginary], [type.of(ScalarType(f"complex<{type.element}>"))]).result
 
-    def broadcast(self, value: Value, shape: Sequence[int | None], dimensions: Sequence[int]) -> Value:
+    def broadcast(self, value: Value, shape: Sequence[Dim | None], dimensions: Sequence[int]) -> Value:
         """A value repeated to a shape; ``dimensions`` say where each of its dimensions goes."""
         type = TensorType(shape, tensor_of(value).element)
         attributes = {"broadcast_dimensions": DenseArray(I64, tuple(dimensions))}
         return self.append("broadcast_in_dim", [value], [type], attributes).result
 
-    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+    def reshape(self, value: Value, shape: Sequence[Dim]) -> Value:
         """The same elements in another shape."""
         return self.append("reshape", [value], [TensorType(shape, tensor_of(value).element)]).result
 
-    def slice(self, value: Value, ranges: Sequence[tuple[int, int, int]]) -> Value:
+    def slice(self, value: Value, ranges: Sequence[tuple[Dim, Dim, int]]) -> Value:
         """Start, limit and stride of each dimension."""
         type = tensor_of(value)
-        shape = [max(0, -(-(limit - start) // stride)) for start, limit, stride in ranges]
+        shape = [strided(limit - start, stride) for start, limit, stride in ranges]
         keys = ("start_indices", "limit_indices", "strides")
         attributes = {key: DenseArray(I64, tuple(item[index] for item in ranges)) for index, key in enumerate(keys)}
         return self.append("slice", [value], [TensorType(shape, type.element)], attributes).result
 
-    def piece(self, value: Value, axis: int, start: int, stop: int) -> Value:
+    def piece(self, value: Value, axis: int, start: Dim, stop: Dim) -> Value:
         """The elements of a range of one dimension."""
-        ranges = [(0, length or 0, 1) for length in tensor_of(value).shape]
+        ranges: list[tuple[Dim, Dim, int]] = [(0, length, 1) for length in tensor_of(value).lengths]
         ranges[axis] = (start, stop, 1)
         return self.slice(value, ranges)
 
     def concatenate(self, values: Sequence[Value], axis: int) -> Value:
         """Values one after another along a dimension."""
-        shape = list(tensor_of(values[0]).shape)
-        shape[axis] = sum(tensor_of(value).shape[axis] or 0 for value in values)
+        shape = list(tensor_of(values[0]).lengths)
+        shape[axis] = sum(tensor_of(value).lengths[axis] for value in values)
         type = TensorType(shape, tensor_of(values[0]).element)
         return self.append("concatenate", values, [type], {"dimension": IntegerAttr(axis, I64)}).result
 
-    def pad(self, value: Value, filling: Value, low: Sequence[int], high: Sequence[int], gaps: Sequence[int]) -> Value:
+    def pad(self, value: Value, filling: Value, low: Sequence[Dim], high: Sequence[Dim], gaps: Sequence[int]) -> Value:
         """A value with elements added at the ends of its dimensions and in the gaps between, or taken away there."""
         if not any((*low, *high, *gaps)):
             return value
         type = tensor_of(value)
         shape = [
-            (length or 0) + first + last + max((length or 0) - 1, 0) * gap
-            for length, first, last, gap in zip(type.shape, low, high, gaps, strict=True)
+            length + first + last + ((length - 1) * gap if length else 0)
+            for length, first, last, gap in zip(type.lengths, low, high, gaps, strict=True)
         ]
         keys = ("edge_padding_low", "edge_padding_high", "interior_padding")
         attributes = {key: DenseArray(I64, tuple(item)) for key, item in zip(keys, (low, high, gaps), strict=True)}
         return self.append("pad", [value, filling], [TensorType(shape, type.element)], attributes).result
+
+    def dimension(self, value: Value, axis: int) -> Value:
+        """The length of a dimension as ``tensor<i32>``."""
+        attributes = {"dimension": IntegerAttr(axis, I64)}
+        return self.append("get_dimension_size", [value], [TensorType((), I32)], attributes).result
 
     def iota(self, type: TensorType, dimension: int) -> Value:
         """Numbers that count along a dimension."""
@@ -147,7 +156,10 @@ class Builder:
         return found if isinstance(found, Value) else self.like(value, found)
 
     def loop(
-        self, count: int, starts: Sequence[Value], step: Callable[[Builder, Value, Sequence[Value]], Sequence[Value]]
+        self,
+        count: Value | int,
+        starts: Sequence[Value],
+        step: Callable[[Builder, Value, Sequence[Value]], Sequence[Value]],
     ) -> Sequence[Value]:
         """Values after ``step(builder, number, values)`` for each number, of i32, below a count."""
         counter = TensorType((), I32)

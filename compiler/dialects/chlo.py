@@ -18,14 +18,15 @@ from .rules import (
     INTEGERS,
     NUMBERS,
     REALS,
-    Dim,
     Kinds,
+    Length,
     OperationError,
     Rule,
     axes,
     declared_result,
     expect_kind,
     integer,
+    may_fit,
     merged,
     operands,
     tensors,
@@ -59,7 +60,7 @@ def _top_k(operation: Operation) -> Sequence[Type]:
     (value,) = tensors(operation, 1)
     count = integer(operation, "k", -1)
     last = value.shape[-1] if value.rank else 0
-    if count < 0 or (last is not None and count > last):
+    if count < 0 or not may_fit(count, last):
         raise OperationError(f"k from 0 to the last dimension of {value}, got {count}")
     shape = (*value.shape[:-1], count)
     return [TensorType(shape, value.element), TensorType(shape, declared_result(operation, 1).element)]
@@ -70,7 +71,7 @@ def _broadcast(count: int, kinds: Kinds, is_comparison: bool = False) -> Rule:
         types = tensors(operation, count)
         given = operation.integers("broadcast_dimensions", ())
         rank = max(type.rank for type in types)
-        shape: tuple[Dim, ...] = (1,) * rank
+        shape: tuple[Length, ...] = (1,) * rank
         for index, type in enumerate(types):
             if index and type.element is not types[0].element:
                 raise OperationError(f"operands of one element type, got {types[0]} and {type}", index)
@@ -78,7 +79,7 @@ def _broadcast(count: int, kinds: Kinds, is_comparison: bool = False) -> Rule:
             axes(places, rank, "broadcast_dimensions")
             if len(places) != type.rank:
                 raise OperationError(f"a number in broadcast_dimensions for each dimension of {type}", index)
-            whole: list[Dim] = [1] * rank
+            whole: list[Length] = [1] * rank
             for axis, length in zip(places, type.shape, strict=True):
                 whole[axis] = length
             pairs = zip(shape, whole, strict=True)
@@ -153,7 +154,7 @@ def _scan(operation: Operation) -> Sequence[Type]:
         raise OperationError(f"operandSegmentSizes to share out {len(types)} operands as inputs and initial values")
     inputs, inits = types[: counts[0]], types[counts[0] :]
     axis = integer(operation, "dimension", -1)
-    length: Dim = integer(operation, "scan_dim_size", -1)
+    length: Length = integer(operation, "scan_dim_size", -1)
     length = None if length == -1 else length
     for index, type in enumerate(inputs):
         axes([axis], type.rank, "dimension")

@@ -30,9 +30,13 @@ _CUSTOM: Final = re.compile(
 )
 
 
+_SHAPES: Final = ("shape_assertion", "stablehlo.dynamic_reduce_window")
+"""Calls of programs whose shapes depend on the call."""
+
+
 def _custom_call(operation: Operation) -> Sequence[Type]:
     target = operation.attributes.get("call_target_name")
-    if not isinstance(target, str) or not _CUSTOM.fullmatch(target):
+    if not isinstance(target, str) or not (_CUSTOM.fullmatch(target) or target in _SHAPES):
         raise OperationError(
             f"a call that is a check, a sharding, or LAPACK's for factorisations, systems, singular values and "
             f"eigenvalues of symmetric matrices, got @{target}; JAX may lower without it for another platform: "

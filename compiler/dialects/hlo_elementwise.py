@@ -15,8 +15,8 @@ from .rules import (
     INTEGERS,
     NUMBERS,
     REALS,
-    Dim,
     Kinds,
+    Length,
     OperationError,
     Rule,
     compatible,
@@ -88,7 +88,7 @@ def _bitcast(operation: Operation) -> Sequence[Type]:
     (value,) = tensors(operation, 1)
     result = declared_result(operation)
     source, target = value.scalar.bits, result.scalar.bits
-    shape: tuple[Dim, ...] = value.shape
+    shape: tuple[Length, ...] = value.shape
     if source > target:
         shape = (*shape, source // target)
     elif source < target:

@@ -9,22 +9,37 @@ from ..ir.attributes import StructAttr
 from ..ir.operation import Operation
 from ..ir.types import I1, TensorType, Type
 from .hlo_bodies import combined, mapped
-from .rules import Dim, OperationError, Rule, axes, increasing, integer, ints, merged, same_length, tensors
+from .rules import (
+    Length,
+    OperationError,
+    Rule,
+    axes,
+    increasing,
+    integer,
+    ints,
+    may_fit,
+    merged,
+    same_length,
+    sizes,
+    strided,
+    tensors,
+)
 
 
 def _slice(operation: Operation) -> Sequence[Type]:
     (value,) = tensors(operation, 1)
-    lists = [ints(operation, name) for name in ("start_indices", "limit_indices", "strides")]
-    if any(len(item) != value.rank for item in lists):
+    starts, limits = sizes(operation, "start_indices"), sizes(operation, "limit_indices")
+    strides = ints(operation, "strides")
+    if not len(starts) == len(limits) == len(strides) == value.rank:
         raise OperationError(f"a range for each of {value}'s {value.rank} dimensions")
-    shape: list[Dim] = []
-    for axis, (start, limit, stride) in enumerate(zip(*lists, strict=True)):
+    shape: list[Length] = []
+    for axis, (start, limit, stride) in enumerate(zip(starts, limits, strides, strict=True)):
         length = value.shape[axis]
-        if stride < 1 or not 0 <= start <= limit or (length is not None and limit > length):
+        if stride < 1 or not (may_fit(0, start) and may_fit(start, limit) and may_fit(limit, length)):
             raise OperationError(
                 f"0 <= start <= limit <= {length} and a stride of 1 or more, got {start}:{limit}:{stride}"
             )
-        shape.append(-(-(limit - start) // stride))
+        shape.append(strided(limit - start, stride))
     return [TensorType(shape, value.element)]
 
 
@@ -32,20 +47,20 @@ def _pad(operation: Operation) -> Sequence[Type]:
     value, padding = tensors(operation, 2)
     if padding is not TensorType((), value.element):
         raise OperationError(f"a padding value of type tensor<{value.element}>, got {padding}", 1)
-    low, high, interior = (
-        ints(operation, name) for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
-    )
+    low, high = sizes(operation, "edge_padding_low"), sizes(operation, "edge_padding_high")
+    interior = ints(operation, "interior_padding")
     if {len(low), len(high), len(interior)} != {value.rank}:
         raise OperationError(f"low, high and interior padding for each of {value}'s dimensions")
-    shape: list[Dim] = []
+    shape: list[Length] = []
     for axis, length in enumerate(value.shape):
         if interior[axis] < 0:
             raise OperationError(f"interior padding of 0 or more, got {interior[axis]}")
         if length is None:
             shape.append(None)
             continue
-        padded = low[axis] + length + max(length - 1, 0) * interior[axis] + high[axis]
-        if padded < 0:
+        between = (length - 1) * interior[axis] if length else 0
+        padded = low[axis] + length + between + high[axis]
+        if not may_fit(0, padded):
             raise OperationError(f"padding that leaves dimension {axis} 0 or more elements, got {padded}")
         shape.append(padded)
     return [TensorType(shape, value.element)]
@@ -53,13 +68,15 @@ def _pad(operation: Operation) -> Sequence[Type]:
 
 def _dynamic_slice(operation: Operation) -> Sequence[Type]:
     value, *starts = tensors(operation)
-    sizes = ints(operation, "slice_sizes")
+    taken = sizes(operation, "slice_sizes")
     _starts(value, starts, 1)
-    if len(sizes) != value.rank or any(
-        size < 0 or (length is not None and size > length) for size, length in zip(sizes, value.shape, strict=False)
-    ):
-        raise OperationError(f"a size for each dimension of {value}, and none larger, got {list(sizes)}")
-    return [TensorType(sizes, value.element)]
+    if len(taken) != value.rank or not all(map(_is_part, taken, value.shape)):
+        raise OperationError(f"a size for each dimension of {value}, and none larger, got {list(taken)}")
+    return [TensorType(taken, value.element)]
+
+
+def _is_part(size: Length, length: Length) -> bool:
+    return may_fit(0, size) and may_fit(size, length)
 
 
 def _starts(value: TensorType, starts: Sequence[TensorType], first: int) -> None:
@@ -76,10 +93,7 @@ def _dynamic_update_slice(operation: Operation) -> Sequence[Type]:
         raise OperationError(f"an operand, an update and start indices, got {len(types)} operands")
     value, update, *starts = types
     _starts(value, starts, 2)
-    fits = update.rank == value.rank and all(
-        size is None or length is None or size <= length
-        for size, length in zip(update.shape, value.shape, strict=False)
-    )
+    fits = update.rank == value.rank and all(map(_is_part, update.shape, value.shape))
     if update.element is not value.element or not fits:
         raise OperationError(f"an update of {value}'s element type that fits into it, got {update}", 1)
     return [value]
@@ -94,10 +108,10 @@ def _numbers(operation: Operation, name: str) -> StructAttr:
 
 def _gather(operation: Operation) -> Sequence[Type]:
     value, indices = tensors(operation, 2)
-    return gathered(operation, value, indices, ints(operation, "slice_sizes"))
+    return gathered(operation, value, indices, sizes(operation, "slice_sizes"))
 
 
-def gathered(operation: Operation, value: TensorType, indices: TensorType, sizes: Sequence[Dim]) -> Sequence[Type]:
+def gathered(operation: Operation, value: TensorType, indices: TensorType, sizes: Sequence[Length]) -> Sequence[Type]:
     """The type of slices of some sizes, which need not be known."""
     numbers = _numbers(operation, "dimension_numbers")
     offset, collapsed = numbers.ints("offset_dims"), numbers.ints("collapsed_slice_dims")
@@ -110,12 +124,9 @@ def gathered(operation: Operation, value: TensorType, indices: TensorType, sizes
     _batching(value, indices, batching, index_batching, vector)
     increasing(offset, "offset_dims")
     increasing(collapsed, "collapsed_slice_dims")
-    if len(sizes) != value.rank or any(
-        size is not None and (size < 0 or (length is not None and size > length))
-        for size, length in zip(sizes, value.shape, strict=True)
-    ):
+    if len(sizes) != value.rank or not all(map(_is_part, sizes, value.shape)):
         raise OperationError(f"a slice size for each dimension of {value}, and none larger, got {list(sizes)}")
-    if any((sizes[axis] or 0) > 1 for axis in (*collapsed, *batching)):
+    if any(sizes[axis] not in (None, 0, 1) for axis in (*collapsed, *batching)):
         raise OperationError(f"sizes of 0 or 1 along collapsed and batching dimensions, got {list(sizes)}")
     kept = [size for axis, size in enumerate(sizes) if axis not in (*collapsed, *batching)]
     batch = [length for axis, length in enumerate(indices.shape) if axis != vector]
@@ -182,8 +193,7 @@ def _scatter(operation: Operation) -> Sequence[Type]:
     )
     kept = [axis for axis in range(inputs[0].rank) if axis not in (*inserted, *batching)]
     for axis, source in zip(kept, window, strict=True):
-        size, length = updates[0].shape[source], inputs[0].shape[axis]
-        if size is not None and length is not None and size > length:
+        if not _is_part(updates[0].shape[source], inputs[0].shape[axis]):
             raise OperationError(f"windows that fit into {inputs[0]}, got updates {updates[0]}", count + 1)
     for index, (value, update) in enumerate(zip(inputs, updates, strict=True)):
         if value.element is not update.element:

@@ -7,9 +7,10 @@ from typing import Final
 
 from ..ir.attributes import DenseArray, DenseElements, EnumAttr, StructAttr
 from ..ir.operation import Operation
+from ..ir.sizes import Dim, is_at_least, is_multiple, quotient
 from ..ir.types import TensorType, Type
 from .hlo_bodies import combined, selected
-from .rules import Dim, OperationError, Rule, axes, integer, ints, merged, same_length, tensors
+from .rules import Length, OperationError, Rule, axes, integer, ints, merged, same_length, sizes, tensors
 
 
 def _inputs(operation: Operation) -> tuple[list[TensorType], list[TensorType]]:
@@ -34,22 +35,35 @@ def _reduce(operation: Operation) -> Sequence[Type]:
     return [TensorType(shape, element) for element in combined(operation, inputs, starts)]
 
 
-def windows(length: Dim, size: int, stride: int, base: int, dilation: int, low: int, high: int) -> Dim:
-    """How many windows there are along a dimension."""
+def windows(length: Length, size: Dim, stride: int, base: int, dilation: int, low: Dim, high: Dim) -> Length:
+    """How many windows there are along a dimension.
+
+    Raises:
+        OperationError: the number is no polynomial in the lengths of arguments.
+    """
     if length is None:
         return None
     dilated = (length - 1) * base + 1 if length else 0
     window = (size - 1) * dilation + 1 if size else 0
     padded = low + dilated + high
-    return 0 if padded <= 0 or window > padded else (padded - window) // stride + 1
+    rest = padded - window
+    if isinstance(padded, int) and isinstance(rest, int):
+        return 0 if padded <= 0 or rest < 0 else rest // stride + 1
+    if not is_multiple(rest, stride):
+        raise OperationError(
+            f"a stride of which {rest}, by how much the padded dimension is longer than the window, is a multiple in "
+            f"every call, got {stride}; use a stride of 1 along dimensions that are not known, or export the program "
+            "for fixed lengths"
+        )
+    return quotient(rest, stride) + 1
 
 
-def window_sizes(operation: Operation, rank: int) -> tuple[int, ...]:
+def window_sizes(operation: Operation, rank: int) -> tuple[Dim, ...]:
     """Sizes of a window, each 1 or more."""
-    sizes = ints(operation, "window_dimensions")
-    if len(sizes) != rank or any(size < 1 for size in sizes):
-        raise OperationError(f"a window of 1 or more elements along each of {rank} dimensions, got {list(sizes)}")
-    return sizes
+    found = sizes(operation, "window_dimensions")
+    if len(found) != rank or any(is_at_least(size, 1) is False for size in found):
+        raise OperationError(f"a window of 1 or more elements along each of {rank} dimensions, got {list(found)}")
+    return found
 
 
 def window_lists(operation: Operation, rank: int, names: Sequence[str]) -> list[tuple[int, ...]]:
@@ -61,18 +75,18 @@ def window_lists(operation: Operation, rank: int, names: Sequence[str]) -> list[
     return lists
 
 
-def padding_pairs(operation: Operation, rank: int) -> list[tuple[int, int]]:
+def padding_pairs(operation: Operation, rank: int) -> list[tuple[Dim, Dim]]:
     """Padding before and after each dimension, 0 where it is not there."""
     value = operation.attributes.get("padding")
-    flat: list[int] = []
+    flat: list[Dim] = []
     if isinstance(value, tuple):
         for item in value:
-            pair = Operation("", attributes={"pair": item}).integers("pair")
+            pair = Operation("", attributes={"pair": item}).sizes("pair")
             if len(pair) != 2:
                 raise OperationError(f"pairs of padding before and after, got {list(pair)}")
             flat.extend(pair)
     else:
-        flat.extend(operation.integers("padding", (0,) * (2 * rank)))
+        flat.extend(operation.sizes("padding", (0,) * (2 * rank)))
         if isinstance(value, DenseElements) and value.type.shape != (rank, 2):
             raise OperationError(f"padding of shape {[rank, 2]}, got {value.type}")
     if len(flat) != 2 * rank:
@@ -83,11 +97,11 @@ def padding_pairs(operation: Operation, rank: int) -> list[tuple[int, int]]:
 def _reduce_window(operation: Operation) -> Sequence[Type]:
     inputs, starts = _inputs(operation)
     rank = inputs[0].rank
-    sizes = window_sizes(operation, rank)
+    lengths = window_sizes(operation, rank)
     strides, base, dilation = window_lists(operation, rank, ("window_strides", "base_dilations", "window_dilations"))
     pairs = padding_pairs(operation, rank)
     shape = [
-        windows(inputs[0].shape[axis], sizes[axis], strides[axis], base[axis], dilation[axis], *pairs[axis])
+        windows(inputs[0].shape[axis], lengths[axis], strides[axis], base[axis], dilation[axis], *pairs[axis])
         for axis in range(rank)
     ]
     return [TensorType(shape, element) for element in combined(operation, inputs, starts)]
@@ -98,10 +112,10 @@ def _select_and_scatter(operation: Operation) -> Sequence[Type]:
     if start is not TensorType((), value.element) or source.element is not value.element:
         raise OperationError(f"a source and an initial value of {value.element}, got {source} and {start}", 1)
     rank = value.rank
-    sizes = window_sizes(operation, rank)
+    lengths = window_sizes(operation, rank)
     (strides,) = window_lists(operation, rank, ("window_strides",))
     pairs = padding_pairs(operation, rank)
-    shape = [windows(value.shape[axis], sizes[axis], strides[axis], 1, 1, *pairs[axis]) for axis in range(rank)]
+    shape = [windows(value.shape[axis], lengths[axis], strides[axis], 1, 1, *pairs[axis]) for axis in range(rank)]
     merged(shape, source.shape, f"a source with an element for each window, of shape {shape}, got {source}", 1)
     selected(operation, value.element)
     (element,) = combined(operation, [value], [source])
@@ -156,12 +170,12 @@ def _dot_general(operation: Operation) -> Sequence[Type]:
     return [TensorType(contraction(left, right, lists), operation.results[0].tensor.element)]
 
 
-def contraction(left: TensorType, right: TensorType, lists: Mapping[str, Sequence[int]]) -> list[Dim]:
+def contraction(left: TensorType, right: TensorType, lists: Mapping[str, Sequence[int]]) -> list[Length]:
     """The shape of a contraction, by ``lhs_batching_dimensions`` and the like."""
     pairs = [(lists[f"lhs_{kind}_dimensions"], lists[f"rhs_{kind}_dimensions"]) for kind in ("batching", "contracting")]
     axes([*pairs[0][0], *pairs[1][0]], left.rank, "the left operand's batching and contracting dimensions")
     axes([*pairs[0][1], *pairs[1][1]], right.rank, "the right operand's batching and contracting dimensions")
-    batch: list[Dim] = []
+    batch: list[Length] = []
     for index, (lefts, rights) in enumerate(pairs):
         if len(lefts) != len(rights):
             raise OperationError(f"as many dimensions on the left as on the right, got {list(lefts)} x {list(rights)}")
@@ -191,7 +205,7 @@ def _convolution(operation: Operation) -> Sequence[Type]:
 
 
 def convolved(
-    operation: Operation, value: TensorType, kernel: TensorType, pairs: Sequence[tuple[int, int]] | None
+    operation: Operation, value: TensorType, kernel: TensorType, pairs: Sequence[tuple[Dim, Dim]] | None
 ) -> Sequence[Type]:
     """The type of a convolution with some padding, which need not be known."""
     if value.element is not kernel.element:
@@ -217,11 +231,13 @@ def convolved(
     if groups < 1 or batch_groups < 1 or (groups > 1 and batch_groups > 1):
         raise OperationError(f"one of the group counts to be 1, got {groups} and {batch_groups}")
     features, batches, filters = value.shape[feature], value.shape[batch], kernel.shape[outer]
-    if features is not None and kernel.shape[inner] is not None and features != groups * (kernel.shape[inner] or 0):
-        raise OperationError(f"{groups} groups of {kernel.shape[inner]} input features, got {features} features", 0)
-    if filters is not None and filters % (groups * batch_groups):
+    depth = kernel.shape[inner]
+    if depth is not None:
+        expected = f"{groups} groups of {depth} input features, got {features} features"
+        same_length(features, groups * depth, expected, 0)
+    if filters is not None and not is_multiple(filters, groups * batch_groups):
         raise OperationError(f"output features that {groups * batch_groups} groups share evenly, got {filters}", 1)
-    if batches is not None and batches % batch_groups:
+    if batches is not None and not is_multiple(batches, batch_groups):
         raise OperationError(f"batches that {batch_groups} groups share evenly, got {batches}", 0)
     names = ("window_strides", "lhs_dilation", "rhs_dilation")
     strides, base, dilation = window_lists(operation, rank, names)
@@ -230,8 +246,8 @@ def convolved(
         raise OperationError(f"window_reversal with a boolean for each of {rank} dimensions")
     if 0 in [kernel.shape[axis] for axis in kernel_spatial]:
         raise OperationError(f"a window of 1 or more elements along each dimension, got {kernel}", 1)
-    shape: list[Dim] = [None] * value.rank
-    shape[output[0]] = None if batches is None else batches // batch_groups
+    shape: list[Length] = [None] * value.rank
+    shape[output[0]] = None if batches is None else quotient(batches, batch_groups)
     shape[output[1]] = filters
     for axis in range(rank):
         size = kernel.shape[kernel_spatial[axis]]

@@ -10,7 +10,7 @@ from ..ir.operation import Operation
 from ..ir.types import I32, TensorType, Type
 from .rules import (
     NUMBERS,
-    Dim,
+    Length,
     OperationError,
     Rule,
     axes,
@@ -43,8 +43,9 @@ def _iota(operation: Operation) -> Sequence[Type]:
 def _reshape(operation: Operation) -> Sequence[Type]:
     (value,) = tensors(operation, 1)
     result = declared_result(operation)
-    if value.is_static and result.is_static and value.count != result.count:
-        raise OperationError(f"as many elements in the result as in {value} ({value.count}), got {result.count}", 0)
+    if None not in (*value.shape, *result.shape):
+        expected = f"as many elements in the result as in {value} ({value.count}), got {result.count}"
+        same_length(value.count, result.count, expected, 0)
     return [TensorType(result.shape, value.element)]
 
 
@@ -57,10 +58,9 @@ def _broadcast_in_dim(operation: Operation) -> Sequence[Type]:
     axes(dimensions, result.rank, "dims")
     for axis, target in enumerate(dimensions):
         length, wanted = value.shape[axis], result.shape[target]
-        if None not in (length, wanted) and length not in (1, wanted):
-            raise OperationError(
-                f"dimension {axis} of {value} to be 1 or {wanted}, which is dimension {target} of the result", 0
-            )
+        if length != 1:
+            expected = f"dimension {axis} of {value} to be 1 or {wanted}, which is dimension {target} of the result"
+            same_length(length, wanted, expected, 0)
     return [TensorType(result.shape, value.element)]
 
 
@@ -91,7 +91,7 @@ def _concatenate(operation: Operation) -> Sequence[Type]:
     axis = integer(operation, "dimension", -1)
     axes([axis], first.rank, "dim")
     shape = list(first.shape)
-    total: Dim = shape[axis]
+    total: Length = shape[axis]
     for index, type in enumerate(types[1:], 1):
         if type.element is not first.element or type.rank != first.rank:
             raise OperationError(f"operands of one element type and rank, got {first} and {type}", index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..ir.attributes import EnumAttr
+from ..ir.attributes import EnumAttr, type_shape
 from ..ir.operation import Operation
 from ..ir.types import TensorType, TupleType, Type
 from .hlo_dynamic import constant_numbers
@@ -60,8 +60,8 @@ def _rng(operation: Operation) -> Sequence[Type]:
     if shape.rank != 1 or not shape.is_static or not shape.scalar.is_integer:
         raise OperationError(f"a shape that is a vector of integers, got {shape}", 2)
     numbers = constant_numbers(operation.operands[2])
-    lengths = [None] * (shape.shape[0] or 0) if numbers is None else list(numbers)
-    return [TensorType(lengths, low.element)]
+    (rank,) = type_shape(shape)
+    return [TensorType([None] * rank if numbers is None else numbers, low.element)]
 
 
 def _rng_bit_generator(operation: Operation) -> Sequence[Type]:

@@ -19,6 +19,7 @@ from ..ir.attributes import (
 from ..ir.operation import Operation
 from ..ir.parser import Parser, Parts
 from ..ir.printer import Printer
+from ..ir.sizes import Dim
 from ..ir.syntax import (
     CustomSyntax,
     Syntax,
@@ -194,11 +195,11 @@ _SLICE: Final = ("start_indices", "limit_indices", "strides")
 def _parse_slice(parser: Parser, name: str) -> Parts:
     names = [parser.operand_name()]
     parser.expect("[")
-    ranges: list[tuple[int, int, int]] = []
+    ranges: list[tuple[Dim, Dim, int]] = []
     while not parser.accept("]"):
-        start = parser.integer()
+        start = parser.length()
         parser.expect(":")
-        limit = parser.integer()
+        limit = parser.length()
         ranges.append((start, limit, parser.integer() if parser.accept(":") else 1))
         if not parser.accept(","):
             parser.expect("]")
@@ -212,7 +213,7 @@ def _parse_slice(parser: Parser, name: str) -> Parts:
 
 
 def _print_slice(printer: Printer, operation: Operation) -> str:
-    ranges = zip(*(operation.integers(key) for key in _SLICE), strict=True)
+    ranges = zip(*(operation.sizes(key) for key in _SLICE), strict=True)
     shown = ", ".join(f"{start}:{limit}" + (f":{stride}" if stride != 1 else "") for start, limit, stride in ranges)
     return finished(printer, operation, f"{printer.operands(operation.operands)} [{shown}]", _SLICE, "fn")
 

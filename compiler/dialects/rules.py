@@ -7,9 +7,10 @@ from typing import Final, TypeAlias
 
 from ..ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr
 from ..ir.operation import Operation
+from ..ir.sizes import Dim, Size, is_at_least, is_multiple, quotient
 from ..ir.types import ScalarType, ShapedType, TensorType, Type
 
-Dim: TypeAlias = int | None
+Length: TypeAlias = Dim | None
 Rule: TypeAlias = Callable[[Operation], Sequence[Type]]
 Kinds: TypeAlias = frozenset[str]
 
@@ -35,6 +36,18 @@ class OperationError(Exception):
         self.operand = operand
 
 
+class UnequalError(OperationError):
+    """Two lengths are not the same, but might be in a call.
+
+    Attributes:
+        difference: what would have to be 0.
+    """
+
+    def __init__(self, expected: str, operand: int | None, difference: Size) -> None:
+        super().__init__(expected, operand)
+        self.difference = difference
+
+
 def operands(operation: Operation, count: int) -> None:
     """Holds the number of operands."""
     if len(operation.operands) != count:
@@ -57,14 +70,20 @@ def tensors(operation: Operation, count: int | None = None) -> list[TensorType]:
 
 def ints(operation: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
     """A list of integers, which has to be there unless there is a default."""
+    found = tuple(item for item in sizes(operation, name, default) if isinstance(item, int))
+    if len(found) < len(operation.sizes(name, default or ())):
+        raise OperationError(f"numbers that do not depend on the call in {name}, got {operation.attributes[name]}")
+    return found
+
+
+def sizes(operation: Operation, name: str, default: Sequence[Dim] | None = None) -> tuple[Dim, ...]:
+    """As ``ints``, of an attribute that may depend on the call."""
     value = operation.attributes.get(name)
     if value is None and default is not None:
         return tuple(default)
-    if isinstance(value, IntegerAttr):
-        return (value.value,)
-    if not _is_integers(value):
+    if not isinstance(value, IntegerAttr) and not _is_integers(value):
         raise OperationError(f"the attribute {name} with a list of integers")
-    return operation.integers(name)
+    return operation.sizes(name)
 
 
 def _is_integers(value: Attribute) -> bool:
@@ -96,18 +115,49 @@ def increasing(numbers: Sequence[int], what: str) -> None:
         raise OperationError(f"{what} in order, got {list(numbers)}")
 
 
-def same_length(one: Dim, other: Dim, expected: str, operand: int | None = None) -> Dim:
-    """The length that two agree on."""
+def same_length(one: Length, other: Length, expected: str, operand: int | None = None) -> Length:
+    """The length that two agree on.
+
+    Raises:
+        UnequalError: they do not agree, but might in a call.
+        OperationError: they do not agree.
+    """
     if one is not None and other is not None and one != other:
+        difference = one - other
+        if isinstance(difference, Size):
+            raise UnequalError(expected, operand, difference)
         raise OperationError(expected, operand)
     return other if one is None else one
 
 
-def merged(one: Sequence[Dim], other: Sequence[Dim], expected: str, operand: int | None = None) -> tuple[Dim, ...]:
+def may_fit(one: Length, other: Length) -> bool:
+    """Whether a length may be at most another in some call."""
+    return one is None or other is None or is_at_least(other - one, 0) is not False
+
+
+def merged(
+    one: Sequence[Length], other: Sequence[Length], expected: str, operand: int | None = None
+) -> tuple[Length, ...]:
     """The shape that two agree on."""
     if len(one) != len(other):
         raise OperationError(expected, operand)
     return tuple(same_length(a, b, expected, operand) for a, b in zip(one, other, strict=True))
+
+
+def strided(length: Dim, stride: int) -> Dim:
+    """How many elements a slice with a stride takes of a range.
+
+    Raises:
+        OperationError: the number is no polynomial in the lengths of arguments.
+    """
+    if isinstance(length, int):
+        return max(0, -(-length // stride))
+    if not is_multiple(length, stride):
+        raise OperationError(
+            f"a stride of which the range's length {length} is a multiple in every call, got {stride}; reshape to "
+            f"[…, {stride}] and take the first column, or export the program for fixed lengths"
+        )
+    return quotient(length, stride)
 
 
 def expect_kind(element: ScalarType, kinds: Kinds) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ...hal_reference.operations import DEFINITIONS, evaluate
 from ..dialects.builder import Builder
-from ..ir.attributes import Array, Attribute
+from ..ir.attributes import Array, Attribute, type_shape
 from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.source import CompileError
 from ..ir.types import ScalarType, TensorType, Type
@@ -218,7 +219,7 @@ Translate: TypeAlias = Callable[[Node], Sequence[Value]]
 
 def static_shape(value: Value) -> tuple[int, ...]:
     """Lengths of a tensor, all of which are known."""
-    return tuple(length for length in tensor_of(value).shape if length is not None)
+    return type_shape(tensor_of(value))
 
 
 def known_array(value: Value) -> Array | None:
@@ -241,7 +242,7 @@ def known_array(value: Value) -> Array | None:
             return None
         for result in owner.results:
             type = result.type
-            if not isinstance(type, TensorType) or not type.is_static or type.count > _MAX_KNOWN:
+            if not isinstance(type, TensorType) or not type.is_static or math.prod(type_shape(type)) > _MAX_KNOWN:
                 return None
         seen.update(owner.results)
         stack.append((current, True))

@@ -18,6 +18,7 @@ from .attributes import (
 from .convolution import convolution_dimensions
 from .dense import dense_elements
 from .scanner import SPACE
+from .sizes import Size
 from .source import SourceText
 from .type_parser import TypeParser
 from .types import F64, I64, ScalarType, ShapedType, Type
@@ -169,10 +170,16 @@ class AttributeParser(TypeParser):
 
     def _array(self) -> DenseArray:
         element = self.type()
-        values: list[int | float | bool] = []
+        values: list[int | float | bool | Size] = []
         if not self.accept(">"):
             self.expect(":")
             while True:
+                size = self.accept_size()
+                if size is not None:
+                    values.append(size)
+                    if self.accept(","):
+                        continue
+                    break
                 item = self._attribute()
                 if isinstance(item, IntegerAttr | FloatAttr):
                     values.append(item.value)

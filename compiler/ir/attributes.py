@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, Union
 
 import numpy as np
 import numpy.typing as npt
 
+from .sizes import Size
 from .types import ScalarType, ShapedType, Type
 
 Array: TypeAlias = npt.NDArray[np.generic]
@@ -132,10 +133,10 @@ class RawAttr:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseArray:
-    """Elements without a shape: ``array<i64: 0, 1>``."""
+    """Elements without a shape: ``array<i64: 0, 1>``. Integers that depend on the call are sizes."""
 
     element: Type
-    values: tuple[int | float | bool, ...]
+    values: tuple[int | float | bool | Size, ...]
 
     def __str__(self) -> str:
         if not self.values:
@@ -181,15 +182,25 @@ class DenseElements:
         return f"{self.value_text} : {self.type}"
 
 
+def sizes_in(value: Attribute) -> Iterator[Size]:
+    """Sizes among the integers of an attribute."""
+    if isinstance(value, DenseArray):
+        yield from (item for item in value.values if isinstance(item, Size))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from sizes_in(item)
+
+
 def type_shape(type: ShapedType) -> tuple[int, ...]:
     """A static shape as integers.
 
     Raises:
         ValueError: a length is not known.
     """
-    if not type.is_static:
+    found = tuple(length for length in type.shape if isinstance(length, int))
+    if len(found) < type.rank:
         raise ValueError(f"{type} has lengths that are not known")
-    return tuple(length for length in type.shape if length is not None)
+    return found
 
 
 def string_text(value: str) -> str:
@@ -275,6 +286,8 @@ def _element_text(value: np.generic, element: ScalarType) -> str:
 
 
 def _number(value: object, type: Type) -> str:
+    if isinstance(value, Size):
+        return str(value)
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if not isinstance(type, ScalarType) or type.kind != "float":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
@@ -87,15 +88,16 @@ def _of_bytes(refuse: _Refuse, digits: str, type: ShapedType, dtype: np.dtype[np
         refuse(f"the constant has {len(digits)} hexadecimal digits, two make a byte")
     data = np.frombuffer(bytes.fromhex(digits), np.uint8)
     shape = type_shape(type)
-    if dtype == np.bool_ and data.size == (type.count + 7) // 8 != type.count:
+    count = math.prod(shape)
+    if dtype == np.bool_ and data.size == (count + 7) // 8 != count:
         # Older printers pack eight booleans to a byte.
-        return np.unpackbits(data, count=type.count, bitorder="little").astype(np.bool_).reshape(shape)
+        return np.unpackbits(data, count=count, bitorder="little").astype(np.bool_).reshape(shape)
     if dtype == np.bool_:
         data = (data != 0).view(np.uint8)
-    if data.size == dtype.itemsize and type.count != 1:
+    if data.size == dtype.itemsize and count != 1:
         return np.broadcast_to(data.view(dtype)[0], shape)
-    if data.size != type.count * dtype.itemsize:
-        refuse(f"the constant has {data.size} bytes, {type} takes {type.count * dtype.itemsize}")
+    if data.size != count * dtype.itemsize:
+        refuse(f"the constant has {data.size} bytes, {type} takes {count * dtype.itemsize}")
     array = data.view(dtype).reshape(shape)
     array.flags.writeable = False
     return array

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from .attributes import Attribute, DenseArray, DenseElements, IntegerAttr
+from .sizes import Dim, Size
 from .types import ShapedType, TensorType, Type
 
 
@@ -138,6 +139,10 @@ class Operation:
 
     def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
         """Integers of an ``array<i64: …>``, a ``dense<…>`` of any shape, or lists of them; row by row."""
+        return tuple(map(int, self.sizes(name, default)))  # type: ignore[arg-type]
+
+    def sizes(self, name: str, default: Sequence[Dim] = ()) -> tuple[Dim, ...]:
+        """As ``integers``, of attributes that may depend on the call."""
         value = self.attributes.get(name)
         return tuple(default) if value is None else tuple(_integers(value))
 
@@ -152,11 +157,11 @@ class Operation:
                     stack.extend(reversed(block.operations))
 
 
-def _integers(value: Attribute) -> Iterator[int]:
+def _integers(value: Attribute) -> Iterator[Dim]:
     if isinstance(value, IntegerAttr):
         yield value.value
     elif isinstance(value, DenseArray):
-        yield from map(int, value.values)
+        yield from (item if isinstance(item, Size) else int(item) for item in value.values)
     elif isinstance(value, DenseElements):
         yield from map(int, value.array.reshape(-1))
     elif isinstance(value, tuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, Never
 
+from .sizes import SIZE_TEXT, Dim, Size, parse_size
 from .source import SourceText
 
 SPACE: Final = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
@@ -13,6 +14,7 @@ SPACE: Final = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
 _SPACE: Final = re.compile(SPACE)
 _WORD: Final = re.compile(SPACE + r"([A-Za-z_][A-Za-z0-9_$.]*+)", re.ASCII)
 _INTEGER: Final = re.compile(SPACE + r"(-?(?:0x[0-9A-Fa-f]++|[0-9]++))", re.ASCII)
+_SIZE: Final = re.compile(SPACE + rf"({SIZE_TEXT})", re.ASCII)
 _STRING: Final = re.compile(SPACE + r'"((?:[^"\\\n]++|\\[^\n])*+)"')
 _SYMBOL: Final = re.compile(SPACE + r'@(?:([A-Za-z_][A-Za-z0-9_$.-]*+)|"((?:[^"\\\n]++|\\[^\n])*+)")', re.ASCII)
 _ESCAPE: Final = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
@@ -109,6 +111,28 @@ class Scanner:
         if len(match[1]) > 1000:
             self.error("an integer of more than 1,000 digits", match.start(1))
         return int(match[1], 0) if "x" in match[1] else int(match[1])
+
+    def size(self, text: str, start: int) -> Dim:
+        """The length that a text such as ``(2*d0+1)`` says."""
+        try:
+            return parse_size(text)
+        except ValueError as error:
+            self.error(str(error), start)
+
+    def accept_size(self) -> Size | None:
+        """Reads a length that depends on the call, if one comes next."""
+        match = self.match(_SIZE)
+        if match is None:
+            return None
+        found = self.size(match[1], match.start(1))
+        if isinstance(found, int):
+            self.error(f"expected symbols such as d0 in {match[1]}", match.start(1))
+        return found
+
+    def length(self) -> Dim:
+        """Reads an integer, or a length that depends on the call."""
+        found = self.accept_size()
+        return self.integer() if found is None else found
 
     def accept_string(self) -> str | None:
         """Reads a quoted string, if one comes next."""

@@ -26,6 +26,7 @@ from .attributes import Attribute, DenseArray, EnumAttr, IntegerAttr, attribute_
 from .operation import Operation, Value
 from .parser import Parser, Parts
 from .printer import Printer
+from .sizes import Dim
 from .types import I64, FunctionType, Type, types_text
 
 
@@ -173,12 +174,12 @@ def parse_kind(parser: Parser, kind: str) -> Attribute:
     return parser.attribute()
 
 
-def parse_ints(parser: Parser) -> tuple[int, ...]:
-    """Reads ``[0, 1]``."""
+def parse_ints(parser: Parser) -> tuple[Dim, ...]:
+    """Reads ``[0, (d0+1)]``."""
     parser.expect("[")
-    found = []
+    found: list[Dim] = []
     while not parser.accept("]"):
-        found.append(parser.integer())
+        found.append(parser.length())
         if not parser.accept(","):
             parser.expect("]")
             break

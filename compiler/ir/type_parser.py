@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from .scanner import SPACE, Scanner
+from .sizes import SIZE_TEXT, Dim
 from .source import SourceText
 from .types import (
     DialectType,
@@ -22,7 +23,7 @@ from .types import (
 
 _SIMPLE: Final = re.compile(SPACE + r"((?:tensor|memref|vector)<(?:(?:[0-9]+|\?)x)*[a-z][A-Za-z0-9]*>)", re.ASCII)
 _NAME: Final = re.compile(SPACE + r"([a-z][A-Za-z0-9]*)(?![A-Za-z0-9_$.])", re.ASCII)
-_DIMENSION: Final = re.compile(SPACE + r"([0-9]++|\?)" + SPACE + "x", re.ASCII)
+_DIMENSION: Final = re.compile(SPACE + rf"([0-9]++|\?|{SIZE_TEXT})" + SPACE + "x", re.ASCII)
 _DIALECT_TYPE: Final = re.compile(SPACE + r"!([A-Za-z_][A-Za-z0-9_$.]*+)", re.ASCII)
 _SHAPED: Final[dict[str, type[ShapedType]]] = {"tensor": TensorType, "memref": MemRefType, "vector": VectorType}
 
@@ -145,11 +146,14 @@ class TypeParser(Scanner):
             self.expect(">")
             self._hold_length(elements, start)
             return TupleType(elements)
-        shape: list[int | None] = []
+        shape: list[Dim | None] = []
         count = 1
         while (match := self.match(_DIMENSION)) is not None:
-            length = None if match[1] == "?" else int(match[1][:40])
-            if length is not None and length > _MAX_DIMENSION:
+            if not match[1].isdigit():
+                shape.append(None if match[1] == "?" else self.size(match[1], match.start(1)))
+                continue
+            length = int(match[1][:40])
+            if length > _MAX_DIMENSION:
                 self.error("a dimension has at most 2**63 - 1 elements", match.start(1))
             count *= length or 1
             shape.append(length)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any, Final, Self, TypeAlias
@@ -11,6 +10,8 @@ from weakref import WeakValueDictionary
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+
+from .sizes import Dim, product
 
 
 class Type:
@@ -137,21 +138,22 @@ def _described(name: str) -> tuple[str, int, Any]:
 
 
 class ShapedType(Type):
-    """A shape and an element type; a length of None is known only when the program runs.
+    """A shape and an element type.
 
     Attributes:
-        shape: lengths of the dimensions.
+        shape: lengths of the dimensions; None where the program's text has ``?``, a ``Size`` once ``passes/dynamic.py``
+            knows how the length depends on those of the arguments.
         element: type of the elements.
         encoding: text of the encoding attribute, empty where there is none.
     """
 
     __slots__ = ("element", "encoding", "shape")
     keyword = ""
-    shape: tuple[int | None, ...]
+    shape: tuple[Dim | None, ...]
     element: Type
     encoding: str
 
-    def __new__(cls, shape: Sequence[int | None], element: Type, encoding: str = "") -> Self:
+    def __new__(cls, shape: Sequence[Dim | None], element: Type, encoding: str = "") -> Self:
         self, is_new = cls._of(tuple(shape), element, encoding)
         if is_new:
             self.shape, self.element, self.encoding = tuple(shape), element, encoding
@@ -166,13 +168,25 @@ class ShapedType(Type):
 
     @property
     def is_static(self) -> bool:
-        """Whether all lengths are known."""
-        return None not in self.shape
+        """Whether all lengths are numbers."""
+        return all(isinstance(length, int) for length in self.shape)
 
     @property
-    def count(self) -> int:
-        """Number of elements; the shape has to be static."""
-        return math.prod(length for length in self.shape if length is not None)
+    def lengths(self) -> tuple[Dim, ...]:
+        """The shape, which has to be free of ``?``.
+
+        Raises:
+            ValueError: a length is not known.
+        """
+        found = tuple(length for length in self.shape if length is not None)
+        if len(found) != len(self.shape):
+            raise ValueError(f"{self} has lengths that are not known")
+        return found
+
+    @property
+    def count(self) -> Dim:
+        """Number of elements; the shape has to be free of ``?``."""
+        return product(self.lengths)
 
     @property
     def scalar(self) -> ScalarType:

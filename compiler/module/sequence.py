@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from ...formats.element_type import ElementType
 from ..codegen.kernel import Kernel
 from ..ir.attributes import SymbolRef
+from ..ir.sizes import number_of
 from ..ir.types import I1, MemRefType
 from ..passes.steps import Branch, Buffer, Copy, Dispatch, Loop, Schedule, Step, uses
 from .function_text import FunctionText
@@ -103,7 +104,7 @@ class SequenceWriter:
         for index, buffer in enumerate(plan.arguments):
             message = text.rodata(self._rodata.text(f"argument {index}"))
             view = f"%r{index}"
-            dims = [(text.i64(length or 0),) for length in buffer.type.shape]
+            dims = [(text.i64(number_of(length)),) for length in buffer.type.lengths]
             element = text.i32(_signed(element_code(buffer.type)))
             text.call("hal.buffer_view.assert", [view, message, element, text.i32(_ENCODING_DENSE), dims])
             bound[f"argument{index}"] = text.reference_of("hal.buffer_view.buffer", [view])
@@ -127,7 +128,7 @@ class SequenceWriter:
         if buffer.kind == "argument":
             return f"%r{buffer.number}"
         name, offset = self._place(buffer)
-        dims = [(text.i64(length or 0),) for length in buffer.type.shape]
+        dims = [(text.i64(number_of(length)),) for length in buffer.type.lengths]
         element = text.i32(_signed(element_code(buffer.type)))
         arguments = [bound[name], text.i64(offset), text.i64(buffer.bytes), element, text.i32(_ENCODING_DENSE), dims]
         return text.reference_of("hal.buffer_view.create", arguments)
@@ -251,6 +252,7 @@ class SequenceWriter:
         entry = step.operation.attributes["entry"]
         assert isinstance(entry, SymbolRef)
         kernel = self._kernels[entry.name]
+        assert isinstance(kernel.workgroup_count, tuple)
         if 0 in kernel.workgroup_count:
             return
         executable = text.load_global(self._executables[entry.name], "hal.executable")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Never
 
@@ -163,8 +164,9 @@ def _folded(operation: Operation) -> list[DenseElements] | None:
     types = [value.type for value in operation.results if isinstance(value.type, TensorType)]
     if not arrays or len(arrays) < len(constants) or len(types) < len(operation.results):
         return None
-    sizes = [array.size for array in arrays] + [type.count if type.is_static else MAX_FOLDED + 1 for type in types]
-    if max(sizes) > MAX_FOLDED:
+    if not all(type.is_static for type in types):
+        return None
+    if max([array.size for array in arrays] + [math.prod(type_shape(type)) for type in types]) > MAX_FOLDED:
         return None
     count = len(arrays)
     attributes = {key: plain(value) for key, value in flat_attributes(operation).items()}
@@ -180,7 +182,7 @@ def _folded(operation: Operation) -> list[DenseElements] | None:
 def _spread(builder: Builder, operation: Operation) -> Sequence[Value] | None:
     """A large splat is a broadcast scalar, which a kernel writes, so that no module holds its elements."""
     value = operation.attributes["value"]
-    if not isinstance(value, DenseElements) or not value.is_splat or value.type.count <= MAX_FOLDED:
+    if not isinstance(value, DenseElements) or not value.is_splat or value.array.size <= MAX_FOLDED:
         return None
     scalar = DenseElements(TensorType((), value.type.element), value.array[(0,) * value.array.ndim])
     one = builder.append("constant", (), [scalar.type], {"value": scalar}).result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, DenseArray, StructAttr
 from ..ir.copying import copy_operations
 from ..ir.operation import Operation, Value, tensor_of
+from ..ir.sizes import Dim, number_of
 from ..ir.types import I64, TensorType
 
 
@@ -20,13 +20,20 @@ def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
     inputs, inits = operation.operands[:input_count], operation.operands[input_count:]
     outputs = [tensor_of(value) for value in operation.results[: len(operation.results) - carry_count]]
     axis = operation.integer("dimension")
-    length = next((tensor_of(value).shape[axis] for value in (*inputs, *operation.results[: len(outputs)])), None)
-    length = operation.integer("scan_dim_size", 0) if length is None else length
+    whole_values = [*inputs, *operation.results[: len(outputs)]]
+    found_length = tensor_of(whole_values[0]).lengths[axis] if whole_values else operation.integer("scan_dim_size", 0)
+    length: Value | int
+    last: Value | int
+    if isinstance(found_length, int):
+        length, last = found_length, found_length - 1
+    else:
+        length = builder.dimension(inputs[0], axis)
+        last = builder.elementwise("subtract", length, 1)
     is_reversed = operation.flag("is_reverse")
     body = operation.regions[0].block
 
     def step(inner: Builder, number: Value, values: Sequence[Value]) -> Sequence[Value]:
-        position = inner.elementwise("subtract", length - 1, number) if is_reversed else number
+        position = inner.elementwise("subtract", last, number) if is_reversed else number
         given = [_slice(inner, value, axis, position) for value in inputs]
         inside = dict(zip(body.arguments, [*given, *values[:carry_count]], strict=True))
         copy_operations(body.operations[:-1], inner.block, inside)
@@ -81,7 +88,7 @@ def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
         mask = _any_group(builder, mask)
         given = builder.select(mask, left, 0)
         return [_contracted(builder, operation, given, right, lists["lhs"], lists["rhs"])]
-    groups = tensor_of(mask).shape[0] or 0
+    groups = tensor_of(mask).lengths[0]
     type = tensor_of(left)
     spread = builder.broadcast(left, (groups, *type.shape), range(1, type.rank + 1))
     given = builder.select(mask, spread, 0)
@@ -112,7 +119,7 @@ def _prefix(rank: int, ragged: int, batching: Sequence[int], contracting: Sequen
 def _members(builder: Builder, left: Value, sizes: Value, ragged: int, prefix: Sequence[int]) -> Value:
     """For each group, which elements of the left side belong to it."""
     type = tensor_of(sizes)
-    groups = type.shape[-1] or 0
+    groups = number_of(type.lengths[-1])
     below = np.tri(groups, dtype=np.int64)
     triangle = builder.constant(below.T, TensorType((groups, groups), type.element))
     fields = {
@@ -124,7 +131,7 @@ def _members(builder: Builder, left: Value, sizes: Value, ragged: int, prefix: S
     contraction: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
     ends = builder.append("dot_general", [sizes, triangle], [type], contraction).result
     begins = builder.elementwise("subtract", ends, sizes)
-    shape = (groups, *tensor_of(left).shape)
+    shape = (groups, *tensor_of(left).lengths)
     places = [axis + 1 for axis in prefix] if type.rank > 1 else []
     begins, ends = (_spread(builder, value, shape, places) for value in (begins, ends))
     position = builder.iota(TensorType(shape, type.element), ragged + 1)
@@ -132,7 +139,7 @@ def _members(builder: Builder, left: Value, sizes: Value, ragged: int, prefix: S
     return builder.elementwise("and", *inside)
 
 
-def _spread(builder: Builder, value: Value, shape: Sequence[int | None], places: Sequence[int]) -> Value:
+def _spread(builder: Builder, value: Value, shape: Sequence[Dim], places: Sequence[int]) -> Value:
     """A value of groups, the group last, over the left side with the group first."""
     type = tensor_of(value)
     order = (type.rank - 1, *range(type.rank - 1))
@@ -165,7 +172,7 @@ def _contracted(
     right: Value,
     left_axes: Sequence[Sequence[int]],
     right_axes: Sequence[Sequence[int]],
-    groups: int | None = None,
+    groups: Dim | None = None,
 ) -> Value:
     """A contraction by batching and contracting dimensions of each side; ``groups`` is the length of the left side's
     first dimension where that stays."""
@@ -182,5 +189,4 @@ def _contracted(
     attributes: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
     if "precision_config" in operation.attributes:
         attributes["precision_config"] = operation.attributes["precision_config"]
-    assert math.prod(length or 0 for length in shape) == result.count
     return builder.append("dot_general", [left, right], [TensorType(shape, result.element)], attributes).result

@@ -11,11 +11,13 @@ from typing import Final
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, DenseArray
 from ..ir.operation import Block, Operation, Value, tensor_of
+from ..ir.sizes import Dim, Size, number_of
 from ..ir.types import I32, I64, TensorType
 from .factorizations import cholesky, triangular_solve
 from .legacy import over_tensors
 from .random_bits import rng, rng_bit_generator
 from .rewrite import rewrite_block
+from .sort_loop import sorted_in_loop
 from .transforms import fft
 
 Values = Sequence[Value]
@@ -31,8 +33,8 @@ def _rewritten(builder: Builder, operation: Operation) -> Values | None:
     return None if rule is None else rule(builder, operation)
 
 
-def _shape(value: Value) -> tuple[int, ...]:
-    return tuple(length or 0 for length in tensor_of(value).shape)
+def _shape(value: Value) -> tuple[Dim, ...]:
+    return tensor_of(value).lengths
 
 
 # -- sorts -----------------------------------------------------------------------------------------------
@@ -43,6 +45,8 @@ def _sort(builder: Builder, operation: Operation) -> Values:
     shape = _shape(operation.operands[0])
     axis = operation.integer("dimension", -1) % len(shape)
     length = shape[axis]
+    if isinstance(length, Size):
+        return sorted_in_loop(builder, operation, axis)
     if length <= 1 or 0 in shape:
         return operation.operands
     size = 1 << (length - 1).bit_length()
@@ -96,7 +100,7 @@ def _exchanged(
 def _swapped_halves(builder: Builder, value: Value, axis: int, step: int) -> Value:
     """Each element at the place of the one whose index differs in one bit."""
     shape = _shape(value)
-    split = (*shape[:axis], shape[axis] // (2 * step), 2, step, *shape[axis + 1 :])
+    split = (*shape[:axis], number_of(shape[axis]) // (2 * step), 2, step, *shape[axis + 1 :])
     halves = builder.reshape(value, split)
     attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (axis + 1,))}
     return builder.reshape(builder.append("reverse", [halves], [halves.type], attributes).result, shape)

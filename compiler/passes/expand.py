@@ -8,6 +8,7 @@ from typing import Final
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, DenseElements, IntegerAttr
 from ..ir.operation import Block, Operation, Value, tensor_of
+from ..ir.sizes import Dim
 from ..ir.types import F32, I1, I64, ScalarType, TensorType
 from . import complex_functions, error_functions, special_functions
 from .chlo_structures import ragged_dot, scan
@@ -161,7 +162,7 @@ def _top_k(builder: Builder, operation: Operation) -> Sequence[Value]:
     region = builder.region(scalars, larger)
     attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64), "is_stable": True}
     ordered = builder.append("sort", [value, positions], [type, type.of(index_type.element)], attributes, [region])
-    ranges = [(0, length or 0, 1) for length in type.shape[:-1]]
+    ranges: list[tuple[Dim, Dim, int]] = [(0, length, 1) for length in type.lengths[:-1]]
     return [builder.slice(result, [*ranges, (0, count, 1)]) for result in ordered.results]
 
 

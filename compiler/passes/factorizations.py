@@ -9,6 +9,7 @@ from typing import Final
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, DenseArray, EnumAttr, StructAttr
 from ..ir.operation import Operation, Value, tensor_of
+from ..ir.sizes import Dim, number_of
 from ..ir.types import F32, I32, I64, TensorType
 
 Values = Sequence[Value]
@@ -32,7 +33,7 @@ def triangular_solve(builder: Builder, operation: Operation) -> Values:
         right = _transposed(builder, right)
     if 0 in _shape(right):
         return [operation.operands[1]]
-    if _shape(matrix)[-1] <= _BLOCK:
+    if number_of(_shape(matrix)[-1]) <= _BLOCK:
         found = _solved(builder, matrix, right, lower, unit)
     else:
         found = _solved_by_blocks(builder, matrix, right, lower, unit)
@@ -42,7 +43,7 @@ def triangular_solve(builder: Builder, operation: Operation) -> Values:
 
 def _solved(builder: Builder, matrix: Value, right: Value, lower: bool, unit: bool) -> Value:
     """Rows of the solution one after another, each from those before it."""
-    size, rank = _shape(matrix)[-1], len(_shape(right))
+    size, rank = number_of(_shape(matrix)[-1]), len(_shape(right))
     rows: list[Value] = []
     for index in range(size) if lower else range(size - 1, -1, -1):
         row = _row(builder, right, index)
@@ -60,10 +61,10 @@ def _solved(builder: Builder, matrix: Value, right: Value, lower: bool, unit: bo
 
 def _solved_by_blocks(builder: Builder, matrix: Value, right: Value, lower: bool, unit: bool) -> Value:
     """Blocks of rows one after another: what is known of the solution is taken off, and the rest is a small system."""
-    size = _shape(matrix)[-1]
+    size = number_of(_shape(matrix)[-1])
     matrix = _masked(builder, _squared_up(builder, matrix), lower)
     right = _lengthened(builder, right)
-    blocks = _shape(matrix)[-1] // _BLOCK
+    blocks = number_of(_shape(matrix)[-1]) // _BLOCK
 
     def step(inner: Builder, index: Value, found: Value) -> Value:
         number = index if lower else inner.elementwise("subtract", inner.like(index, blocks - 1), index)
@@ -86,7 +87,7 @@ def cholesky(builder: Builder, operation: Operation) -> Values:
         matrix = _adjoint(builder, matrix)
     if 0 in _shape(matrix):
         return [value]
-    factor = (_factored if _shape(matrix)[-1] <= _BLOCK else _factored_by_blocks)(builder, matrix)
+    factor = (_factored if number_of(_shape(matrix)[-1]) <= _BLOCK else _factored_by_blocks)(builder, matrix)
     if not lower:
         factor = _adjoint(builder, factor)
     return [builder.convert(factor, tensor_of(value).scalar)]
@@ -95,7 +96,7 @@ def cholesky(builder: Builder, operation: Operation) -> Values:
 def _factored(builder: Builder, matrix: Value) -> Value:
     """Columns of the lower factor one after another."""
     shape = _shape(matrix)
-    rank, size = len(shape), shape[-1]
+    rank, size = len(shape), number_of(shape[-1])
     columns: list[Value] = []
     for index in range(size):
         column = builder.piece(builder.piece(matrix, rank - 2, index, size), rank - 1, index, index + 1)
@@ -121,7 +122,7 @@ def _factored(builder: Builder, matrix: Value) -> Value:
 
 def _factored_by_blocks(builder: Builder, matrix: Value) -> Value:
     """Blocks of columns one after another: a small factor on the diagonal, and a small system for what is below."""
-    size, rank = _shape(matrix)[-1], len(_shape(matrix))
+    size, rank = number_of(_shape(matrix)[-1]), len(_shape(matrix))
     matrix = _squared_up(builder, matrix)
     whole = _shape(matrix)
 
@@ -137,15 +138,15 @@ def _factored_by_blocks(builder: Builder, matrix: Value) -> Value:
         columns = inner.select(inner.compare("GE", row, first), columns, 0)
         return _updated(inner, found, columns, start, 1)
 
-    found = _repeated(builder, whole[-1] // _BLOCK, builder.like(matrix, 0), step)
+    found = _repeated(builder, number_of(whole[-1]) // _BLOCK, builder.like(matrix, 0), step)
     return builder.piece(builder.piece(found, rank - 2, 0, size), rank - 1, 0, size)
 
 
 # -- blocks ----------------------------------------------------------------------------------------------
 
 
-def _shape(value: Value) -> tuple[int, ...]:
-    return tuple(length or 0 for length in tensor_of(value).shape)
+def _shape(value: Value) -> tuple[Dim, ...]:
+    return tensor_of(value).lengths
 
 
 def _repeated(builder: Builder, count: int, start: Value, step: Callable[[Builder, Value, Value], Value]) -> Value:
@@ -194,14 +195,14 @@ def _lengthened(builder: Builder, value: Value, axes: Sequence[int] = (-2,)) -> 
     shape = _shape(value)
     high = [0] * len(shape)
     for axis in axes:
-        high[axis] = -shape[axis] % _BLOCK
+        high[axis] = -number_of(shape[axis]) % _BLOCK
     none = [0] * len(shape)
     return builder.pad(value, builder.constant(0, TensorType((), tensor_of(value).element)), none, high, none)
 
 
 def _squared_up(builder: Builder, matrix: Value) -> Value:
     """A matrix up to whole blocks, with ones on the rest of the diagonal."""
-    size = _shape(matrix)[-1]
+    size = number_of(_shape(matrix)[-1])
     found = _lengthened(builder, matrix, (-2, -1))
     if found is matrix:
         return matrix

@@ -1,7 +1,6 @@
 """Operations that say what others say too: each becomes the general form.
 
-Older forms (``dot``, ``broadcast``, ``einsum``), batch normalisation, tuples, barriers, and operations whose shapes are
-operands, once those are constants.
+Older forms (``dot``, ``broadcast``, ``einsum``), batch normalisation, tuples and barriers.
 """
 
 from __future__ import annotations
@@ -10,11 +9,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-import numpy as np
-
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, DenseArray, DenseElements, FloatAttr, StructAttr
 from ..ir.operation import Block, Operation, Value, tensor_of
+from ..ir.sizes import Dim, Size
 from ..ir.types import I64, TensorType
 from .custom_calls import custom_call
 
@@ -37,7 +35,7 @@ def _numbers(value: Value) -> tuple[int, ...] | None:
     return None if constant is None else tuple(int(item) for item in constant.array.reshape(-1))
 
 
-def _array(values: Sequence[int]) -> DenseArray:
+def _array(values: Sequence[Dim]) -> DenseArray:
     return DenseArray(I64, tuple(values))
 
 
@@ -148,7 +146,7 @@ def _get_tuple_element(builder: Builder, operation: Operation) -> Values | None:
 
 def _dimension_size(builder: Builder, operation: Operation) -> Values | None:
     length = tensor_of(operation.operands[0]).shape[operation.integer("dimension")]
-    return None if length is None else [builder.constant(length, tensor_of(operation.results[0]))]
+    return [builder.constant(length, tensor_of(operation.results[0]))] if isinstance(length, int) else None
 
 
 def _zero(builder: Builder, operation: Operation) -> Values:
@@ -214,7 +212,20 @@ def _mean(builder: Builder, operation: Operation, value: Value) -> Value:
     type = tensor_of(value)
     axes = [axis for axis in range(type.rank) if axis != operation.integer("feature_index")]
     total = _summed(builder, value, axes)
-    return builder.elementwise("divide", total, float(math.prod(type.shape[axis] or 1 for axis in axes)))
+    return builder.elementwise("divide", total, _count(builder, value, axes, total))
+
+
+def _count(builder: Builder, value: Value, axes: Sequence[int], like: Value) -> Value | float:
+    """The number of elements along dimensions, in another value's type."""
+    lengths = tensor_of(value).lengths
+    number = float(math.prod(length or 1 for axis in axes if isinstance(length := lengths[axis], int)))
+    type = tensor_of(like)
+    found: Value | None = None
+    for axis in axes:
+        if isinstance(lengths[axis], Size):
+            dynamic = builder.convert(builder.dimension(value, axis), type.scalar)
+            found = builder.elementwise("multiply", dynamic, number if found is None else found)
+    return number if found is None else builder.broadcast(found, type.shape, ())
 
 
 def _batch_norm_training(builder: Builder, operation: Operation) -> Values:
@@ -229,7 +240,7 @@ def _batch_norm_grad(builder: Builder, operation: Operation) -> Values:
     value, scale, mean, variance, gradient = operation.operands
     type = tensor_of(value)
     axes = [axis for axis in range(type.rank) if axis != operation.integer("feature_index")]
-    count = float(math.prod(type.shape[axis] or 1 for axis in axes))
+    count = _count(builder, value, axes, value)
     centered, spread = _normalized(builder, operation, mean, variance)
     offset_gradient = _summed(builder, gradient, axes)
     product = _summed(builder, builder.elementwise("multiply", gradient, centered), axes)
@@ -246,78 +257,6 @@ def _batch_norm_grad(builder: Builder, operation: Operation) -> Values:
     return [whole, scale_gradient, offset_gradient]
 
 
-# -- shapes that are operands ----------------------------------------------------------------------------
-
-
-def _dynamic_reshape(builder: Builder, operation: Operation) -> Values | None:
-    value, shape = operation.operands
-    lengths = _numbers(shape)
-    return None if lengths is None else [builder.reshape(value, lengths)]
-
-
-def _dynamic_iota(builder: Builder, operation: Operation) -> Values | None:
-    lengths = _numbers(operation.operands[0])
-    if lengths is None:
-        return None
-    type = TensorType(lengths, tensor_of(operation.results[0]).element)
-    return [builder.iota(type, operation.integer("iota_dimension"))]
-
-
-def _dynamic_broadcast(builder: Builder, operation: Operation) -> Values | None:
-    value, shape = operation.operands
-    lengths = _numbers(shape)
-    if lengths is None or not tensor_of(value).is_static:
-        return None
-    return [builder.broadcast(value, lengths, operation.integers("broadcast_dimensions"))]
-
-
-def _dynamic_pad(builder: Builder, operation: Operation) -> Values | None:
-    value, padding, *lists = operation.operands
-    numbers = [_numbers(item) for item in lists]
-    type = tensor_of(value)
-    if None in numbers or not type.is_static:
-        return None
-    low, high, interior = (item or () for item in numbers)
-    shape = [
-        before + (length or 0) + max((length or 0) - 1, 0) * between + after
-        for length, before, after, between in zip(type.shape, low, high, interior, strict=True)
-    ]
-    attributes = {
-        "edge_padding_low": _array(low),
-        "edge_padding_high": _array(high),
-        "interior_padding": _array(interior),
-    }
-    return [builder.append("pad", [value, padding], [TensorType(shape, type.element)], attributes).result]
-
-
-def _real_dynamic_slice(builder: Builder, operation: Operation) -> Values | None:
-    value, *lists = operation.operands
-    numbers = [_numbers(item) for item in lists]
-    if None in numbers:
-        return None
-    starts, limits, strides = (item or () for item in numbers)
-    return [builder.slice(value, list(zip(starts, limits, strides, strict=True)))]
-
-
-def _dynamic_gather(builder: Builder, operation: Operation) -> Values | None:
-    value, indices, sizes = operation.operands
-    lengths = _numbers(sizes)
-    if lengths is None:
-        return None
-    attributes = {**operation.attributes, "slice_sizes": _array(lengths)}
-    return [builder.append("gather", [value, indices], [operation.results[0].type], attributes).result]
-
-
-def _dynamic_conv(builder: Builder, operation: Operation) -> Values | None:
-    value, kernel, padding = operation.operands
-    constant = constant_of(padding)
-    if constant is None:
-        return None
-    rows = tuple(_array([int(item) for item in row]) for row in np.asarray(constant.array))
-    attributes: dict[str, Attribute] = {**operation.attributes, "padding": rows}
-    return [builder.append("convolution", [value, kernel], [operation.results[0].type], attributes).result]
-
-
 RULES: Final[Mapping[str, Rule]] = {
     "batch_norm_grad": _batch_norm_grad,
     "batch_norm_inference": _batch_norm_inference,
@@ -325,19 +264,12 @@ RULES: Final[Mapping[str, Rule]] = {
     "broadcast": _broadcast,
     "custom_call": custom_call,
     "dot": _dot,
-    "dynamic_broadcast_in_dim": _dynamic_broadcast,
-    "dynamic_conv": _dynamic_conv,
-    "dynamic_gather": _dynamic_gather,
-    "dynamic_iota": _dynamic_iota,
-    "dynamic_pad": _dynamic_pad,
-    "dynamic_reshape": _dynamic_reshape,
     "einsum": _einsum,
     "get_dimension_size": _dimension_size,
     "get_tuple_element": _get_tuple_element,
     "map": _map,
     "optimization_barrier": _same,
     "partition_id": _zero,
-    "real_dynamic_slice": _real_dynamic_slice,
     "replica_id": _zero,
     "torch_index_select": _torch_index_select,
     "unary_einsum": _einsum,

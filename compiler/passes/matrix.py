@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from ..dialects.builder import Builder
-from ..ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr
+from ..ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr, type_shape
 from ..ir.operation import Value, tensor_of
 from ..ir.types import I32, I64, ScalarType, TensorType
 from .expression import Expression
@@ -22,7 +22,7 @@ class Matrix(Expression):
     @property
     def shape(self) -> tuple[int, ...]:
         """Lengths of all dimensions."""
-        return tuple(length or 0 for length in tensor_of(self.value).shape)
+        return type_shape(tensor_of(self.value))
 
     @property
     def is_complex(self) -> bool:
@@ -39,8 +39,8 @@ class Matrix(Expression):
 
     def _aligned(self, *operands: Expression | float) -> list[Value | complex]:
         values = super()._aligned(*operands)
-        shapes = [tensor_of(value).shape for value in values if isinstance(value, Value)]
-        whole = np.broadcast_shapes(*(tuple(length or 0 for length in shape) for shape in shapes))
+        shapes = [type_shape(tensor_of(value)) for value in values if isinstance(value, Value)]
+        whole = np.broadcast_shapes(*shapes)
         return [self._stretched(value, whole) if isinstance(value, Value) else value for value in values]
 
     def _stretched(self, value: Value, shape: Sequence[int]) -> Value:
@@ -94,7 +94,7 @@ class Matrix(Expression):
         values = [self.value, *(other.value for other in others)]
         values = [value for value in values if 0 not in tensor_of(value).shape[axis : axis + 1]] or values[:1]
         shape = list(self.shape)
-        shape[axis] = sum(tensor_of(value).shape[axis] or 0 for value in values)
+        shape[axis] = sum(type_shape(tensor_of(value))[axis] for value in values)
         attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64)}
         type = TensorType(shape, self.element)
         return self.of(self.builder.append("concatenate", values, [type], attributes).result)

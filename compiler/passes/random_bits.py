@@ -9,6 +9,7 @@ from typing import Final
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, EnumAttr, IntegerAttr
 from ..ir.operation import Operation, Value, tensor_of
+from ..ir.sizes import number_of
 from ..ir.types import I64, ScalarType, TensorType
 from .expression import Expression
 
@@ -68,9 +69,11 @@ def _words(builder: Builder, state: Value) -> list[Value]:
     """The state as scalars of 64 bits."""
     type = tensor_of(state)
     if type.scalar.bits == 32:
-        pairs = builder.reshape(state, ((type.shape[0] or 0) // 2, 2))
-        state = builder.append("bitcast_convert", [pairs], [TensorType(((type.shape[0] or 0) // 2,), _U64)]).result
-    count = tensor_of(state).shape[0] or 0
+        pairs = builder.reshape(state, (number_of(type.lengths[0]) // 2, 2))
+        state = builder.append(
+            "bitcast_convert", [pairs], [TensorType((number_of(type.lengths[0]) // 2,), _U64)]
+        ).result
+    count = number_of(tensor_of(state).lengths[0])
     return [builder.reshape(builder.slice(state, [(index, index + 1, 1)]), ()) for index in range(count)]
 
 
@@ -81,7 +84,7 @@ def _halves(value: Expression) -> tuple[Expression, Expression]:
 
 def _bits(builder: Builder, words: Sequence[Value], result: TensorType, is_philox: bool) -> tuple[Value, int]:
     """Random bits of a type, and by how much the counter moves on."""
-    total, width = result.count, max(result.scalar.bits // 8, 1)
+    total, width = number_of(result.count), max(result.scalar.bits // 8, 1)
     key = _halves(Expression(builder, words[0]))
     lanes = 4 if is_philox else 2
     used = (-(-total * max(width, 4) // 4) + 3) // 4 if is_philox else (total if width == 8 else (total + 1) // 2)

@@ -11,14 +11,14 @@ the stages of a sort, so that what is read at too many is a region of its own.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..dialects.builder import Builder
-from ..ir.attributes import Attribute, DenseElements, IntegerAttr, StructAttr
+from ..ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, StructAttr
 from ..ir.operation import Block, Location, Operation, Region, Value
+from ..ir.sizes import Dim, Size, is_at_least, product
 from ..ir.types import I32, I64, TensorType, Type
 from .canonical import drop_unused
 
@@ -214,7 +214,8 @@ def _grows(operation: Operation) -> bool:
     if _name(operation) != "broadcast_in_dim":
         return False
     result, operand = operation.results[0].tensor, operation.operands[0].tensor
-    return operand.count > 64 and result.count > operand.count
+    few = isinstance(operand.count, int) and operand.count <= 64
+    return not few and is_at_least(result.count - operand.count, 1) is not False
 
 
 def _is_pointwise(operation: Operation) -> bool:
@@ -269,39 +270,46 @@ def _region(builder: Builder, cluster: _Cluster, replaced: Mapping[Value, Value]
     workload = builder.block.append(_workload(types, root.location)).result
     operands = [workload, *(replaced.get(value, value) for value in inputs)]
     cost: dict[str, Attribute] = {
-        "bytes": IntegerAttr(_bytes([*inputs, *root.results]), I64),
-        "flops": IntegerAttr(_flops(operations), I64),
+        "bytes": _cost(_bytes([*inputs, *root.results])),
+        "flops": _cost(_flops(operations)),
     }
     made = Operation("iree.dispatch_region", operands, types, cost, [Region([body])], location=root.location)
     return builder.block.append(made).results
 
 
 def _workload(types: Sequence[Type], location: Location) -> Operation:
-    """A constant with the shape of the result, the innermost dimension first, as up to three numbers."""
+    """The shape of the result, the innermost dimension first, as up to three numbers: a constant if they are known."""
     (first, *_) = types
     shape = [length or 1 for length in first.shape] if isinstance(first, TensorType) else []
-    numbers = [*shape[::-1], 1, 1, 1]
-    numbers = [numbers[0], numbers[1], math.prod(numbers[2:])]
+    every = [*shape[::-1], 1, 1, 1]
+    sizes = [every[0], every[1], product(every[2:])]
+    numbers = [size for size in sizes if isinstance(size, int)]
+    if len(numbers) < len(sizes):
+        attributes: dict[str, Attribute] = {"sizes": DenseArray(I64, tuple(sizes))}
+        return Operation("iree.workload", (), [TensorType((3,), I64)], attributes, location=location)
     type = TensorType((3,), I32 if max(numbers) < 2**31 else I64)
     return Operation("arith.constant", (), [type], {"value": DenseElements.of(numbers, type)}, location=location)
 
 
-def _bytes(values: Sequence[Value]) -> int:
-    total = 0
+def _cost(number: Dim) -> Attribute:
+    return str(number) if isinstance(number, Size) else IntegerAttr(number, I64)
+
+
+def _bytes(values: Sequence[Value]) -> Dim:
+    total: Dim = 0
     for value in values:
         type = value.type
-        if isinstance(type, TensorType) and type.is_static:
+        if isinstance(type, TensorType):
             total += type.count * max(type.scalar.bits // 8, 1)
     return total
 
 
-def _flops(operations: Sequence[Operation]) -> int:
+def _flops(operations: Sequence[Operation]) -> Dim:
     """Arithmetic operations on elements, a multiplication with its addition as two."""
-    total = 0
+    total: Dim = 0
     for operation in operations:
         name = _name(operation)
-        result = operation.results[0].tensor
-        count = result.count if result.is_static else 0
+        count = operation.results[0].tensor.count
         if name in ("dot_general", "convolution"):
             total += 2 * count * _depth(operation)
         elif name in ("reduce", "reduce_window"):
@@ -311,11 +319,12 @@ def _flops(operations: Sequence[Operation]) -> int:
     return total
 
 
-def _depth(operation: Operation) -> int:
+def _depth(operation: Operation) -> Dim:
     """Products that are summed for each element of a contraction or a convolution."""
     left, right = (value.tensor for value in operation.operands[:2])
     numbers = operation.attributes.get("dot_dimension_numbers", operation.attributes.get("dimension_numbers"))
     assert isinstance(numbers, StructAttr)
     if operation.name == "stablehlo.dot_general":
-        return math.prod(left.shape[axis] or 1 for axis in numbers.ints("lhs_contracting_dimensions"))
-    return right.count // max(right.shape[numbers.int("kernel_output_feature_dimension")] or 1, 1)
+        return product(left.lengths[axis] or 1 for axis in numbers.ints("lhs_contracting_dimensions"))
+    features = numbers.int("kernel_output_feature_dimension")
+    return product(length for axis, length in enumerate(right.lengths) if axis != features)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ..dialects.builder import Builder
-from ..ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr
+from ..ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr, type_shape
 from ..ir.operation import Block, Operation, Region, Value, tensor_of
 from ..ir.types import F32, I1, I32, I64, ScalarType, TensorType
 from .identities import REPLACED, joined_by
@@ -45,7 +45,7 @@ def _rewritten(builder: Builder, operation: Operation) -> Values | None:
 
 
 def _shape(value: Value) -> tuple[int, ...]:
-    return tuple(length or 0 for length in tensor_of(value).shape)
+    return type_shape(tensor_of(value))
 
 
 def _is_small(count: int, elements: int) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ..dialects.builder import Builder
-from ..ir.attributes import Attribute, DenseArray, StructAttr
+from ..ir.attributes import Attribute, DenseArray, StructAttr, type_shape
 from ..ir.copying import copy_region
 from ..ir.operation import Block, Operation, Region, Value, tensor_of
 from ..ir.types import F32, I64, ScalarType, TensorType
@@ -47,7 +47,7 @@ def _rewritten(builder: Builder, operation: Operation) -> Values | None:
 
 
 def _shape(value: Value) -> tuple[int, ...]:
-    return tuple(length or 0 for length in tensor_of(value).shape)
+    return type_shape(tensor_of(value))
 
 
 # -- reductions ------------------------------------------------------------------------------------------
@@ -258,8 +258,10 @@ def _reduce_window(builder: Builder, operation: Operation) -> Values | None:
     """Windows of 1, 2, 4, … elements, one dimension after another; each of the operation's is made of some of them."""
     count = len(operation.results)
     values, starts = operation.operands[:count], operation.operands[count:]
+    if not all(value.tensor.is_static for value in (*values, operation.results[0])):
+        return None
     sizes = operation.integers("window_dimensions")
-    work = math.prod(sizes) * tensor_of(operation.results[0]).count
+    work = math.prod((*sizes, *_shape(operation.results[0])))
     if math.prod(sizes) <= MAX_REDUCED and (math.prod(sizes) <= 128 or work <= MAX_WINDOW_WORK):
         return None
     body = operation.regions[0].block

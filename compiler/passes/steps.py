@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from ..ir.attributes import DenseElements
 from ..ir.operation import Operation
+from ..ir.sizes import number_of
 from ..ir.types import MemRefType
 from .memory import Plan, plan_memory
 
@@ -41,7 +42,7 @@ class Buffer:
     @property
     def bytes(self) -> int:
         """Bytes of the elements."""
-        return self.type.count * max(self.type.scalar.bits // 8, 1)
+        return number_of(self.type.count) * max(self.type.scalar.bits // 8, 1)
 
     @property
     def size(self) -> int:

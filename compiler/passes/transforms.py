@@ -12,13 +12,14 @@ import numpy.typing as npt
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, DenseArray, EnumAttr, StructAttr
 from ..ir.operation import Operation, Value, tensor_of
+from ..ir.sizes import Dim, number_of
 from ..ir.types import I64, TensorType
 
 Values = Sequence[Value]
 
 
-def _shape(value: Value) -> tuple[int, ...]:
-    return tuple(length or 0 for length in tensor_of(value).shape)
+def _shape(value: Value) -> tuple[Dim, ...]:
+    return tensor_of(value).lengths
 
 
 _MAX_DIRECT: Final = 64
@@ -70,7 +71,7 @@ def _hermitian(builder: Builder, value: Value, lengths: Sequence[int], inner: in
     rest = _reversed(builder, rest, [axis])
     for other in range(inner, axis):
         # Index 0 is its own mirror image.
-        if _shape(rest)[other] > 1:
+        if number_of(_shape(rest)[other]) > 1:
             first = builder.piece(rest, other, 0, 1)
             others = builder.piece(rest, other, 1, _shape(rest)[other])
             rest = builder.concatenate([first, _reversed(builder, others, [other])], other)
@@ -84,7 +85,7 @@ def _reversed(builder: Builder, value: Value, axes: Sequence[int]) -> Value:
 def _transformed(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
     """The unscaled transform along a dimension: direct, by factors as Cooley and Tukey did, or as a convolution."""
     shape = _shape(value)
-    length = shape[axis]
+    length = number_of(shape[axis])
     factor = _factor(length)
     sign = 2j if inverse else -2j
     if factor == length and length > _MAX_PRIME:
@@ -113,7 +114,7 @@ def _transformed(builder: Builder, value: Value, axis: int, inverse: bool) -> Va
 def _convolved(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
     """A transform of prime length by transforms of a power of two: Bluestein's convolution with a chirp."""
     shape = _shape(value)
-    length = shape[axis]
+    length = number_of(shape[axis])
     size = 1 << (2 * length - 2).bit_length()
     # Squares are reduced first, so that angles stay small and exact.
     chirp = np.exp((1j if inverse else -1j) * np.pi / length * (np.arange(length, dtype=np.int64) ** 2 % (2 * length)))

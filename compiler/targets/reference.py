@@ -23,6 +23,7 @@ from ..ir.attributes import (
     SymbolRef,
 )
 from ..ir.operation import Block, Location, Operation, Region, Value
+from ..ir.sizes import number_of
 from ..ir.types import ShapedType, Type
 from .variant import Variant
 
@@ -137,7 +138,7 @@ def spec_of(type: Type) -> TensorSpec:
     """A type as NumPy knows it."""
     if not isinstance(type, ShapedType):
         return _TOKEN
-    return TensorSpec(type.scalar.dtype, tuple(length for length in type.shape if length is not None))
+    return TensorSpec(type.scalar.dtype, tuple(map(number_of, type.lengths)))
 
 
 def flat_attributes(operation: Operation) -> Mapping[str, Attribute | object]:

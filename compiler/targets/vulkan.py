@@ -11,17 +11,19 @@ from ...formats.vke1 import (
     ExecutableDef,
     PipelineDef,
     PipelineLayoutDef,
+    PushConstantRange,
 )
 from ...formats.vke1_writer import build_executable
 from ...spirv.grammar import ExecutionMode, Op
 from ...spirv.words import read_binary
-from ..codegen.kernel import Binding, Kernel, compile_region
+from ..codegen.kernel import Binding, Kernel, Workload, compile_region
 from ..codegen.target import Target
 from ..dialects.rules import OperationError
 from ..dialects.spirv_module import spirv_code, spirv_module
 from ..ir.attributes import Attribute, DenseArray, IntegerAttr, attribute_text
 from ..ir.copying import copy_operations
 from ..ir.operation import Block, Location, Operation, Region, Value, block_of
+from ..ir.sizes import Size
 from ..ir.types import I64
 from .variant import Variant
 
@@ -56,7 +58,7 @@ def vulkan_variant(kernel: Kernel, location: Location) -> Operation:
     attributes: dict[str, Attribute] = {
         "target": TARGET,
         "bindings": tuple(bindings),
-        "workgroup_count": DenseArray(I64, kernel.workgroup_count),
+        **_workload_attributes(kernel),
     }
     region = Region([block_of([spirv_module(kernel.code, location)])])
     return Operation("iree.executable", (), (), attributes, [region], location=location)
@@ -81,9 +83,43 @@ def kernel_of(variant: Operation) -> Kernel:
             sizes.append(binary.words[start + 3 : end])
     if len(entry_points) != 1 or len(sizes) != 1:
         raise OperationError("a shader with one entry point and its LocalSize")
+    count: tuple[int, int, int] | Workload
+    if "elements" in variant.attributes:
+        (elements,) = variant.sizes("elements")
+        if not isinstance(elements, Size) or variant.integer("elements_per_workgroup") < 1:
+            raise OperationError("elements that depend on the call, and how many of them a workgroup computes")
+        count = Workload(elements, variant.integer("elements_per_workgroup"))
+    else:
+        count = _three(variant.integers("workgroup_count"))
+    symbols = variant.attributes.get("symbols", ())
+    iterations, words = ((*variant.sizes(name), 0)[0] for name in ("iterations", "words"))
     return Kernel(
-        code, entry_points[0], _three(sizes[0]), _three(variant.integers("workgroup_count")), _bindings(variant)
+        code,
+        entry_points[0],
+        _three(sizes[0]),
+        count,
+        _bindings(variant),
+        tuple(each for each in symbols if isinstance(each, str)) if isinstance(symbols, tuple) else (),
+        iterations,
+        words,
     )
+
+
+def _workload_attributes(kernel: Kernel) -> dict[str, Attribute]:
+    """What a dispatch needs to know beyond the shader."""
+    count = kernel.workgroup_count
+    if isinstance(count, tuple):
+        attributes: dict[str, Attribute] = {"workgroup_count": DenseArray(I64, count)}
+    else:
+        attributes = {
+            "elements": DenseArray(I64, (count.elements,)),
+            "elements_per_workgroup": IntegerAttr(count.per_group, I64),
+        }
+    if kernel.symbols:
+        attributes["symbols"] = kernel.symbols
+        attributes["iterations"] = DenseArray(I64, (kernel.iterations,))
+        attributes["words"] = DenseArray(I64, (kernel.words,))
+    return attributes
 
 
 def _three(numbers: Sequence[int]) -> tuple[int, int, int]:
@@ -98,7 +134,7 @@ def _bindings(variant: Operation) -> tuple[Binding, ...]:
     listed = variant.attributes.get("bindings")
     for each in listed if isinstance(listed, tuple) else ():
         size = each.get("size") if isinstance(each, Mapping) else None
-        if not isinstance(each, Mapping) or not isinstance(size, IntegerAttr) or size.value < 4 or size.value % 4:
+        if not isinstance(each, Mapping) or not isinstance(size, IntegerAttr) or size.value < 0 or size.value % 4:
             raise OperationError(
                 f"bindings such as {{size = 16 : i64, read}} of whole words, got {attribute_text(each)}"
             )
@@ -117,11 +153,12 @@ def vulkan_executable(variant: Operation) -> Variant:
         DescriptorBindingDef(number, DescriptorType.STORAGE_BUFFER, 1, _COMPUTE_STAGE)
         for number in range(len(kernel.bindings))
     )
+    ranges = (PushConstantRange(_COMPUTE_STAGE, 0, 4 * len(kernel.symbols)),) if kernel.symbols else ()
     data = build_executable(
         ExecutableDef(
             (PipelineDef(0, kernel.entry_point, 0),),
             (DescriptorSetLayoutDef(bindings),),
-            (PipelineLayoutDef((0,)),),
+            (PipelineLayoutDef((0,), push_constant_ranges=ranges),),
             (memoryview(kernel.code),),
         )
     )

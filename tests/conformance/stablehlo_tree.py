@@ -27,6 +27,7 @@ from pumice.compiler.ir.syntax import CustomSyntax
 from pumice.compiler.ir.types import FunctionType
 from pumice.compiler.passes.canonical import canonicalize, inlined
 from pumice.compiler.passes.decompose import decompose
+from pumice.compiler.passes.dynamic import resolve
 from pumice.compiler.passes.expand import expand_chlo
 from pumice.compiler.passes.outline import outline
 from pumice.compiler.passes.regions import form_regions
@@ -240,7 +241,9 @@ def run_on_vulkan(
     """
     with np.errstate(all="ignore"):
         for name in entries:
-            block = inlined(functions[name], functions, SourceText("", "")).regions[0].block
+            source = SourceText("", "")
+            function = inlined(functions[name], functions, source)
+            block = resolve(function, functions, source).regions[0].block
             if fused:
                 canonicalize(block)
                 decompose(block)
@@ -260,7 +263,7 @@ def run_scheduled(functions: Mapping[str, Operation], entries: Sequence[str], te
     source = SourceText(text, path)
     verify(functions, source)
     for name in entries:
-        function = inlined(functions[name], functions, source)
+        function = resolve(inlined(functions[name], functions, source), functions, source)
         canonicalize(function.regions[0].block)
         form_regions(function.regions[0].block)
         *executables, sequence = outline(function)

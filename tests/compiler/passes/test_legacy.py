@@ -8,6 +8,7 @@ import pytest
 from pumice.compiler.dialects.text import parse
 from pumice.compiler.ir.source import SourceText
 from pumice.compiler.passes.canonical import canonicalize
+from pumice.compiler.passes.dynamic import resolve
 from pumice.compiler.passes.verify import verify
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
@@ -18,7 +19,9 @@ def run(body: str, arguments: str, *values: Array) -> list[Array]:
     results = body.rpartition(" : ")[2]
     text = f"func.func @main({arguments}) -> ({results}) {{ {body} }}"
     (function,) = parse(text)
-    verify({"main": function}, SourceText(text, "x"))
+    source = SourceText(text, "x")
+    verify({"main": function}, source)
+    function = resolve(function, {}, source)
     canonicalize(function.regions[0].block)
     return evaluate(ProgramWriter({"main": function}).function("main"), values)
 

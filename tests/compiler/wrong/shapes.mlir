@@ -212,11 +212,11 @@
      return %c : tensor<?xf32>
    }
 // -----
-// A length that is not known inside of a shape.
-   func.func @main(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
-     %0 = stablehlo.add %x, %x : tensor<4x?xf32>
-//        ^ stablehlo.add: expected tensors of known shape and scalar elements, got tensor<4x?xf32>
-     return %0 : tensor<4x?xf32>
+// A length that is computed from data.
+   func.func @main(%n: tensor<1xi32>) -> tensor<?xf32> {
+     %0 = stablehlo.dynamic_iota %n, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
+//        ^ stablehlo.dynamic_iota expects a shape that is a polynomial in the lengths of arguments' dimensions
+     return %0 : tensor<?xf32>
    }
 // -----
 // Bits that do not come out even.

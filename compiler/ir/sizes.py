@@ -1,0 +1,218 @@
+"""Lengths that are known only when a function is called: polynomials in the lengths of its arguments.
+
+A polynomial is enough for what tensor programs do with a length (sums when concatenating and padding, products when
+reshaping), has one form, so that equal lengths are found equal, and is evaluated with additions and multiplications,
+which the VM and kernels have. Quotients have no such form.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+Monomial: TypeAlias = tuple[str, ...]
+
+SIZE_TEXT: Final = r"\([0-9d*+-]{1,1000}\)"
+"""A pattern of what ``str()`` gives."""
+
+_TERM: Final = re.compile(r"([+-]?)([0-9]{1,40}|d[0-9]{1,9})((?:\*d[0-9]{1,9})*)", re.ASCII)
+
+
+class Size:
+    """A polynomial with integer coefficients that is no constant: ``(2*d0*d1+3)``.
+
+    Sums, differences and products are sizes or, where nothing unknown is left, integers. There is no order, since it
+    depends on the call: see ``is_at_least``.
+
+    Attributes:
+        terms: pairs of a product of symbols, sorted, and its coefficient, which is not 0; sorted, the constant last.
+    """
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms = terms
+        self._hash = hash(terms)
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Symbols that it depends on."""
+        return frozenset(symbol for monomial, _ in self.terms for symbol in monomial)
+
+    @property
+    def name(self) -> str | None:
+        """The symbol that it is, if it is one alone."""
+        ((monomial, factor), *others) = self.terms
+        return monomial[0] if not others and factor == 1 and len(monomial) == 1 else None
+
+    @property
+    def constant(self) -> int:
+        """The term without symbols."""
+        return self.terms[-1][1] if not self.terms[-1][0] else 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Size) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __add__(self, other: Dim) -> Dim:
+        return _sum((*self.terms, *_terms(other)))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Size:
+        return Size(tuple((monomial, -factor) for monomial, factor in self.terms))
+
+    def __sub__(self, other: Dim) -> Dim:
+        return self + -other
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return -self + other
+
+    def __mul__(self, other: Dim) -> Dim:
+        pairs = [(one, two) for one in self.terms for two in _terms(other)]
+        return _sum((tuple(sorted((*one[0], *two[0]))), one[1] * two[1]) for one, two in pairs)
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        found = ""
+        for monomial, factor in self.terms:
+            number = "*".join(monomial) if abs(factor) == 1 and monomial else "*".join([str(abs(factor)), *monomial])
+            found += ("-" if factor < 0 else "+" if found else "") + number
+        return f"({found})"
+
+    __repr__ = __str__
+
+
+Dim: TypeAlias = int | Size
+"""A length: a number, or one that depends on the call."""
+
+
+def symbol(number: int) -> Size:
+    """The symbol of a number: ``d0``, ``d1``, …"""
+    return Size((((f"d{number}",), 1),))
+
+
+def parse_size(text: str) -> Dim:
+    """The size of its text, parentheses included.
+
+    Raises:
+        ValueError: the text is no polynomial.
+    """
+    inner, found, position = text[1:-1], [], 0
+    while position < len(inner):
+        match = _TERM.match(inner, position)
+        if match is None or (position and not match[1]):
+            raise ValueError(f"{text} is no sum of products of numbers and symbols such as (2*d0+1)")
+        names = match[3].split("*")[1:]
+        factor = 1
+        if match[2].startswith("d"):
+            names.append(match[2])
+        else:
+            factor = int(match[2])
+        found.append((tuple(sorted(names)), -factor if match[1] == "-" else factor))
+        position = match.end()
+    return _sum(found)
+
+
+def number_of(size: Dim) -> int:
+    """A size that is a number in every call, as an earlier check has found.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(size, Size):
+        raise ValueError(f"{size} depends on the call")
+    return size
+
+
+def product(lengths: Iterable[Dim]) -> Dim:
+    """The product of lengths."""
+    return math.prod(lengths)
+
+
+def symbols_of(lengths: Iterable[Dim]) -> frozenset[str]:
+    """Symbols that any of these depends on."""
+    return frozenset(name for length in lengths if isinstance(length, Size) for name in length.symbols)
+
+
+def is_at_least(size: Dim, low: int) -> bool | None:
+    """Whether a size is at least a number in every call, or in none; None where it depends. Symbols are 0 or more."""
+    if isinstance(size, int):
+        return size >= low
+    factors = [factor for monomial, factor in size.terms if monomial]
+    if min(factors) > 0 and size.constant >= low:
+        return True
+    return False if max(factors) < 0 and size.constant < low else None
+
+
+def is_multiple(size: Dim, divisor: int) -> bool:
+    """Whether a size is a multiple of a number in every call."""
+    return all(factor % divisor == 0 for _, factor in _terms(size))
+
+
+def quotient(size: Dim, divisor: int) -> Dim:
+    """A size divided by a number of which it is a multiple."""
+    return _sum((monomial, factor // divisor) for monomial, factor in _terms(size))
+
+
+def upper_bound(one: Dim, other: Dim) -> Dim:
+    """A size that is at least as large as two others in every call."""
+    if isinstance(one, int) and isinstance(other, int):
+        return max(one, other)
+    factors, others = dict(_terms(one)), dict(_terms(other))
+    every = factors.keys() | others.keys()
+    return _sum((monomial, max(factors.get(monomial, 0), others.get(monomial, 0))) for monomial in every)
+
+
+def evaluated(size: Dim, values: Mapping[str, int]) -> int:
+    """A size in a call, by the values of symbols."""
+    if isinstance(size, int):
+        return size
+    return sum(factor * math.prod(values[name] for name in monomial) for monomial, factor in size.terms)
+
+
+def estimated(size: Dim) -> int:
+    """A number for decisions that are right for any size, but may cost more for some: that with symbols of 64."""
+    return size if isinstance(size, int) else max(0, evaluated(size, dict.fromkeys(size.symbols, 64)))
+
+
+def substituted(size: Dim, values: Mapping[str, Dim]) -> Dim:
+    """A size with symbols replaced by sizes."""
+    total: Dim = 0
+    for monomial, factor in _terms(size):
+        total = total + factor * product(values.get(name, Size((((name,), 1),))) for name in monomial)
+    return total
+
+
+def solved(difference: Dim) -> tuple[str, Dim] | None:
+    """A symbol and the size that it has to be for a difference to be 0; None where no symbol can be isolated.
+
+    The last symbol is preferred, so that arguments depend on those before them.
+    """
+    if isinstance(difference, int):
+        return None
+    for name in sorted(difference.symbols, key=lambda each: -int(each[1:])):
+        rest = _sum(term for term in difference.terms if name not in term[0])
+        factors = [term for term in difference.terms if name in term[0]]
+        if len(factors) == 1 and factors[0][0] == (name,) and is_multiple(rest, factors[0][1]):
+            return name, quotient(-rest, factors[0][1])
+    return None
+
+
+def _terms(size: Dim) -> tuple[tuple[Monomial, int], ...]:
+    return size.terms if isinstance(size, Size) else (((), size),)
+
+
+def _sum(terms: Iterable[tuple[Monomial, int]]) -> Dim:
+    factors: dict[Monomial, int] = {}
+    for monomial, factor in terms:
+        factors[monomial] = factors.get(monomial, 0) + factor
+    kept = [(monomial, factor) for monomial, factor in factors.items() if factor]
+    if all(not monomial for monomial, _ in kept):
+        return sum(factor for _, factor in kept)
+    return Size(tuple(sorted(kept, key=lambda term: (-len(term[0]), term[0]))))

@@ -1,0 +1,87 @@
+"""Sizes: their arithmetic is that of the numbers that they stand for, and equal ones have one text."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pumice.compiler.dialects.text import parse, to_text
+from pumice.compiler.ir.sizes import (
+    Dim,
+    Size,
+    evaluated,
+    is_at_least,
+    is_multiple,
+    parse_size,
+    quotient,
+    solved,
+    substituted,
+    symbol,
+    upper_bound,
+)
+from pumice.compiler.ir.source import CompileError
+
+CALLS = [dict(zip(("d0", "d1"), values, strict=True)) for values in itertools.product((0, 1, 2, 5), repeat=2)]
+
+
+@st.composite
+def sizes(draw: st.DrawFn, depth: int = 3) -> Dim:
+    if depth == 0 or draw(st.booleans()):
+        return draw(st.sampled_from([symbol(0), symbol(1), -3, 0, 1, 2, 12]))
+    left, right = draw(sizes(depth - 1)), draw(sizes(depth - 1))
+    return draw(st.sampled_from([left + right, left - right, left * right]))
+
+
+@given(sizes(), sizes())
+def test_arithmetic_is_that_of_numbers(left: Dim, right: Dim) -> None:
+    for call in CALLS:
+        a, b = evaluated(left, call), evaluated(right, call)
+        assert evaluated(left + right, call) == a + b
+        assert evaluated(left - right, call) == a - b
+        assert evaluated(left * right, call) == a * b
+        assert evaluated(upper_bound(left, right), call) >= max(a, b)
+        assert evaluated(substituted(left, {"d0": right}), call) == evaluated(left, {**call, "d0": b})
+
+
+@given(sizes(), st.integers(-4, 4))
+def test_what_is_decided_holds_in_every_call(size: Dim, low: int) -> None:
+    found = is_at_least(size, low)
+    if found is not None:
+        assert all((evaluated(size, call) >= low) is found for call in CALLS)
+
+
+@given(sizes(), st.integers(1, 6))
+def test_a_quotient_times_its_divisor_is_the_size(size: Dim, divisor: int) -> None:
+    assert quotient(size * divisor, divisor) == size
+    if is_multiple(size, divisor):
+        assert quotient(size, divisor) * divisor == size
+
+
+@given(sizes())
+def test_a_size_is_read_from_its_text(size: Dim) -> None:
+    assert parse_size(str(size) if isinstance(size, Size) else f"({size})") == size
+
+
+@given(sizes())
+def test_a_solution_makes_a_difference_zero(difference: Dim) -> None:
+    found = solved(difference)
+    if found is not None:
+        assert substituted(difference, dict([found])) == 0
+
+
+def test_equal_sizes_have_equal_types() -> None:
+    text = "func.func private @f(tensor<(2*d0+1)x4xf32>, tensor<(d0+1+d0)x4xf32>) -> tensor<(d1*d0-d0*d1)xi8>"
+    (function,) = parse(text)
+    printed = to_text([function])
+    assert printed.count("tensor<(2*d0+1)x4xf32>") == 2
+    assert "tensor<0xi8>" in printed
+    assert to_text(parse(printed)) == printed
+
+
+@pytest.mark.parametrize("size", ["(d0 d1)", "(2d0)", "(d)", "(d0*)", "()", "(d0/2)", "(d0", "(2*2)"])
+def test_what_is_no_size_is_refused(size: str) -> None:
+    with pytest.raises(CompileError):
+        parse(f"func.func private @f(memref<4xf32>) -> (tensor<{size}xf32>) attributes {{a = array<i64: {size}>}}")
