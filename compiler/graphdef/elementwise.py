@@ -350,7 +350,6 @@ _BINARY: Final[Mapping[str, Translate]] = {
 ELEMENTWISE: Final[Mapping[str, Translate]] = {
     **_UNARY,
     **_BINARY,
-    "AccumulateNV2": _add_n,
     "AddN": _add_n,
     "ApproximateEqual": _approximate_equal,
     "Bitcast": _bitcast,

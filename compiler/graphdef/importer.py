@@ -22,7 +22,7 @@ from .tensors import dims_of, element_of
 from .translator import Scope, Translator
 
 _PLACEHOLDERS: Final = ("Placeholder", "PlaceholderV2")
-_NOT_FETCHED: Final = ("Assert", "Const", "NoOp", "Print", "PrintV2", "Switch", "RefSwitch")
+_NOT_FETCHED: Final = ("Assert", "Const", "NoOp", "Print", "PrintV2", "Switch")
 _OUTPUT: Final = re.compile(r"(.*?)(?::([0-9]{1,9}))?", re.DOTALL)
 _SHAPE: Final = re.compile(r"((?:[0-9]{1,12}(?:x|$))*)([a-z][a-z0-9<>]*)?", re.ASCII)
 _MAX_OUTPUTS: Final = 1 << 12

@@ -283,9 +283,9 @@ def _one_hot(node: Node) -> Sequence[Value]:
 
 
 def _top_k(node: Node) -> Sequence[Value]:
-    value = node.expect(2 if node.op == "TopKV2" else 1)[0]
+    value, _ = node.expect(2)
     type = node.type(0)
-    count = node.known_integer(1, "k") if node.op == "TopKV2" else node.integer("k")
+    count = node.known_integer(1, "k")
     if not type.rank or not 0 <= count <= node.shape(0)[-1]:
         raise node.error(f"expected k to be at most the last length of {type}, got {count}")
     shape = (*node.shape(0)[:-1], count)
@@ -310,6 +310,5 @@ INDEXING: Final[Mapping[str, Translate]] = {
     "TensorScatterMin": _tensor_scatter("minimum"),
     "TensorScatterSub": _tensor_scatter("subtract"),
     "TensorScatterUpdate": _tensor_scatter(""),
-    "TopK": _top_k,
     "TopKV2": _top_k,
 }

@@ -13,7 +13,7 @@ from ..dialects.builder import Builder
 from ..ir.attributes import Array, Attribute, type_shape
 from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.source import CompileError
-from ..ir.types import ScalarType, TensorType, Type
+from ..ir.types import ScalarType, TensorType, Type, types_text
 from ..passes.expression import Expression
 from ..targets.reference import ProgramWriter
 from .graph import Graph, GraphNode
@@ -66,6 +66,19 @@ class Node:
             wanted = str(least) if least == most else f"{least} to {most}"
             raise self.error(f"expected {wanted} inputs, got {len(self.operands)}")
         return self.operands
+
+    def expect_declared_type(self) -> None:
+        """Holds that some operand has the element type that the attribute T declares, if it is one of tensors."""
+        declared = self._node.attributes.get("T")
+        if declared is None or declared.WhichOneof("value") != "type" or not self.operands:
+            return
+        try:
+            element = element_of(declared.type)
+        except ValueError:
+            return
+        types = [value.type for value in self.operands]
+        if all(isinstance(type, TensorType) and type.element is not element for type in types):
+            raise self.error(f"its type T is {element}, its inputs are ({types_text(types)})")
 
     def operand(self, index: int) -> Value:
         """An operand, which has to be there."""

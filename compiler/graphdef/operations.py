@@ -6,17 +6,27 @@ import difflib
 from collections.abc import Mapping
 from typing import Final
 
+from .contractions import CONTRACTIONS
 from .control import CONTROL
 from .elementwise import ELEMENTWISE
+from .images import IMAGES
 from .indexing import INDEXING
 from .lists import LISTS
 from .node import Translate
+from .normalization import NORMALIZATION
+from .reductions import REDUCTIONS
 from .shapes import SHAPES
+from .windows import WINDOWS
 
 OPERATIONS: Final[Mapping[str, Translate]] = {
     **ELEMENTWISE,
     **SHAPES,
     **INDEXING,
+    **REDUCTIONS,
+    **CONTRACTIONS,
+    **WINDOWS,
+    **NORMALIZATION,
+    **IMAGES,
     **CONTROL,
     **LISTS,
 }

@@ -19,11 +19,6 @@ from .graph import Graph, GraphNode, Ref
 
 Context: TypeAlias = frozenset[tuple[Ref, int]]
 
-_ENTER: Final = ("Enter", "RefEnter")
-_EXIT: Final = ("Exit", "RefExit")
-MERGE: Final = ("Merge", "RefMerge")
-SWITCH: Final = ("Switch", "RefSwitch")
-_NEXT: Final = ("NextIteration", "RefNextIteration")
 _MAX_SHOWN: Final = 8
 
 
@@ -66,12 +61,13 @@ class Choice(NamedTuple):
     Attributes:
         predicate: of the conditional.
         branches: numbers of the inputs that come if it is false, and if it is true.
-        level: merges of one predicate, context and level do not depend on each other and make one conditional.
+        together: names of the merges that make one conditional, this one too: those of its predicate, context and
+            level, which do not depend on each other.
     """
 
     predicate: Ref
     branches: tuple[int, int]
-    level: int
+    together: list[str]
 
 
 class GraphPlan:
@@ -95,6 +91,7 @@ class GraphPlan:
         self.depths: dict[str, int] = {}
         self.choices: dict[str, Choice] = {}
         self.loops: dict[str, GraphLoop] = {}
+        self._together: dict[tuple[Ref, Context, int], list[str]] = {}
         self._loop_merges: set[str] = set()
         self._loop_conditions: set[str] = set()
         self._find_loops()
@@ -122,7 +119,7 @@ class GraphPlan:
         frames: dict[str, GraphLoop] = {}
         frame_of: dict[str, str] = {}
         for node in nodes:
-            if node.op in _ENTER:
+            if node.op == "Enter":
                 value = node.attributes.get("frame_name")
                 if value is None or len(node.inputs) != 1:
                     raise graph.error(node, "expected one input and the attribute frame_name")
@@ -131,8 +128,8 @@ class GraphPlan:
                 frame_of[node.name] = name
         merges: dict[str, tuple[str, Ref, Ref]] = {}
         for node in nodes:
-            following = [ref for ref in node.inputs if graph.nodes[ref.node].op in _NEXT]
-            if node.op not in MERGE or not following:
+            following = [ref for ref in node.inputs if graph.nodes[ref.node].op == "NextIteration"]
+            if node.op != "Merge" or not following:
                 continue
             initial = [ref for ref in node.inputs if ref.node in frame_of]
             (next_node, *_) = (graph.nodes[ref.node] for ref in following)
@@ -143,7 +140,7 @@ class GraphPlan:
         switches: dict[str, str] = {}
         exits: dict[str, str] = {}
         for node in nodes:
-            if node.op in SWITCH and len(node.inputs) == 2 and node.inputs[0].node in merges:
+            if node.op == "Switch" and len(node.inputs) == 2 and node.inputs[0].node in merges:
                 condition = graph.nodes[node.inputs[1].node]
                 if condition.op != "LoopCond" or len(condition.inputs) != 1:
                     continue
@@ -152,7 +149,7 @@ class GraphPlan:
                 self._loop_conditions.add(condition.name)
         merge_of = {switch: merge for merge, switch in switches.items()}
         for node in nodes:
-            if node.op in _EXIT:
+            if node.op == "Exit":
                 merge = merge_of.get(node.inputs[0].node) if node.inputs else None
                 if merge is None or node.inputs[0].port != 0:
                     raise graph.error(node, "expected the first output of a Switch of a loop")
@@ -171,7 +168,7 @@ class GraphPlan:
         for node in nodes.values():
             refs = list(node.inputs)
             if node.name in self._loop_merges:
-                refs = [ref for ref in refs if nodes[ref.node].op not in _NEXT]
+                refs = [ref for ref in refs if nodes[ref.node].op != "NextIteration"]
             names = [*(ref.node for ref in refs), *node.controls]
             if node.name in self.loops:
                 names += self.loops[node.name].enters
@@ -184,11 +181,11 @@ class GraphPlan:
         while ready:
             name = ready.popleft()
             node = nodes[name]
-            is_choice = node.op in MERGE and name not in self._loop_merges
+            is_choice = node.op == "Merge" and name not in self._loop_merges
             level = max((levels[other] for other in before[name]), default=0) + is_choice
             levels[name] = level
             depth = max((self.depths[other] for other in before[name]), default=0)
-            self.depths[name] = depth + (node.op in _ENTER) - (node.op in _EXIT)
+            self.depths[name] = depth + (node.op == "Enter") - (node.op == "Exit")
             self.contexts[name] = self._context(node, level, is_choice)
             self.rank[name] = (level, not is_choice, len(self.rank))
             for other in after[name]:
@@ -212,7 +209,7 @@ class GraphPlan:
     def _context_of(self, ref: Ref) -> Context:
         node = self._graph.nodes[ref.node]
         context = self.contexts[ref.node]
-        if node.op in SWITCH and len(node.inputs) == 2 and node.inputs[1].node not in self._loop_conditions:
+        if node.op == "Switch" and len(node.inputs) == 2 and node.inputs[1].node not in self._loop_conditions:
             return context | {(self.predicate(node.inputs[1]), ref.port)}
         return context
 
@@ -225,8 +222,11 @@ class GraphPlan:
             raise self._graph.error(node, "its inputs do not come from the two sides of one Switch")
         (predicate,) = split
         truth = 0 if (predicate, 1) in contexts[0] else 1
-        self.choices[node.name] = Choice(predicate, (1 - truth, truth), level)
-        return (contexts[0] | contexts[1]) - {(predicate, 0), (predicate, 1)}
+        context = (contexts[0] | contexts[1]) - {(predicate, 0), (predicate, 1)}
+        together = self._together.setdefault((predicate, context, level), [])
+        together.append(node.name)
+        self.choices[node.name] = Choice(predicate, (1 - truth, truth), together)
+        return context
 
     def _refuse_cycle(self, before: Mapping[str, Sequence[str]]) -> None:
         """Goes back from a node that never came, by nodes that never came, until one comes again."""

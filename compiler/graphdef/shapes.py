@@ -433,9 +433,6 @@ SHAPES: Final[Mapping[str, Translate]] = {
             "LoopCond",
             "NextIteration",
             "PreventGradient",
-            "RefEnter",
-            "RefIdentity",
-            "RefNextIteration",
             "Snapshot",
             "StopGradient",
             "CheckNumerics",
@@ -444,6 +441,7 @@ SHAPES: Final[Mapping[str, Translate]] = {
         _identity,
     ),
     "IdentityN": _identity_n,
+    "NoOp": lambda node: [],
     "Placeholder": _placeholder,
     "PlaceholderV2": _placeholder,
 }

@@ -15,9 +15,9 @@ from ..ir.source import CompileError
 from ..ir.types import I1, I32, TensorType, types_text
 from .control import emit_while
 from .graph import ARGUMENT, Graph, GraphNode, Ref
-from .node import Node, known_array
+from .node import Node, Translate, known_array
 from .operations import OPERATIONS, why_not
-from .plan import SWITCH, Context, GraphLoop, GraphPlan
+from .plan import Context, GraphLoop, GraphPlan
 
 _MAX_DEPTH: Final = 64
 """Functions, conditionals and loops inside each other."""
@@ -145,12 +145,13 @@ class Translator:
         translate = OPERATIONS.get(graph_node.op)
         operands = [self._value(graph, ref, scope, graph_node) for ref in graph_node.inputs]
         node = Node(graph, graph_node, operands, scope.builder, self)
-        if graph_node.op in SWITCH:
+        if graph_node.op == "Switch":
             # Both sides have the value; which of them runs is the matter of the Merge that ends it.
             node.expect(2)
             results: Sequence[Value] = [operands[0], operands[0]]
         elif translate is not None:
-            results = _guarded(node, lambda: translate(node))
+            node.expect_declared_type()
+            results = _guarded(node, translate)
         elif graph_node.op in self._functions:
             results = self.call(graph_node.op, operands, node, scope.builder)
         elif graph_node.op == ARGUMENT:
@@ -165,14 +166,7 @@ class Translator:
     def _choose(self, graph: Graph, plan: GraphPlan, node: GraphNode, needed: set[str], scope: Scope) -> None:
         """A conditional for a Merge and for those that can go with it."""
         choice, context = plan.choices[node.name], plan.contexts[node.name]
-        merges = [
-            name
-            for name in sorted(needed, key=plan.rank.__getitem__)
-            if name in plan.choices
-            and plan.contexts[name] == context
-            and plan.choices[name].predicate == choice.predicate
-            and plan.choices[name].level == choice.level
-        ]
+        merges = [name for name in choice.together if name in needed]
         predicate = self._value(graph, choice.predicate, scope, node)
         if predicate.type is not TensorType((), I1):
             raise graph.error(node, f"its predicate has to be one boolean, got {predicate.type}")
@@ -246,12 +240,10 @@ class Translator:
             raise graph.error(node, f"conditionals, loops and functions are nested more than {_MAX_DEPTH} deep")
 
 
-def _guarded(node: Node, translate: object) -> Sequence[Value]:
+def _guarded(node: Node, translate: Translate) -> Sequence[Value]:
     """Errors of shapes and numbers that do not fit together become errors of the node."""
-    assert callable(translate)
     try:
-        found: Sequence[Value] = translate()
-        return found
+        return translate(node)
     except CompileError:
         raise
     except (ArithmeticError, IndexError, TypeError, ValueError, np.exceptions.AxisError) as error:
