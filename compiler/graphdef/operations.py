@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Final
 
+from .blocks import BLOCKS
 from .contractions import CONTRACTIONS
 from .control import CONTROL
 from .elementwise import ELEMENTWISE
@@ -21,6 +22,7 @@ from .windows import WINDOWS
 OPERATIONS: Final[Mapping[str, Translate]] = {
     **ELEMENTWISE,
     **SHAPES,
+    **BLOCKS,
     **INDEXING,
     **REDUCTIONS,
     **CONTRACTIONS,

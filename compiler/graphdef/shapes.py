@@ -169,112 +169,14 @@ def _lin_space(node: Node) -> Sequence[Value]:
     return [builder.elementwise("add", broadcast_to(builder, start, (count,)), product)]
 
 
-def _split_depth(node: Node, shape: Sequence[int], block: int) -> tuple[list[int], bool]:
-    """The shape as batch, height, width and depth, and whether the layout is NHWC."""
-    layout = node.text("data_format", "NHWC")
-    if layout not in ("NHWC", "NCHW") or len(shape) != 4 or block < 1:
-        raise node.error(f"expected four dimensions as NHWC or NCHW, got {node.type(0)} as {layout}")
-    if layout == "NHWC":
-        return list(shape), True
-    return [shape[0], shape[2], shape[3], shape[1]], False
-
-
-def _depth_to_space(node: Node) -> Sequence[Value]:
-    (value,) = node.expect(1)
-    block = node.integer("block_size")
-    (batch, height, width, depth), is_last = _split_depth(node, node.shape(0), block)
-    inner = depth // block**2
-    if is_last:
-        split = node.builder.reshape(value, (batch, height, width, block, block, inner))
-        moved = transpose(node, split, (0, 1, 3, 2, 4, 5))
-        return [node.builder.reshape(moved, (batch, height * block, width * block, inner))]
-    split = node.builder.reshape(value, (batch, block, block, inner, height, width))
-    moved = transpose(node, split, (0, 3, 4, 1, 5, 2))
-    return [node.builder.reshape(moved, (batch, inner, height * block, width * block))]
-
-
-def _space_to_depth(node: Node) -> Sequence[Value]:
-    (value,) = node.expect(1)
-    block = node.integer("block_size")
-    (batch, height, width, depth), is_last = _split_depth(node, node.shape(0), block)
-    rows, columns = height // block, width // block
-    if is_last:
-        split = node.builder.reshape(value, (batch, rows, block, columns, block, depth))
-        moved = transpose(node, split, (0, 1, 3, 2, 4, 5))
-        return [node.builder.reshape(moved, (batch, rows, columns, block**2 * depth))]
-    split = node.builder.reshape(value, (batch, depth, rows, block, columns, block))
-    moved = transpose(node, split, (0, 3, 5, 1, 2, 4))
-    return [node.builder.reshape(moved, (batch, block**2 * depth, rows, columns))]
-
-
-def _block_pairs(node: Node, index: int, count: int) -> list[tuple[int, int]]:
+def pairs_of(node: Node, index: int, count: int) -> list[tuple[int, int]]:
     found = node.known_integers(index, "pairs of numbers")
     if len(found) != 2 * count:
         raise node.error(f"expected two numbers for each of {count} dimensions (input {index}), got {list(found)}")
     return list(zip(found[::2], found[1::2], strict=True))
 
 
-def _space_to_batch(node: Node) -> Sequence[Value]:
-    value = node.expect(2 + (node.op == "SpaceToBatchND"))[0]
-    blocks = _blocks(node)
-    pads = _block_pairs(node, len(node.operands) - 1, len(blocks))
-    shape = node.shape(0)
-    extra = len(shape) - 1 - len(blocks)
-    if min(map(min, pads), default=0) < 0:
-        raise node.error(f"expected paddings that are not negative, got {pads}")
-    padded = _padded(node, value, [(0, 0), *pads, *[(0, 0)] * extra])
-    batch, *lengths = static_shape(padded)
-    split = [batch]
-    for length, block in zip(lengths, blocks, strict=False):
-        split += [length // block, block]
-    inner = lengths[len(blocks) :]
-    moved = transpose(
-        node,
-        node.builder.reshape(padded, [*split, *inner]),
-        [
-            *range(2, len(split), 2),
-            0,
-            *range(1, len(split), 2),
-            *range(len(split), len(split) + extra),
-        ],
-    )
-    return [node.builder.reshape(moved, [batch * math.prod(blocks), *split[1::2], *inner])]
-
-
-def _batch_to_space(node: Node) -> Sequence[Value]:
-    value = node.expect(2 + (node.op == "BatchToSpaceND"))[0]
-    blocks = _blocks(node)
-    count = len(blocks)
-    crops = _block_pairs(node, len(node.operands) - 1, count)
-    batch, *lengths = node.shape(0)
-    outer = batch // math.prod(blocks)
-    inner = lengths[count:]
-    order = [count]
-    for index in range(count):
-        order += [count + 1 + index, index]
-    moved = transpose(
-        node,
-        node.builder.reshape(value, [*blocks, outer, *lengths]),
-        [*order, *range(2 * count + 1, 2 * count + 1 + len(inner))],
-    )
-    spatial = [length * block for length, block in zip(lengths, blocks, strict=False)]
-    whole = node.builder.reshape(moved, [outer, *spatial, *inner])
-    ranges = [(0, outer, 1)]
-    ranges += [(low, length - high, 1) for (low, high), length in zip(crops, spatial, strict=True)]
-    return [node.builder.slice(whole, [*ranges, *((0, length, 1) for length in inner)])]
-
-
-def _blocks(node: Node) -> tuple[int, ...]:
-    if node.has("block_size"):
-        found: tuple[int, ...] = (node.integer("block_size"),) * 2
-    else:
-        found = node.known_integers(1, "the block's shape")
-    if min(found, default=1) < 1 or len(found) >= node.type(0).rank:
-        raise node.error(f"expected blocks of at least 1 for dimensions of {node.type(0)}, got {list(found)}")
-    return found
-
-
-def _padded(node: Node, value: Value, pairs: Sequence[tuple[int, int]], filling: Value | None = None) -> Value:
+def padded(node: Node, value: Value, pairs: Sequence[tuple[int, int]], filling: Value | None = None) -> Value:
     """A value with elements put before and after each dimension: zeros, or what is given."""
     filling = filling or node.builder.constant(0, TensorType((), tensor_of(value).element))
     lows, highs = [low for low, _ in pairs], [high for _, high in pairs]
@@ -283,10 +185,10 @@ def _padded(node: Node, value: Value, pairs: Sequence[tuple[int, int]], filling:
 
 def _pad(node: Node) -> Sequence[Value]:
     node.expect(2 + (node.op == "PadV2"))
-    pairs = _block_pairs(node, 1, node.type(0).rank)
+    pairs = pairs_of(node, 1, node.type(0).rank)
     if min(map(min, pairs), default=0) < 0:
         raise node.error(f"expected paddings that are not negative, got {pairs}")
-    return [_padded(node, node.operand(0), pairs, node.operand(2) if node.op == "PadV2" else None)]
+    return [padded(node, node.operand(0), pairs, node.operand(2) if node.op == "PadV2" else None)]
 
 
 def _mirror_pad(node: Node) -> Sequence[Value]:
@@ -295,7 +197,7 @@ def _mirror_pad(node: Node) -> Sequence[Value]:
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise node.error(f"expected the mode REFLECT or SYMMETRIC, got {mode}")
     skipped = int(mode == "REFLECT")
-    for axis, (low, high) in enumerate(_block_pairs(node, 1, node.type(0).rank)):
+    for axis, (low, high) in enumerate(pairs_of(node, 1, node.type(0).rank)):
         shape = static_shape(value)
         length = shape[axis]
         if not 0 <= low <= length - skipped or not 0 <= high <= length - skipped:
@@ -388,15 +290,12 @@ def _invert_permutation(node: Node) -> Sequence[Value]:
 
 
 SHAPES: Final[Mapping[str, Translate]] = {
-    "BatchToSpace": _batch_to_space,
-    "BatchToSpaceND": _batch_to_space,
     "BroadcastArgs": _broadcast_args,
     "BroadcastTo": _broadcast_to,
     "Concat": _concat,
     "ConcatV2": _concat,
     "ConjugateTranspose": _transpose,
     "Const": _const,
-    "DepthToSpace": _depth_to_space,
     "Empty": _empty,
     "EnsureShape": _identity,
     "ExpandDims": _expand_dims,
@@ -416,9 +315,6 @@ SHAPES: Final[Mapping[str, Translate]] = {
     "Shape": _shape,
     "ShapeN": _shape,
     "Size": _size,
-    "SpaceToBatch": _space_to_batch,
-    "SpaceToBatchND": _space_to_batch,
-    "SpaceToDepth": _space_to_depth,
     "Split": _split,
     "SplitV": _split,
     "Squeeze": _squeeze,

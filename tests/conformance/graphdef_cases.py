@@ -98,8 +98,10 @@ def main(folder: Path) -> None:
     """Records every case."""
     import graphdef_models
     import graphdef_operations
+    import graphdef_windows
 
-    for kind, cases in (("operations", graphdef_operations.FUNCTIONS), ("models", graphdef_models.FUNCTIONS)):
+    operations = {**graphdef_operations.OPERATIONS, **graphdef_windows.WINDOWS}
+    for kind, cases in (("operations", operations), ("models", graphdef_models.FUNCTIONS)):
         for name, (function, arguments) in cases.items():
             record(function, arguments, folder / kind / folder_name(name))
     for name, (model, arguments) in graphdef_models.keras_models().items():

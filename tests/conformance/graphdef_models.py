@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from graphdef_operations import Array, Case, floats, truths, whole
+from graphdef_inputs import Array, Case, floats, truths, whole
 
 V1 = tf.compat.v1
 

@@ -2,51 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
+from graphdef_inputs import Case, complexes, floats, nonzero, positive, truths, unit, whole
 
-Array: TypeAlias = npt.NDArray[Any]
-Case: TypeAlias = tuple[Callable[..., Any], Sequence[Array]]
 R = tf.raw_ops
-
-
-def floats(*shape: int, dtype: npt.DTypeLike = np.float32) -> Array:
-    """Normal numbers, the same for the same shape."""
-    return np.random.default_rng(sum(shape) + 1).normal(size=shape).astype(dtype)
-
-
-def positive(*shape: int) -> Array:
-    """Numbers of at least 0.1."""
-    return np.abs(floats(*shape)) + np.float32(0.1)
-
-
-def unit(*shape: int) -> Array:
-    """Numbers between -0.95 and 0.95."""
-    return np.random.default_rng(sum(shape)).uniform(-0.95, 0.95, shape).astype(np.float32)
-
-
-def whole(*shape: int, low: int = -9, high: int = 10, dtype: npt.DTypeLike = np.int32) -> Array:
-    """Integers."""
-    return np.random.default_rng(sum(shape) + 2).integers(low, high, shape).astype(dtype)
-
-
-def nonzero(*shape: int) -> Array:
-    """Integers without 0."""
-    found = whole(*shape)
-    return np.where(found == 0, 3, found).astype(np.int32)
-
-
-def truths(*shape: int) -> Array:
-    """Booleans."""
-    return whole(*shape) > 0
-
-
-def _complex(*shape: int) -> Array:
-    return (floats(*shape) + 1j * floats(*shape)[::-1]).astype(np.complex64)
 
 
 def _unary(name: str, argument: str = "x", **attributes: Any) -> Callable[[Any], Any]:
@@ -59,33 +22,11 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
 
 OPERATIONS: dict[str, Case] = {}
 
-for _name in [
-    "Abs",
-    "Atan",
-    "Asinh",
-    "Ceil",
-    "Cos",
-    "Cosh",
-    "Erf",
-    "Erfc",
-    "Exp",
-    "Expm1",
-    "Floor",
-    "IsFinite",
-    "IsInf",
-    "IsNan",
-    "Neg",
-    "Rint",
-    "Round",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Sinh",
-    "Square",
-    "Tan",
-    "Tanh",
-    "BesselI1e",
-]:
+_OF_ANY = (
+    "Abs Atan Asinh Ceil Cos Cosh Erf Erfc Exp Expm1 Floor IsFinite IsInf IsNan Neg Rint Round Sigmoid "
+    "Sign Sin Sinh Square Tan Tanh BesselI1e"
+)
+for _name in _OF_ANY.split():
     OPERATIONS[_name] = (_unary(_name), [floats(3, 5)])
 for _name in ["Digamma", "Lgamma", "Log", "Log1p", "Reciprocal", "Rsqrt", "Sqrt", "Inv"]:
     OPERATIONS[_name] = (_unary(_name), [positive(3, 5)])
@@ -104,27 +45,14 @@ OPERATIONS["Round/half"] = (_unary("Round"), [np.array([-2.5, -1.5, -0.5, 0.5, 1
 OPERATIONS["Exp/f16"] = (_unary("Exp"), [floats(9, dtype=np.float16)])
 OPERATIONS["Sigmoid/f64"] = (_unary("Sigmoid"), [floats(9, dtype=np.float64)])
 for _name in ["Real", "Imag"]:
-    OPERATIONS[_name] = (_unary(_name, "input"), [_complex(6)])
-OPERATIONS["Conj"] = (_unary("Conj", "input"), [_complex(6)])
-OPERATIONS["ComplexAbs"] = (_unary("ComplexAbs"), [_complex(6)])
+    OPERATIONS[_name] = (_unary(_name, "input"), [complexes(6)])
+OPERATIONS["Conj"] = (_unary("Conj", "input"), [complexes(6)])
+OPERATIONS["ComplexAbs"] = (_unary("ComplexAbs"), [complexes(6)])
 OPERATIONS["Complex"] = (lambda x, y: R.Complex(real=x, imag=y), [floats(5), floats(5)])
-OPERATIONS["Mul/complex"] = (_binary("Mul"), [_complex(4), _complex(4)])
+OPERATIONS["Mul/complex"] = (_binary("Mul"), [complexes(4), complexes(4)])
 
-for _name in [
-    "Add",
-    "AddV2",
-    "Sub",
-    "Mul",
-    "RealDiv",
-    "Div",
-    "Maximum",
-    "Minimum",
-    "SquaredDifference",
-    "Atan2",
-    "FloorDiv",
-    "FloorMod",
-    "Mod",
-]:
+_OF_TWO = "Add AddV2 Sub Mul RealDiv Div Maximum Minimum SquaredDifference Atan2 FloorDiv FloorMod Mod"
+for _name in _OF_TWO.split():
     OPERATIONS[_name] = (_binary(_name), [floats(4, 1, 3), floats(5, 1)])
 for _name in ["DivNoNan", "MulNoNan"]:
     OPERATIONS[_name] = (_binary(_name), [floats(2, 4), np.array([1, 0, -2, 0], np.float32)])
@@ -164,180 +92,6 @@ for _to in (tf.int32, tf.bool, tf.float16, tf.uint8, tf.float64, tf.int64, tf.bf
     )
 OPERATIONS["Bitcast"] = (lambda x: R.Bitcast(input=x, type=tf.int32), [floats(5)])
 OPERATIONS["Bitcast/narrow"] = (lambda x: R.Bitcast(input=x, type=tf.uint8), [floats(5)])
-
-# -- products and convolutions ---------------------------------------------------------------------------
-
-for _a in (False, True):
-    for _b in (False, True):
-        OPERATIONS[f"MatMul/{_a:d}{_b:d}"] = (
-            lambda x, y, a=_a, b=_b: R.MatMul(a=x, b=y, transpose_a=a, transpose_b=b),
-            [floats(5, 4) if _a else floats(4, 5), floats(3, 5) if _b else floats(5, 3)],
-        )
-OPERATIONS["MatMul/int"] = (lambda x, y: R.MatMul(a=x, b=y), [whole(3, 4), whole(4, 2)])
-OPERATIONS["BatchMatMul"] = (lambda x, y: R.BatchMatMul(x=x, y=y, adj_y=True), [floats(2, 3, 4), floats(2, 5, 4)])
-OPERATIONS["BatchMatMulV2"] = (lambda x, y: R.BatchMatMulV2(x=x, y=y), [floats(2, 1, 3, 4), floats(5, 4, 2)])
-OPERATIONS["BatchMatMulV2/complex"] = (
-    lambda x, y: R.BatchMatMulV2(x=x, y=y, adj_x=True),
-    [_complex(2, 4, 3), _complex(2, 4, 2)],
-)
-OPERATIONS["BatchMatMulV3"] = (lambda x, y: R.BatchMatMulV3(x=x, y=y, Tout=tf.float32), [floats(2, 3, 4), floats(4, 2)])
-for _equation, _shapes in {
-    "ij,jk->ik": ((3, 4), (4, 5)),
-    "bij,bkj->bik": ((2, 3, 4), (2, 5, 4)),
-    "...ij,jk->...ik": ((2, 3, 4), (4, 5)),
-    "...i,...i->...": ((2, 1, 4), (3, 4)),
-    "ij->ji": ((3, 4),),
-    "ij->i": ((3, 4),),
-    "ii->i": ((3, 3),),
-    "abc,cd->abd": ((2, 3, 4), (4, 5)),
-    "i,j->ij": ((3,), (4,)),
-    "aecd,abcd->acbe": ((2, 3, 4, 5), (2, 6, 4, 5)),
-}.items():
-    OPERATIONS[f"Einsum/{_equation}"] = (
-        lambda *x, equation=_equation: R.Einsum(inputs=list(x), equation=equation),
-        [floats(*shape) for shape in _shapes],
-    )
-OPERATIONS["BiasAdd"] = (lambda x, b: R.BiasAdd(value=x, bias=b), [floats(2, 3, 4, 5), floats(5)])
-OPERATIONS["BiasAdd/NCHW"] = (
-    lambda x, b: R.BiasAdd(value=x, bias=b, data_format="NCHW"),
-    [floats(2, 5, 3, 4), floats(5)],
-)
-OPERATIONS["BiasAddV1"] = (lambda x, b: R.BiasAddV1(value=x, bias=b), [floats(3, 5), floats(5)])
-
-
-def _conv2d(stride: int = 1, padding: str = "SAME", dilation: int = 1, **others: Any) -> Callable[[Any, Any], Any]:
-    return lambda x, k: R.Conv2D(
-        input=x,
-        filter=k,
-        strides=[1, stride, stride, 1],
-        padding=padding,
-        dilations=[1, dilation, dilation, 1],
-        **others,
-    )
-
-
-OPERATIONS["Conv2D"] = (_conv2d(), [floats(2, 7, 6, 3), floats(3, 3, 3, 4)])
-OPERATIONS["Conv2D/stride"] = (_conv2d(2), [floats(1, 8, 7, 3), floats(3, 3, 3, 4)])
-OPERATIONS["Conv2D/valid"] = (_conv2d(2, "VALID"), [floats(1, 8, 7, 3), floats(3, 2, 3, 4)])
-OPERATIONS["Conv2D/dilated"] = (_conv2d(1, "SAME", 2), [floats(1, 8, 7, 3), floats(3, 3, 3, 2)])
-OPERATIONS["Conv2D/groups"] = (_conv2d(), [floats(1, 5, 5, 4), floats(3, 3, 2, 6)])
-OPERATIONS["Conv2D/explicit"] = (
-    _conv2d(2, "EXPLICIT", explicit_paddings=[0, 0, 1, 2, 0, 1, 0, 0]),
-    [floats(1, 8, 7, 3), floats(3, 3, 3, 2)],
-)
-OPERATIONS["Conv3D"] = (
-    lambda x, k: R.Conv3D(input=x, filter=k, strides=[1, 1, 2, 1, 1], padding="SAME"),
-    [floats(1, 4, 5, 6, 2), floats(2, 3, 3, 2, 3)],
-)
-OPERATIONS["Conv1D by expansion"] = (
-    lambda x, k: tf.nn.conv1d(x, k, stride=2, padding="SAME"),
-    [floats(2, 9, 3), floats(4, 3, 5)],
-)
-OPERATIONS["Conv2D by batches"] = (
-    lambda x, k: tf.nn.convolution(x, k, padding="SAME", dilations=[2, 3]),
-    [floats(1, 9, 8, 2), floats(3, 3, 2, 3)],
-)
-for _stride, _padding in ((1, "SAME"), (2, "SAME"), (2, "VALID")):
-    OPERATIONS[f"DepthwiseConv2dNative/{_stride}{_padding}"] = (
-        lambda x, k, stride=_stride, padding=_padding: R.DepthwiseConv2dNative(
-            input=x, filter=k, strides=[1, stride, stride, 1], padding=padding
-        ),
-        [floats(1, 7, 6, 3), floats(3, 3, 3, 2)],
-    )
-for _stride, _padding, _size in ((1, "SAME", 5), (2, "SAME", 9), (2, "SAME", 10), (2, "VALID", 11), (3, "VALID", 16)):
-    OPERATIONS[f"Conv2DBackpropInput/{_stride}{_padding}{_size}"] = (
-        lambda y, k, stride=_stride, padding=_padding, size=_size: R.Conv2DBackpropInput(
-            input_sizes=[1, size, size, 3],
-            filter=k,
-            out_backprop=y,
-            strides=[1, stride, stride, 1],
-            padding=padding,
-        ),
-        [floats(1, 5, 5, 4), floats(3, 3, 3, 4)],
-    )
-OPERATIONS["Conv3DBackpropInputV2"] = (
-    lambda y, k: R.Conv3DBackpropInputV2(
-        input_sizes=[1, 4, 6, 6, 2], filter=k, out_backprop=y, strides=[1, 2, 2, 2, 1], padding="SAME"
-    ),
-    [floats(1, 2, 3, 3, 3), floats(2, 3, 3, 2, 3)],
-)
-OPERATIONS["DepthwiseConv2dNativeBackpropInput"] = (
-    lambda y, k: R.DepthwiseConv2dNativeBackpropInput(
-        input_sizes=[1, 6, 6, 2], filter=k, out_backprop=y, strides=[1, 2, 2, 1], padding="SAME"
-    ),
-    [floats(1, 3, 3, 6), floats(3, 3, 2, 3)],
-)
-
-# -- pools and normalizations ----------------------------------------------------------------------------
-
-for _pool in ("MaxPool", "AvgPool"):
-    for _size, _stride, _padding in ((2, 2, "VALID"), (3, 2, "SAME"), (3, 1, "SAME"), (4, 3, "SAME")):
-        OPERATIONS[f"{_pool}/{_size}{_stride}{_padding}"] = (
-            lambda x, pool=_pool, size=_size, stride=_stride, padding=_padding: getattr(R, pool)(
-                **{"input" if pool == "MaxPool" else "value": x},
-                ksize=[1, size, size, 1],
-                strides=[1, stride, stride, 1],
-                padding=padding,
-            ),
-            [floats(2, 7, 6, 3)],
-        )
-OPERATIONS["MaxPool/explicit"] = (
-    lambda x: R.MaxPool(
-        input=x,
-        ksize=[1, 3, 3, 1],
-        strides=[1, 2, 2, 1],
-        padding="EXPLICIT",
-        explicit_paddings=[0, 0, 1, 0, 0, 1, 0, 0],
-    ),
-    [floats(2, 7, 6, 3)],
-)
-OPERATIONS["MaxPoolV2"] = (
-    lambda x: R.MaxPoolV2(input=x, ksize=[1, 2, 2, 1], strides=[1, 1, 2, 1], padding="VALID"),
-    [floats(1, 5, 6, 2)],
-)
-for _pool in ("MaxPool3D", "AvgPool3D"):
-    OPERATIONS[_pool] = (
-        lambda x, pool=_pool: getattr(R, pool)(input=x, ksize=[1, 2, 3, 2, 1], strides=[1, 2, 2, 1, 1], padding="SAME"),
-        [floats(1, 4, 5, 6, 2)],
-    )
-
-
-def _batch_norm(name: str, training: bool, layout: str = "NHWC", **others: Any) -> Callable[..., Any]:
-    def function(x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
-        given = (tf.constant([]), tf.constant([])) if training and "exponential_avg_factor" not in others else ()
-        found = getattr(R, name)(
-            x=x,
-            scale=scale,
-            offset=offset,
-            mean=given[0] if given else mean,
-            variance=given[1] if given else variance,
-            epsilon=0.01,
-            is_training=training,
-            data_format=layout,
-            **others,
-        )
-        return list(found[:3]) if training else found[0]
-
-    return function
-
-
-_VECTORS = [positive(4), floats(4), floats(4) / 2, positive(4)]
-for _name in ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"):
-    OPERATIONS[_name] = (_batch_norm(_name, False), [floats(2, 3, 5, 4), *_VECTORS])
-OPERATIONS["FusedBatchNormV3/f16"] = (
-    _batch_norm("FusedBatchNormV3", False),
-    [floats(2, 3, 5, 4, dtype=np.float16), *_VECTORS],
-)
-OPERATIONS["FusedBatchNormV3/training"] = (_batch_norm("FusedBatchNormV3", True), [floats(2, 3, 5, 4), *_VECTORS])
-OPERATIONS["FusedBatchNormV3/average"] = (
-    _batch_norm("FusedBatchNormV3", True, exponential_avg_factor=0.25),
-    [floats(2, 3, 5, 4), *_VECTORS],
-)
-OPERATIONS["LRN"] = (lambda x: R.LRN(input=x, depth_radius=2, bias=1.5, alpha=0.1, beta=0.75), [floats(1, 3, 3, 9)])
-OPERATIONS["LRN/defaults"] = (lambda x: R.LRN(input=x), [floats(1, 2, 2, 14)])
-OPERATIONS["Softmax"] = (_unary("Softmax", "logits"), [floats(3, 7) * 5])
-OPERATIONS["LogSoftmax"] = (_unary("LogSoftmax", "logits"), [floats(3, 7) * 5])
-OPERATIONS["L2Loss"] = (_unary("L2Loss", "t"), [floats(3, 7)])
 
 # -- reductions ------------------------------------------------------------------------------------------
 
@@ -387,7 +141,7 @@ OPERATIONS["Squeeze"] = (lambda x: R.Squeeze(input=x, axis=[1]), [floats(2, 1, 3
 OPERATIONS["Squeeze/all"] = (lambda x: R.Squeeze(input=x), [floats(2, 1, 3, 1)])
 OPERATIONS["ExpandDims"] = (lambda x: R.ExpandDims(input=x, axis=-1), [floats(2, 3)])
 OPERATIONS["Transpose"] = (lambda x: R.Transpose(x=x, perm=[2, 0, 1]), [floats(2, 3, 4)])
-OPERATIONS["ConjugateTranspose"] = (lambda x: R.ConjugateTranspose(x=x, perm=[1, 0]), [_complex(2, 3)])
+OPERATIONS["ConjugateTranspose"] = (lambda x: R.ConjugateTranspose(x=x, perm=[1, 0]), [complexes(2, 3)])
 OPERATIONS["Tile"] = (lambda x: R.Tile(input=x, multiples=[2, 3]), [floats(2, 3)])
 OPERATIONS["Fill"] = (lambda x: R.Fill(dims=[2, 3], value=x), [np.float32(3.5)])
 OPERATIONS["Range"] = (lambda x: x + R.Range(start=2, limit=14, delta=3), [whole(4)])
@@ -505,5 +259,3 @@ for _name in ("ResizeBilinear", "ResizeNearestNeighbor"):
                 ),
                 [floats(1, 4, 6, 3)],
             )
-
-FUNCTIONS: Mapping[str, Case] = OPERATIONS
