@@ -31,6 +31,7 @@ from .passes.scatters import sort_scatters
 from .passes.schedule import schedule
 from .passes.split import split_loops
 from .passes.verify import verify, verify_boundary
+from .passes.verify_stages import verify_stage
 from .stages import STAGES, GraphFile, Program, is_graph_file, program_of, read_program, stage_of
 from .targets import reference, vulkan
 from .targets.variant import Variant
@@ -202,8 +203,10 @@ def compile_program(program: Program, stage: str, target: Target, until: str, re
     allowed = [each for each in STAGES[: STAGES.index(until) + 1] if each != "module"]
     if stage not in allowed:
         raise InvalidArgumentError(f"expected a program at the stage {' or '.join(allowed)}, got one at {stage}")
-    if stage in ("hlo", "canonical", "regions"):
+    if stage == "hlo":
         verify(program.functions, program.source)
+    else:
+        verify_stage(stage, program.functions, program.executables, program.source)
     try:
         for each in STAGES[STAGES.index(stage) : STAGES.index(until) + 1]:
             if each == "module":
@@ -284,7 +287,8 @@ def _ll_seq(program: Program, target: Target) -> None:
     for ordinal, executable in enumerate(program.executables):
         executable.attributes["ordinal"] = IntegerAttr(ordinal, I64)
         entry, function = entry_of(executable)
-        function.attributes["iree.executable.workload"] = workloads[entry]
+        if entry in workloads:
+            function.attributes["iree.executable.workload"] = workloads[entry]
         function.attributes["iree.ordinal"] = IntegerAttr(0, I32)
     program.operations = [*program.executables, *sequences]
 
@@ -309,18 +313,10 @@ def _targets(program: Program, target: Target) -> None:
 def _module(program: Program) -> ModuleDef:
     variants = {}
     for executable in program.executables:
-        made = [_variant(program, each) for each in executable.regions[0].block.operations]
+        made = [_VARIANTS[each.attributes["target"]](each) for each in executable.regions[0].block.operations]
         variants[f"{executable.attributes['sym_name']}::@{made[0].kernel.entry_point}"] = made
     planned = [(function, schedule_of(function)) for function in program.functions.values()]
     return emit_module(program.name, planned, variants)
-
-
-def _variant(program: Program, operation: Operation) -> Variant:
-    make = _VARIANTS.get(operation.attributes.get("target"))
-    if make is None:
-        named = ", ".join(map(str, _VARIANTS))
-        raise program.source.error(operation.location.offset, f"expected an executable of the target {named}")
-    return make(operation)
 
 
 _VARIANTS: Final[Mapping[object, Callable[[Operation], Variant]]] = {

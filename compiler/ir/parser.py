@@ -199,6 +199,8 @@ class Parser(LocationParser):
             used, use_offset, blocks = forward
             if self._open and self._open[-1] in blocks and isinstance(value.owner, Operation):
                 self.error(f"%{name} is used before it is defined", use_offset)
+            if self._open and all(block.parent is not self._open[-1].parent for block in blocks):
+                self.error(f"%{name} is used outside of the region that defines it", use_offset)
             if used.type is not value.type:
                 self.error(f"%{name} is used as {used.type}, it is defined as {value.type}", use_offset)
             used.owner, used.index, used.name = value.owner, value.index, value.name

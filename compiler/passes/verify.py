@@ -34,7 +34,7 @@ def verify(functions: Mapping[str, Operation], source: SourceText) -> None:
             try:
                 _check(operation, functions)
             except OperationError as error:
-                raise _located(operation, error, source) from None
+                raise located(operation, error, source) from None
 
 
 def verify_boundary(function: Operation, source: SourceText) -> None:
@@ -47,16 +47,16 @@ def verify_boundary(function: Operation, source: SourceText) -> None:
     name = function.attributes.get("sym_name")
     if not isinstance(name, str) or not _EXPORTED.fullmatch(name):
         error = OperationError(f"a name of letters, digits, '_', '$', '.' and '-' where it is public, got {name}")
-        raise _located(function, error, source)
+        raise located(function, error, source)
     if max(len(type.inputs), len(type.results)) > _MAX_VALUES:
-        raise _located(function, OperationError(f"at most {_MAX_VALUES:,} arguments or results"), source)
+        raise located(function, OperationError(f"at most {_MAX_VALUES:,} arguments or results"), source)
     for each in (*type.inputs, *type.results):
         if not isinstance(each, TensorType) or not isinstance(each.element, ScalarType):
             error = OperationError(f"arguments and results that are tensors of scalars where it is public, got {each}")
-            raise _located(function, error, source)
+            raise located(function, error, source)
 
 
-def _located(operation: Operation, error: OperationError, source: SourceText) -> CompileError:
+def located(operation: Operation, error: OperationError, source: SourceText) -> CompileError:
     text = f"{operation.name} expects {error.expected}{origin_of(operation)}"
     return source.error(max(operation.location.offset, 0), text)
 
@@ -68,7 +68,7 @@ def _check(operation: Operation, functions: Mapping[str, Operation]) -> None:
     if dialect in ("func", "arith") or is_known(operation):
         _check_regions(operation, name)
     if dialect not in ("func", "arith"):
-        _agree([value.type for value in operation.results], infer(operation), "results")
+        agree([value.type for value in operation.results], infer(operation), "results")
         if name == "composite":
             if not _COMPOSITE.fullmatch(str(operation.attributes.get("name"))):
                 raise OperationError("a name with a dialect, such as chlo.top_k")
@@ -105,8 +105,8 @@ def _check_call(operation: Operation, functions: Mapping[str, Operation], attrib
     if function is None:
         raise OperationError(f"a function of this program, got {callee}")
     type = _function_type(function)
-    _agree([value.type for value in operation.operands], type.inputs, "arguments")
-    _agree([value.type for value in operation.results], type.results, "results")
+    agree([value.type for value in operation.operands], type.inputs, "arguments")
+    agree([value.type for value in operation.results], type.results, "results")
 
 
 def _check_function(operation: Operation) -> None:
@@ -116,8 +116,8 @@ def _check_function(operation: Operation) -> None:
         if owner is not None and owner.name != "builtin.module":
             raise OperationError("to stand in a module, not in a function")
     for region in operation.regions:
-        _agree([value.type for value in region.block.arguments], type.inputs, "arguments")
-        _agree([value.type for value in region.block.terminator.operands], type.results, "returned values")
+        agree([value.type for value in region.block.arguments], type.inputs, "arguments")
+        agree([value.type for value in region.block.terminator.operands], type.results, "returned values")
 
 
 def _function_type(function: Operation) -> FunctionType:
@@ -127,6 +127,6 @@ def _function_type(function: Operation) -> FunctionType:
     return type
 
 
-def _agree(found: Sequence[Type], wanted: Sequence[Type], what: str) -> None:
+def agree(found: Sequence[Type], wanted: Sequence[Type], what: str) -> None:
     if len(found) != len(wanted) or not all(compatible(one, other) for one, other in zip(found, wanted, strict=True)):
         raise OperationError(f"{what} of types ({types_text(wanted)}), got ({types_text(found)})")

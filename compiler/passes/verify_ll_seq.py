@@ -1,0 +1,170 @@
+"""Holds functions of the low-level sequencer against what their schedules take for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ..dialects.rules import OperationError
+from ..ir.attributes import DenseElements
+from ..ir.operation import Block, Operation, Value
+from ..ir.source import SourceText
+from ..ir.types import I1, I32, MemRefType, ScalarType
+from .stage_rules import Entry, buffer_of, constant, dispatch, hold, size_of
+
+_DECLARATIONS: Final = {"constant": "constant", "alloc_heap": "result", "alloc_flag": "flag", "alloc_arena": "arena"}
+
+
+def verify_ll_seq(block: Block, entries: Mapping[str, Entry], source: SourceText) -> None:
+    """Checks the operations of a function's block, whose end and types are as they have to be.
+
+    Raises:
+        CompileError: at the first operation that is wrong in itself.
+        OperationError: the function is wrong as a whole.
+    """
+    _Checker(entries, source).run(block)
+
+
+class _Checker:
+    def __init__(self, entries: Mapping[str, Entry], source: SourceText) -> None:
+        self._entries = entries
+        self._source = source
+        self._kinds: dict[Value, str] = {}
+
+    def run(self, block: Block) -> None:
+        """Checks a function's block."""
+        self._kinds = dict.fromkeys(block.arguments, "argument")
+        arenas = [each for each in block.operations if each.name == "iree_ll_seq.alloc_arena"]
+        if len(arenas) > 1:
+            raise OperationError("one arena at most")
+        hold(self._operation, block.operations, self._source)
+        returned = block.terminator.operands
+        for value in returned:
+            if self._kinds.get(value) not in ("argument", "constant", "result"):
+                raise OperationError("to return results, arguments and constants, got another buffer")
+        for value, kind in self._kinds.items():
+            if kind == "result" and value not in returned and _name(value) == "iree_ll_seq.alloc_heap":
+                raise OperationError("to return each buffer of iree_ll_seq.alloc_heap")
+
+    def _operation(self, operation: Operation) -> None:
+        rule = _LL_SEQ.get(operation.name.removeprefix("iree_ll_seq."))
+        if rule is None or not operation.name.startswith("iree_ll_seq."):
+            raise OperationError("an operation of the low-level sequencer")
+        for value in operation.operands:
+            if not isinstance(value.type, MemRefType) or not value.type.is_static:
+                raise OperationError(f"buffers of known size, got a value of type {value.type}")
+        rule(self, operation)
+
+    def declare(self, operation: Operation) -> None:
+        """A buffer that is named at the head of a function."""
+        type = buffer_of(operation)
+        name = operation.name.removeprefix("iree_ll_seq.")
+        if operation.parent is None or operation.parent.parent is None or operation.parent.parent.parent is None:
+            raise OperationError("to be in a function")
+        if operation.parent.parent.parent.name != "func.func":
+            raise OperationError("to be in the function's own block, not in a loop or a branch")
+        if name == "constant":
+            constant(operation)
+        elif operation.operands:
+            raise OperationError("no operands")
+        if name == "alloc_arena" and (type.rank != 1 or type.element is not ScalarType("i8")):
+            raise OperationError(f"a type such as memref<1024xi8>, got {type}")
+        if name == "alloc_flag" and (type.rank or type.element not in (I1, I32)):
+            raise OperationError(f"a flag of type memref<i1> or memref<i32>, got {type}")
+        self._kinds[operation.result] = _DECLARATIONS[name]
+
+    def subview(self, operation: Operation) -> None:
+        """A place in the arena."""
+        type = buffer_of(operation)
+        arena, offset = operation.operands, operation.integer("offset", -1)
+        if len(arena) != 1 or self._kinds.get(arena[0]) != "arena":
+            raise OperationError("the arena as its operand")
+        if offset < 0 or offset % 4 or offset + size_of(type) > size_of(arena[0].type):
+            raise OperationError(f"an offset of whole words such that it ends in {arena[0].type}, got {offset}")
+        life = operation.integers("lifetime")
+        if len(life) != 2 or not 0 <= life[0] <= life[1]:
+            raise OperationError(f"a lifetime of two steps in order, got {list(life)}")
+        self._kinds[operation.result] = "transient"
+
+    def view(self, operation: Operation) -> None:
+        """The same bytes as another type."""
+        type = buffer_of(operation)
+        if len(operation.operands) != 1 or size_of(type) > size_of(operation.operands[0].type):
+            raise OperationError("one buffer that is as large as the result")
+        self._kinds[operation.result] = self._kind(operation.operands[0])
+
+    def _kind(self, value: Value) -> str:
+        kind = self._kinds.get(value, "")
+        if kind in ("", "arena"):
+            raise OperationError("buffers that are declared before, and not the arena")
+        return kind
+
+    def writes(self, value: Value) -> None:
+        """Holds that a buffer may be written."""
+        if self._kind(value) in ("constant", "argument"):
+            raise OperationError(f"to write no {self._kind(value)}")
+
+    def static_dispatch(self, operation: Operation) -> None:
+        """Inputs, and at the end what it writes."""
+        workload = operation.attributes.get("workload")
+        if not isinstance(workload, DenseElements) or workload.array.size != 3:
+            raise OperationError("a workload of three numbers")
+        dispatch(operation, operation.operands, self._entries)
+        count = operation.integer("results", 1)
+        if not 0 < count <= len(operation.operands):
+            raise OperationError(f"as many results as buffers at most, got {count}")
+        for index, value in enumerate(operation.operands):
+            self._kind(value)
+            if index >= len(operation.operands) - count:
+                self.writes(value)
+
+    def copy(self, operation: Operation) -> None:
+        """From one buffer to another."""
+        if len(operation.operands) != 2:
+            raise OperationError("two buffers")
+        source, target = operation.operands
+        self._kind(source)
+        self.writes(target)
+        if size_of(source.type) != size_of(target.type):
+            raise OperationError(f"buffers of one size, got {source.type} and {target.type}")
+
+    def check(self, operation: Operation) -> None:
+        """A call of the host."""
+        for value in operation.operands:
+            self._kind(value)
+
+    def decision(self, operation: Operation) -> None:
+        """A loop or a branch: what the host reads is a flag."""
+        is_loop = operation.name.endswith("loop")
+        if len(operation.operands) != 1 or self._kind(operation.operands[0]) != "flag":
+            raise OperationError("a buffer of iree_ll_seq.alloc_flag")
+        is_boolean = operation.operands[0].tensor.element is I1
+        if (is_loop and not is_boolean) or (is_boolean and len(operation.regions) != 2) or not operation.regions:
+            raise OperationError("a boolean, and where it is one two regions")
+        for region in operation.regions:
+            hold(self._step, region.block.operations, self._source)
+
+    def _step(self, operation: Operation) -> None:
+        if operation.name == "iree_ll_seq.return":
+            raise OperationError("to be at the function's end")
+        self._operation(operation)
+
+    def nothing(self, operation: Operation) -> None:
+        """What needs no check of its own."""
+
+
+_LL_SEQ: Final[Mapping[str, Callable[[_Checker, Operation], None]]] = {
+    **dict.fromkeys(_DECLARATIONS, _Checker.declare),
+    "subview": _Checker.subview,
+    "view": _Checker.view,
+    "static_dispatch": _Checker.static_dispatch,
+    "copy": _Checker.copy,
+    "check": _Checker.check,
+    "loop": _Checker.decision,
+    "branch": _Checker.decision,
+    "return": _Checker.nothing,
+}
+
+
+def _name(value: Value) -> str:
+    return value.owner.name if isinstance(value.owner, Operation) else ""

@@ -1,0 +1,99 @@
+"""Stage files that are wrong: each is refused with its place, the line and a caret, or makes a module; nothing else."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+
+import pytest
+from support.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
+
+from pumice.compiler.codegen.target import Target
+from pumice.compiler.ir.source import CompileError
+from pumice.compiler.pipeline import compile_text
+from pumice.compiler.stages import GraphFile, Program
+
+_TOKEN = re.compile(r"%[A-Za-z0-9_#]+|@[A-Za-z0-9_]+|[A-Za-z_][A-Za-z0-9_.]*|-?[0-9]+|[^\sA-Za-z0-9]|\s+")
+
+
+def stages_of(text: str, with_locations: bool = False) -> Mapping[str, str]:
+    """A program's text at each stage."""
+    found: dict[str, str] = {}
+
+    def reached(stage: str, program: Program | GraphFile) -> None:
+        found[stage] = program.text(with_locations)
+
+    compile_text(text, "program.mlir", Target(), reached=reached)
+    return found
+
+
+WRONG = [
+    (
+        "canonical",
+        "stablehlo.multiply %iterArg_0, %cst",
+        "stablehlo.multiply %iterArg_0, %c",
+        "is used as tensor<4xf32>",
+    ),
+    ("canonical", "func.func @main", "func.func private @main", "a public function with a body"),
+    ("regions", "dense<[4, 1, 1]> : tensor<3xi32>", "dense<[4, 1]> : tensor<2xi32>", "is used as tensor<3xi32>"),
+    ("regions", "iree.return", "stablehlo.return", "iree.return at its end"),
+    ("hl_seq", "_rgn_dispatch_1[%", "_rgn_dispatch_7[%", "an entry point of an executable of this program"),
+    ("hl_seq", "iree_hl_seq.return %", "iree_ll_seq.return %", "iree_hl_seq.return at its end"),
+    ("hl_seq", "iree.load_input(%arg0", "iree.load_input(%arg1", "is used as|a load of each of its first arguments"),
+    ("ll_seq", "lifetime = [", "lifetime = [9, ", "a lifetime of two steps in order"),
+    ("ll_seq", "offset = 256", "offset = 512", "an offset of whole words such that it ends in memref<512xi8>"),
+    ("ll_seq", '"iree_ll_seq.alloc_flag"', '"iree_ll_seq.alloc_heap"', "a buffer of iree_ll_seq.alloc_flag"),
+    ("ll_seq", "iree_ll_seq.loop", "iree_ll_seq.lop", "syntax of iree_ll_seq.lop is not known"),
+    ("targets", "workgroup_count = array<i64: 1, 1, 1>", "workgroup_count = array<i64: 1, 1>", "three numbers"),
+    ("targets", "{size = 16 : i64, write}", "{size = 64 : i64, write}", "bytes at least"),
+    ("targets", "iree.executable(SPIRV)", "iree.executable(Unspecified)", "the target SPIRV or Reference"),
+]
+
+
+@pytest.mark.parametrize(("stage", "old", "new", "message"), WRONG)
+def test_what_no_pass_makes_is_refused_with_its_place(stage: str, old: str, new: str, message: str) -> None:
+    text = stages_of(POWERS)[stage]
+    assert old in text
+    with pytest.raises(CompileError, match=message) as caught:
+        compile_text(text.replace(old, new, 1), "stage.mlir", Target(), from_=stage)
+    place = f"stage.mlir:{caught.value.line}:{caught.value.column}: "
+    assert caught.value.message.startswith(place) and caught.value.message.endswith("^")
+
+
+def mutated(text: str, choose: random.Random) -> str:
+    """A text with a few tokens or lines moved, repeated, lost or replaced."""
+    for _ in range(choose.choice((1, 1, 1, 2, 3))):
+        parts = text.splitlines(keepends=True) if choose.random() < 0.3 else _TOKEN.findall(text)
+        one, other = choose.randrange(len(parts)), choose.randrange(len(parts))
+        numbers = [index for index, part in enumerate(parts) if part.lstrip("-").isdigit()]
+        match choose.randrange(5):
+            case 0:
+                del parts[one]
+            case 1:
+                parts.insert(one, parts[other])
+            case 2:
+                parts[one] = parts[other]
+            case 3:
+                parts[one], parts[other] = parts[other], parts[one]
+            case 4 if numbers:
+                parts[choose.choice(numbers)] = choose.choice(("0", "1", "-1", "3", "4294967296", "9" * 30))
+        text = "".join(parts)
+    return text
+
+
+@pytest.mark.parametrize("program", [SIMPLE_MUL, LAYER, POWERS, CHOICE], ids=["mul", "layer", "powers", "choice"])
+def test_any_stage_file_is_compiled_or_refused(program: str) -> None:
+    choose = random.Random(program)
+    refused = 0
+    for stage, text in stages_of(program, with_locations=True).items():
+        if stage == "hlo":
+            continue
+        for _ in range(25):
+            try:
+                compile_text(mutated(text, choose), "stage.mlir", Target(), from_=stage)
+            except CompileError as error:
+                refused += 1
+                assert re.match(r"(stage|program)\.mlir:[0-9]+:[0-9]+: ", error.message), error.message
+                assert error.message.endswith("^"), error.message
+    assert refused > 50
