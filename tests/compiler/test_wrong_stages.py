@@ -24,7 +24,7 @@ def stages_of(text: str, with_locations: bool = False) -> Mapping[str, str]:
     def reached(stage: str, program: Program | GraphFile) -> None:
         found[stage] = program.text(with_locations)
 
-    compile_text(text, "program.mlir", Target(), reached=reached)
+    compile_text(text, "program.mlir", Target(kinds=("vulkan", "reference")), reached=reached)
     return found
 
 
