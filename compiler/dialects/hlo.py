@@ -19,6 +19,7 @@ from .hlo_dynamic import DYNAMIC
 from .hlo_elementwise import ELEMENTWISE
 from .hlo_indexing import INDEXING
 from .hlo_linear_algebra import LINEAR_ALGEBRA
+from .hlo_older import OLDER
 from .hlo_reductions import REDUCTIONS
 from .hlo_shapes import SHAPES
 from .hlo_statistics import STATISTICS
@@ -67,13 +68,8 @@ RULES: Final[Mapping[str, Rule]] = {
     **INDEXING,
     **REDUCTIONS,
     **STATISTICS,
-    **dict.fromkeys(
-        (
-            *("after_all", "composite", "create_token", "partition_id", "replica_id", "return"),
-            *("einsum", "unary_einsum", "torch_index_select"),
-        ),
-        _declared,
-    ),
+    **OLDER,
+    **dict.fromkeys(("composite", "return"), _declared),
 }
 """By the operation's name without the dialect."""
 

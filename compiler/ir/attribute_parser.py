@@ -243,7 +243,10 @@ class AttributeParser(TypeParser):
             return tuple(items)
         number = self.match(NUMBER)
         if number is not None:
-            return float(number[1]) if number[2] or number[3] else int(number[1], 0)
+            text = number[1]
+            if len(text) > 1000:
+                self.error("a number of more than 1,000 characters", number.start(1))
+            return float(text) if number[2] or number[3] else int(text, 16 if "x" in text else 10)
         name = self.match(_NAME_VALUE)
         if name is not None:
             return {"true": True, "false": False}.get(name[1], name[1])

@@ -142,7 +142,8 @@ def _converted(values: object, element: ScalarType) -> Array:
         pairs = np.array(values, np.float64)
         if pairs.ndim == 0 or pairs.shape[-1] != 2:
             raise _ElementError("complex numbers are written as (real, imaginary)")
-        return pairs.astype(element.part.dtype).view(element.dtype)[..., 0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return pairs.astype(element.part.dtype).view(element.dtype)[..., 0]
     found = np.array(values)
     if found.size == 0:
         return found.astype(element.dtype)
@@ -173,6 +174,6 @@ def _integers(whole: Array, element: ScalarType) -> Array:
         raise OverflowError
     if highest >= 1 << (element.bits - 1) and element.kind != "uint":
         # A signless constant may be written without its sign.
-        unsigned = whole.astype(object) & ((1 << element.bits) - 1)
+        unsigned = np.asarray(whole.astype(object) & ((1 << element.bits) - 1))
         return unsigned.astype(np.uint64).astype(element.dtype)
     return whole.astype(np.uint64 if element.kind == "uint" else np.int64).astype(element.dtype)

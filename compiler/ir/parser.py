@@ -197,6 +197,8 @@ class Parser(LocationParser):
         forward = self._forward.pop(name, None)
         if forward is not None:
             used, use_offset, blocks = forward
+            if self._open and all(block.parent is not self._open[-1].parent for block in blocks):
+                self.error(f"%{name} is not defined", use_offset)
             if self._open and self._open[-1] in blocks and isinstance(value.owner, Operation):
                 self.error(f"%{name} is used before it is defined", use_offset)
             if self._open and all(block.parent is not self._open[-1].parent for block in blocks):

@@ -8,6 +8,7 @@ from functools import cached_property
 from ...status import InvalidArgumentError
 
 _MAX_LINE = 160
+_MAX_MESSAGE = 1500
 
 
 class CompileError(InvalidArgumentError):
@@ -61,6 +62,8 @@ class SourceText:
 
     def error(self, offset: int, message: str) -> CompileError:
         """An error at an offset, with the line (a window of it where it is long) and a caret."""
+        if len(message) > _MAX_MESSAGE:
+            message = message[:_MAX_MESSAGE] + "…"
         line, column = self.place(offset)
         start = self._line_starts[line - 1]
         end = self.text.find("\n", start)
