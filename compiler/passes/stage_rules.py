@@ -10,7 +10,7 @@ from ..dialects.rules import OperationError
 from ..ir.attributes import DenseElements, SymbolRef
 from ..ir.operation import Block, Operation, Value
 from ..ir.source import SourceText
-from ..ir.types import FunctionType, MemRefType, Type
+from ..ir.types import FunctionType, MemRefType, Type, types_text
 from .outline import buffer_type
 from .steps import Buffer
 from .verify import agree, located
@@ -53,10 +53,9 @@ def dispatch(operation: Operation, buffers: Sequence[Value], entries: Mapping[st
     types = [value.type for value in buffers]
     if entry.types:
         agree(types, entry.types, "buffers")
-    elif len(types) != len(entry.sizes) or any(
-        size_of(type) < size for type, size in zip(types, entry.sizes, strict=True)
-    ):
-        raise OperationError(f"buffers of {', '.join(map(str, entry.sizes))} bytes at least, got {len(types)}")
+    sizes = [size_of(type) for type in types]
+    if len(sizes) != len(entry.sizes) or any(size < least for size, least in zip(sizes, entry.sizes, strict=True)):
+        raise OperationError(f"buffers of {', '.join(map(str, entry.sizes))} bytes at least, got {types_text(types)}")
     if operation.integer("results", 1) != entry.results and entry.types:
         raise OperationError(f"results = {entry.results}, as many as the entry point writes")
 
