@@ -30,6 +30,7 @@ from .passes.regions import form_regions
 from .passes.scatters import sort_scatters
 from .passes.schedule import schedule
 from .passes.split import split_loops
+from .passes.trip_counts import count_trips
 from .passes.verify import verify, verify_boundary
 from .passes.verify_stages import verify_stage
 from .stages import STAGES, GraphFile, Program, is_graph_file, program_of, read_program, stage_of
@@ -249,6 +250,7 @@ def _canonical(program: Program, target: Target) -> None:
         decompose(function.regions[0].block)
         split_loops(function.regions[0].block)
         canonicalize(function.regions[0].block)
+        count_trips(function.regions[0].block)
 
 
 def _is_exported(function: Operation) -> bool:
@@ -277,20 +279,25 @@ def _ll_seq(program: Program, target: Target) -> None:
         type = each.attributes["function_type"]
         if isinstance(type, FunctionType) and any(isinstance(t, MemRefType) and not t.is_static for t in type.inputs):
             raise program.source.error(max(each.location.offset, 0), "lengths that depend on the call are not emitted")
-    sequences = [sequence_of(each, schedule(each), ordinal) for ordinal, each in enumerate(functions)]
+    schedules = [schedule(each) for each in functions]
+    sequences = [
+        sequence_of(each, plan, ordinal) for ordinal, (each, plan) in enumerate(zip(functions, schedules, strict=True))
+    ]
     workloads = {
         operation.attributes["entry"].name: operation.attributes["workload"]
         for sequence in sequences
         for operation in sequence.walk()
         if operation.name == "iree_ll_seq.static_dispatch" and isinstance(operation.attributes["entry"], SymbolRef)
     }
-    for ordinal, executable in enumerate(program.executables):
+    every = [*program.executables, *(executable for plan in schedules for executable in plan.executables)]
+    dispatched = [executable for executable in every if entry_of(executable)[0] in workloads]
+    for ordinal, executable in enumerate(dispatched):
         executable.attributes["ordinal"] = IntegerAttr(ordinal, I64)
         entry, function = entry_of(executable)
         if entry in workloads:
             function.attributes["iree.executable.workload"] = workloads[entry]
         function.attributes["iree.ordinal"] = IntegerAttr(0, I32)
-    program.operations = [*program.executables, *sequences]
+    program.operations = [*dispatched, *sequences]
 
 
 def _targets(program: Program, target: Target) -> None:

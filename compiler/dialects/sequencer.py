@@ -69,11 +69,23 @@ def _print_constant(printer: Printer, operation: Operation) -> str:
 
 def _parse_loop(parser: Parser, name: str) -> Parts:
     operands = _parse_flag(parser)
+    attributes = parser.attribute_dictionary() if parser.accept_word("attributes") else {}
     parser.expect_word("condition")
     regions = [parser.region(())]
     parser.expect_word("do")
     regions.append(parser.region(()))
-    return Parts(operands, [], {}, regions)
+    return Parts(operands, [], attributes, regions)
+
+
+def _parse_repeat(parser: Parser, name: str) -> Parts:
+    operands = [] if parser.at("{") else _parse_flag(parser)
+    attributes = {} if operands else parser.attribute_dictionary()
+    return Parts(operands, [], attributes, [parser.region(())])
+
+
+def _print_repeat(printer: Printer, operation: Operation) -> str:
+    trips = _print_flag(printer, operation) if operation.operands else printer.dictionary(operation)
+    return f"{trips} {printer.region(operation.regions[0])}"
 
 
 def _parse_flag(parser: Parser) -> list[Value]:
@@ -89,7 +101,9 @@ def _print_flag(printer: Printer, operation: Operation) -> str:
 
 def _print_loop(printer: Printer, operation: Operation) -> str:
     condition, body = (printer.region(region) for region in operation.regions)
-    return f"{_print_flag(printer, operation)} condition {condition} do {body}"
+    others = printer.dictionary(operation)
+    attributes = f" attributes {others}" if others else ""
+    return f"{_print_flag(printer, operation)}{attributes} condition {condition} do {body}"
 
 
 def _parse_branch(parser: Parser, name: str) -> Parts:
@@ -113,12 +127,15 @@ SEQUENCER: Final[Mapping[str, Syntax | CustomSyntax]] = {
     "iree_hl_seq.dispatch": _DISPATCH,
     "iree_hl_seq.return": _RETURN,
     "iree_ll_seq.alloc_arena": syntax_of("peak_before=peak_before:i64 lower_bound=lower_bound:i64 {} :give"),
+    "iree_ll_seq.barrier": _RETURN,
     "iree_ll_seq.branch": CustomSyntax(_parse_branch, _print_branch),
     "iree_ll_seq.constant": _CONSTANT,
     "iree_ll_seq.copy": syntax_of("% {} :take"),
     "iree_ll_seq.loop": CustomSyntax(_parse_loop, _print_loop),
+    "iree_ll_seq.repeat": CustomSyntax(_parse_repeat, _print_repeat),
     "iree_ll_seq.return": _RETURN,
     "iree_ll_seq.static_dispatch": _DISPATCH,
     "iree_ll_seq.subview": syntax_of("% offset=offset:i64 lifetime=lifetime:ints {} :arrow"),
     "iree_ll_seq.view": syntax_of("% {} :arrow"),
+    "iree_ll_seq.workgroup_counts": syntax_of("{} :give"),
 }

@@ -16,7 +16,8 @@ from ..ir.types import FunctionType, ShapedType, Type
 from ..passes.steps import Schedule
 from ..targets.variant import Variant
 from .function_text import IMPORTS, FunctionText
-from .sequence import Rodata, SequenceWriter
+from .rodata import Rodata
+from .sequence import SequenceWriter
 
 _TYPES: Final = (
     "!hal.allocator !hal.buffer !hal.buffer_view !hal.command_buffer !hal.device !hal.executable !hal.fence !vm.buffer"
@@ -45,6 +46,9 @@ def emit_module(
     for _, plan in functions:
         for buffer, value in plan.constants:
             rodata.add_constant(buffer, _packed(value))
+        for buffer, entries in plan.tables:
+            rows = [(1, 1, 1), *(kernels[entry].workgroup_count for entry in entries)]
+            rodata.add_constant(buffer, np.array(rows, "<u4").tobytes())
     writers = [
         SequenceWriter(str(function.attributes["sym_name"]), plan, kernels, holders, rodata, declaration(function))
         for function, plan in functions
@@ -53,7 +57,7 @@ def emit_module(
     init = _initializer(writers, blobs, rodata)
     every = [*texts, *(recorder for writer in writers for recorder in writer.recorders), init]
     used = sorted({each for text in every for each in text.imports})
-    recordings = [writer.recording_global(index) for writer in writers for index in range(writer.recordings)]
+    recordings = [writer.recording_global(index) for writer in writers for index in range(len(writer.recorders))]
     globals_ = ["device", *holders.values(), *recordings, *(["constants"] if rodata.pool else [])]
     lines = [
         f"vm.module @{name}",

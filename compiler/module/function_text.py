@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 IMPORTS = {
     "hal.allocator.allocate": "0rIiiI_r",
@@ -14,6 +15,7 @@ IMPORTS = {
     "hal.command_buffer.copy_buffer": "0riirIrIII_v",
     "hal.command_buffer.create": "0riiIi_r",
     "hal.command_buffer.dispatch": "0rrIiiiICiDCiirIID_v",
+    "hal.command_buffer.dispatch.indirect": "0rrIirIICiDCiirIID_v",
     "hal.command_buffer.execution_barrier": "0riiI_v",
     "hal.command_buffer.finalize": "0r_v",
     "hal.device.allocator": "0r_r",
@@ -99,6 +101,22 @@ class FunctionText:
     def label(self, name: str) -> None:
         """Begins a block."""
         self._lines.append(f"{name}:")
+
+    @contextmanager
+    def counted(self, times: str) -> Iterator[str]:
+        """A loop around what is added inside, which runs as often as an unsigned 32-bit register says; its counter."""
+        counter, runs = self.integer(), self.integer()
+        test, body, done = self.new_label(), self.new_label(), self.new_label()
+        self.line(f"{counter} = vm.const.i32.zero")
+        self.line(f"vm.br {test}()")
+        self.label(test)
+        self.line(f"{runs} = vm.cmp.lt.i32.u {counter}, {times}")
+        self.line(f"vm.cond_br {runs}, {body}(), {done}()")
+        self.label(body)
+        yield counter
+        self.line(f"{counter} = vm.add.i32 {counter}, {self.i32(1)}")
+        self.line(f"vm.br {test}()")
+        self.label(done)
 
     def null(self) -> str:
         """A null reference."""

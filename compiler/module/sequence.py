@@ -1,28 +1,46 @@
-"""The function of a schedule: command buffers that are recorded once, and what replays them.
+"""The function of a schedule: it binds buffers, replays command buffers one after another, and decides between them.
 
-Steps between two decisions of the host are one command buffer, whose buffers are slots: constants, the arena, flags
-that the host reads, arguments, results. A call binds them and waits once for each decision and at its end.
+Steps between two decisions of the host are one command buffer, or several if they are many. Each is submitted to wait
+for the one before; the host waits only where it reads a flag, and at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from ...formats.element_type import ElementType
 from ..codegen.kernel import Kernel
-from ..ir.attributes import SymbolRef
 from ..ir.sizes import number_of
 from ..ir.types import I1, MemRefType
-from ..passes.steps import Branch, Buffer, Copy, Dispatch, Loop, Schedule, Step, uses
+from ..passes.steps import (
+    MAX_RECORDED,
+    Barrier,
+    Branch,
+    Buffer,
+    Loop,
+    Repeat,
+    Schedule,
+    Step,
+    is_recorded,
+    recorded_size,
+)
 from .function_text import FunctionText
+from .recording import FLAG_STRIDE, Recorder
+from .rodata import Rodata
 
-MAX_RECORDED = 1000
-"""Steps of one command buffer; more go into several."""
+MAX_PENDING: Final = 256
+"""Submissions after which the host waits, so that a queue holds no more."""
+
+MAX_REPLAYS: Final = 64
+"""Replays of a loop's rounds between two tests: it starts with one, and doubles them."""
+
+ROUNDS: Final = 8
+"""Rounds recorded together, of a loop whose trips are known when it begins; the rest goes one by one."""
 
 _DEVICE_MEMORY, _DEVICE_USAGE = 48, 0xC03
+_INDIRECT_USAGE: Final = 0x100
 _HOST_MEMORY, _HOST_USAGE = 86, 0x9000C03
-_CONSTANT_USAGE = 0x80C03
-_FLAG_STRIDE = 256
 _ENCODING_DENSE = 1
 
 
@@ -47,138 +65,154 @@ class SequenceWriter:
         rodata: Rodata,
         declaration: str,
     ) -> None:
-        self._name = name
         self._plan = plan
-        self._kernels = kernels
-        self._executables = executables
         self._rodata = rodata
-        self._declaration = declaration
-        self._flags = list(plan.flags)
-        self._recorders: list[FunctionText] = []
-        slots = ["constants"] if plan.constants else []
-        slots += ["arena"] if plan.plan.size else []
-        slots += ["flags"] if self._flags else []
-        slots += [f"argument{index}" for index in range(len(plan.arguments))]
-        slots += [f"result{each.number}" for each in plan.results if each.kind == "result"]
-        self._slots = {each: index for index, each in enumerate(dict.fromkeys(slots))}
-
-    @property
-    def recordings(self) -> int:
-        """How many command buffers there are, once ``function`` has been called."""
-        return len(self._recorders)
+        self._recorder = Recorder(name, plan, kernels, executables, rodata)
+        attributes = {"iree.abi.declaration": declaration}
+        self._text = FunctionText(name, len(plan.arguments), len(plan.results), attributes)
+        self._bound: dict[str, str] = {}
+        self._device = self._null = self._last = ""
 
     @property
     def recorders(self) -> Sequence[FunctionText]:
-        """Functions that record a command buffer each and give it."""
-        return self._recorders
+        """Functions that record a command buffer each and give it, once ``function`` has been called."""
+        return self._recorder.functions
 
     def recording_global(self, index: int) -> str:
         """The global that holds a recorded command buffer."""
-        return f"{self._name}.commands.{index}"
+        return self._recorder.recording_global(index)
 
     def function(self) -> FunctionText:
         """The exported function."""
-        plan = self._plan
-        text = FunctionText(
-            self._name, len(plan.arguments), len(plan.results), {"iree.abi.declaration": self._declaration}
-        )
-        device = text.load_global("device", "hal.device")
-        bound = self._bind(text, device)
-        self._steps(text, device, bound, plan.steps)
-        null = text.null()
+        plan, text = self._plan, self._text
+        self._device = text.load_global("device", "hal.device")
+        self._null, self._last = text.null(), text.null()
+        self._bind()
+        self._steps(plan.steps)
+        if self._recorder.functions:
+            text.await_fence(self._last)
         for name in ("arena", "flags"):
-            if name in self._slots:
-                done = text.reference_of("hal.fence.create", [device, text.i64(0)])
-                arguments = [device, text.i64(-1), null, done, bound[name], text.i64(0)]
+            if name in self._bound:
+                arguments = [self._device, text.i64(-1), self._null, self._fence(), self._bound[name], text.i64(0)]
                 text.call("hal.device.queue.dealloca", arguments)
-        views = [self._view(text, each, bound) for each in plan.results]
+        views = [self._view(each) for each in plan.results]
         text.line(f"vm.return {', '.join(views)}" if views else "vm.return")
         return text
 
-    def _bind(self, text: FunctionText, device: str) -> dict[str, str]:
+    def _fence(self) -> str:
+        return self._text.reference_of("hal.fence.create", [self._device, self._text.i64(0)])
+
+    # -- buffers ---------------------------------------------------------------------------------------
+
+    def _bind(self) -> None:
         """References to the buffer of each slot."""
-        bound: dict[str, str] = {}
-        plan = self._plan
-        if plan.constants:
-            bound["constants"] = text.load_global("constants", "hal.buffer")
+        text, plan = self._text, self._plan
+        if "constants" in self._recorder.slots:
+            self._bound["constants"] = text.load_global("constants", "hal.buffer")
         for index, buffer in enumerate(plan.arguments):
             message = text.rodata(self._rodata.text(f"argument {index}"))
             view = f"%r{index}"
             dims = [(text.i64(number_of(length)),) for length in buffer.type.lengths]
             element = text.i32(_signed(element_code(buffer.type)))
             text.call("hal.buffer_view.assert", [view, message, element, text.i32(_ENCODING_DENSE), dims])
-            bound[f"argument{index}"] = text.reference_of("hal.buffer_view.buffer", [view])
-        sizes = {
-            "arena": (plan.plan.size, _DEVICE_MEMORY, _DEVICE_USAGE),
-            "flags": (len(self._flags) * _FLAG_STRIDE, _HOST_MEMORY, _HOST_USAGE),
-        }
+            self._bound[f"argument{index}"] = text.reference_of("hal.buffer_view.buffer", [view])
+        arena_usage = _DEVICE_USAGE | (_INDIRECT_USAGE if plan.tables else 0)
+        self._allocate("arena", plan.plan.size, _DEVICE_MEMORY, arena_usage)
+        self._allocate("flags", len(plan.flags) * FLAG_STRIDE, _HOST_MEMORY, _HOST_USAGE)
         for each in plan.results:
             if each.kind == "result":
-                sizes[f"result{each.number}"] = (max(each.size, 4), _DEVICE_MEMORY, _DEVICE_USAGE)
-        null = text.null()
-        for name, (size, memory, usage) in sizes.items():
-            if name in self._slots:
-                fence = text.reference_of("hal.fence.create", [device, text.i64(0)])
-                arguments = [device, text.i64(-1), null, fence, text.i64(0), text.i32(memory), text.i32(usage)]
-                bound[name] = text.reference_of("hal.device.queue.alloca", [*arguments, text.i64(size), text.i64(0)])
-                text.await_fence(fence)
-        return bound
+                self._allocate(f"result{each.number}", max(each.size, 4), _DEVICE_MEMORY, _DEVICE_USAGE)
 
-    def _view(self, text: FunctionText, buffer: Buffer, bound: Mapping[str, str]) -> str:
+    def _allocate(self, name: str, size: int, memory: int, usage: int) -> None:
+        text = self._text
+        if name in self._recorder.slots and name not in self._bound:
+            fence = self._fence()
+            arguments = [self._device, text.i64(-1), self._null, fence, text.i64(0), text.i32(memory), text.i32(usage)]
+            arguments += [text.i64(size), text.i64(0)]
+            self._bound[name] = text.reference_of("hal.device.queue.alloca", arguments)
+            text.await_fence(fence)
+
+    def _view(self, buffer: Buffer) -> str:
+        text = self._text
         if buffer.kind == "argument":
             return f"%r{buffer.number}"
-        name, offset = self._place(buffer)
+        name, offset = self._recorder.place(buffer)
         dims = [(text.i64(number_of(length)),) for length in buffer.type.lengths]
         element = text.i32(_signed(element_code(buffer.type)))
-        arguments = [bound[name], text.i64(offset), text.i64(buffer.bytes), element, text.i32(_ENCODING_DENSE), dims]
-        return text.reference_of("hal.buffer_view.create", arguments)
-
-    def _place(self, buffer: Buffer) -> tuple[str, int]:
-        """The slot of a buffer, and its offset there."""
-        root = buffer.root
-        if root.kind == "transient":
-            return "arena", self._plan.plan.offsets[root.number]
-        if root.kind == "constant":
-            return "constants", self._rodata.constant_offset(root)
-        if root.kind == "flag":
-            return "flags", root.number * _FLAG_STRIDE
-        return f"{root.kind}{root.number}", 0
+        place = [self._bound[name], text.i64(offset), text.i64(buffer.bytes)]
+        return text.reference_of("hal.buffer_view.create", [*place, element, text.i32(_ENCODING_DENSE), dims])
 
     # -- control flow ----------------------------------------------------------------------------------
 
-    def _steps(self, text: FunctionText, device: str, bound: Mapping[str, str], steps: Sequence[Step]) -> None:
-        pending: list[Dispatch | Copy] = []
+    def _steps(self, steps: Sequence[Step]) -> None:
+        pending: list[Step] = []
+        size = 0
         for step in steps:
-            if isinstance(step, Dispatch | Copy):
+            if is_recorded(step):
+                more = recorded_size([step]) or 0
+                if size + more > MAX_RECORDED:
+                    self._replay(pending)
+                    pending, size = [], 0
                 pending.append(step)
-                if len(pending) == MAX_RECORDED:
-                    self._replay(text, device, bound, pending)
-                    pending = []
+                size += more
                 continue
-            self._replay(text, device, bound, pending)
-            pending = []
-            if isinstance(step, Loop):
-                self._loop(text, device, bound, step)
+            self._replay(pending)
+            pending, size = [], 0
+            if isinstance(step, Repeat):
+                self._repeat(step)
+            elif isinstance(step, Loop):
+                self._loop(step)
             elif isinstance(step, Branch):
-                self._branch(text, device, bound, step)
-        self._replay(text, device, bound, pending)
+                self._branch(step)
+        self._replay(pending)
 
-    def _loop(self, text: FunctionText, device: str, bound: Mapping[str, str], step: Loop) -> None:
+    def _repeat(self, step: Repeat) -> None:
+        """Rounds whose number is known: without waiting, as many in a command buffer as it takes."""
+        text = self._text
+        is_known = isinstance(step.trips, int)
+        trips = text.i32(_signed(step.trips)) if isinstance(step.trips, int) else self._flag(step.trips)
+        size = recorded_size(step.body)
+        if size is None:
+            with text.counted(trips):
+                self._steps(step.body)
+            return
+        rounds = max(1, MAX_RECORDED // max(size, 1) if is_known else min(ROUNDS, MAX_RECORDED // max(size, 1)))
+        if isinstance(step.trips, int):
+            times, rest = text.i32(step.trips // rounds), step.trips % rounds
+            self._replays(self._recorder.record([Repeat(step.operation, rounds, step.body)]), times)
+            if rest:
+                self._submit(self._recorder.record([Repeat(step.operation, rest, step.body)]))
+            return
+        for divide, body in (("div", [Repeat(step.operation, rounds, step.body)]), ("rem", step.body)):
+            times = text.integer()
+            text.line(f"{times} = vm.{divide}.i32.u {trips}, {text.i32(rounds)}")
+            self._replays(self._recorder.record(body), times)
+
+    def _loop(self, step: Loop) -> None:
+        text = self._text
         test, body, done = text.new_label(), text.new_label(), text.new_label()
+        times = text.integer()
+        if step.is_repeatable:
+            text.line(f"{times} = vm.const.i32 1")
         text.line(f"vm.br {test}()")
         text.label(test)
-        self._steps(text, device, bound, step.condition)
-        flag = self._flag(text, bound, step.flag)
-        text.line(f"vm.cond_br {flag}, {body}(), {done}()")
+        if step.is_repeatable and (recorded_size(step.condition) or MAX_RECORDED + 1) <= MAX_RECORDED:
+            self._replays(self._recorder.record(step.condition), times)
+            text.line(f"{times} = vm.add.i32 {times}, {times}")
+            text.line(f"{times} = vm.min.i32.s {times}, {text.i32(MAX_REPLAYS)}")
+        else:
+            self._steps(step.condition)
+        text.line(f"vm.cond_br {self._flag(step.flag)}, {body}(), {done}()")
         text.label(body)
-        self._steps(text, device, bound, step.body)
+        self._steps(step.body)
         text.line(f"vm.br {test}()")
         text.label(done)
 
-    def _branch(self, text: FunctionText, device: str, bound: Mapping[str, str], step: Branch) -> None:
+    def _branch(self, step: Branch) -> None:
+        text = self._text
         labels = [text.new_label() for _ in step.branches]
         done = text.new_label()
-        flag = self._flag(text, bound, step.index)
+        flag = self._flag(step.index)
         if step.index.type.scalar is I1:
             text.line(f"vm.cond_br {flag}, {labels[0]}(), {labels[1]}()")
         else:
@@ -186,142 +220,50 @@ class SequenceWriter:
             text.line(f"vm.br_table {flag} {{ default: {labels[-1]}(), {cases} }}")
         for label, branch in zip(labels, step.branches, strict=True):
             text.label(label)
-            self._steps(text, device, bound, branch)
+            self._steps(branch)
             text.line(f"vm.br {done}()")
         text.label(done)
 
-    def _flag(self, text: FunctionText, bound: Mapping[str, str], buffer: Buffer) -> str:
-        name, offset = self._place(buffer)
+    def _flag(self, buffer: Buffer) -> str:
+        """What the device wrote to a flag, once it has."""
+        text = self._text
+        text.await_fence(self._last)
+        name, offset = self._recorder.place(buffer)
         loaded = text.integer()
         length = 1 if buffer.type.scalar.bits == 1 else 4
-        text.call("hal.buffer.load", [bound[name], text.i64(offset), text.i32(length)], [loaded])
+        text.call("hal.buffer.load", [self._bound[name], text.i64(offset), text.i32(length)], [loaded])
         return loaded
 
-    # -- command buffers -------------------------------------------------------------------------------
+    # -- submissions -----------------------------------------------------------------------------------
 
-    def _replay(
-        self, text: FunctionText, device: str, bound: Mapping[str, str], steps: Sequence[Dispatch | Copy]
-    ) -> None:
-        """Executes a command buffer of steps, and waits for it."""
-        if not steps:
-            return
-        index = len(self._recorders)
-        self._recorders.append(self._record(index, steps))
-        commands = text.load_global(self.recording_global(index), "hal.command_buffer")
-        fence = text.reference_of("hal.fence.create", [device, text.i64(0)])
-        null = text.null()
-        bindings = [(bound[name], text.i64(0), text.i64(-1)) for name in self._slots]
-        arguments = [device, text.i64(-1), null, fence, commands, text.i64(0), bindings]
+    def _replay(self, steps: Sequence[Step]) -> None:
+        """Submits a command buffer of steps."""
+        if any(not isinstance(step, Barrier) for step in steps):
+            self._submit(self._recorder.record(steps))
+
+    def _replays(self, index: int, times: str) -> None:
+        """Submits a command buffer a number of times."""
+        text = self._text
+        with text.counted(times) as number:
+            self._submit(index)
+            wait, go_on, pending = text.new_label(), text.new_label(), text.integer()
+            text.line(f"{pending} = vm.rem.i32.u {number}, {text.i32(MAX_PENDING)}")
+            text.line(f"{pending} = vm.cmp.eq.i32 {pending}, {text.i32(MAX_PENDING - 1)}")
+            text.line(f"vm.cond_br {pending}, {wait}(), {go_on}()")
+            text.label(wait)
+            text.await_fence(self._last)
+            text.line(f"vm.br {go_on}()")
+            text.label(go_on)
+
+    def _submit(self, index: int) -> None:
+        """Submits a command buffer after what was submitted last."""
+        text = self._text
+        commands = text.load_global(self._recorder.recording_global(index), "hal.command_buffer")
+        fence = self._fence()
+        bindings = [(self._bound[name], text.i64(0), text.i64(-1)) for name in self._recorder.slots]
+        arguments = [self._device, text.i64(-1), self._last, fence, commands, text.i64(0), bindings]
         text.call("hal.device.queue.execute.indirect", arguments)
-        text.await_fence(fence)
-
-    def _record(self, index: int, steps: Sequence[Dispatch | Copy]) -> FunctionText:
-        text = FunctionText(f"{self._name}.record.{index}", 0, 1)
-        device = text.load_global("device", "hal.device")
-        modes = [text.i32(0), text.i32(3), text.i64(-1), text.i32(len(self._slots))]
-        commands = text.reference_of("hal.command_buffer.create", [device, *modes])
-        null = text.null()
-        hazards = _Hazards()
-        for step in steps:
-            reads, writes = uses(step)
-            if hazards.conflict([self._range(each) for each in reads], [self._range(each) for each in writes]):
-                text.call("hal.command_buffer.execution_barrier", [commands, text.i32(28), text.i32(13), text.i64(0)])
-            if isinstance(step, Copy):
-                self._copy(text, commands, null, step)
-            else:
-                self._dispatch(text, commands, null, step)
-        text.call("hal.command_buffer.execution_barrier", [commands, text.i32(28), text.i32(13), text.i64(0)])
-        text.call("hal.command_buffer.finalize", [commands])
-        text.line(f"vm.return {commands}")
-        return text
-
-    def _range(self, buffer: Buffer) -> tuple[str, int, int]:
-        name, offset = self._place(buffer)
-        return name, offset, offset + max(buffer.root.size, 4)
-
-    def _copy(self, text: FunctionText, commands: str, null: str, step: Copy) -> None:
-        (source, source_offset), (target, target_offset) = self._place(step.source), self._place(step.target)
-        slots = [text.i32(self._slots[source]), text.i32(self._slots[target])]
-        offsets = [null, text.i64(source_offset), null, text.i64(target_offset)]
-        if not step.target.bytes:
-            return
-        arguments = [commands, *slots, *offsets, text.i64(step.target.bytes), text.i64(0)]
-        text.call("hal.command_buffer.copy_buffer", arguments)
-
-    def _dispatch(self, text: FunctionText, commands: str, null: str, step: Dispatch) -> None:
-        entry = step.operation.attributes["entry"]
-        assert isinstance(entry, SymbolRef)
-        kernel = self._kernels[entry.name]
-        assert isinstance(kernel.workgroup_count, tuple)
-        if 0 in kernel.workgroup_count:
-            return
-        executable = text.load_global(self._executables[entry.name], "hal.executable")
-        function = text.wide()
-        name = text.rodata(self._rodata.text(kernel.entry_point))
-        text.call("hal.executable.lookup.function", [executable, name], [function])
-        counts = [text.i32(count) for count in kernel.workgroup_count]
-        bindings = []
-        for buffer, binding in zip(step.buffers, kernel.bindings, strict=True):
-            slot, offset = self._place(buffer)
-            where = [text.i32(0), text.i32(self._slots[slot]), null, text.i64(offset), text.i64(binding.size)]
-            bindings.append(where)
-        text.call("hal.command_buffer.dispatch", [commands, executable, function, *counts, text.i64(0), [], bindings])
-
-
-class Rodata:
-    """Constants of a module: texts and blobs, each once, and a pool of tensors that is uploaded as one buffer."""
-
-    def __init__(self) -> None:
-        self.blobs: list[bytes] = []
-        self._ordinals: dict[bytes, int] = {}
-        self.pool = bytearray()
-        self._offsets: dict[Buffer, int] = {}
-        self._contents: dict[bytes, int] = {}
-
-    def add(self, data: bytes) -> int:
-        """The ordinal of a blob."""
-        if data not in self._ordinals:
-            self._ordinals[data] = len(self.blobs)
-            self.blobs.append(data)
-        return self._ordinals[data]
-
-    def text(self, value: str) -> int:
-        """The ordinal of a text."""
-        return self.add(value.encode())
-
-    def add_constant(self, buffer: Buffer, data: bytes) -> None:
-        """Packs a tensor into the pool; equal ones share a place."""
-        if data not in self._contents:
-            self.pool += bytes(-len(self.pool) % 256)
-            self._contents[data] = len(self.pool)
-            self.pool += data
-        self._offsets[buffer] = self._contents[data]
-
-    def constant_offset(self, buffer: Buffer) -> int:
-        """Where a tensor lies in the pool."""
-        return self._offsets[buffer]
-
-
-class _Hazards:
-    """Ranges of buffers that were read and written since the last barrier."""
-
-    def __init__(self) -> None:
-        self._read: list[tuple[str, int, int]] = []
-        self._written: list[tuple[str, int, int]] = []
-
-    def conflict(self, reads: Sequence[tuple[str, int, int]], writes: Sequence[tuple[str, int, int]]) -> bool:
-        """Whether a barrier has to come before a step, which is then taken into account."""
-        clash = any(_overlap(one, other) for one in (*reads, *writes) for other in self._written)
-        clash = clash or any(_overlap(one, other) for one in writes for other in self._read)
-        if clash:
-            self._read, self._written = [], []
-        self._read.extend(reads)
-        self._written.extend(writes)
-        return clash
-
-
-def _overlap(one: tuple[str, int, int], other: tuple[str, int, int]) -> bool:
-    return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
+        text.line(f"{self._last} = vm.assign.ref {fence}")
 
 
 def element_code(type: MemRefType) -> int:

@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 
 from .liveness import Liveness
-from .steps import Branch, Buffer, Copy, Loop, Schedule, Step
+from .steps import Buffer, Copy, Loop, Repeat, Schedule, Step, lists_of
 
 
 def elide_copies(plan: Schedule) -> None:
@@ -47,21 +47,12 @@ def _copies(steps: Sequence[Step], depth: int) -> Iterator[tuple[Copy, int]]:
     for step in steps:
         if isinstance(step, Copy):
             yield step, depth
-        elif isinstance(step, Loop):
-            yield from _copies(step.condition, depth + 1)
-            yield from _copies(step.body, depth + 1)
-        elif isinstance(step, Branch):
-            for branch in step.branches:
-                yield from _copies(branch, depth)
+        for inner in lists_of(step):
+            yield from _copies(inner, depth + isinstance(step, Loop | Repeat))
 
 
-def _drop_elided(steps: Sequence[Step]) -> None:
-    assert isinstance(steps, list)
+def _drop_elided(steps: list[Step]) -> None:
     steps[:] = [step for step in steps if not (isinstance(step, Copy) and step.source.root is step.target.root)]
     for step in steps:
-        if isinstance(step, Loop):
-            _drop_elided(step.condition)
-            _drop_elided(step.body)
-        elif isinstance(step, Branch):
-            for branch in step.branches:
-                _drop_elided(branch)
+        for inner in lists_of(step):
+            _drop_elided(inner)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .steps import Branch, Buffer, Loop, Schedule, Step, held, uses
+from .steps import Branch, Buffer, Loop, Repeat, Schedule, Step, held, lists_of, uses
 
 _Live = dict[Buffer, int]
 """Live buffers, with the last point at which each is, as a walk backwards knows it."""
@@ -22,12 +22,12 @@ class Liveness:
     Attributes:
         numbers: of steps, by identity.
         intervals: inclusive, in order, by buffer; what is written and never read is live where it is written.
-        depths: of copies, by identity: how many loops are around.
     """
 
     def __init__(self, plan: Schedule) -> None:
         self.numbers: dict[int, int] = {}
         self.intervals: dict[Buffer, list[tuple[int, int]]] = {}
+        self._starts: dict[int, int] = {}
         self._ends: dict[int, list[int]] = {}
         self._summaries: dict[int, _Summary] = {}
         self._count = 0
@@ -47,18 +47,14 @@ class Liveness:
 
     def _number(self, steps: Sequence[Step]) -> None:
         for step in steps:
+            self._starts[id(step)] = self._count
             if isinstance(step, Loop):
                 self._number(step.condition)
-                self.numbers[id(step)] = self._next()
-                self._number(step.body)
-                self._ends[id(step)] = [self._count - 1]
-                continue
             self.numbers[id(step)] = self._next()
-            if isinstance(step, Branch):
-                ends = self._ends[id(step)] = []
-                for branch in step.branches:
-                    self._number(branch)
-                    ends.append(self._count - 1)
+            ends = self._ends[id(step)] = []
+            for inner in lists_of(step)[isinstance(step, Loop) :]:
+                self._number(inner)
+                ends.append(self._count - 1)
 
     def _next(self) -> int:
         self._count += 1
@@ -69,7 +65,7 @@ class Liveness:
     def _walk(self, steps: Sequence[Step], live: _Live) -> None:
         for step in reversed(steps):
             number = self.numbers[id(step)]
-            if isinstance(step, Loop):
+            if isinstance(step, Loop | Repeat):
                 self._loop(step, number, live)
                 continue
             if isinstance(step, Branch):
@@ -82,18 +78,24 @@ class Liveness:
             for buffer in reads:
                 live.setdefault(buffer.root, last)
 
-    def _loop(self, step: Loop, number: int, live: _Live) -> None:
+    def _loop(self, step: Loop | Repeat, number: int, live: _Live) -> None:
         (end,) = self._ends[id(step)]
-        summary = self._summary(step)
-        condition, body = self._summary_of(step.condition), self._summary_of(step.body)
-        after = self._split(summary.touched, 2 * end + 2, live)
-        needed = (body.exposed | after | {step.flag.root}) - condition.written
+        tested = {buffer.root for buffer in uses(step)[0]}
+        conditions = step.condition if isinstance(step, Loop) else []
+        condition, body = self._summary_of(conditions), self._summary_of(step.body)
+        after = self._split(self._summary(step).touched, 2 * end + 2, live)
+        needed = (body.exposed | after | tested) - condition.written
         inside = dict.fromkeys(condition.exposed | needed, 2 * end + 1)
         self._walk(step.body, inside)
+        if _always_runs(step):
+            live.update(inside)
+            return
         self._close(inside, 2 * number + 2)
-        tested = dict.fromkeys([*inside, *after, step.flag.root], 2 * number + 1)
-        self._walk(step.condition, tested)
-        live.update(tested)
+        before = dict.fromkeys([*inside, *after, *tested], 2 * number + 1)
+        self._walk(conditions, before)
+        live.update(before)
+        if isinstance(step, Loop) and step.guard is not None:
+            self._add(step.guard, 2 * self._starts[id(step)], 2 * end + 1)
 
     def _branch(self, step: Branch, number: int, live: _Live) -> None:
         starts = [number, *self._ends[id(step)]]
@@ -105,6 +107,8 @@ class Liveness:
             before |= inside.keys()
             self._close(inside, 2 * start + 2)
         live.update(dict.fromkeys(before, 2 * number + 1))
+        for guard in step.guards:
+            self._add(guard, 2 * number, 2 * starts[-1] + 1)
 
     def _split(self, touched: Iterable[Buffer], start: int, live: _Live) -> set[Buffer]:
         """Ends the walk behind a point for those buffers that a step touches; gives those that are live there."""
@@ -132,24 +136,27 @@ class Liveness:
 
     def _summary(self, step: Step) -> _Summary:
         found = _Summary()
-        if isinstance(step, Loop):
-            # The body may run not at all, and is followed by the condition, whose needs are counted first.
-            body = self._summary_of(step.body)
-            found.exposed |= body.exposed | {step.flag.root}
-            found.touched |= body.touched | {step.flag.root}
-            found.precede(self._summary_of(step.condition))
-            return found
-        reads, writes = uses(step)
+        inner = [self._summary_of(steps) for steps in lists_of(step)]
+        for each in inner:
+            found.exposed |= each.exposed
+            found.touched |= each.touched
         if isinstance(step, Branch):
-            branches = [self._summary_of(branch) for branch in step.branches]
-            found.written = set.intersection(*(branch.written for branch in branches))
-            for branch in branches:
-                found.exposed |= branch.exposed
-                found.touched |= branch.touched
+            found.written = set.intersection(*(each.written for each in inner))
+        elif _always_runs(step):
+            found.written |= inner[0].written
+        reads, writes = uses(step)
         found.written |= {buffer.root for buffer in writes}
         found.exposed |= {buffer.root for buffer in reads}
-        found.touched |= found.written | found.exposed
+        found.touched |= {buffer.root for buffer in (*reads, *writes)}
+        if isinstance(step, Loop):
+            # The body may run not at all; the test and the body follow the condition.
+            found.precede(inner[0])
         return found
+
+
+def _always_runs(step: Step) -> bool:
+    """Whether a step repeats others at least once."""
+    return isinstance(step, Repeat) and isinstance(step.trips, int)
 
 
 class _Summary:

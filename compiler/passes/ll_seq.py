@@ -11,11 +11,11 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ..ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr
+from ..ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, SymbolRef
 from ..ir.operation import Block, Location, Operation, Region, Value
 from ..ir.types import I32, I64, MemRefType, ScalarType, Type
 from .memory import Interval, Plan
-from .steps import Branch, Buffer, Check, Copy, Dispatch, Loop, Schedule, Step
+from .steps import Barrier, Branch, Buffer, Check, Copy, Dispatch, Loop, Repeat, Schedule, Step
 
 _BYTE: Final = ScalarType("i8")
 
@@ -48,6 +48,8 @@ class _Writer:
         self._values.update(zip(schedule.arguments, block.arguments, strict=True))
         for buffer, value in schedule.constants:
             self._declare(buffer, "constant", {"value": value})
+        for buffer, entries in schedule.tables:
+            self._declare(buffer, "workgroup_counts", {"entries": tuple(SymbolRef(entry) for entry in entries)})
         for buffer in dict.fromkeys(each for each in schedule.results if each.kind == "result"):
             self._declare(buffer, "alloc_heap")
         for buffer in schedule.flags:
@@ -104,6 +106,11 @@ class _Writer:
             found.append(value)
         return found
 
+    @property
+    def location(self) -> Location:
+        """Of the function."""
+        return self._function.location
+
     def region(self, steps: Sequence[Step]) -> Region:
         """Steps as a region of their own."""
         around, self._block = self._block, Block()
@@ -126,7 +133,7 @@ class _Reader:
         arguments = [Buffer(_type(value), "argument", index) for index, value in enumerate(block.arguments)]
         self._buffers.update(zip(block.arguments, arguments, strict=True))
         steps = self.steps(block.operations[:-1])
-        constants = [(buffer, each.attributes["value"]) for buffer, each in self._declared["constant"]]
+        constants = self._declared["constant"]
         places = self._declared["transient"]
         lives = [Interval(buffer.size, *each.integers("lifetime")) for buffer, each in places]
         plan = Plan([each.integer("offset") for _, each in places], 0, 0, 0, lives)
@@ -137,10 +144,15 @@ class _Reader:
             steps,
             arguments,
             self.buffers(block.terminator),
-            [(buffer, value) for buffer, value in constants if isinstance(value, DenseElements)],
+            [
+                (buffer, value)
+                for buffer, each in constants
+                if isinstance(value := each.attributes.get("value"), DenseElements)
+            ],
             [buffer for buffer, _ in places],
             [buffer for buffer, _ in self._declared["flag"]],
             plan,
+            [(buffer, _entries(each)) for buffer, each in constants if each.name.endswith("workgroup_counts")],
         )
 
     def buffers(self, operation: Operation) -> list[Buffer]:
@@ -174,8 +186,15 @@ def _type(value: Value) -> MemRefType:
     return value.type
 
 
+def _entries(operation: Operation) -> list[str]:
+    entries = operation.attributes["entries"]
+    assert isinstance(entries, tuple)
+    return [entry.name for entry in entries if isinstance(entry, SymbolRef)]
+
+
 _KINDS: Final = {
     "constant": "constant",
+    "workgroup_counts": "constant",
     "alloc_heap": "result",
     "alloc_flag": "flag",
     "alloc_arena": "arena",
@@ -193,12 +212,27 @@ def _write_dispatch(writer: _Writer, step: Dispatch) -> None:
     workload = operation.operands[0].owner
     assert isinstance(workload, Operation)
     attributes["workload"] = workload.attributes["value"]
-    operands = writer.values(step.buffers, operation.location)
+    buffers = [*step.buffers]
+    if step.guard is not None:
+        buffers.append(step.guard[0])
+        attributes["guard_row"] = IntegerAttr(step.guard[1], I64)
+    operands = writer.values(buffers, operation.location)
     writer.add("static_dispatch", operands, (), attributes, operation.location)
 
 
 def _read_dispatch(reader: _Reader, operation: Operation) -> Step:
-    return Dispatch(operation, reader.buffers(operation), operation.integer("results", 1))
+    buffers = reader.buffers(operation)
+    row = operation.integer("guard_row", -1)
+    guard = None if row < 0 else (buffers.pop(), row)
+    return Dispatch(operation, buffers, operation.integer("results", 1), guard)
+
+
+def _write_barrier(writer: _Writer, step: Barrier) -> None:
+    writer.add("barrier", (), (), {}, writer.location)
+
+
+def _read_barrier(reader: _Reader, operation: Operation) -> Step:
+    return Barrier()
 
 
 def _write_copy(writer: _Writer, step: Copy) -> None:
@@ -220,15 +254,29 @@ def _read_check(reader: _Reader, operation: Operation) -> Step:
     return Check(operation, reader.buffers(operation))
 
 
+def _write_repeat(writer: _Writer, step: Repeat) -> None:
+    location = step.operation.location
+    attributes: dict[str, Attribute] = {"trips": IntegerAttr(step.trips, I64)} if isinstance(step.trips, int) else {}
+    operands = [] if isinstance(step.trips, int) else writer.values([step.trips], location)
+    writer.add("repeat", operands, (), attributes, location, [writer.region(step.body)])
+
+
+def _read_repeat(reader: _Reader, operation: Operation) -> Step:
+    (*flags,) = reader.buffers(operation)
+    return Repeat(operation, flags[0] if flags else operation.integer("trips"), reader.region(operation, 0))
+
+
 def _write_loop(writer: _Writer, step: Loop) -> None:
     location = step.operation.location
     regions = [writer.region(step.condition), writer.region(step.body)]
-    writer.add("loop", writer.values([step.flag], location), (), {}, location, regions)
+    attributes: dict[str, Attribute] = {"repeatable": None} if step.is_repeatable else {}
+    writer.add("loop", writer.values([step.flag], location), (), attributes, location, regions)
 
 
 def _read_loop(reader: _Reader, operation: Operation) -> Step:
     (flag,) = reader.buffers(operation)
-    return Loop(operation, reader.region(operation, 0), flag, reader.region(operation, 1))
+    condition, body = reader.region(operation, 0), reader.region(operation, 1)
+    return Loop(operation, condition, flag, body, operation.flag("repeatable"))
 
 
 def _write_branch(writer: _Writer, step: Branch) -> None:
@@ -244,15 +292,19 @@ def _read_branch(reader: _Reader, operation: Operation) -> Step:
 
 _WRITERS: Final[Mapping[type[Step], Callable[[_Writer, Any], None]]] = {
     Dispatch: _write_dispatch,
+    Barrier: _write_barrier,
     Copy: _write_copy,
     Check: _write_check,
+    Repeat: _write_repeat,
     Loop: _write_loop,
     Branch: _write_branch,
 }
 _READERS: Final[Mapping[str, Callable[[_Reader, Operation], Step]]] = {
     "static_dispatch": _read_dispatch,
+    "barrier": _read_barrier,
     "copy": _read_copy,
     "check": _read_check,
+    "repeat": _read_repeat,
     "loop": _read_loop,
     "branch": _read_branch,
 }

@@ -13,7 +13,7 @@ from typing import Final
 from ..dialects.text import to_text
 from ..ir.attributes import Attribute, IntegerAttr, SymbolRef
 from ..ir.copying import copy_operations
-from ..ir.operation import Block, Operation, Region, Value, block_of
+from ..ir.operation import Block, Location, Operation, Region, Value, block_of
 from ..ir.types import I64, FunctionType, MemRefType, TensorType, Type
 
 UNSPECIFIED: Final = "Unspecified"
@@ -88,30 +88,29 @@ class _Outliner:
 
     def _entry(self, operation: Operation) -> str:
         """The executable and the entry point that run a region's body."""
-        function = _executable_function(operation, "")
+        function = executable_function(operation.regions[0].block, "", operation.location)
         text = to_text([function])
         known = self._executables.get(text)
         if known is None:
             number = len(self._executables)
             entry = f"{self._name}_rgn_dispatch_{number}"
             function.attributes["sym_name"] = entry
-            module = Operation("builtin.module", regions=[Region([block_of([function])])], location=operation.location)
-            variant = Operation(
-                "iree.executable",
-                attributes={"target": UNSPECIFIED},
-                regions=[Region([block_of([module])])],
-                location=operation.location,
-            )
             name = f"{self._name}_ex_dispatch_{number}"
-            executable = Operation(
-                "iree.multi_arch_executable",
-                attributes={"sym_name": name},
-                regions=[Region([block_of([variant])])],
-                location=operation.location,
-            )
+            executable = executable_of(function, name)
             known = (executable, f"{name}::@{entry}")
             self._executables[text] = known
         return known[1]
+
+
+def executable_of(function: Operation, name: str) -> Operation:
+    """An executable of one function, for any target."""
+    location = function.location
+    module = Operation("builtin.module", regions=[Region([block_of([function])])], location=location)
+    attributes: dict[str, Attribute] = {"target": UNSPECIFIED}
+    variant = Operation("iree.executable", (), (), attributes, [Region([block_of([module])])], location=location)
+    return Operation(
+        "iree.multi_arch_executable", (), (), {"sym_name": name}, [Region([block_of([variant])])], location=location
+    )
 
 
 _SEQUENCED: Final = {"func.return": "iree_hl_seq.return", "stablehlo.constant": "iree_hl_seq.constant"}
@@ -121,23 +120,22 @@ def _kept_type(operation: Operation, type: Type) -> Type:
     return type if operation.name == "arith.constant" else buffer_type(type)
 
 
-def _executable_function(operation: Operation, name: str) -> Operation:
+def executable_function(body: Block, name: str, location: Location) -> Operation:
     """The function of an executable: a region's body between loads of its inputs and stores of its results."""
-    body = operation.regions[0].block
-    types = [buffer_type(value.type) for value in (*body.arguments, *operation.results)]
+    types = [buffer_type(value.type) for value in (*body.arguments, *body.terminator.operands)]
     block = Block(types)
     values: dict[Value, Value] = {}
     for argument, buffer in zip(body.arguments, block.arguments, strict=False):
-        load = Operation("iree.load_input", [buffer], [argument.type], location=operation.location)
+        load = Operation("iree.load_input", [buffer], [argument.type], location=location)
         values[argument] = block.append(load).result
     copy_operations(body.operations[:-1], block, values)
     outputs = block.arguments[len(body.arguments) :]
     for value, buffer in zip(body.terminator.operands, outputs, strict=True):
-        block.append(Operation("iree.store_output", [values[value], buffer], location=operation.location))
-    block.append(Operation("iree.return", location=operation.location))
+        block.append(Operation("iree.store_output", [values[value], buffer], location=location))
+    block.append(Operation("iree.return", location=location))
     attributes: dict[str, Attribute] = {
         "sym_name": name,
         "function_type": FunctionType(types, ()),
         "iree.executable.export": None,
     }
-    return Operation("func.func", (), (), attributes, [Region([block])], location=operation.location)
+    return Operation("func.func", (), (), attributes, [Region([block])], location=location)

@@ -267,7 +267,7 @@ def _region(builder: Builder, cluster: _Cluster, replaced: Mapping[Value, Value]
         body.append(operation)
     body.append(Operation("iree.return", list(root.results), location=root.location))
     types = [value.type for value in root.results]
-    workload = builder.block.append(_workload(types, root.location)).result
+    workload = builder.block.append(workload_of(types, root.location)).result
     operands = [workload, *(replaced.get(value, value) for value in inputs)]
     cost: dict[str, Attribute] = {
         "bytes": _cost(_bytes([*inputs, *root.results])),
@@ -277,7 +277,7 @@ def _region(builder: Builder, cluster: _Cluster, replaced: Mapping[Value, Value]
     return builder.block.append(made).results
 
 
-def _workload(types: Sequence[Type], location: Location) -> Operation:
+def workload_of(types: Sequence[Type], location: Location) -> Operation:
     """The shape of the result, the innermost dimension first, as up to three numbers: a constant if they are known."""
     (first, *_) = types
     shape = [length or 1 for length in first.shape] if isinstance(first, TensorType) else []

@@ -8,23 +8,41 @@ wrote, or writes what an earlier one needs.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from ..ir.attributes import DenseElements
 from ..ir.operation import Block, Operation, Value
 from ..ir.types import MemRefType
+from .barriers import add_barriers
 from .coalesce import elide_copies
 from .liveness import Liveness
 from .memory import Interval, plan_memory
-from .steps import Branch, Buffer, Check, Copy, Dispatch, Loop, Schedule, Step
+from .predicate import apply_guards, choose_deciders
+from .steps import Branch, Buffer, Check, Copy, Dispatch, Loop, Repeat, Schedule, Step, decider, lists_of, uses, walk
 
 
 def schedule(function: Operation) -> Schedule:
     """The schedule of a function of the ``iree_hl_seq`` dialect."""
     found = _Sequencer().run(function)
-    elide_copies(found)
-    place(found)
+    finish(found, str(function.attributes["sym_name"]))
     return found
+
+
+def finish(found: Schedule, name: str) -> None:
+    """Takes steps as the program has them to what runs, in place.
+
+    Args:
+        found: steps over buffers without places.
+        name: of the function.
+    """
+    _drop_unneeded(found)
+    choose_deciders(found)
+    elide_copies(found)
+    live = Liveness(found)
+    apply_guards(found, name)
+    _place(found, live)
+    add_barriers(found)
 
 
 class _Sequencer:
@@ -85,20 +103,30 @@ class _Sequencer:
 
     def loop(self, operation: Operation, steps: list[Step]) -> None:
         """A loop: each value that it carries has one buffer, which the body's results are copied to."""
+        trips = operation.integer("trip_count", -1)
+        starts = [self._buffers[value] for value in operation.operands]
+        if trips == 0:
+            self._buffers.update(zip(operation.results, starts, strict=True))
+            return
         condition, body = (region.block for region in operation.regions)
         carried = [Buffer(_type(value), "transient") for value in operation.results]
-        for value, buffer in zip(operation.operands, carried, strict=True):
-            steps.append(Copy(self._buffers[value], buffer, operation))
+        for start, buffer in zip(starts, carried, strict=True):
+            steps.append(Copy(start, buffer, operation))
         for block in (condition, body):
             self._buffers.update(zip(block.arguments, carried, strict=True))
-        tested: list[Step] = []
-        self._block(condition, tested)
-        repeated: list[Step] = []
-        self._block(body, repeated)
+        made: Repeat | Loop
+        if trips > 0:
+            made = Repeat(operation, trips, [])
+        elif "trip_count_operand" in operation.attributes:
+            made = Repeat(operation, starts[operation.integer("trip_count_operand")], [])
+        else:
+            tested: list[Step] = []
+            self._block(condition, tested)
+            made = Loop(operation, tested, self._buffers[condition.terminator.operands[0]], [])
+        self._block(body, made.body)
         given = [self._buffers[value] for value in body.terminator.operands]
-        _copy_together(given, carried, repeated, body.terminator)
-        flag = _flag(self._buffers[condition.terminator.operands[0]], tested, condition.terminator)
-        steps.append(Loop(operation, tested, flag, repeated))
+        _copy_together(given, carried, made.body, body.terminator)
+        steps.append(made)
         self._buffers.update(zip(operation.results, carried, strict=True))
 
     def branch(self, operation: Operation, steps: list[Step]) -> None:
@@ -111,16 +139,9 @@ class _Sequencer:
             given = [self._buffers[value] for value in region.block.terminator.operands]
             _copy_together(given, results, chosen, region.block.terminator)
             branches.append(chosen)
-        index = _flag(self._buffers[operation.operands[0]], steps, operation)
+        index = self._buffers[operation.operands[0]]
         steps.append(Branch(operation, index, branches))
         self._buffers.update(zip(operation.results, results, strict=True))
-
-
-def _flag(buffer: Buffer, steps: list[Step], at: Operation) -> Buffer:
-    """A copy of a buffer that the host can read."""
-    flag = Buffer(buffer.type, "flag")
-    steps.append(Copy(buffer, flag, at))
-    return flag
 
 
 def _type(value: Value) -> MemRefType:
@@ -155,11 +176,34 @@ def _copy_together(sources: Sequence[Buffer], targets: Sequence[Buffer], steps: 
             steps.append(Copy(source, target, at))
 
 
-def place(found: Schedule) -> None:
-    """Numbers results, flags and transient buffers, and plans the arena."""
-    live = Liveness(found)
+def _drop_unneeded(found: Schedule) -> None:
+    """Drops steps that only write what no result, no decision and no call of the host depends on."""
+    needed: set[Buffer] = set(found.results)
+    pending = list(needed)
+    sources: dict[Buffer, list[Buffer]] = defaultdict(list)
+    for step in walk(found.steps):
+        reads, writes = uses(step)
+        for buffer in writes:
+            sources[buffer].extend(reads)
+        if not isinstance(step, Dispatch | Copy):
+            pending.extend(reads)
+    while pending:
+        buffer = pending.pop()
+        needed.add(buffer)
+        pending.extend(set(sources.pop(buffer, ())) - needed)
+    for steps in (found.steps, *(each for step in [*walk(found.steps)] for each in lists_of(step))):
+        steps[:] = [
+            step
+            for step in steps
+            if not isinstance(step, Dispatch | Copy) or any(buffer in needed for buffer in uses(step)[1])
+        ]
+
+
+def _place(found: Schedule, live: Liveness) -> None:
+    """Numbers results, flags and transient buffers, and plans the arena for steps with these lifetimes."""
     results = [buffer for buffer in dict.fromkeys(found.results) if buffer.kind == "result"]
-    found.flags = [buffer for buffer in live.intervals if buffer.kind == "flag"]
+    deciders = [decider(step) for step in walk(found.steps)]
+    found.flags = list(dict.fromkeys(each.root for each in deciders if each is not None))
     found.transients = [buffer for buffer in live.intervals if buffer.kind == "transient"]
     for buffers in (results, found.flags, found.transients):
         for number, buffer in enumerate(buffers):

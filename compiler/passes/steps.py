@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from ..ir.attributes import DenseElements
+from ..ir.attributes import DenseElements, SymbolRef
 from ..ir.operation import Operation
 from ..ir.sizes import number_of
 from ..ir.types import MemRefType
 from .memory import Plan, plan_memory
+
+MAX_RECORDED: Final = 1000
+"""Steps of one command buffer; more go into several."""
 
 
 @dataclass(eq=False, slots=True)
@@ -52,20 +55,40 @@ class Buffer:
 
 @dataclass(eq=False, slots=True)
 class Dispatch:
-    """A kernel over buffers; the last ``results`` of them are written."""
+    """A kernel over buffers.
+
+    Attributes:
+        operation: of the sequence, with the entry point.
+        buffers: read, and at the end written.
+        results: how many are written.
+        guard: a buffer of workgroup counts and a row there, three 32-bit numbers; nothing runs where they are zeros.
+    """
 
     operation: Operation
     buffers: Sequence[Buffer]
     results: int
+    guard: tuple[Buffer, int] | None = None
+
+    @property
+    def entry(self) -> str:
+        """The executable and its entry point: ``executable::@entry``."""
+        entry = self.operation.attributes["entry"]
+        assert isinstance(entry, SymbolRef)
+        return entry.name
 
 
 @dataclass(eq=False, slots=True)
 class Copy:
-    """All of one buffer into another."""
+    """As many bytes as the target has from the beginning of one buffer to another."""
 
     source: Buffer
     target: Buffer
     operation: Operation
+
+
+@dataclass(eq=False, slots=True)
+class Barrier:
+    """Later steps of the same command buffer wait for earlier ones and see what these wrote."""
 
 
 @dataclass(eq=False, slots=True)
@@ -77,25 +100,60 @@ class Check:
 
 
 @dataclass(eq=False, slots=True)
-class Loop:
-    """Steps that repeat while a condition that others compute is true."""
+class Repeat:
+    """Steps that run a known number of times; each round ends with a barrier.
+
+    Attributes:
+        operation: where it comes from.
+        trips: how often they run, or a flag with the number, which the host reads once, before them.
+        body: the steps.
+    """
 
     operation: Operation
-    condition: Sequence[Step]
+    trips: int | Buffer
+    body: list[Step]
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """Steps that repeat while a condition that others compute is true.
+
+    Attributes:
+        operation: where it comes from.
+        condition: steps before each test.
+        flag: tested by the host, and false to end.
+        body: steps after a test that says yes.
+        is_repeatable: whether the condition's steps do nothing once the flag is false, so that they may run several
+            times before a test.
+        guard: workgroup counts for steps that the device decides about, alive while the loop runs.
+    """
+
+    operation: Operation
+    condition: list[Step]
     flag: Buffer
-    body: Sequence[Step]
+    body: list[Step]
+    is_repeatable: bool = False
+    guard: Buffer | None = None
 
 
 @dataclass(eq=False, slots=True)
 class Branch:
-    """One of several lists of steps, chosen by a buffer: a boolean, or an index whose default is the last."""
+    """One of several lists of steps, chosen by a buffer.
+
+    Attributes:
+        operation: where it comes from.
+        index: a boolean, where the first list is for true, or a number, whose default is the last list.
+        branches: the lists.
+        guards: workgroup counts of each list, where the device chooses; alive during all of them.
+    """
 
     operation: Operation
     index: Buffer
-    branches: Sequence[Sequence[Step]]
+    branches: Sequence[list[Step]]
+    guards: Sequence[Buffer] = ()
 
 
-Step: TypeAlias = Dispatch | Copy | Check | Loop | Branch
+Step: TypeAlias = Dispatch | Copy | Barrier | Check | Repeat | Loop | Branch
 
 
 @dataclass(slots=True)
@@ -110,29 +168,83 @@ class Schedule:
         transients: those in the arena, as the plan numbers them.
         flags: those that the host reads.
         plan: of the arena.
+        tables: constants that hold workgroup counts: a row of ones, then one for each of some entry points.
+        executables: kernels that only the schedule needs.
     """
 
-    steps: Sequence[Step]
+    steps: list[Step]
     arguments: Sequence[Buffer]
     results: Sequence[Buffer]
     constants: Sequence[tuple[Buffer, DenseElements]]
     transients: Sequence[Buffer] = ()
     flags: Sequence[Buffer] = ()
     plan: Plan = field(default_factory=lambda: plan_memory([]))
+    tables: list[tuple[Buffer, Sequence[str]]] = field(default_factory=list)
+    executables: list[Operation] = field(default_factory=list)
 
 
 def uses(step: Step) -> tuple[list[Buffer], list[Buffer]]:
     """Buffers that a step by itself reads and writes."""
     if isinstance(step, Dispatch):
         count = len(step.buffers) - step.results
-        return list(step.buffers[:count]), list(step.buffers[count:])
+        guards = [] if step.guard is None else [step.guard[0]]
+        return [*step.buffers[:count], *guards], list(step.buffers[count:])
     if isinstance(step, Copy):
         return [step.source], [step.target]
     if isinstance(step, Check):
         return list(step.buffers), []
-    return ([step.flag] if isinstance(step, Loop) else [step.index]), []
+    found = decider(step)
+    return ([] if found is None else [found]), []
+
+
+def decider(step: Step) -> Buffer | None:
+    """The buffer that a step's control flow depends on."""
+    if isinstance(step, Branch):
+        return step.index
+    if isinstance(step, Repeat):
+        return step.trips if isinstance(step.trips, Buffer) else None
+    return step.flag if isinstance(step, Loop) else None
+
+
+def lists_of(step: Step) -> Sequence[list[Step]]:
+    """The lists of steps inside a step."""
+    if isinstance(step, Repeat):
+        return (step.body,)
+    if isinstance(step, Loop):
+        return step.condition, step.body
+    return step.branches if isinstance(step, Branch) else ()
+
+
+def walk(steps: Sequence[Step]) -> Iterator[Step]:
+    """All steps, those inside others too, in order."""
+    for step in steps:
+        yield step
+        for inner in lists_of(step):
+            yield from walk(inner)
 
 
 def held(step: Step) -> bool:
     """Whether a step reads while it writes, so that what it reads must not be written into."""
     return isinstance(step, Dispatch)
+
+
+def recorded_size(steps: Sequence[Step]) -> int | None:
+    """Commands that steps are, recorded as often as they run; None where the host has to decide in between."""
+    total = 0
+    for step in steps:
+        if isinstance(step, Dispatch | Copy):
+            total += 1
+        elif isinstance(step, Repeat) and isinstance(step.trips, int):
+            size = recorded_size(step.body)
+            if size is None:
+                return None
+            total += step.trips * size
+        elif not isinstance(step, Barrier):
+            return None
+    return total
+
+
+def is_recorded(step: Step) -> bool:
+    """Whether a step is a part of a command buffer with others."""
+    size = recorded_size([step])
+    return size is not None and size <= MAX_RECORDED

@@ -6,13 +6,20 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ..dialects.rules import OperationError
-from ..ir.attributes import DenseElements
+from ..ir.attributes import DenseElements, SymbolRef
 from ..ir.operation import Block, Operation, Value
+from ..ir.sizes import number_of
 from ..ir.source import SourceText
 from ..ir.types import I1, I32, MemRefType, ScalarType
 from .stage_rules import Entry, buffer_of, constant, dispatch, hold, size_of
 
-_DECLARATIONS: Final = {"constant": "constant", "alloc_heap": "result", "alloc_flag": "flag", "alloc_arena": "arena"}
+_DECLARATIONS: Final = {
+    "constant": "constant",
+    "workgroup_counts": "constant",
+    "alloc_heap": "result",
+    "alloc_flag": "flag",
+    "alloc_arena": "arena",
+}
 
 
 def verify_ll_seq(block: Block, entries: Mapping[str, Entry], source: SourceText) -> None:
@@ -71,7 +78,20 @@ class _Checker:
             raise OperationError(f"a type such as memref<1024xi8>, got {type}")
         if name == "alloc_flag" and (type.rank or type.element not in (I1, I32)):
             raise OperationError(f"a flag of type memref<i1> or memref<i32>, got {type}")
+        if name == "workgroup_counts":
+            self._table(operation, type)
         self._kinds[operation.result] = _DECLARATIONS[name]
+
+    def _table(self, operation: Operation, type: MemRefType) -> None:
+        """Workgroup counts: a row of ones, and one of each entry point."""
+        entries = operation.attributes.get("entries")
+        if not isinstance(entries, tuple):
+            raise OperationError("entries, a list of entry points")
+        for each in entries:
+            if not isinstance(each, SymbolRef) or each.name not in self._entries:
+                raise OperationError(f"entry points of executables of the program, got {each}")
+        if type is not MemRefType((1 + len(entries), 3), I32):
+            raise OperationError(f"memref<{1 + len(entries)}x3xi32> for {len(entries)} entry points, got {type}")
 
     def subview(self, operation: Operation) -> None:
         """A place in the arena."""
@@ -109,14 +129,27 @@ class _Checker:
         workload = operation.attributes.get("workload")
         if not isinstance(workload, DenseElements) or workload.array.size != 3:
             raise OperationError("a workload of three numbers")
-        dispatch(operation, operation.operands, self._entries)
+        operands = list(operation.operands)
+        if "guard_row" in operation.attributes:
+            self._guard(operands.pop() if operands else None, operation.integer("guard_row"))
+        dispatch(operation, operands, self._entries)
         count = operation.integer("results", 1)
-        if not 0 < count <= len(operation.operands):
+        if not 0 < count <= len(operands):
             raise OperationError(f"as many results as buffers at most, got {count}")
-        for index, value in enumerate(operation.operands):
+        for index, value in enumerate(operands):
             self._kind(value)
-            if index >= len(operation.operands) - count:
+            if index >= len(operands) - count:
                 self.writes(value)
+
+    def _guard(self, guard: Value | None, row: int) -> None:
+        """A row of workgroup counts in the arena, from which a dispatch takes its own."""
+        if guard is None or self._kind(guard) != "transient":
+            raise OperationError("a buffer in the arena as its last operand, with a guard_row")
+        type = guard.tensor
+        if type.rank != 2 or type.shape[1] != 3 or type.element is not I32:
+            raise OperationError(f"workgroup counts such as memref<4x3xi32>, got {type}")
+        if not 0 <= row < number_of(type.lengths[0]):
+            raise OperationError(f"a guard_row of {type}, got {row}")
 
     def copy(self, operation: Operation) -> None:
         """From one buffer to another."""
@@ -125,8 +158,8 @@ class _Checker:
         source, target = operation.operands
         self._kind(source)
         self.writes(target)
-        if size_of(source.type) != size_of(target.type):
-            raise OperationError(f"buffers of one size, got {source.type} and {target.type}")
+        if size_of(source.type) < size_of(target.type):
+            raise OperationError(f"to copy no more than there is, got {source.type} and {target.type}")
 
     def check(self, operation: Operation) -> None:
         """A call of the host."""
@@ -139,8 +172,20 @@ class _Checker:
         if len(operation.operands) != 1 or self._kind(operation.operands[0]) != "flag":
             raise OperationError("a buffer of iree_ll_seq.alloc_flag")
         is_boolean = operation.operands[0].tensor.element is I1
-        if (is_loop and not is_boolean) or (is_boolean and len(operation.regions) != 2) or not operation.regions:
-            raise OperationError("a boolean, and where it is one two regions")
+        if ((is_loop or is_boolean) and len(operation.regions) != 2) or not operation.regions:
+            raise OperationError("two regions, but for a branch by a number")
+        self._regions(operation)
+
+    def repeat(self, operation: Operation) -> None:
+        """Steps that run a number of times: it is known, or a flag holds it."""
+        flags = operation.operands
+        if flags and (len(flags) > 1 or self._kind(flags[0]) != "flag" or flags[0].tensor.element is not I32):
+            raise OperationError("a buffer of iree_ll_seq.alloc_flag of type memref<i32>")
+        if not flags and not 0 < operation.integer("trips") < 1 << 32:
+            raise OperationError("trips, from 1 to 4294967295")
+        self._regions(operation)
+
+    def _regions(self, operation: Operation) -> None:
         for region in operation.regions:
             hold(self._step, region.block.operations, self._source)
 
@@ -160,6 +205,8 @@ _LL_SEQ: Final[Mapping[str, Callable[[_Checker, Operation], None]]] = {
     "static_dispatch": _Checker.static_dispatch,
     "copy": _Checker.copy,
     "check": _Checker.check,
+    "barrier": _Checker.nothing,
+    "repeat": _Checker.repeat,
     "loop": _Checker.decision,
     "branch": _Checker.decision,
     "return": _Checker.nothing,

@@ -33,6 +33,7 @@ from pumice.compiler.passes.outline import outline
 from pumice.compiler.passes.regions import form_regions
 from pumice.compiler.passes.schedule import schedule
 from pumice.compiler.passes.steps import Schedule
+from pumice.compiler.passes.trip_counts import count_trips
 from pumice.compiler.passes.verify import verify
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import DEFINITIONS, is_float, total_order
@@ -265,6 +266,7 @@ def run_scheduled(functions: Mapping[str, Operation], entries: Sequence[str], te
     for name in entries:
         function = resolve(inlined(functions[name], functions, source), functions, source)
         canonicalize(function.regions[0].block)
+        count_trips(function.regions[0].block)
         form_regions(function.regions[0].block)
         *executables, sequence = outline(function)
         found = schedule(sequence)

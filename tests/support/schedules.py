@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from pumice.compiler.ir.attributes import SymbolRef, type_shape
+from pumice.compiler.ir.attributes import type_shape
 from pumice.compiler.ir.operation import Operation
-from pumice.compiler.passes.steps import Branch, Buffer, Check, Copy, Dispatch, Loop, Schedule, Step
+from pumice.compiler.ir.types import I1
+from pumice.compiler.passes.steps import Branch, Buffer, Check, Copy, Dispatch, Loop, Repeat, Schedule, Step
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.hal_reference.program import Array, Body
@@ -30,7 +31,7 @@ class ScheduleRunner:
         self._call = call
         self._programs: Mapping[str, Body] = {
             f"{executable.attributes['sym_name']}::@{op.attributes['sym_name']}": ProgramWriter({}).executable(op)
-            for executable in executables
+            for executable in (*executables, *plan.executables)
             for op in executable.walk()
             if op.name == "func.func"
         }
@@ -43,6 +44,8 @@ class ScheduleRunner:
         self._arena = np.full(plan.plan.size, 0xA5, np.uint8)
         self._memory = {"argument": [_bytes(value) for value in arguments]}
         self._memory["constant"] = [_bytes(value.array) for _, value in plan.constants]
+        for _, entries in plan.tables:
+            self._memory["constant"].append(_bytes(np.ones((1 + len(entries), 3), np.uint32)))
         self._memory["flag"] = [np.full(each.size, 0x5A, np.uint8) for each in plan.flags]
         self._memory["result"] = [np.full(each.size, 0x5A, np.uint8) for each in plan.results if each.kind == "result"]
         self._steps(plan.steps)
@@ -71,6 +74,10 @@ class ScheduleRunner:
             elif isinstance(step, Check):
                 assert self._call is not None
                 self._call(step.operation, [self._array(each) for each in step.buffers])
+            elif isinstance(step, Repeat):
+                trips = step.trips if isinstance(step.trips, int) else int(self._array(step.trips).view(np.uint32))
+                for _ in range(trips):
+                    self._steps(step.body)
             elif isinstance(step, Loop):
                 self._steps(step.condition)
                 while bool(self._array(step.flag)):
@@ -78,16 +85,18 @@ class ScheduleRunner:
                     self._steps(step.condition)
             elif isinstance(step, Branch):
                 index = int(self._array(step.index))
-                chosen = (0 if index else 1) if step.operation.name.endswith("if") else index
+                chosen = 1 - index if step.index.type.scalar is I1 else index
                 last = len(step.branches) - 1
                 self._steps(step.branches[chosen if 0 <= chosen <= last else last])
 
     def _dispatch(self, step: Dispatch) -> None:
-        entry = step.operation.attributes["entry"]
-        assert isinstance(entry, SymbolRef)
+        if step.guard is not None:
+            counts, row = step.guard
+            if not self._array(counts)[row].all():
+                return
         count = len(step.buffers) - step.results
         inputs = [self._array(each) for each in step.buffers[:count]]
-        results = evaluate(self._programs[entry.name], inputs)
+        results = evaluate(self._programs[step.entry], inputs)
         for buffer, value in zip(step.buffers[count:], results, strict=True):
             target = self._view(buffer)
             whole = _bytes(np.broadcast_to(value, type_shape(buffer.type)))

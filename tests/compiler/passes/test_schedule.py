@@ -1,24 +1,30 @@
-"""Schedules: random steps compute the same with copies elided and buffers in one arena as with memory of their own."""
+"""Schedules: random steps compute the same with copies elided, guards and one arena as they do by themselves."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.compiler.dialects.text import parse
+from pumice.compiler.ir.attributes import IntegerAttr, SymbolRef
 from pumice.compiler.ir.operation import Operation
-from pumice.compiler.ir.types import F32, MemRefType
-from pumice.compiler.passes.coalesce import elide_copies
-from pumice.compiler.passes.outline import outline
+from pumice.compiler.ir.types import F32, I1, I32, I64, MemRefType, ScalarType
+from pumice.compiler.passes import predicate
+from pumice.compiler.passes.outline import entry_of, outline
 from pumice.compiler.passes.regions import form_regions
-from pumice.compiler.passes.schedule import place, schedule
-from pumice.compiler.passes.steps import Branch, Buffer, Copy, Dispatch, Loop, Schedule, Step
+from pumice.compiler.passes.schedule import finish, schedule
+from pumice.compiler.passes.steps import Branch, Buffer, Copy, Dispatch, Loop, Repeat, Schedule, Step, uses, walk
+from pumice.compiler.targets.reference import ProgramWriter
+from pumice.hal_reference.operations import evaluate
 
-SOMEWHERE = Operation("test.step")
+SOMEWHERE = Operation("test.step", attributes={"entry": SymbolRef("test::@step")})
+NEXT = Operation("test.next", attributes={"entry": SymbolRef("test::@next")})
 
 
 class Maker:
@@ -32,27 +38,26 @@ class Maker:
 
     def steps(self, known: list[Buffer], depth: int) -> list[Step]:
         found: list[Step] = []
-        kinds = ["dispatch", "dispatch", "copy", "copy"] + (["loop", "branch"] if depth else [])
+        kinds = ["dispatch", "dispatch", "copy", "copy"] + (["loop", "repeat", "branch"] if depth else [])
         for _ in range(self._draw(st.integers(0, 4))):
             kind = self._draw(st.sampled_from(kinds))
             if kind == "dispatch":
                 self._dispatch(known, found)
             elif kind == "copy":
                 self._copy(known, found)
-            elif kind == "loop":
-                self._loop(known, found, depth - 1)
-            else:
+            elif kind == "branch":
                 self._branch(known, found, depth - 1)
+            else:
+                self._loop(known, found, depth - 1, kind == "repeat")
         return found
 
     def _any(self, known: Sequence[Buffer]) -> Buffer:
-        return self._draw(st.sampled_from(list(known)))
+        return self._draw(st.sampled_from([each for each in known if each.type.rank]))
 
-    def _dispatch(self, known: list[Buffer], into: list[Step]) -> Buffer:
+    def _dispatch(self, known: list[Buffer], into: list[Step]) -> None:
         made = self.buffer()
         into.append(Dispatch(SOMEWHERE, [self._any(known), self._any(known), made], 1))
         known.append(made)
-        return made
 
     def _copy(self, known: list[Buffer], into: list[Step]) -> Buffer:
         source = self._any(known)
@@ -61,27 +66,40 @@ class Maker:
         known.append(made)
         return made
 
-    def _flag(self, known: list[Buffer], into: list[Step]) -> Buffer:
-        source = self._any(known)
-        into.append(Copy(source, Buffer(source.type, "flag"), SOMEWHERE))
-        return into[-1].target
+    def _scalar(self, known: list[Buffer], into: list[Step], type: ScalarType, operation: Operation) -> Buffer:
+        made = Buffer(MemRefType((), type), "transient")
+        into.append(Dispatch(operation, [self._any(known), made], 1))
+        known.append(made)
+        return made
 
-    def _loop(self, known: list[Buffer], into: list[Step], depth: int) -> None:
-        carried = [self._copy(known, into) for _ in range(self._draw(st.integers(0, 3)))]
-        condition = self.steps(tested := [*known], depth)
-        flag = self._flag(tested, condition)
-        body = self.steps(inside := [*tested], depth)
-        for buffer in carried:
+    def _loop(self, known: list[Buffer], into: list[Step], depth: int, is_counted: bool) -> None:
+        carried = [self._copy(known, into) for _ in range(self._draw(st.integers(1, 3)))]
+        counter = carried[0]
+        trips = self._draw(st.integers(1, 10))
+        is_known = self._draw(st.booleans())
+        number = trips if is_known or not is_counted else self._scalar(known, into, I32, SOMEWHERE)
+        condition = [] if is_counted else self.steps(tested := [*known], depth)
+        if not is_counted:
+            test = Operation(
+                "test.less", attributes={"than": IntegerAttr(trips, I64), "entry": SymbolRef("test::@less")}
+            )
+            flag = Buffer(MemRefType((), I1), "transient")
+            condition.append(Dispatch(test, [counter, flag], 1))
+        body = self.steps(inside := [*known], depth)
+        for buffer in carried[1:]:
             alike = [each for each in inside if each.size == buffer.size]
             body.append(Copy(self._any(alike), buffer, SOMEWHERE))
-        into.append(Loop(SOMEWHERE, condition, flag, body))
-        known.extend(tested[len(known) :])
+        after = Buffer(counter.type, "transient")
+        body += [Dispatch(NEXT, [counter, after], 1), Copy(after, counter, SOMEWHERE)]
+        into.append(Repeat(SOMEWHERE, number, body) if is_counted else Loop(SOMEWHERE, condition, flag, body))
+        if not is_counted:
+            known.extend(tested[len(known) :])
 
     def _branch(self, known: list[Buffer], into: list[Step], depth: int) -> None:
         results = [self.buffer() for _ in range(self._draw(st.integers(0, 2)))]
-        index = self._flag(known, into)
+        index = self._scalar(known, into, self._draw(st.sampled_from([I1, I32])), SOMEWHERE)
         branches = []
-        for _ in range(2):
+        for _ in range(2 if index.type.scalar is I1 else 3):
             steps = self.steps(inside := [*known], depth)
             for result in results:
                 alike = [each for each in inside if each.size == result.size]
@@ -101,7 +119,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     steps = maker.steps(known := [*arguments], 2)
     results = []
     for _ in range(draw(st.integers(1, 3))):
-        source = draw(st.sampled_from(known))
+        source = draw(st.sampled_from([each for each in known if each.type.rank]))
         results.append(Buffer(source.type, "result"))
         steps.append(Copy(source, results[-1], SOMEWHERE))
     for number, argument in enumerate(arguments):
@@ -110,24 +128,29 @@ def schedules(draw: st.DrawFn) -> Schedule:
 
 
 class Machine:
-    """Runs steps on hashes: each 256 bytes of memory hold what they were last given."""
+    """Runs steps on symbols: each 256 bytes of memory hold what they were last given."""
 
-    def __init__(self, plan: Schedule, with_arena: bool) -> None:
+    def __init__(self, plan: Schedule, is_placed: bool) -> None:
         self._plan = plan
-        self._with_arena = with_arena
+        self._is_placed = is_placed
         self._memory: dict[object, object] = {}
-        self._calls: dict[int, int] = {}
+        self._programs = {}
+        for executable in plan.executables:
+            entry, function = entry_of(executable)
+            self._programs[entry] = ProgramWriter({}).executable(function)
 
     def run(self) -> list[object]:
         for number, buffer in enumerate(self._plan.arguments):
             self._write(buffer, ("argument", number))
+        for buffer, entries in self._plan.tables:
+            self._write(buffer, ("table", ((1, 1, 1), *((2, 3, 4) for _ in entries))))
         self._steps(self._plan.steps)
         return [self._read(buffer) for buffer in self._plan.results]
 
     def _places(self, buffer: Buffer) -> list[object]:
-        root = buffer.root if self._with_arena else buffer
+        root = buffer.root if self._is_placed else buffer
         parts = range(-(-root.size // 256))
-        if root.kind == "transient" and self._with_arena:
+        if root.kind == "transient" and self._is_placed:
             start = self._plan.plan.offsets[root.number]
             return [("arena", start + 256 * part) for part in parts]
         return [(root, part) for part in parts]
@@ -139,34 +162,75 @@ class Machine:
     def _write(self, buffer: Buffer, value: object) -> None:
         self._memory.update(dict.fromkeys(self._places(buffer), value))
 
+    def _number(self, buffer: Buffer) -> int:
+        """What an index, a flag or a guard's first word is."""
+        value = self._read(buffer)
+        if isinstance(value, tuple) and value[0] == "table":
+            return value[1][0][0]
+        return hash(value) % (2 if buffer.type.scalar is I1 else 5) if not isinstance(value, bool) else int(value)
+
     def _steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
             if isinstance(step, Copy):
                 self._write(step.target, self._read(step.source))
             elif isinstance(step, Dispatch):
-                *inputs, made = step.buffers
-                self._write(made, None)  # what a kernel reads must not lie where it writes
-                self._write(made, hash((id(step), *(self._read(each) for each in inputs))))
+                self._dispatch(step)
+            elif isinstance(step, Repeat):
+                for _ in range(step.trips if isinstance(step.trips, int) else self._number(step.trips)):
+                    self._steps(step.body)
             elif isinstance(step, Loop):
                 self._loop(step)
             elif isinstance(step, Branch):
-                self._steps(step.branches[hash(self._read(step.index)) % 2])
+                number = self._number(step.index)
+                number = 1 - number if step.index.type.scalar is I1 else number
+                self._steps(step.branches[min(number, len(step.branches) - 1)])
 
     def _loop(self, step: Loop) -> None:
-        for _ in range(3):
-            self._steps(step.condition)
-            if hash(self._read(step.flag)) % 3 == 0:
+        for times in range(20):
+            for _ in range(1 << times if step.is_repeatable else 1):
+                self._steps(step.condition)
+            if not self._number(step.flag):
                 return
             self._steps(step.body)
-        self._steps(step.condition)
+        raise AssertionError("the loop does not end")
+
+    def _dispatch(self, step: Dispatch) -> None:
+        if step.guard is not None:
+            table = self._read(step.guard[0])
+            assert isinstance(table, tuple) and table[0] == "table"
+            if not all(table[1][step.guard[1]]):
+                return
+        *inputs, made = step.buffers
+        values = [self._read(each) for each in inputs]
+        self._write(made, None)  # what a kernel reads must not lie where it writes
+        if step.operation is NEXT:
+            self._write(made, ("count", _count(values[0]) + 1))
+        elif step.operation.name == "test.less":
+            self._write(made, _count(values[0]) < step.operation.integer("than"))
+        elif step.operation is SOMEWHERE:
+            self._write(made, hash((id(step), *values)))
+        elif "_copy_" in step.entry:
+            self._write(made, values[0])
+        else:
+            self._write(made, self._guard(step, inputs, values))
+
+    def _guard(self, step: Dispatch, inputs: Sequence[Buffer], values: Sequence[object]) -> object:
+        tables = [np.array(value[1], np.int32) for value in values[1:] if isinstance(value, tuple)]
+        index = np.array(self._number(inputs[0]), inputs[0].type.scalar.dtype)
+        (found,) = evaluate(self._programs[step.entry], [index, *tables])
+        return ("table", tuple(map(tuple, np.asarray(found).tolist())))
 
 
-@given(schedules())
-def test_buffers_that_are_one_hold_what_each_would(plan: Schedule) -> None:
-    expected = Machine(plan, with_arena=False).run()
-    elide_copies(plan)
-    place(plan)
-    assert Machine(plan, with_arena=True).run() == expected
+def _count(value: object) -> int:
+    return value[1] if isinstance(value, tuple) and value[0] == "count" else 0
+
+
+@given(schedules(), st.sampled_from([0, 3, 1000]))
+def test_guards_and_shared_memory_change_no_result(plan: Schedule, most_guarded: int) -> None:
+    expected = Machine(plan, is_placed=False).run()
+    with patch.object(predicate, "MAX_GUARDED", most_guarded):
+        finish(plan, "f")
+    assert Machine(plan, is_placed=True).run() == expected
 
 
 CARRIED = """
@@ -199,11 +263,9 @@ def scheduled(text: str) -> Schedule:
 def test_a_loop_writes_what_it_carries_in_place() -> None:
     plan = scheduled(CARRIED)
     (loop,) = (step for step in plan.steps if isinstance(step, Loop))
-    copies = [step for step in loop.body if isinstance(step, Copy) and step.target.size == 256]
-    assert not copies
-    assert plan.results[0] in {
-        buffer.root for step in loop.body if isinstance(step, Dispatch) for buffer in step.buffers
-    }
+    steps = [*walk([loop])]
+    assert not [step for step in steps if isinstance(step, Copy) and step.target.kind != "flag"]
+    assert plan.results[0] in {buffer.root for step in steps for buffer in uses(step)[1]}
 
 
 def chain(count: int) -> str:
