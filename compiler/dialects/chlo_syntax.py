@@ -70,10 +70,12 @@ def _parse_top_k(parser: Parser, name: str) -> Parts:
     parser.expect_word("k")
     parser.expect("=")
     attributes: dict[str, Attribute] = {"k": IntegerAttr(parser.integer(), I64)}
-    if parser.accept(","):
-        parser.expect_word("is_stable")
+    while parser.accept(","):
+        key = parser.word("is_stable or largest")
+        if key not in ("is_stable", "largest"):
+            parser.error(f"expected is_stable or largest, got {key}")
         parser.expect("=")
-        attributes["is_stable"] = parser.word("true or false") == "true"
+        attributes[key] = parser.word("true or false") == "true"
     parser.expect(")")
     attributes |= parser.attribute_dictionary()
     operands, results = parse_types(parser, names, "arrow")
@@ -144,6 +146,18 @@ def _print_mesh(printer: Printer, operation: Operation) -> str:
     text = f"@{operation.attributes['sym_name']} = {printer.attribute(operation, 'mesh')}"
     return f"{text} {others}" if others else text
 
+
+_MHLO_ELEMENTWISE: Final = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "copy", "cosh", "erf", "erf_inv", "erfc", "sinh"),
+    "square",
+)
+
+MHLO: Final[Mapping[str, Syntax | CustomSyntax]] = {
+    **{f"mhlo.{name}": syntax_of("% {} :same") for name in _MHLO_ELEMENTWISE},
+    "mhlo.add_dependency": syntax_of("% {} :fn"),
+    "mhlo.topk": CustomSyntax(_parse_top_k, _print_top_k),
+}
+"""Of those that StableHLO has not."""
 
 CHLO: Final[Mapping[str, Syntax | CustomSyntax]] = {
     **{f"chlo.{name}": syntax_of("% {} :arrow") for name in _ELEMENTWISE},

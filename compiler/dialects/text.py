@@ -6,22 +6,33 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..ir.operation import Operation
-from ..ir.parser import Parser
+from ..ir.parser import Parser, ReadableSyntax
 from ..ir.printer import Printer
 from ..ir.source import SourceText
-from ..ir.syntax import CustomSyntax, Syntax
+from ..ir.syntax import CustomSyntax, ReadSyntax, Syntax
+from .arith_syntax import ARITH_SYNTAX
 from .builtin import BUILTIN
+from .chlo_syntax import MHLO
 from .executables import EXECUTABLES
 from .hlo_syntax import HLO
+from .scf_syntax import SCF_SYNTAX
 from .sequencer import SEQUENCER
 from .spirv_module import SPIRV
+from .tensor_syntax import TENSOR_SYNTAX
+
+_FOREIGN: Final = {**ARITH_SYNTAX, **SCF_SYNTAX, **TENSOR_SYNTAX}
 
 SYNTAXES: Final[Mapping[str, Syntax | CustomSyntax]] = {**BUILTIN, **HLO, **EXECUTABLES, **SEQUENCER, **SPIRV}
 
+READ: Final[Mapping[str, ReadableSyntax]] = {
+    **{name: ReadSyntax(each) for name, each in _FOREIGN.items()},
+    **MHLO,
+    **SYNTAXES,
+}
+"""What programs may be written in. Dialects that are not printed here are converted before anything is."""
 
-def parse(
-    text: str, file_name: str = "<text>", syntaxes: Mapping[str, Syntax | CustomSyntax] = SYNTAXES
-) -> list[Operation]:
+
+def parse(text: str, file_name: str = "<text>", syntaxes: Mapping[str, ReadableSyntax] = READ) -> list[Operation]:
     """The operations of a program's text: usually one module, or functions.
 
     Raises:

@@ -39,6 +39,13 @@ class CustomSyntax:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadSyntax:
+    """A syntax that is only read: what reads it after the operation's name."""
+
+    parse: Callable[[Parser, str], Parts]
+
+
+@dataclass(frozen=True, slots=True)
 class _Attribute:
     word: str
     name: str

@@ -56,6 +56,13 @@ def expand_chlo(block: Block) -> None:
     rewrite_block(block, _expand)
 
 
+def expand_operation(builder: Builder, operation: Operation) -> Sequence[Value]:
+    """Appends what stands for one operation of CHLO; gives its results."""
+    found = _expand(builder, operation)
+    assert found is not None, f"{operation.name} is none of CHLO's"
+    return found
+
+
 def _expand(builder: Builder, operation: Operation) -> Sequence[Value] | None:
     dialect, _, name = operation.name.partition(".")
     if dialect != "chlo":

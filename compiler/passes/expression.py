@@ -33,6 +33,11 @@ class Expression:
         """An element-wise operation, this value first."""
         return type(self)(self.builder, self.builder.elementwise(name, *self._aligned(self, *others)))
 
+    def call_to(self, name: str, element: ScalarType) -> Self:
+        """An element-wise operation of this value alone, which gives elements of another type."""
+        type = tensor_of(self.value).of(element)
+        return self.__class__(self.builder, self.builder.append(name, [self.value], [type]).result)
+
     def constant(self, number: complex) -> Self:
         """A number in this value's shape and type."""
         return type(self)(self.builder, self.builder.like(self.value, number))

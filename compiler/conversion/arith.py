@@ -1,0 +1,244 @@
+"""``arith``: arithmetic of integers without a sign of their own, and of floats, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ..dialects.arith_syntax import CMPF, CMPI
+from ..dialects.rules import OperationError
+from ..ir.attributes import DenseElements, FloatAttr, IntegerAttr
+from ..ir.operation import Operation, Value, tensor_of
+from ..ir.types import I1, ScalarType
+from ..passes.expand import expand_operation
+from ..passes.expression import Expression
+from .conversion import Handler, Rule, Site, same_types
+
+Values = Sequence[Value]
+
+
+def unsigned(site: Site, value: Value) -> Value:
+    """The same bits as a number without a sign."""
+    element = tensor_of(value).scalar
+    return site.builder.bitcast(value, ScalarType(f"ui{element.bits}")) if element.kind == "int" else value
+
+
+def _simple(name: str) -> Handler:
+    def handler(site: Site) -> Values:
+        same_types(site)
+        return [site.builder.elementwise(name, *site.operands)]
+
+    return handler
+
+
+def _unsigned(name: str) -> Handler:
+    """An operation on numbers without a sign."""
+
+    def handler(site: Site) -> Values:
+        element = same_types(site).scalar
+        found = site.builder.elementwise(name, *(unsigned(site, value) for value in site.operands))
+        return [site.builder.bitcast(found, element) if tensor_of(found).element is not element else found]
+
+    return handler
+
+
+def _formula(function: Callable[..., Expression]) -> Handler:
+    def handler(site: Site) -> Values:
+        same_types(site)
+        return [function(*(Expression(site.builder, value) for value in site.operands)).value]
+
+    return handler
+
+
+def _ignoring_nan(name: str) -> Callable[[Expression, Expression], Expression]:
+    def function(x: Expression, y: Expression) -> Expression:
+        return x.differs(x).then(y, y.differs(y).then(x, x.call(name, y)))
+
+    return function
+
+
+def _rounded_quotient(is_up: bool) -> Callable[[Expression, Expression], Expression]:
+    """Quotients of integers with a sign, rounded down or up."""
+
+    def function(x: Expression, y: Expression) -> Expression:
+        quotient = x.call("divide", y)
+        is_inexact = x.call("remainder", y).differs(0)
+        alike = (x < 0).equals(y < 0)
+        moves = is_inexact & (alike if is_up else ~alike)
+        return quotient + moves.then(x.constant(1 if is_up else -1), x.constant(0))
+
+    return function
+
+
+def _ceildivui(site: Site) -> Values:
+    element = same_types(site).scalar
+    x, y = (Expression(site.builder, unsigned(site, value)) for value in site.operands)
+    found = x.call("divide", y) + x.call("remainder", y).differs(0).then(x.constant(1), x.constant(0))
+    return [site.builder.bitcast(found.value, element)]
+
+
+def _constant(site: Site) -> Values:
+    value = site.operation.attributes.get("value")
+    type = site.result_type()
+    if isinstance(value, DenseElements):
+        return [site.builder.constant(value.array, type)]
+    if isinstance(value, bool):
+        return [site.builder.constant(value, type)]
+    if isinstance(value, IntegerAttr | FloatAttr):
+        return [site.builder.constant(value.value, type)]
+    raise OperationError("a value such as 1 : i32 or dense<0> : tensor<4xi32>")
+
+
+def _predicate(site: Site, names: Sequence[str]) -> str:
+    value = site.operation.attributes.get("predicate")
+    if not isinstance(value, IntegerAttr) or not 0 <= value.value < len(names):
+        raise OperationError(f"a predicate, one of {', '.join(names)}")
+    return names[value.value]
+
+
+def _cmpi(site: Site) -> Values:
+    same_types(site)
+    name = _predicate(site, CMPI)
+    left, right = site.operands
+    if name.startswith("u"):
+        left, right = unsigned(site, left), unsigned(site, right)
+    is_bool = tensor_of(left).element is I1
+    if is_bool and name.startswith("s"):
+        # As a number of one bit with a sign, true is -1.
+        left, right = right, left
+    return [site.builder.compare(name[-2:].upper(), left, right)]
+
+
+def _cmpf(site: Site) -> Values:
+    same_types(site)
+    name = _predicate(site, CMPF)
+    x, y = (Expression(site.builder, value) for value in site.operands)
+    ordered = x.equals(x) & y.equals(y)
+    if name in ("true", "false"):
+        return [site.builder.constant(name == "true", tensor_of(ordered.value))]
+    if name in ("ord", "uno"):
+        return [(ordered if name == "ord" else ~ordered).value]
+    found = Expression(site.builder, site.builder.compare(name[1:].upper(), x.value, y.value))
+    return [(ordered & found if name.startswith("o") else ~ordered | found).value]
+
+
+def _select(site: Site) -> Values:
+    predicate, chosen, other = site.operands
+    if tensor_of(predicate).element is not I1 or chosen.type is not other.type:
+        raise OperationError(
+            f"a condition of i1 and two values of one type, got {predicate.type}, {chosen.type} and {other.type}", 0
+        )
+    return [site.builder.select(predicate, chosen, other)]
+
+
+def _converted(site: Site) -> Values:
+    (value,) = site.operands
+    return [site.builder.convert(value, _element(site, value))]
+
+
+def _element(site: Site, value: Value) -> ScalarType:
+    result = site.result_type()
+    if tensor_of(value).shape != result.shape:
+        raise OperationError(f"an operand of the result's shape {result}, got {value.type}", 0)
+    return result.scalar
+
+
+def _from_unsigned(site: Site) -> Values:
+    (value,) = site.operands
+    element = _element(site, value)
+    found = unsigned(site, value)
+    if element.kind == "int":
+        wide = site.builder.convert(found, ScalarType(f"ui{element.bits}"))
+        return [site.builder.bitcast(wide, element)]
+    return [site.builder.convert(found, element)]
+
+
+def _from_signed(site: Site) -> Values:
+    (value,) = site.operands
+    found = site.builder.convert(value, _element(site, value))
+    return [site.builder.elementwise("negate", found) if tensor_of(value).element is I1 else found]
+
+
+def _to_unsigned(site: Site) -> Values:
+    (value,) = site.operands
+    element = _element(site, value)
+    return [site.builder.bitcast(site.builder.convert(value, ScalarType(f"ui{element.bits}")), element)]
+
+
+def _truncated(site: Site) -> Values:
+    (value,) = site.operands
+    element = _element(site, value)
+    if element is I1:
+        return [site.builder.compare("NE", site.builder.elementwise("and", value, 1), 0)]
+    return [site.builder.convert(value, element)]
+
+
+def _bitcast(site: Site) -> Values:
+    (value,) = site.operands
+    return [site.builder.bitcast(value, _element(site, value))]
+
+
+def _mul_extended(is_signed: bool) -> Handler:
+    def handler(site: Site) -> Values:
+        element = same_types(site).scalar
+        low = site.builder.elementwise("multiply", *site.operands)
+        operands = site.operands if is_signed else [unsigned(site, value) for value in site.operands]
+        (high,) = expand_operation(site.builder, Operation("chlo.mulhi", operands, [operands[0].type]))
+        return [low, site.builder.bitcast(high, element)]
+
+    return handler
+
+
+def _addui_extended(site: Site) -> Values:
+    same_types(site)
+    total = site.builder.elementwise("add", *site.operands)
+    carry = site.builder.compare("LT", unsigned(site, total), unsigned(site, site.operands[0]))
+    return [total, carry]
+
+
+_SIMPLE: Final = {
+    **dict.fromkeys(("addf", "addi"), "add"),
+    **dict.fromkeys(("subf", "subi"), "subtract"),
+    **dict.fromkeys(("mulf", "muli"), "multiply"),
+    **dict.fromkeys(("divf", "divsi"), "divide"),
+    **dict.fromkeys(("remf", "remsi"), "remainder"),
+    **dict.fromkeys(("maximumf", "maxsi"), "maximum"),
+    **dict.fromkeys(("minimumf", "minsi"), "minimum"),
+    "andi": "and",
+    "ori": "or",
+    "shli": "shift_left",
+    "shrsi": "shift_right_arithmetic",
+    "shrui": "shift_right_logical",
+    "xori": "xor",
+}
+_CASTS: Final[Mapping[str, Handler]] = {
+    **dict.fromkeys(("extf", "truncf", "fptosi", "index_cast"), _converted),
+    **dict.fromkeys(("extui", "uitofp", "index_castui"), _from_unsigned),
+    **dict.fromkeys(("extsi", "sitofp"), _from_signed),
+    "bitcast": _bitcast,
+    "fptoui": _to_unsigned,
+    "trunci": _truncated,
+}
+
+ARITH: Final[Mapping[str, Rule]] = {
+    **{name: Rule(2, _simple(to)) for name, to in _SIMPLE.items()},
+    **{name: Rule(1, handler) for name, handler in _CASTS.items()},
+    "addui_extended": Rule(2, _addui_extended),
+    "ceildivsi": Rule(2, _formula(_rounded_quotient(True))),
+    "ceildivui": Rule(2, _ceildivui),
+    "cmpf": Rule(2, _cmpf),
+    "cmpi": Rule(2, _cmpi),
+    "constant": Rule(0, _constant),
+    "divui": Rule(2, _unsigned("divide")),
+    "floordivsi": Rule(2, _formula(_rounded_quotient(False))),
+    "maxnumf": Rule(2, _formula(_ignoring_nan("maximum"))),
+    "maxui": Rule(2, _unsigned("maximum")),
+    "minnumf": Rule(2, _formula(_ignoring_nan("minimum"))),
+    "minui": Rule(2, _unsigned("minimum")),
+    "mulsi_extended": Rule(2, _mul_extended(True)),
+    "mului_extended": Rule(2, _mul_extended(False)),
+    "negf": Rule(1, _simple("negate")),
+    "remui": Rule(2, _unsigned("remainder")),
+    "select": Rule(3, _select),
+}
+"""By the operation's name without the dialect."""

@@ -1,0 +1,181 @@
+"""``cf``: blocks that branch to each other, as one loop over the number of the block that comes next.
+
+The entry block runs ahead of the loop. The loop carries that number, the arguments of all other blocks, what one block
+defines and another uses, and the results; its body is a case for each block. Loops of blocks need no other analysis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ..dialects.builder import Builder
+from ..dialects.rules import OperationError
+from ..ir.attributes import Attribute
+from ..ir.operation import Block, Operation, Value
+from ..ir.types import I1, I32, TensorType, Type
+from .conversion import Rule, Site, tensor_type
+
+Values = Sequence[Value]
+Inline = Callable[[Block, Sequence[Value], Builder], list[Value]]
+
+_DONE: Final = -1
+_STATE: Final = TensorType((), I32)
+
+
+def _assert(site: Site) -> Values:
+    """A check of the host."""
+    attributes: dict[str, Attribute] = {"call_target_name": "check.expect_true", "has_side_effect": True}
+    site.builder.append("custom_call", site.operands, [], attributes)
+    return []
+
+
+CF: Final[Mapping[str, Rule]] = {"assert": Rule(1, _assert)}
+"""By the operation's name without the dialect; branches end blocks."""
+
+
+def structured(
+    blocks: Sequence[Block],
+    arguments: Values,
+    results: Sequence[Type],
+    builder: Builder,
+    inline: Inline,
+    values: dict[Value, Value],
+) -> list[Value]:
+    """Appends blocks that branch to each other; gives what the block that returns takes.
+
+    Args:
+        blocks: the first is the entry.
+        arguments: the entry's.
+        results: types of what is returned.
+        builder: appends the loop.
+        inline: appends a block's operations, but for the last; gives that one's operands.
+        values: what stands for values; grows.
+    """
+    entry, *others = blocks
+    numbers = {block: number for number, block in enumerate(others)}
+    shared = _shared(others)
+    slots = [value for block in others for value in block.arguments] + shared
+    types = [_slot_type(value) for value in slots]
+    start = [builder.constant(0, type) for type in [*types, *map(_result_type, results)]]
+
+    def run(block: Block, given: Values, state: Values, inner: Builder) -> list[Value]:
+        """A block; gives the next block's number, the slots and the results as they are after it."""
+        taken = inline(block, given, inner)
+        kept = dict(zip(slots, state, strict=False))
+        kept |= {
+            slot: values[slot] for slot in shared if isinstance(slot.owner, Operation) and slot.owner.parent is block
+        }
+        found = list(state[len(slots) :])
+        last = block.terminator
+        if not last.successors:
+            found = taken
+            following = inner.constant(_DONE, _STATE)
+        else:
+            following = _branch(inner, last, taken, numbers, kept)
+        return [following, *(kept[slot] for slot in slots), *found]
+
+    carried = run(entry, arguments, start, builder)
+    if not others:
+        return carried[1:]
+    carried_types = [value.type for value in carried]
+
+    def goes_on(inner: Builder, state: Values) -> Values:
+        return [inner.compare("GE", state[0], 0)]
+
+    def step(inner: Builder, state: Values) -> Values:
+        regions = []
+        for block in others:
+
+            def one(each: Builder, _: Values, block: Block = block) -> Values:
+                at = dict(zip(slots, state[1:], strict=False))
+                values.update(at)
+                return run(block, [at[argument] for argument in block.arguments], state[1:], each)
+
+            regions.append(inner.region([], one))
+        return inner.append("case", [state[0]], carried_types, {}, regions).results
+
+    regions = [builder.region(carried_types, goes_on), builder.region(carried_types, step)]
+    return list(builder.append("while", carried, carried_types, {}, regions).results[1 + len(slots) :])
+
+
+def _branch(
+    builder: Builder, last: Operation, taken: Values, numbers: Mapping[Block, int], kept: dict[Value, Value]
+) -> Value:
+    """The number of the block that a terminator chooses; sets the arguments that it gives."""
+    if any(target not in numbers for target in last.successors):
+        raise OperationError("branches to other blocks than the entry")
+    segments = last.integers("operandSegmentSizes", last.integers("operand_segments"))
+    if last.name == "cf.br":
+        (target,) = last.successors
+        _give(builder, target, taken, kept, None)
+        return builder.constant(numbers[target], _STATE)
+    if last.name == "cf.switch":
+        return _switch(builder, last, taken, numbers, kept)
+    if last.name != "cf.cond_br" or len(last.successors) != 2 or len(segments) != 3:
+        raise OperationError("cf.br, cf.cond_br, cf.switch or a return at a block's end")
+    condition, *rest = taken
+    yes, no = last.successors
+    given = rest[: segments[1]], rest[segments[1] :]
+    _give(builder, no, given[1], kept, builder.elementwise("not", condition))
+    _give(builder, yes, given[0], kept, condition)
+    return builder.select(condition, builder.constant(numbers[yes], _STATE), numbers[no])
+
+
+def _switch(
+    builder: Builder, last: Operation, taken: Values, numbers: Mapping[Block, int], kept: dict[Value, Value]
+) -> Value:
+    """The default is the first successor."""
+    flag, *rest = taken
+    cases = last.integers("case_values")
+    segments = last.integers("case_operand_segments", (0,) * len(cases))
+    default, *targets = last.successors
+    if len(targets) != len(cases) or len(segments) != len(cases) or sum(segments) > len(rest):
+        raise OperationError(f"a block for each of {len(cases)} cases, and a default")
+    position = len(rest) - sum(segments)
+    matches = [builder.compare("EQ", flag, case) for case in cases]
+    none = builder.constant(True, TensorType((), I1))
+    for match in matches:
+        none = builder.elementwise("and", none, builder.elementwise("not", match))
+    _give(builder, default, rest[:position], kept, none)
+    chosen = builder.constant(numbers[default], _STATE)
+    parts = []
+    for count in segments:
+        parts.append(rest[position : position + count])
+        position += count
+    for match, target, part in reversed(list(zip(matches, targets, parts, strict=True))):
+        _give(builder, target, part, kept, match)
+        chosen = builder.select(match, builder.constant(numbers[target], _STATE), chosen)
+    return chosen
+
+
+def _give(builder: Builder, target: Block, given: Values, kept: dict[Value, Value], condition: Value | None) -> None:
+    """Sets a block's arguments, under a condition if there is one: a block that is not next keeps what it was given."""
+    if [value.type for value in given] != [tensor_type(value.type) for value in target.arguments]:
+        raise OperationError("a block's arguments of the types that it takes")
+    for argument, value in zip(target.arguments, given, strict=True):
+        kept[argument] = value if condition is None else builder.select(condition, value, kept[argument])
+
+
+def _shared(blocks: Sequence[Block]) -> list[Value]:
+    """Values that one of these blocks defines, and another uses."""
+    home = {value: block for block in blocks for operation in block.operations for value in operation.results}
+    found: dict[Value, None] = {}
+    for block in blocks:
+        for operation in block.operations:
+            for inner in operation.walk():
+                for value in inner.operands:
+                    if value in home and home[value] is not block:
+                        found[value] = None
+    return list(found)
+
+
+def _slot_type(value: Value) -> TensorType:
+    return _result_type(tensor_type(value.type))
+
+
+def _result_type(type: Type) -> TensorType:
+    found = tensor_type(type)
+    if not isinstance(found, TensorType) or not all(isinstance(length, int) for length in found.shape):
+        raise OperationError(f"numbers and tensors of known shape between blocks, got {found}")
+    return found

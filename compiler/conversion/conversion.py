@@ -1,0 +1,125 @@
+"""What handlers of operations share: values by those that they stand for, types, and bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from ..dialects.builder import Builder
+from ..dialects.rules import OperationError
+from ..ir.operation import Block, Operation, Value, tensor_of
+from ..ir.types import I64, FunctionType, ScalarType, ShapedType, TensorType, TupleType, Type
+
+
+def tensor_type(type: Type) -> Type:
+    """The type that stands for another: numbers are tensors without dimensions, ``index`` is i64."""
+    if isinstance(type, ScalarType) and type.kind != "none":
+        return TensorType((), _element(type))
+    if isinstance(type, TensorType):
+        return TensorType(type.shape, _element(type.element), type.encoding)
+    if isinstance(type, FunctionType):
+        return FunctionType([tensor_type(each) for each in type.inputs], [tensor_type(each) for each in type.results])
+    if isinstance(type, TupleType):
+        return TupleType([tensor_type(each) for each in type.elements])
+    return type
+
+
+def _element(type: Type) -> Type:
+    return I64 if isinstance(type, ScalarType) and type.kind == "index" else type
+
+
+class Conversion(Protocol):
+    """A program on its way to StableHLO."""
+
+    def inline(self, block: Block, arguments: Sequence[Value], builder: Builder) -> list[Value]:
+        """Appends a block's operations, converted; gives what its terminator takes."""
+
+    def body(self, blocks: Sequence[Block], arguments: Sequence[Value], builder: Builder) -> list[Value]:
+        """The same for blocks that branch to each other."""
+
+
+class Site(NamedTuple):
+    """An operation to be converted.
+
+    Attributes:
+        conversion: that it is part of.
+        builder: appends what stands for it.
+        operation: as it was.
+        operands: what stands for its operands.
+        types: what stands for the types of its results.
+    """
+
+    conversion: Conversion
+    builder: Builder
+    operation: Operation
+    operands: list[Value]
+    types: list[Type]
+
+    def result_type(self, index: int = 0) -> TensorType:
+        """The type of a result, which has to be a tensor."""
+        type = self.types[index] if index < len(self.types) else None
+        if not isinstance(type, TensorType):
+            raise OperationError(f"a number or a tensor as result {index}, got {type}")
+        return type
+
+
+Handler = Callable[[Site], Sequence[Value]]
+
+
+class Rule(NamedTuple):
+    """How an operation is converted.
+
+    Attributes:
+        operands: how many it has, or None where that varies.
+        handler: gives the values that stand for its results.
+        regions: how many it has.
+    """
+
+    operands: int | None
+    handler: Handler
+    regions: int = 0
+
+
+def integers_of(values: Sequence[Value], what: str) -> list[int]:
+    """Numbers that constants are.
+
+    Raises:
+        OperationError: one is not constant.
+    """
+    found = []
+    for value in values:
+        number = constant_integer(value)
+        if number is None:
+            raise OperationError(f"{what} that are constants, since shapes are known when a program is compiled")
+        found.append(number)
+    return found
+
+
+def constant_integer(value: Value) -> int | None:
+    """The number that a constant without dimensions is, if it is one."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name != "stablehlo.constant":
+        return None
+    array = getattr(owner.attributes["value"], "array", None)
+    return int(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
+
+
+def static_shape(value: Value) -> tuple[int, ...]:
+    """Lengths of a tensor, all of which have to be known."""
+    type = value.type
+    if not isinstance(type, ShapedType) or not all(isinstance(length, int) for length in type.shape):
+        raise OperationError(f"a tensor of known shape, got {type}")
+    return tuple(length for length in type.shape if isinstance(length, int))
+
+
+def same_types(site: Site) -> TensorType:
+    """The type that all operands have.
+
+    Raises:
+        OperationError: they differ, or are no numbers or tensors.
+    """
+    first = site.operands[0].type
+    for index, value in enumerate(site.operands):
+        if value.type is not first or not isinstance(value.type, TensorType):
+            raise OperationError(f"numbers or tensors of one type, got {first} and {value.type}", index)
+    return tensor_of(site.operands[0])

@@ -1,0 +1,189 @@
+"""Functions of several dialects become functions of StableHLO and CHLO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, Never
+
+from ..dialects.builder import Builder
+from ..dialects.rules import OperationError
+from ..ir.attributes import Attribute, DenseElements
+from ..ir.operation import Block, Operation, Region, Value
+from ..ir.source import SourceText
+from ..ir.types import FunctionType, ScalarType, ShapedType, TensorType, Type
+from .arith import ARITH
+from .cf import CF, structured
+from .conversion import Rule, Site, tensor_type
+from .math import MATH
+from .mhlo import stablehlo_attribute, stablehlo_name
+from .scf import SCF
+from .shape import SHAPE
+from .tensor import TENSOR
+
+_RULES: Final[Mapping[str, Rule]] = {
+    f"{dialect}.{name}": rule
+    for dialect, rules in {
+        "arith": ARITH,
+        "cf": CF,
+        "math": MATH,
+        "scf": SCF,
+        "shape": SHAPE,
+        "tensor": TENSOR,
+    }.items()
+    for name, rule in rules.items()
+}
+_KEPT: Final = ("stablehlo.", "chlo.", "func.", "check.")
+_CONVERTED: Final = ("arith", "cf", "math", "mhlo", "scf", "shape", "tensor")
+_PASSED_ON: Final = frozenset({"mhlo.copy", "mhlo.add_dependency"})
+
+
+def convert_function(function: Operation, source: SourceText) -> Operation:
+    """The function in StableHLO and CHLO; itself where it is already.
+
+    Raises:
+        CompileError: at an operation that is not as its dialect wants it, or that no rule is for.
+    """
+    return _Conversion(source).function(function) if _is_foreign(function) else function
+
+
+def _is_foreign(function: Operation) -> bool:
+    if any(len(region.blocks) > 1 for region in function.regions):
+        return True
+    type = function.attributes.get("function_type")
+    if isinstance(type, FunctionType) and tensor_type(type) is not type:
+        return True
+    for operation in function.walk():
+        if operation.name.partition(".")[0] in _CONVERTED:
+            return True
+        if any(_is_index(value.type) for value in operation.results):
+            return True
+    return False
+
+
+def _is_index(type: Type) -> bool:
+    element = type.element if isinstance(type, ShapedType) else type
+    return isinstance(element, ScalarType) and element.kind == "index"
+
+
+class _Conversion:
+    """Walks a function in order and builds another."""
+
+    def __init__(self, source: SourceText) -> None:
+        self._source = source
+        self._values: dict[Value, Value] = {}
+        self._results: Sequence[Type] = ()
+
+    def function(self, function: Operation) -> Operation:
+        """The function, converted."""
+        attributes = dict(function.attributes)
+        type = attributes.get("function_type")
+        assert isinstance(type, FunctionType)
+        attributes["function_type"] = tensor_type(type)
+        regions = []
+        for region in function.regions:
+            block = Block([tensor_type(value.type) for value in region.blocks[0].arguments])
+            builder = Builder(block, function.location)
+            self._results = type.results
+            found = self._checked(function, partial(self.body, region.blocks, block.arguments, builder))
+            block.append(Operation("func.return", found, location=builder.location))
+            regions.append(Region([block]))
+        return Operation(function.name, (), (), attributes, regions, location=function.location)
+
+    def body(self, blocks: Sequence[Block], arguments: Sequence[Value], builder: Builder) -> list[Value]:
+        """Appends blocks, converted, that branch to each other or are one alone; gives what they return."""
+        if len(blocks) == 1:
+            return self.inline(blocks[0], arguments, builder)
+        results = self._results
+        parent = blocks[0].parent
+        if parent is not None and parent.parent is not None and parent.parent.name != "func.func":
+            results = [value.type for value in parent.parent.results]
+        return structured(blocks, arguments, results, builder, self.inline, self._values)
+
+    def inline(self, block: Block, arguments: Sequence[Value], builder: Builder) -> list[Value]:
+        """Appends a block's operations, converted; gives what its terminator takes."""
+        if [value.type for value in arguments] != [tensor_type(value.type) for value in block.arguments]:
+            given = ", ".join(str(value.type) for value in arguments)
+            raise OperationError(f"a body that takes ({given})")
+        if not block.operations:
+            raise OperationError("an operation at each block's end")
+        self._values.update(zip(block.arguments, arguments, strict=True))
+        for operation in block.operations[:-1]:
+            self._operation(operation, builder)
+        builder.location = block.terminator.location
+        return [self._value(value) for value in block.terminator.operands]
+
+    def _value(self, value: Value) -> Value:
+        return self._values[value]
+
+    def _operation(self, operation: Operation, builder: Builder) -> None:
+        outer, builder.location = builder.location, operation.location
+        results = self._checked(operation, lambda: self._converted(operation, builder))
+        types = [tensor_type(value.type) for value in operation.results]
+        for number, (value, type) in enumerate(zip(results, types, strict=True)):
+            if operation.name.startswith("shape.") or value.type is type or not isinstance(type, TensorType):
+                continue
+            if not type.is_static and isinstance(value.type, TensorType) and value.type.element is type.element:
+                continue  # lengths that are known by now
+            self._refuse(operation, f"{operation.name} gives {value.type} as result {number}, it says {type}")
+        self._values.update(zip(operation.results, results, strict=True))
+        builder.location = outer
+
+    def _converted(self, operation: Operation, builder: Builder) -> Sequence[Value]:
+        operands = [self._value(value) for value in operation.operands]
+        types = [tensor_type(value.type) for value in operation.results]
+        name = operation.name
+        rule = _RULES.get(name)
+        if rule is not None:
+            if rule.operands is not None and len(operands) != rule.operands:
+                raise OperationError(f"{rule.operands} operands, got {len(operands)}")
+            if rule.regions and len(operation.regions) < min(rule.regions, 1):
+                raise OperationError("a region")
+            found = rule.handler(Site(self, builder, operation, operands, types))
+            if len(found) != len(types):
+                raise OperationError(f"{len(found)} results, got {len(types)}")
+            return found
+        if name in _PASSED_ON and operands:
+            return operands[:1]
+        attributes = operation.attributes
+        if name.startswith("mhlo."):
+            renamed = stablehlo_name(name[5:])
+            if attributes.get("largest") is False:
+                raise OperationError("the largest elements, since CHLO has no other top_k; negate the operand")
+            if renamed is None:
+                raise OperationError("an operation that StableHLO or CHLO has, too")
+            name = renamed
+            attributes = {key: stablehlo_attribute(value) for key, value in attributes.items()}
+        elif not name.startswith(_KEPT):
+            raise OperationError("an operation of StableHLO, CHLO, MHLO, func, arith, math, tensor, shape, scf or cf")
+        regions = [self._region(region, builder) for region in operation.regions]
+        attributes = {key: _attribute(value) for key, value in attributes.items()}
+        copy = Operation(name, operands, types, attributes, regions, location=operation.location)
+        return builder.block.append(copy).results
+
+    def _region(self, region: Region, builder: Builder) -> Region:
+        """A body of an operation that stays."""
+        if not region.blocks:
+            return Region()
+        types = [tensor_type(value.type) for value in region.blocks[0].arguments]
+        return builder.region(types, lambda inner, arguments: self.body(region.blocks, arguments, inner))
+
+    def _checked(self, operation: Operation, convert: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+        try:
+            return convert()
+        except OperationError as error:
+            self._refuse(operation, f"{operation.name} expects {error.expected}")
+        except ValueError as error:
+            self._refuse(operation, f"{operation.name}: {error}")
+
+    def _refuse(self, operation: Operation, message: str) -> Never:
+        raise self._source.error(max(operation.location.offset, 0), message)
+
+
+def _attribute(value: Attribute) -> Attribute:
+    """Constants of ``index`` are of i64."""
+    if isinstance(value, DenseElements) and _is_index(value.type):
+        type = tensor_type(value.type)
+        assert isinstance(type, TensorType)
+        return DenseElements.of(value.array, type)
+    return value

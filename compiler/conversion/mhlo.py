@@ -1,0 +1,32 @@
+"""MHLO, from which StableHLO comes: its operations are StableHLO's and CHLO's by other names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..dialects.chlo import CHLO_RULES
+from ..dialects.hlo import RULES
+from ..ir.attributes import Attribute, EnumAttr, StructAttr
+
+_RENAMED: Final = {"topk": "chlo.top_k"}
+
+
+def stablehlo_name(name: str) -> str | None:
+    """The name of what MHLO's operation of a name is, or None where it is nothing else's."""
+    if name in RULES:
+        return f"stablehlo.{name}"
+    return f"chlo.{name}" if name in CHLO_RULES else _RENAMED.get(name)
+
+
+def stablehlo_attribute(value: Attribute) -> Attribute:
+    """An attribute of MHLO as StableHLO's."""
+    if isinstance(value, EnumAttr):
+        return EnumAttr("stablehlo", value.kind, value.case)
+    if isinstance(value, StructAttr) and value.name.startswith("mhlo."):
+        return StructAttr(f"stablehlo.{value.name[5:]}", value.fields)
+    if isinstance(value, tuple):
+        return tuple(map(stablehlo_attribute, value))
+    if isinstance(value, Mapping):
+        return {key: stablehlo_attribute(each) for key, each in value.items()}
+    return value

@@ -1,0 +1,232 @@
+"""``tensor``: parts of tensors, and tensors of parts. Shapes are known when the program is compiled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..dialects.rules import OperationError
+from ..ir.attributes import Attribute, DenseArray, IntegerAttr
+from ..ir.operation import Value, tensor_of
+from ..ir.types import I64, TensorType
+from ..passes.legacy import over_tensors
+from .conversion import Rule, Site, integers_of, static_shape
+
+Values = Sequence[Value]
+
+DYNAMIC: Final = -(1 << 63)
+"""Among static offsets, sizes and strides: the number is an operand."""
+
+
+def _starts(site: Site, indices: Sequence[Value], rank: int) -> list[Value]:
+    if len(indices) != rank or any(not isinstance(value.type, TensorType) or value.type.rank for value in indices):
+        raise OperationError(f"an index for each of {rank} dimensions, got {len(indices)}")
+    return list(indices)
+
+
+def _extract(site: Site) -> Values:
+    value, *indices = site.operands
+    shape = static_shape(value)
+    starts = _starts(site, indices, len(shape))
+    found = value
+    if shape:
+        ones = (1,) * len(shape)
+        attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, ones)}
+        type = TensorType(ones, tensor_of(value).element)
+        found = site.builder.append("dynamic_slice", [value, *starts], [type], attributes).result
+    return [site.builder.reshape(found, ())]
+
+
+def _insert(site: Site) -> Values:
+    scalar, target, *indices = site.operands
+    shape = static_shape(target)
+    starts = _starts(site, indices, len(shape))
+    part = site.builder.reshape(scalar, (1,) * len(shape))
+    return [site.builder.append("dynamic_update_slice", [target, part, *starts], [target.type]).result]
+
+
+def _from_elements(site: Site) -> Values:
+    result = site.result_type()
+    if len(site.operands) != result.count:
+        raise OperationError(f"{result.count} elements for {result}, got {len(site.operands)}")
+    if not site.operands:
+        return [site.builder.constant(0, result)]
+    parts = [site.builder.reshape(value, (1,)) for value in site.operands]
+    return [site.builder.reshape(_joined(site, parts, 0), static_shape_of(result))]
+
+
+def static_shape_of(type: TensorType) -> tuple[int, ...]:
+    """Lengths of a type, all of which have to be known."""
+    if not all(isinstance(length, int) for length in type.shape):
+        raise OperationError(f"a result of known shape, got {type}")
+    return tuple(length for length in type.shape if isinstance(length, int))
+
+
+def _joined(site: Site, parts: Sequence[Value], axis: int) -> Value:
+    shapes = [static_shape(part) for part in parts]
+    if not 0 <= axis < len(shapes[0]):
+        raise OperationError(f"a dimension below {len(shapes[0])}, got {axis}")
+    shape = list(shapes[0])
+    shape[axis] = sum(each[axis] for each in shapes)
+    type = TensorType(shape, tensor_of(parts[0]).element)
+    attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64)}
+    return site.builder.append("concatenate", list(parts), [type], attributes).result
+
+
+def _concat(site: Site) -> Values:
+    return [_joined(site, site.operands, site.operation.integer("dim"))]
+
+
+def _splat(site: Site) -> Values:
+    return [site.builder.broadcast(site.operands[0], static_shape_of(site.result_type()), ())]
+
+
+def _empty(site: Site) -> Values:
+    return [site.builder.constant(0, TensorType(static_shape_of(site.result_type()), site.result_type().element))]
+
+
+def _dim(site: Site) -> Values:
+    value, index = site.operands
+    shape = static_shape(value)
+    (axis,) = integers_of([index], "dimensions")
+    if not 0 <= axis < len(shape):
+        raise OperationError(f"a dimension below {len(shape)}, got {axis}")
+    return [site.builder.constant(shape[axis], TensorType((), I64))]
+
+
+def _rank(site: Site) -> Values:
+    return [site.builder.constant(tensor_of(site.operands[0]).rank, TensorType((), I64))]
+
+
+def _cast(site: Site) -> Values:
+    (value,) = site.operands
+    static_shape(value)
+    return [value]
+
+
+def _reshaped(site: Site) -> Values:
+    value, result = site.operands[0], site.result_type()
+    shape = static_shape_of(result)
+    if math.prod(static_shape(value)) != math.prod(shape):
+        raise OperationError(f"as many elements in the result as in {value.type}, got {result}", 0)
+    return [site.builder.reshape(value, shape)]
+
+
+def _bitcast(site: Site) -> Values:
+    return [site.builder.bitcast(site.operands[0], site.result_type().scalar)]
+
+
+def _ranges(site: Site, first: int) -> tuple[list[Value | int], list[int], list[int]]:
+    """Offsets, sizes and strides: static ones, with operands where a static one is ``DYNAMIC``."""
+    rest = list(site.operands[first:])
+    lists: list[list[Value | int]] = []
+    for name in ("static_offsets", "static_sizes", "static_strides"):
+        numbers: list[Value | int] = []
+        for number in site.operation.integers(name):
+            if number == DYNAMIC and not rest:
+                raise OperationError(f"an operand for each number of {name} that is not static")
+            numbers.append(rest.pop(0) if number == DYNAMIC else number)
+        lists.append(numbers)
+    offsets, sizes, strides = lists
+    if not len(offsets) == len(sizes) == len(strides):
+        raise OperationError("as many offsets as sizes and strides")
+    known = [
+        [item if isinstance(item, int) else integers_of([item], "sizes and strides")[0] for item in each]
+        for each in (sizes, strides)
+    ]
+    return offsets, known[0], known[1]
+
+
+def _extract_slice(site: Site) -> Values:
+    value = site.operands[0]
+    shape = static_shape(value)
+    offsets, sizes, strides = _ranges(site, 1)
+    if len(sizes) != len(shape) or any(stride < 1 or size < 0 for size, stride in zip(sizes, strides, strict=True)):
+        raise OperationError(f"an offset, a size and a stride of 1 or more for each of {len(shape)} dimensions")
+    spans = [max(0, (size - 1) * stride + 1) for size, stride in zip(sizes, strides, strict=True)]
+    starts = [site.builder.constant(item, TensorType((), I64)) if isinstance(item, int) else item for item in offsets]
+    if any(span > length for span, length in zip(spans, shape, strict=True)):
+        raise OperationError(f"a slice within {value.type}, got sizes {sizes} and strides {strides}", 0)
+    attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, tuple(spans))}
+    type = TensorType(spans, tensor_of(value).element)
+    found = site.builder.append("dynamic_slice", [value, *starts], [type], attributes).result if shape else value
+    found = site.builder.slice(found, [(0, *pair) for pair in zip(spans, strides, strict=True)])
+    return [site.builder.reshape(found, static_shape_of(site.result_type()))]
+
+
+def _insert_slice(site: Site) -> Values:
+    source, target = site.operands[:2]
+    shape = static_shape(target)
+    offsets, sizes, strides = _ranges(site, 2)
+    if len(sizes) != len(shape) or math.prod(sizes) != math.prod(static_shape(source)):
+        raise OperationError(f"a source of sizes {sizes}, got {source.type}", 0)
+    if any(stride != 1 for stride in strides):
+        raise OperationError(f"strides of 1, got {strides}; insert slices with gaps by a stablehlo.scatter")
+    starts = [site.builder.constant(item, TensorType((), I64)) if isinstance(item, int) else item for item in offsets]
+    part = site.builder.reshape(source, sizes)
+    return [site.builder.append("dynamic_update_slice", [target, part, *starts], [target.type]).result]
+
+
+def _pad(site: Site) -> Values:
+    value = site.operands[0]
+    rest = list(site.operands[1:])
+    amounts = []
+    for name in ("static_low", "static_high"):
+        numbers = site.operation.integers(name)
+        taken = [rest.pop(0) if number == DYNAMIC and rest else number for number in numbers]
+        amounts.append([integers_of([item], "paddings")[0] if isinstance(item, Value) else item for item in taken])
+    low, high = amounts
+    shape = static_shape(value)
+    if not len(low) == len(high) == len(shape):
+        raise OperationError(f"padding below and above each of {len(shape)} dimensions")
+    padded = [a + length + b for a, length, b in zip(low, shape, high, strict=True)]
+    type = TensorType(padded, tensor_of(value).element)
+    block = site.operation.regions[0].block
+    positions = [site.builder.constant(0, TensorType((), I64)) for _ in block.arguments]
+    (filler,) = site.conversion.inline(block, positions, site.builder)
+    attributes: dict[str, Attribute] = {
+        "edge_padding_low": DenseArray(I64, tuple(low)),
+        "edge_padding_high": DenseArray(I64, tuple(high)),
+        "interior_padding": DenseArray(I64, (0,) * len(shape)),
+    }
+    return [site.builder.append("pad", [value, filler], [type], attributes).result]
+
+
+def _generate(site: Site) -> Values:
+    """The body over all indices at once."""
+    type = site.result_type()
+    shape = static_shape_of(type)
+    indices = [site.builder.iota(TensorType(shape, I64), axis) for axis in range(len(shape))]
+    body = site.operation.regions[0].block
+    if len(body.arguments) != len(shape):
+        raise OperationError(f"a body that takes {len(shape)} indices, got {len(body.arguments)}")
+    scalar = TensorType((), I64)
+    region = site.builder.region(
+        [scalar] * len(shape), lambda inner, arguments: site.conversion.inline(body, arguments, inner)
+    )
+    if not shape:
+        return site.conversion.inline(body, [], site.builder)
+    return over_tensors(site.builder, region.block, indices)
+
+
+TENSOR: Final[Mapping[str, Rule]] = {
+    "bitcast": Rule(1, _bitcast),
+    "cast": Rule(1, _cast),
+    "collapse_shape": Rule(1, _reshaped),
+    "concat": Rule(None, _concat),
+    "dim": Rule(2, _dim),
+    "empty": Rule(None, _empty),
+    "expand_shape": Rule(None, _reshaped),
+    "extract": Rule(None, _extract),
+    "extract_slice": Rule(None, _extract_slice),
+    "from_elements": Rule(None, _from_elements),
+    "generate": Rule(None, _generate, 1),
+    "insert": Rule(None, _insert),
+    "insert_slice": Rule(None, _insert_slice),
+    "pad": Rule(None, _pad, 1),
+    "rank": Rule(1, _rank),
+    "reshape": Rule(2, _reshaped),
+    "splat": Rule(None, _splat),
+}
+"""By the operation's name without the dialect."""
