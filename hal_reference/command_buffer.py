@@ -174,9 +174,9 @@ class CommandBuffer(ProgramCommandBuffer):
                 f"{self.name}: the executable was made for {executable.device.name}, the command buffer for "
                 f"{self.device.name}"
             )
-        if flags & _ARGUMENTS_IN_BUFFERS or constants:
-            raise UnimplementedError(f"{self.name}: executables of the reference device take no arguments but buffers")
-        found = executable.function(function)
+        if flags & _ARGUMENTS_IN_BUFFERS:
+            raise UnimplementedError(f"{self.name}: executables of the reference device take no arguments in buffers")
+        found = executable.function(function).specialised(constants)
         inputs, outputs = len(found.inputs), len(found.outputs)
         if len(bindings) != inputs + outputs:
             raise InvalidArgumentError(

@@ -25,6 +25,13 @@ class TensorSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class SizeNumber:
+    """In an attribute: a size of the function, by its number, in place of an integer that depends on the call."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """An operation.
 

@@ -1,11 +1,13 @@
 """Executables of the format ``pumice-reference``: functions of tensor operations as JSON, constants as bytes after it.
 
     "PREF", version and length of the JSON as u32, the JSON, and the elements of constants
-    {"functions": [{"name", "inputs": [type], "outputs": [type], "body"}]}
+    {"functions": [{"name", "inputs": [type], "outputs": [type], "body"}]}, and where lengths depend on the call
+        "symbols": count, and "sizes": [[[factor, [symbol]]]], sums of products of symbols
     body = [argument numbers, [node], result numbers]; type = [dtype, [length]]
     node = [name, operand numbers, result numbers, [type], {attribute: value}, [body]]
 
-A value is a number, text, a boolean, null, a list of values, or {"type", "at"} of a constant at an offset.
+A value is a number, text, a boolean, null, a list of values, {"type", "at"} of a constant at an offset, or {"size"} of
+the number of a size. A length that is size n is the number -1 - n.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import numpy as np
 
 from ..status import IncompatibleError, InvalidArgumentError, UnimplementedError, shown
 from .operations import DEFINITIONS
-from .program import Array, Body, Node, TensorSpec
+from .program import Array, Body, Node, SizeNumber, TensorSpec
 
 FORMAT: Final = "pumice-reference"
 """How modules and the device name the format."""
@@ -48,12 +50,69 @@ class Function:
         name: that programs look up.
         inputs, outputs: types of its bindings, inputs first.
         body: what it computes.
+        symbols: how many numbers a dispatch gives it.
+        sizes: what lengths and attributes refer to: sums of a factor times symbols.
     """
 
     name: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     body: Body
+    symbols: int = 0
+    sizes: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...] = ()
+
+    def specialised(self, constants: Sequence[int]) -> Function:
+        """The function for the numbers of a dispatch.
+
+        Raises:
+            InvalidArgumentError: not as many as there are symbols, or a length is negative or too large with them.
+        """
+        if len(constants) != self.symbols:
+            raise InvalidArgumentError(f"{self.name} takes {self.symbols} constants, got {len(constants)}")
+        if not self.sizes:
+            return self
+        values = [
+            sum(factor * math.prod(constants[symbol] for symbol in symbols) for factor, symbols in size)
+            for size in self.sizes
+        ]
+        try:
+            return _Specialiser(values).function(self)
+        except ValueError as error:
+            raise InvalidArgumentError(f"{self.name}: with the constants {list(constants)}, {error}") from None
+
+
+class _Specialiser:
+    """Puts numbers in the place of sizes."""
+
+    def __init__(self, values: Sequence[int]) -> None:
+        self._values = values
+
+    def function(self, function: Function) -> Function:
+        inputs, outputs = (tuple(map(self._type, types)) for types in (function.inputs, function.outputs))
+        return Function(function.name, inputs, outputs, self._body(function.body))
+
+    def _body(self, body: Body) -> Body:
+        return Body(body.arguments, tuple(map(self._node, body.nodes)), body.results)
+
+    def _node(self, node: Node) -> Node:
+        attributes = {name: self._value(value) for name, value in node.attributes.items()}
+        types, bodies = tuple(map(self._type, node.types)), tuple(map(self._body, node.bodies))
+        return Node(node.name, node.operands, node.results, types, attributes, bodies)
+
+    def _type(self, spec: TensorSpec) -> TensorSpec:
+        shape = tuple(self._values[-1 - length] if length < 0 else length for length in spec.shape)
+        return _checked(TensorSpec(spec.dtype, shape))
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, SizeNumber):
+            return self._values[value.number]
+        return [self._value(item) for item in value] if isinstance(value, list) else value
+
+
+def _checked(spec: TensorSpec) -> TensorSpec:
+    if any(length < 0 for length in spec.shape) or spec.dtype.itemsize * math.prod(spec.shape) > _MAX_BYTES:
+        raise ValueError(f"a tensor of shape {shown(list(spec.shape))}")
+    return spec
 
 
 def encode(functions: Sequence[Function]) -> bytes:
@@ -67,6 +126,8 @@ def encode(functions: Sequence[Function]) -> bytes:
             return {"type": _type(TensorSpec(value.dtype, value.shape)), "at": at}
         if isinstance(value, list | tuple):
             return [value_of(item) for item in value]
+        if isinstance(value, SizeNumber):
+            return {"size": value.number}
         return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
     def body_of(body: Body) -> object:
@@ -89,6 +150,7 @@ def encode(functions: Sequence[Function]) -> bytes:
             "inputs": [_type(spec) for spec in each.inputs],
             "outputs": [_type(spec) for spec in each.outputs],
             "body": body_of(each.body),
+            **({"symbols": each.symbols, "sizes": each.sizes} if each.symbols else {}),
         }
         for each in functions
     ]
@@ -131,15 +193,25 @@ class _Reader:
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
+        self._sizes = 0
 
     def function(self, found: Any) -> Function:
+        symbols = found.get("symbols", 0)
+        sizes = tuple([tuple([self._term(term, symbols) for term in size]) for size in found.get("sizes", ())])
+        self._sizes = len(sizes)
         inputs, outputs = self._types(found["inputs"]), self._types(found["outputs"])
         known: dict[int, TensorSpec | None] = {}
         body = self._body(found["body"], known, inputs)
         types = [known[number] for number in body.results]
         if any(type is not None and type != wanted for type, wanted in zip(types, outputs, strict=True)):
             raise ValueError(f"results of {types} are stored as {outputs}")
-        return Function(_text(found["name"]), inputs, outputs, body)
+        return Function(_text(found["name"]), inputs, outputs, body, symbols, sizes)
+
+    def _term(self, found: Any, symbols: int) -> tuple[int, tuple[int, ...]]:
+        factor, names = found
+        if len(self._new([factor, *names])) > 9 or not all(0 <= name < symbols for name in names):
+            raise ValueError(f"a size has products of at most 8 of {symbols} symbols, got {shown(found)}")
+        return factor, tuple(names)
 
     def _body(
         self, found: Any, outer: dict[int, TensorSpec | None], inputs: Sequence[TensorSpec] | None = None
@@ -182,13 +254,18 @@ class _Reader:
     def _type(self, found: Any) -> TensorSpec:
         name, lengths = found
         spec = TensorSpec(_DTYPES[name], self._new(lengths))
-        if any(length < 0 for length in spec.shape) or spec.dtype.itemsize * math.prod(spec.shape) > _MAX_BYTES:
-            raise ValueError(f"a tensor of shape {shown(lengths)}")
-        return spec
+        if any(-self._sizes <= length < 0 for length in spec.shape):
+            return spec
+        return _checked(spec)
 
     def _value(self, found: Any) -> Any:
         if isinstance(found, list):
             return [self._value(each) for each in found]
+        if isinstance(found, dict) and "size" in found:
+            (number,) = self._new([found["size"]])
+            if not 0 <= number < self._sizes:
+                raise ValueError(f"there are {self._sizes} sizes, got number {number}")
+            return SizeNumber(number)
         return self._constant(found) if isinstance(found, dict) else found
 
     def _constant(self, found: Any) -> Array:

@@ -94,7 +94,7 @@ def compile_region(block: Block, name: str, target: Target) -> Kernel:
         NeedsSplitError: the region is too much for one kernel.
     """
     words = _check(block, target)
-    symbols = tuple(sorted(_symbols(block)))
+    symbols = symbols_in(block)
     builder = KernelBuilder(symbols)
     scalars = Scalars(builder, target)
     results = list(block.terminator.operands)
@@ -143,15 +143,15 @@ def buffer_size(type: ShapedType) -> int:
     return max(1, _word_count(type.scalar, type.count)) * 4 if isinstance(type.count, int) else 0
 
 
-def _symbols(block: Block) -> frozenset[str]:
-    """Symbols that any type or attribute of a block depends on."""
+def symbols_in(block: Block) -> tuple[str, ...]:
+    """Symbols that any type or attribute of a block depends on, in the order in which a dispatch gives their values."""
     sizes: set[Dim] = set()
     for operation in (inner for outer in block.operations for inner in outer.walk()):
         for attribute in operation.attributes.values():
             sizes.update(sizes_in(attribute))
         for value in (*operation.operands, *operation.results):
             sizes.update(value.tensor.lengths)
-    return symbols_of(sizes)
+    return tuple(sorted(symbols_of(sizes)))
 
 
 def _check(block: Block, target: Target) -> Dim:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...hal_reference.buffer import storage_bytes
-from ...hal_reference.program import Body, Node, TensorSpec
+from ...hal_reference.program import Body, Node, SizeNumber, TensorSpec
 from ...hal_reference.program_format import FORMAT, Function, encode
-from ..codegen.kernel import Binding, Kernel
+from ..codegen.kernel import Binding, Kernel, symbols_in
 from ..dialects.rules import OperationError
 from ..ir.attributes import (
     Attribute,
@@ -23,7 +23,7 @@ from ..ir.attributes import (
     SymbolRef,
 )
 from ..ir.operation import Block, Location, Operation, Region, Value
-from ..ir.sizes import number_of
+from ..ir.sizes import Size, number_of
 from ..ir.types import ShapedType, Type
 from .variant import Variant
 
@@ -49,18 +49,31 @@ def reference_executable(variant: Operation) -> Variant:
         raise OperationError("a module with one function in it")
     name = str(functions[0].attributes["sym_name"])
     operations = functions[0].regions[0].block.operations
-    inputs = tuple(spec_of(each.result.type) for each in operations if each.name == "iree.load_input")
-    outputs = tuple(spec_of(each.operands[0].type) for each in operations if each.name == "iree.store_output")
+    writer = ProgramWriter({})
+    body = writer.executable(functions[0])
+    inputs = tuple(writer.spec(each.result.type) for each in operations if each.name == "iree.load_input")
+    outputs = tuple(writer.spec(each.operands[0].type) for each in operations if each.name == "iree.store_output")
     bindings = [(spec, True) for spec in inputs] + [(spec, False) for spec in outputs]
+    symbols = symbols_in(functions[0].regions[0].block)
+    numbers = {symbol: number for number, symbol in enumerate(symbols)}
+    sizes = tuple(
+        tuple((factor, tuple(numbers[symbol] for symbol in monomial)) for monomial, factor in size.terms)
+        for size in writer.sizes
+    )
     kernel = Kernel(
         b"",
         name,
         (1, 1, 1),
         (1, 1, 1),
-        tuple(Binding(max(-(-storage_bytes(spec) // 4) * 4, 4), read, not read) for spec, read in bindings),
+        tuple(Binding(_size(spec), read, not read) for spec, read in bindings),
+        symbols,
     )
-    body = ProgramWriter({}).executable(functions[0])
-    return Variant(FORMAT, encode([Function(name, inputs, outputs, body)]), kernel)
+    return Variant(FORMAT, encode([Function(name, inputs, outputs, body, len(symbols), sizes)]), kernel)
+
+
+def _size(spec: TensorSpec) -> int:
+    """Bytes of a binding, in whole words; 0 where they depend on the call."""
+    return 0 if any(length < 0 for length in spec.shape) else max(-(-storage_bytes(spec) // 4) * 4, 4)
 
 
 class ProgramWriter:
@@ -68,9 +81,13 @@ class ProgramWriter:
 
     Args:
         functions: by symbol name.
+
+    Attributes:
+        sizes: numbers of the sizes that depend on the call, by which specs and attributes refer to them.
     """
 
     def __init__(self, functions: Mapping[str, Operation]) -> None:
+        self.sizes: dict[Size, int] = {}
         self._functions = functions
         self._numbers: dict[Value, int] = {}
         self._count = 0
@@ -110,13 +127,13 @@ class ProgramWriter:
                 self._written_out(operation.regions[0].block, operation.operands[1:], operation, nodes)
                 continue
             bodies = tuple(self.block(region.block) for region in operation.regions)
-            attributes = {name: plain(value) for name, value in flat_attributes(operation).items()}
+            attributes = {name: self._plain(value) for name, value in flat_attributes(operation).items()}
             nodes.append(
                 Node(
                     operation.name.removeprefix("stablehlo.").removeprefix("arith."),
                     tuple(self._numbers[value] for value in operation.operands),
                     tuple(self._new(value) for value in operation.results),
-                    tuple(spec_of(value.type) for value in operation.results),
+                    tuple(self.spec(value.type) for value in operation.results),
                     attributes,
                     bodies,
                 )
@@ -127,6 +144,24 @@ class ProgramWriter:
             self._numbers[argument] = self._numbers[value]
         for result, number in zip(operation.results, self._operations(block, nodes), strict=True):
             self._numbers[result] = number
+
+    def spec(self, type: Type) -> TensorSpec:
+        """A type as NumPy knows it; a length that is size ``n`` is -1 - n."""
+        if not isinstance(type, ShapedType):
+            return _TOKEN
+        shape = [length if isinstance(length, int) else -1 - self._number(length) for length in type.lengths]
+        return TensorSpec(type.scalar.dtype, tuple(shape))
+
+    def _number(self, size: Size) -> int:
+        return self.sizes.setdefault(size, len(self.sizes))
+
+    def _plain(self, value: object) -> Any:
+        return self._numbered(plain(value))
+
+    def _numbered(self, value: Any) -> Any:
+        if isinstance(value, Size):
+            return SizeNumber(self._number(value))
+        return [self._numbered(item) for item in value] if isinstance(value, list) else value
 
     def _new(self, value: Value) -> int:
         self._numbers[value] = self._count
