@@ -72,6 +72,24 @@ def _cnn(x: Any, w1: Any, w2: Any, dense: Any) -> Any:
     return nn.log_softmax(h.reshape(1, -1) @ dense)
 
 
+def _unet_step(x: Any, t: Any, noise: Any, down: Any, middle: Any, up: Any, out: Any, embed: Any) -> Any:
+    """A step of a diffusion model's sampling: a U-Net of one level guesses the noise, and some of it is taken away."""
+
+    def conv(a: Any, w: Any, stride: int = 1) -> Any:
+        return lax.conv_general_dilated(a, w, (stride, stride), "SAME", dimension_numbers=NHWC)
+
+    angles = t * jnp.exp(-jnp.arange(4) / 4.0)
+    embedded = nn.silu(jnp.concatenate([jnp.sin(angles), jnp.cos(angles)]) @ embed)
+    high = nn.silu(_normalized(conv(x, down)) + embedded)
+    low = nn.silu(_normalized(conv(high, middle, 2)) + embedded)
+    flat = low.reshape(low.shape[0], -1, low.shape[-1])
+    low = (flat + nn.softmax(flat @ flat.transpose(0, 2, 1) / 2, -1) @ flat).reshape(low.shape)
+    back = nn.silu(_normalized(lax.conv_transpose(low, up, (2, 2), "SAME", dimension_numbers=NHWC)))
+    guess = conv(jnp.concatenate([high, back], -1), out)
+    alpha, beta = jnp.cos(t * 0.1) ** 2, 0.02
+    return (x - beta / jnp.sqrt(1 - alpha + 1e-3) * guess) / jnp.sqrt(1 - beta) + jnp.sqrt(beta) * noise
+
+
 def _pooled(start: float, combine: Any) -> Callable[[Any], Any]:
     return lambda x: lax.reduce_window(x, start, combine, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
@@ -123,6 +141,19 @@ LAYERS: Mapping[str, Case] = {
     "cnn": (_cnn, (values(1, 1, 12, 12), values(4, 1, 3, 3), values(6, 4, 3, 3), values(54, 5) * np.float32(0.1))),
     "transformer": (_transformer, _WEIGHTS),
     "transformer_gradient": (jax.grad(lambda *a: (_transformer(*a) ** 2).mean(), argnums=(1, 5)), _WEIGHTS),
+    "unet_step": (
+        _unet_step,
+        (
+            values(1, 8, 8, 2),
+            np.array(3.0, np.float32),
+            values(1, 8, 8, 2) * np.float32(0.5),
+            values(3, 3, 2, 4),
+            values(3, 3, 4, 4),
+            values(3, 3, 4, 4) * np.float32(0.5),
+            values(3, 3, 8, 2),
+            values(8, 4),
+        ),
+    ),
     "mlp_gradient": (
         jax.grad(lambda w, x, y: jnp.mean((jnp.tanh(x @ w) - y) ** 2)),
         (values(8, 3), values(4, 8), values(4, 3)),

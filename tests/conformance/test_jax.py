@@ -9,7 +9,7 @@ import pytest
 
 import pumice
 
-jax = pytest.importorskip("jax", reason="needs jax: pip install jax")
+jax = pytest.importorskip("jax", reason="needs jax: pip install -e '.[dev]'")
 jax_functions = pytest.importorskip("jax_functions", reason="needs jax")
 pytestmark = pytest.mark.vulkan
 
