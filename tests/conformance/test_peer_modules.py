@@ -1,4 +1,4 @@
-"""Modules that pumice compiles, run by the peer's runtime in a process of its own, give what they give here, bit by bit.
+"""Modules that pumice compiles give the same on the peer's runtime, in a process of its own, bit by bit.
 
 ``pytest -s`` prints how many.
 """
