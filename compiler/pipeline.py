@@ -14,7 +14,7 @@ from ..files import CachedFile, reading_errors
 from ..status import InvalidArgumentError
 from ..vm.bytecode.module_def import ModuleDef
 from ..vm.bytecode.writer import write_module
-from .codegen.target import KINDS, Target
+from .codegen.target import Target
 from .conversion.convert import convert_function
 from .ir.attributes import IntegerAttr, SymbolRef
 from .ir.operation import Operation, Region, block_of
@@ -55,8 +55,9 @@ def compile(
     Args:
         source: a StableHLO program as text, as ``jax.jit(f).lower(…).as_text()`` gives it, or a program at a later
             stage; a TensorFlow GraphDef, as text or binary; or the path of a file.
-        targets: kinds of devices that the module is for: ``"vulkan"``, ``"reference"``, or both. A module for both has
-            executables for each and chooses by the device when it is loaded.
+        targets: kinds of devices that the module is for: ``"vulkan"``, ``"reference"``, or
+            ``"vulkan:shaderInt64"``, devices with that feature. A module for several has executables for each and
+            chooses by the device when it is loaded.
         file_name: as errors name the text; a path names itself.
         from_: the stage that the program is at, of ``STAGES``; by default its content tells.
         feeds: of a GraphDef: arguments as ``NAME[:N][=SHAPE]``; by default its placeholders.
@@ -310,12 +311,10 @@ def _targets(program: Program, target: Target) -> None:
         _, function = entry_of(executable)
         (unspecified,) = executable.regions[0].block.operations
         variants = []
-        for kind in KINDS:
-            if kind not in target.kinds:
-                continue
+        for kind, features, made_for in target.variants():
             if kind == "vulkan":
-                kernel = vulkan.vulkan_kernel(function, target)
-                variants.append(vulkan.vulkan_variant(kernel, function.location))
+                kernel = vulkan.vulkan_kernel(function, made_for)
+                variants.append(vulkan.vulkan_variant(kernel, function.location, features))
             else:
                 variants.append(reference.reference_variant(unspecified.regions[0], function.location))
         executable.regions = [Region([block_of(variants)])]

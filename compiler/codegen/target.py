@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ...status import InvalidArgumentError
@@ -11,7 +11,10 @@ from ..ir.operation import Operation, origin_of
 from ..ir.source import CompileError
 
 KINDS: Final = ("vulkan", "reference")
-"""Kinds of devices; of two that a device takes, the first counts."""
+"""Kinds of devices."""
+
+FEATURES: Final = ("shaderInt64",)
+"""Features of Vulkan devices that executables of their own are made for, as in ``vulkan:shaderInt64``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,9 @@ class Target:
     """What a module is made for; without arguments, what every Vulkan device has, and ``float64``.
 
     Attributes:
-        kinds: of devices that the module has executables for, of ``KINDS``; the others are about Vulkan devices.
+        kinds: of devices that the module has executables for, of ``KINDS``, with features after a colon, joined by
+            ``+``; the other attributes are about Vulkan devices. Of several that a device takes, the one with the most
+            features counts.
         float64: ``shaderFloat64``. It is used where the program has f64, which is not emulated.
         int64: ``shaderInt64``. Without it 64-bit integers are pairs of words.
         float16: ``shaderFloat16``, where conversions to f16 round to nearest even and keep subnormals. Without it they
@@ -38,8 +43,24 @@ class Target:
     max_loop_iterations: int = 60_000
 
     def __post_init__(self) -> None:
-        if not self.kinds or not set(self.kinds) <= set(KINDS):
-            raise InvalidArgumentError(f"expected targets among {', '.join(KINDS)}, got {', '.join(self.kinds) or '-'}")
+        if not self.kinds:
+            raise InvalidArgumentError(f"expected targets among {', '.join(KINDS)}, got none")
+        for each in self.kinds:
+            kind, _, features = each.partition(":")
+            if kind not in KINDS:
+                raise InvalidArgumentError(f"expected targets among {', '.join(KINDS)}, got {each or 'an empty one'}")
+            if ":" in each and (kind != "vulkan" or not set(features.split("+")) <= set(FEATURES)):
+                raise InvalidArgumentError(
+                    f"expected features among {', '.join(FEATURES)} after vulkan: with + between them, got {each}"
+                )
+
+    def variants(self) -> Iterator[tuple[str, tuple[str, ...], Target]]:
+        """Kinds in the order in which a device is asked for them, with their features, and the target of each."""
+        listed = [each.partition(":") for each in dict.fromkeys(self.kinds)]
+        found = [(kind, tuple(features.split("+")) if features else ()) for kind, _, features in listed]
+        for kind, features in sorted(found, key=lambda each: (KINDS.index(each[0]), -len(each[1]))):
+            made = Target.of_features({"shaderFloat64", *features})
+            yield kind, features, replace(self, int64=made.int64) if features else self
 
     @classmethod
     def of_features(cls, features: Collection[str]) -> Target:

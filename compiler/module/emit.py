@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -28,21 +29,25 @@ _HAL_VERSION: Final = 7
 def emit_module(
     name: str, functions: Sequence[tuple[Operation, Schedule]], variants: Mapping[str, Sequence[Variant]]
 ) -> ModuleDef:
-    """A module that exports functions. When it is loaded it takes the first device that runs one of its formats.
+    """A module that exports functions. When it is loaded it takes the first device that runs one of its variants.
 
     Args:
         name: of the module.
         functions: each function as it was before it became a sequence, for its types, and its schedule.
         variants: what the schedules dispatch, by entry point, ``executable::@function``: for every one an executable of
-            each format, the preferred one first.
+            each format, for each set of features, the preferred one first.
     """
     rodata = Rodata()
     kernels = {entry: several[0].kernel for entry, several in variants.items()}
     holders = {entry: entry.partition("::@")[0] for entry in variants}
-    blobs: dict[str, dict[str, int]] = {}
+    choices: dict[tuple[str, tuple[str, ...]], _Choice] = {}
     for entry, several in variants.items():
         for variant in several:
-            blobs.setdefault(variant.format, {})[holders[entry]] = rodata.add(variant.data)
+            choice = choices.setdefault(
+                (variant.format, variant.features), _Choice(variant.format, variant.features, {}, {})
+            )
+            choice.blobs[holders[entry]] = rodata.add(variant.data)
+            choice.needs.update(dict.fromkeys(variant.needs))
     for _, plan in functions:
         for buffer, value in plan.constants:
             rodata.add_constant(buffer, _packed(value))
@@ -54,7 +59,7 @@ def emit_module(
         for function, plan in functions
     ]
     texts = [writer.function() for writer in writers]
-    init = _initializer(writers, blobs, rodata)
+    init = _initializer(writers, list(choices.values()), rodata)
     every = [*texts, *(recorder for writer in writers for recorder in writer.recorders), init]
     used = sorted({each for text in every for each in text.imports})
     recordings = [writer.recording_global(index) for writer in writers for index in range(len(writer.recorders))]
@@ -71,6 +76,23 @@ def emit_module(
     ]
     module = assemble("\n".join(lines), file_name=f"<{name}>")
     return dataclasses.replace(module, rodata=tuple(memoryview(blob) for blob in rodata.blobs))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Choice:
+    """Executables for one kind of device.
+
+    Attributes:
+        format: of all of them.
+        features: that the device must have.
+        needs: features that they declare, without which a device that can be asked does not load them.
+        blobs: ordinals of constants by executable.
+    """
+
+    format: str
+    features: Sequence[str]
+    needs: dict[str, None]
+    blobs: dict[str, int]
 
 
 def declaration(function: Operation) -> str:
@@ -91,20 +113,18 @@ def _packed(value: DenseElements) -> bytes:
     return data + bytes(-len(data) % 4 or (0 if data else 4))
 
 
-def _initializer(
-    writers: Sequence[SequenceWriter], blobs: Mapping[str, Mapping[str, int]], rodata: Rodata
-) -> FunctionText:
+def _initializer(writers: Sequence[SequenceWriter], choices: Sequence[_Choice], rodata: Rodata) -> FunctionText:
     """Finds a device that runs the executables, loads them, uploads the constants, and records command buffers."""
     text = FunctionText("__init", 0, 0)
     device = text.reference()
     loaded = text.new_label()
-    if not blobs:
+    if not choices:
         text.call("hal.devices.get", [text.i32(0)], [device])
         text.line(f"vm.br {loaded}()")
-    for format, label in zip(blobs, _find_device(text, device, tuple(blobs), rodata), strict=True):
+    for choice, label in zip(choices, _find_device(text, device, choices, rodata), strict=True):
         text.label(label)
-        name, null = text.rodata(rodata.text(format)), text.null()
-        for symbol, ordinal in blobs[format].items():
+        name, null = text.rodata(rodata.text(choice.format)), text.null()
+        for symbol, ordinal in choice.blobs.items():
             arguments = [device, text.i64(-1), name, text.rodata(ordinal), null]
             text.store_global(text.reference_of("hal.executable.create", arguments), symbol, "hal.executable")
         text.line(f"vm.br {loaded}()")
@@ -121,15 +141,14 @@ def _initializer(
     return text
 
 
-def _find_device(text: FunctionText, device: str, formats: Sequence[str], rodata: Rodata) -> list[str]:
-    """Finds the first device that takes executables of a format; returns the labels that it goes on at, by format."""
-    if not formats:
+def _find_device(text: FunctionText, device: str, choices: Sequence[_Choice], rodata: Rodata) -> list[str]:
+    """Finds the first device that takes one of the choices; returns the labels that it goes on at, by choice."""
+    if not choices:
         return []
     text.imports |= {"hal.devices.count", "hal.devices.get", "hal.device.query.i64"}
     count, index, found, good, enough = (text.integer() for _ in range(5))
     value = text.wide()
     test, ask, after, missing = (text.new_label() for _ in range(4))
-    key = text.rodata(rodata.text("hal.executable.format"))
     text.call("hal.devices.count", [], [count])
     text.line(f"{index} = vm.const.i32.zero")
     text.line(f"vm.br {test}()")
@@ -138,26 +157,61 @@ def _find_device(text: FunctionText, device: str, formats: Sequence[str], rodata
     text.line(f"vm.cond_br {enough}, {ask}(), {missing}()")
     text.label(ask)
     text.call("hal.devices.get", [index], [device])
-    labels = []
-    for format in formats:
-        labels.append(text.new_label())
-        another = text.new_label()
-        text.call("hal.device.query.i64", [device, key, text.rodata(rodata.text(format))], [found, value])
+
+    def query(category: str, key: str, otherwise: str, is_required: bool) -> None:
+        """Goes on elsewhere where a device does not have something; one that knows no answer has what is optional."""
+        names = [text.rodata(rodata.text(each)) for each in (category, key)]
+        text.call("hal.device.query.i64", [device, *names], [found, value])
         text.line(f"{good} = vm.cmp.nz.i64 {value}")
-        text.line(f"{good} = vm.and.i32 {good}, {found}")
-        text.line(f"vm.cond_br {good}, {labels[-1]}(), {another}()")
+        if is_required:
+            text.line(f"{good} = vm.and.i32 {good}, {found}")
+        else:
+            text.line(f"{found} = vm.xor.i32 {found}, {text.i32(1)}")
+            text.line(f"{good} = vm.or.i32 {good}, {found}")
+        following = text.new_label()
+        text.line(f"vm.cond_br {good}, {following}(), {otherwise}()")
+        text.label(following)
+
+    labels = []
+    for choice in choices:
+        another = text.new_label()
+        query("hal.executable.format", choice.format, another, True)
+        for feature in choice.features:
+            query("vulkan.feature", _query_key(feature), another, True)
+        for feature in choice.needs:
+            if feature not in choice.features:
+                query("vulkan.feature", _query_key(feature), another, False)
+        labels.append(text.new_label())
+        text.line(f"vm.br {labels[-1]}()")
         text.label(another)
     text.line(f"vm.br {after}()")
     text.label(after)
     text.line(f"{index} = vm.add.i32 {index}, {text.i32(1)}")
     text.line(f"vm.br {test}()")
     text.label(missing)
-    message = (
-        f"this module has executables of the format {' and '.join(formats)}, which no device here runs: open a device "
-        "that does, or compile the program for all with --target vulkan,reference"
-    )
-    text.line(f'vm.fail {text.i32(14)}, "{message}"')
+    text.line(f'vm.fail {text.i32(14)}, "{_refusal(choices)}"')
     return labels
+
+
+def _query_key(feature: str) -> str:
+    """How devices are asked for a feature: ``shader_int64``."""
+    return re.sub("(?=[A-Z])", "_", feature).lower()
+
+
+def _refusal(choices: Sequence[_Choice]) -> str:
+    """What a module says where no device takes it."""
+    wanted = []
+    for choice in choices:
+        features = dict.fromkeys([*choice.features, *choice.needs])
+        wanted.append(" with ".join([choice.format, *([" and ".join(features)] if features else [])]))
+    needs = {feature for choice in choices for feature in choice.needs}
+    others = "compile the program for all with --target vulkan,reference"
+    if "shaderFloat64" in needs:
+        others = f"compute in f32 rather than f64, or {others}"
+    return (
+        f"this module has executables of the format {', and '.join(wanted)}, which no device here runs: open a device "
+        f"that does, or {others}"
+    )
 
 
 def _upload(text: FunctionText, device: str, rodata: Rodata) -> None:

@@ -15,8 +15,12 @@ class Variant:
         format: how modules and devices name what ``data`` is.
         data: what the device loads.
         kernel: its entry point, workgroups and bindings, which are the same for all targets but for the workgroups.
+        features: what it is made for, by Vulkan's names; a device without one is given another variant.
+        needs: what its code declares.
     """
 
     format: str
     data: bytes
     kernel: Kernel
+    features: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...formats.vke1 import (
     DescriptorBindingDef,
@@ -14,7 +14,9 @@ from ...formats.vke1 import (
     PushConstantRange,
 )
 from ...formats.vke1_writer import build_executable
-from ...spirv.grammar import ExecutionMode, Op
+from ...spirv.capabilities import requirements
+from ...spirv.grammar import ENUMERATIONS, ExecutionMode, Op
+from ...spirv.requirement_tables import CAPABILITIES
 from ...spirv.words import read_binary
 from ..codegen.kernel import Binding, Kernel, Workload, compile_region
 from ..codegen.target import Target
@@ -45,8 +47,8 @@ def vulkan_kernel(function: Operation, target: Target) -> Kernel:
     return compile_region(_region_of(function), str(function.attributes["sym_name"]), target)
 
 
-def vulkan_variant(kernel: Kernel, location: Location) -> Operation:
-    """A kernel as the executable of this target in a program."""
+def vulkan_variant(kernel: Kernel, location: Location, features: Sequence[str] = ()) -> Operation:
+    """A kernel as the executable of this target in a program, for devices with some features."""
     bindings = [
         {
             "size": IntegerAttr(each.size, I64),
@@ -59,6 +61,7 @@ def vulkan_variant(kernel: Kernel, location: Location) -> Operation:
         "target": TARGET,
         "bindings": tuple(bindings),
         **_workload_attributes(kernel),
+        **({"features": tuple(features)} if features else {}),
     }
     region = Region([block_of([spirv_module(kernel.code, location)])])
     return Operation("iree.executable", (), (), attributes, [region], location=location)
@@ -162,7 +165,21 @@ def vulkan_executable(variant: Operation) -> Variant:
             (memoryview(kernel.code),),
         )
     )
-    return Variant(FORMAT, data, kernel)
+    features = variant.attributes.get("features", ())
+    if not isinstance(features, tuple) or not all(isinstance(each, str) for each in features):
+        raise OperationError(f'features such as ["shaderInt64"], got {attribute_text(features)}')
+    return Variant(FORMAT, data, kernel, tuple(map(str, features)), tuple(_needs(kernel.code)))
+
+
+def _needs(code: bytes) -> Iterator[str]:
+    """Features that a shader's capabilities need of a device."""
+    binary = read_binary(code)
+    for opcode, start, _ in binary:
+        if opcode == Op.Capability:
+            name = ENUMERATIONS["Capability"].name(binary.words[start + 1])
+            alternatives = requirements(CAPABILITIES).get(name, ())
+            if alternatives and alternatives[0].feature:
+                yield alternatives[0].feature
 
 
 def _region_of(function: Operation) -> Block:

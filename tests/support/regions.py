@@ -18,7 +18,10 @@ from pumice.compiler.ir.operation import Block, Operation
 from pumice.compiler.ir.types import ShapedType
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
+from pumice.spirv.grammar import ENUMERATIONS, Op
+from pumice.spirv.module import Module
 from pumice.spirv.validation import ensure_valid
+from pumice.spirv.words import read_binary
 
 Array = npt.NDArray[Any]
 
@@ -92,3 +95,19 @@ def by_definition(function: Operation, arguments: Sequence[Array]) -> list[Array
     """What a function gives by the definitions in NumPy."""
     name = str(function.attributes["sym_name"])
     return evaluate(ProgramWriter({name: function}).function(name), arguments)
+
+
+def shader_declarations(code: bytes) -> tuple[set[str], set[str]]:
+    """The capabilities and the extensions that a shader declares."""
+    module = Module(code)
+    return {ENUMERATIONS["Capability"].name(number) for number in module.capabilities}, set(module.extensions)
+
+
+def shader_needs(code: bytes) -> set[str]:
+    """The capabilities that a shader's types need."""
+    binary = read_binary(code)
+    needs = {"Shader"}
+    for opcode, start, _ in binary:
+        if opcode in (Op.TypeInt, Op.TypeFloat) and binary.words[start + 2] != 32:
+            needs.add(f"{'Int' if opcode == Op.TypeInt else 'Float'}{binary.words[start + 2]}")
+    return needs

@@ -27,7 +27,8 @@ _STAGES = ("graphdef", "hlo", "canonical", "regions", "hl_seq", "ll_seq", "targe
     metavar="KIND,…",
     default="vulkan",
     show_default=True,
-    help="What the module runs on: vulkan, reference, or both; with both it chooses when it is loaded.",
+    help="What the module runs on: vulkan, vulkan:shaderInt64 (devices with that feature), reference; of several it "
+    "chooses when it is loaded.",
 )
 @click.option("--compile-to", type=click.Choice(_STAGES), help="Stop at this stage, and print the program.")
 @click.option("--dump-ir", metavar="DIR", help="Also write the program at every stage, as it is reached.")

@@ -1,0 +1,26 @@
+"""Every shader that a test here compiles is valid for Vulkan 1.1, and declares what it uses and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from support.regions import shader_declarations, shader_needs
+
+from pumice.spirv.builder import Builder
+from pumice.spirv.validation import ensure_valid
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_shader_is_valid() -> Iterator[None]:
+    finish = Builder.finish
+
+    def checked(self: Builder, name: str, workgroup_size: tuple[int, int, int]) -> bytes:
+        code = finish(self, name, workgroup_size)
+        ensure_valid(code, "vulkan1.1")
+        assert shader_declarations(code) == (shader_needs(code), set())
+        return code
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Builder, "finish", checked)
+        yield
