@@ -31,15 +31,15 @@ class _Checker:
         self.entries: dict[str, Entry] = {}
 
     def executable(self, operation: Operation) -> None:
-        """One executable for each target; all have the same entry point."""
+        """One executable for each target and its features; all have the same entry point."""
         if self._stage in ("canonical", "regions"):
             raise OperationError("no executables at this stage")
         variants = operations_of(operation)
         if not variants or any(each.name != "iree.executable" for each in variants):
             raise OperationError("operations iree.executable in it, and nothing else")
-        targets = [each.attributes.get("target") for each in variants]
+        targets = [(str(each.attributes.get("target")), str(each.attributes.get("features"))) for each in variants]
         if len(set(targets)) != len(targets):
-            raise OperationError("one executable for each target")
+            raise OperationError("one executable for each target and its features")
         hold(lambda each: self._variant(each, str(operation.attributes["sym_name"])), variants, self._source)
 
     def _variant(self, operation: Operation, symbol: str) -> None:
