@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from abc import abstractmethod
 from collections import deque
 from typing import Protocol
 
 from ..closing import Closing
-from ..status import PumiceError
+from ..status import ClosedError, PumiceError
 
 
 class Closable(Protocol):
@@ -49,13 +50,25 @@ class LogicalDevice(Closing):
     caches: weakref.WeakSet[Trimmable]
     dropped: deque[Closable]
 
-    @abstractmethod
+    def __init__(self) -> None:
+        self.is_closed = False
+        self.lost = None
+        self.abandoned = False
+        self.caches = weakref.WeakSet()
+        self.dropped = deque()
+
     def check_usable(self) -> None:
         """Raises if the device was closed or lost."""
+        if self.is_closed:
+            raise ClosedError(f"this device ({self.name}) was closed")
+        if self.lost is not None:
+            raise self.lost.again()
 
-    @abstractmethod
     def close_dropped(self) -> None:
         """Closes what was garbage-collected without a close. Caller must hold no lock."""
+        while self.dropped:
+            with contextlib.suppress(IndexError):  # another thread took the last
+                self.dropped.popleft().close()
 
     @abstractmethod
     def retire(self) -> None:

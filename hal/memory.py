@@ -69,6 +69,14 @@ class MemoryAccess(enum.IntFlag):
     ALL = 0x7
 
 
+def check_size(size: object) -> None:
+    """Raises InvalidArgumentError unless it is a number of bytes."""
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise InvalidArgumentError(f"a buffer's size is an int of bytes, got {type(size).__name__}")
+    if size < 0:
+        raise InvalidArgumentError(f"a buffer's size must not be negative, got {size}")
+
+
 def contiguous(data: bytes | bytearray | memoryview) -> memoryview:
     """The bytes of an object with the buffer protocol, in place; InvalidArgumentError if they are not contiguous."""
     view = memoryview(data)

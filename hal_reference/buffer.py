@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..hal.buffer import Buffer as AnyBuffer
-from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, contiguous
+from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, check_size, contiguous
 from ..status import InvalidArgumentError, OutOfRangeError, ResourceExhaustedError
 from .logical_device import LogicalDevice
 from .program import Array, TensorSpec
@@ -74,10 +74,7 @@ class Buffer(AnyBuffer):
     ) -> Buffer:
         """A buffer in new memory; ResourceExhaustedError if there is none."""
         device.check_usable()
-        if isinstance(size, bool) or not isinstance(size, int):
-            raise InvalidArgumentError(f"a buffer's size is an int of bytes, got {type(size).__name__}")
-        if size < 0:
-            raise InvalidArgumentError(f"a buffer's size must not be negative, got {size}")
+        check_size(size)
         try:
             memory = np.empty(size, np.uint8)
         except (MemoryError, ValueError, OverflowError):
@@ -88,34 +85,28 @@ class Buffer(AnyBuffer):
         return Buffer(self.device, memory, self.memory_type, self.usage, self.access, offset=offset, **given)
 
     def subspan(self, offset: int, size: int | None = None) -> Buffer:
-        """A buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end."""
         size = self.check_range(offset, size, "subspan")
         return self._derived(self.memory[offset : offset + size], self.offset + offset, parent=self)
 
     def shared(self) -> Buffer:
-        """This buffer for programs, which may keep it longer than its user does."""
         return self._derived(self.memory, self.offset, origin=self)
 
     def map(self, offset: int = 0, size: int | None = None) -> memoryview:
-        """A writable view of the bytes, in place."""
         size = self.check_range(offset, size, "map")
         self._check_writable()
         return self.memory[offset : offset + size].data
 
     def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
-        """Copies bytes of a C-contiguous buffer in."""
         source = contiguous(data)
         self.check_range(offset, source.nbytes, "write")
         self._check_writable()
         self.memory[offset : offset + source.nbytes] = np.frombuffer(source, np.uint8)
 
     def read(self, offset: int = 0, size: int | None = None) -> bytes:
-        """Copies bytes out."""
         size = self.check_range(offset, size, "read")
         return self.memory[offset : offset + size].tobytes()
 
     def read_into(self, target: memoryview, offset: int = 0) -> None:
-        """Copies ``target.nbytes`` bytes out, into writable C-contiguous memory."""
         target = contiguous(target)
         if target.readonly:
             raise InvalidArgumentError("read_into writes to its target; it was given read-only memory")
@@ -123,11 +114,9 @@ class Buffer(AnyBuffer):
         target[:] = self.memory[offset : offset + size].data
 
     def flush(self, offset: int = 0, size: int | None = None) -> None:
-        """Does nothing: all memory is the host's."""
         self.check_range(offset, size, "flush")
 
     def invalidate(self, offset: int = 0, size: int | None = None) -> None:
-        """Does nothing: all memory is the host's."""
         self.check_range(offset, size, "invalidate")
 
     def close(self) -> None:

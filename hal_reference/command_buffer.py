@@ -65,7 +65,6 @@ class CommandBuffer(ProgramCommandBuffer):
     # -- recording -----------------------------------------------------------------------------------
 
     def begin(self) -> Self:
-        """Starts recording anew and returns itself."""
         if self.state is CommandBufferState.CLOSED:
             raise ClosedError(f"command buffer {self.name} was closed")
         if self.state is CommandBufferState.RECORDING:
@@ -76,13 +75,11 @@ class CommandBuffer(ProgramCommandBuffer):
         return self
 
     def end(self) -> Self:
-        """Ends recording; the buffer can then be submitted. Returns itself."""
         self.check_recording()
         self.state = CommandBufferState.EXECUTABLE
         return self
 
     def check_recording(self) -> None:
-        """Raises unless it is being recorded."""
         if self.state is CommandBufferState.CLOSED:
             raise ClosedError(f"command buffer {self.name} was closed")
         if self.state is not CommandBufferState.RECORDING:
@@ -100,25 +97,21 @@ class CommandBuffer(ProgramCommandBuffer):
         self._labels += 1
 
     def end_label(self) -> None:
-        """Closes the label opened last; FailedPreconditionError if none is open."""
         self.check_recording()
         if not self._labels:
             raise FailedPreconditionError(f"command buffer {self.name} has no open label; begin_label() first")
         self._labels -= 1
 
     def new_mirror(self, foreign: AnyBuffer) -> Mirror:
-        """A stand-in for a buffer of a peer."""
         return Mirror(Buffer.create(self.device, foreign.size), foreign, 0)
 
     def fill(self, target: AnyBuffer | BindingSlot, pattern: bytes, offset: int = 0, size: int | None = None) -> None:
-        """Fills bytes with a pattern of 1, 2 or 4 bytes that starts at ``offset``."""
         pattern = as_bytes(pattern)
         if len(pattern) not in (1, 2, 4):
             raise InvalidArgumentError(f"a fill pattern has 1, 2 or 4 bytes, got {len(pattern)}")
         self._note(_fill, target, pattern, offset, size)
 
     def update(self, target: AnyBuffer | BindingSlot, data: bytes, offset: int = 0) -> None:
-        """Writes bytes, captured now, at any ``offset``."""
         self._note(_update, target, as_bytes(data), offset)
 
     def copy(
@@ -130,7 +123,6 @@ class CommandBuffer(ProgramCommandBuffer):
         source_offset: int = 0,
         target_offset: int = 0,
     ) -> None:
-        """Copies bytes, by default to the end of the source; the ranges must not overlap."""
         self._note(_copy, source, target, size, source_offset, target_offset)
 
     def dispatch_function(
@@ -142,7 +134,6 @@ class CommandBuffer(ProgramCommandBuffer):
         constants: Sequence[int],
         bindings: Sequence[BindingReference],
     ) -> None:
-        """Runs a function of an executable, once if there is a workgroup."""
         arguments = self._dispatch_arguments(executable, function, flags, constants, bindings)
         if all(groups):
             self._note(_dispatch, *arguments)
@@ -156,7 +147,6 @@ class CommandBuffer(ProgramCommandBuffer):
         constants: Sequence[int],
         bindings: Sequence[BindingReference],
     ) -> None:
-        """``dispatch_function`` with the workgroup counts in a buffer, three uint32, read when it runs."""
         arguments = self._dispatch_arguments(executable, function, flags, constants, bindings)
         self._note(_dispatch_indirect, counts, *arguments)
 

@@ -55,7 +55,6 @@ class ProgramAllocator(AnyAllocator):
         return self.adopt(self.device.create_buffer(size, memory_type=types, usage=BufferUsage(usage)))
 
     def adopt(self, buffer: AnyBuffer) -> Buffer:
-        """Takes over the memory of a buffer that has no other owner."""
         assert isinstance(buffer, Buffer)
         buffer.owners = 1
         return buffer
@@ -88,7 +87,6 @@ class Device(LogicalDevice, AnyDevice):
         return 0
 
     def wait_idle(self, timeout: float | None = None) -> None:
-        """Blocks until the queue is idle; DeadlineExceededError if the time (in seconds) passes first."""
         self.check_usable()
         deadline = deadline_after(timeout)
         with self.changed:
@@ -106,7 +104,6 @@ class Device(LogicalDevice, AnyDevice):
         usage: BufferUsage = USAGE,
         access: MemoryAccess = MemoryAccess.ALL,
     ) -> Buffer:
-        """A buffer of ``size`` bytes; all memory types are the host's memory."""
         return Buffer.create(self, size, memory_type, usage, access)
 
     def import_buffer(self, data: memoryview | bytearray | bytes, *, copy: bool = True) -> Buffer:
@@ -117,19 +114,16 @@ class Device(LogicalDevice, AnyDevice):
         return Buffer(self, np.frombuffer(view, np.uint8), HOST, USAGE, access)
 
     def create_semaphore(self, initial_value: int = 0, name: str | None = None) -> Semaphore:
-        """A timeline semaphore at a payload."""
         return Semaphore(self, initial_value, name)
 
     def create_command_buffer(
         self, *, one_shot: bool = False, binding_capacity: int = 0, name: str = "commands"
     ) -> CommandBuffer:
-        """A command buffer for the queue."""
         return CommandBuffer(self, one_shot=one_shot, binding_capacity=binding_capacity, name=name)
 
     # -- for programs --------------------------------------------------------------------------------
 
     def query(self, category: str, key: str) -> int | None:
-        """What programs ask of a device; ``None`` for an unknown query."""
         match category, key:
             case "hal.device.id", _:
                 return int(key == self.name)
@@ -140,7 +134,6 @@ class Device(LogicalDevice, AnyDevice):
         return None
 
     def program_executable(self, format: str, data: memoryview, constants: bytes) -> Executable:
-        """The executable of a blob; it takes no constants."""
         self.check_usable()
         if format != FORMAT:
             raise NotFoundError(
@@ -150,11 +143,9 @@ class Device(LogicalDevice, AnyDevice):
         return Executable(self, data)
 
     def program_allocator(self, timeline: AnySemaphore) -> ProgramAllocator:
-        """The memory of a VM context."""
         return ProgramAllocator(self, timeline)
 
     def program_semaphore(self, name: str) -> Semaphore:
-        """A semaphore at 0."""
         return Semaphore(self, 0, name)
 
     def program_commands(
@@ -166,7 +157,6 @@ class Device(LogicalDevice, AnyDevice):
         peers: Container[AnyLogicalDevice] = (),
         timed: TimedQueue | None = None,
     ) -> CommandBuffer:
-        """A command buffer for programs."""
         return CommandBuffer(self, one_shot=one_shot, binding_capacity=binding_capacity, name=name, peers=peers)
 
     def read_clock(self) -> ClockCalibration:

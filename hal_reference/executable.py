@@ -25,7 +25,6 @@ class Executable(AnyExecutable):
         self._functions = decode(blob)
 
     def lookup(self, name: str) -> int:
-        """The function id of a name; NotFoundError lists those that exist."""
         names = [function.name for function in self._functions]
         if name not in names:
             raise NotFoundError(f"this executable has no function {name!r}; it has: {', '.join(names) or 'none'}")

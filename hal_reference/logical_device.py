@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from ..hal.logical_device import Closable, Trimmable
 from ..hal.logical_device import LogicalDevice as AnyDevice
-from ..status import CancelledError, ClosedError, PumiceError
+from ..status import CancelledError, PumiceError
 
 
 class Fails(Protocol):
@@ -35,29 +33,15 @@ class LogicalDevice(AnyDevice):
     bind_alignment = 1
 
     def __init__(self) -> None:
-        self.is_closed = False
-        self.abandoned = False
-        self.lost: PumiceError | None = None
-        self.caches: weakref.WeakSet[Trimmable] = weakref.WeakSet()
-        self.dropped: deque[Closable] = deque()
+        super().__init__()
         self.changed = threading.Condition()
         self.on_change: Callable[[], None] = lambda: None
         self.semaphores: weakref.WeakSet[Fails] = weakref.WeakSet()
-
-    def check_usable(self) -> None:
-        if self.is_closed:
-            raise ClosedError("this device (reference) was closed")
-        if self.lost is not None:
-            raise self.lost.again()
 
     def check_running(self) -> None:
         """Raises CancelledError if the device was closed. For evaluations under way."""
         if self.is_closed:
             raise CancelledError("the device was closed")
-
-    def close_dropped(self) -> None:
-        while self.dropped:
-            self.dropped.popleft().close()
 
     def retire(self) -> None:
         self.close_dropped()

@@ -29,9 +29,10 @@ from .program import Array, Body, Node, SizeNumber, TensorSpec
 FORMAT: Final = "pumice-reference"
 """How modules and the device name the format."""
 
-_HEADER: Final = struct.Struct("<4sII")
-_MAGIC: Final = b"PREF"
-_VERSION: Final = 1
+HEADER: Final = struct.Struct("<4sII")
+"""Magic, version, and length of the JSON."""
+MAGIC: Final = b"PREF"
+VERSION: Final = 1
 _MAX_BYTES: Final = 1 << 48
 
 _NAMES: Final = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
@@ -115,53 +116,6 @@ def _checked(spec: TensorSpec) -> TensorSpec:
     return spec
 
 
-def encode(functions: Sequence[Function]) -> bytes:
-    """Functions as an executable; the same ones give the same bytes."""
-    data = bytearray()
-
-    def value_of(value: object) -> object:
-        if isinstance(value, np.ndarray):
-            at = len(data)
-            data.extend(np.ascontiguousarray(value).tobytes())
-            return {"type": _type(TensorSpec(value.dtype, value.shape)), "at": at}
-        if isinstance(value, list | tuple):
-            return [value_of(item) for item in value]
-        if isinstance(value, SizeNumber):
-            return {"size": value.number}
-        return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-    def body_of(body: Body) -> object:
-        nodes = [
-            [
-                node.name,
-                node.operands,
-                node.results,
-                [_type(each) for each in node.types],
-                {name: value_of(value) for name, value in node.attributes.items()},
-                [body_of(inner) for inner in node.bodies],
-            ]
-            for node in body.nodes
-        ]
-        return [body.arguments, nodes, body.results]
-
-    written = [
-        {
-            "name": each.name,
-            "inputs": [_type(spec) for spec in each.inputs],
-            "outputs": [_type(spec) for spec in each.outputs],
-            "body": body_of(each.body),
-            **({"symbols": each.symbols, "sizes": each.sizes} if each.symbols else {}),
-        }
-        for each in functions
-    ]
-    text = json.dumps({"functions": written}, separators=(",", ":")).encode()
-    return _HEADER.pack(_MAGIC, _VERSION, len(text)) + text + data
-
-
-def _type(spec: TensorSpec) -> list[object]:
-    return [spec.dtype.name, list(spec.shape)]
-
-
 def decode(blob: memoryview) -> tuple[Function, ...]:
     """The functions of an executable, checked: every value is defined before its use, every operation is known.
 
@@ -170,16 +124,16 @@ def decode(blob: memoryview) -> tuple[Function, ...]:
         IncompatibleError: another version of the format.
         UnimplementedError: an operation that is not known.
     """
-    if blob.nbytes < _HEADER.size or bytes(blob[:4]) != _MAGIC:
-        raise InvalidArgumentError(f"an executable of format {FORMAT} starts with {_MAGIC!r}, got {bytes(blob[:4])!r}")
-    _, version, length = _HEADER.unpack_from(blob)
-    if version != _VERSION:
-        raise IncompatibleError(f"expected version {_VERSION} of the format {FORMAT}, got {version}; compile it again")
-    start = _HEADER.size + length
+    if blob.nbytes < HEADER.size or bytes(blob[:4]) != MAGIC:
+        raise InvalidArgumentError(f"an executable of format {FORMAT} starts with {MAGIC!r}, got {bytes(blob[:4])!r}")
+    _, version, length = HEADER.unpack_from(blob)
+    if version != VERSION:
+        raise IncompatibleError(f"expected version {VERSION} of the format {FORMAT}, got {version}; compile it again")
+    start = HEADER.size + length
     if start > blob.nbytes:
         raise InvalidArgumentError(f"the executable's program has {length} bytes, {blob.nbytes} were given")
     try:
-        found = json.loads(bytes(blob[_HEADER.size : start]))
+        found = json.loads(bytes(blob[HEADER.size : start]))
         reader = _Reader(blob[start:])
         return tuple(reader.function(each) for each in found["functions"])
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:

@@ -53,17 +53,14 @@ class Semaphore(AnySemaphore):
         device.semaphores.add(self)
 
     def query(self) -> int:
-        """The payload now; raises the failure of a failed semaphore."""
         self._check_usable()
         return self.reached
 
     def has_reached(self, value: int) -> bool:
-        """Whether the payload is at ``value`` or beyond; raises the failure."""
         self._check_usable()
         return self.reached >= value
 
     def signal(self, value: int) -> None:
-        """Raises the payload from the host; errors as for any semaphore."""
         with self.device.changed:
             self._check_usable()
             if not self.reached < value <= MAX_PAYLOAD:
@@ -88,7 +85,6 @@ class Semaphore(AnySemaphore):
         return self._due()
 
     def fail(self, error: PumiceError) -> None:
-        """Fails the semaphore for good; a second failure is ignored."""
         with self.device.changed:
             if self.failure is not None or self.is_closed:
                 return
@@ -108,7 +104,6 @@ class Semaphore(AnySemaphore):
         return [(notification, self.failure) for _, notification in due]
 
     def wait(self, value: int, timeout: float | None = None) -> None:
-        """Blocks until the payload is at ``value`` or beyond; errors as for any semaphore."""
         deadline = deadline_after(timeout)
         while not self.has_reached(value):
             left = _SLICE_S if deadline is None else min(_SLICE_S, deadline - time.monotonic())
@@ -122,7 +117,6 @@ class Semaphore(AnySemaphore):
                     self.device.changed.wait(left)
 
     def notify(self, value: int, callback: Callback) -> Notification:
-        """Calls back once when the payload is at ``value`` or the semaphore fails."""
         notification = Notification(callback)
         with self.device.changed:
             if self.is_closed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ...hal_reference.buffer import storage_bytes
 from ...hal_reference.program import Body, Node, SizeNumber, TensorSpec
-from ...hal_reference.program_format import FORMAT, Function, encode
+from ...hal_reference.program_format import FORMAT, HEADER, MAGIC, VERSION, Function
 from ..codegen.kernel import Binding, Kernel, symbols_in
 from ..dialects.rules import OperationError
 from ..ir.attributes import (
@@ -200,3 +201,50 @@ def plain(value: object) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain(item) for item in value]
     return value
+
+
+def encode(functions: Sequence[Function]) -> bytes:
+    """Functions as an executable; the same ones give the same bytes."""
+    data = bytearray()
+
+    def value_of(value: object) -> object:
+        if isinstance(value, np.ndarray):
+            at = len(data)
+            data.extend(np.ascontiguousarray(value).tobytes())
+            return {"type": _type(TensorSpec(value.dtype, value.shape)), "at": at}
+        if isinstance(value, list | tuple):
+            return [value_of(item) for item in value]
+        if isinstance(value, SizeNumber):
+            return {"size": value.number}
+        return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+    def body_of(body: Body) -> object:
+        nodes = [
+            [
+                node.name,
+                node.operands,
+                node.results,
+                [_type(each) for each in node.types],
+                {name: value_of(value) for name, value in node.attributes.items()},
+                [body_of(inner) for inner in node.bodies],
+            ]
+            for node in body.nodes
+        ]
+        return [body.arguments, nodes, body.results]
+
+    written = [
+        {
+            "name": each.name,
+            "inputs": [_type(spec) for spec in each.inputs],
+            "outputs": [_type(spec) for spec in each.outputs],
+            "body": body_of(each.body),
+            **({"symbols": each.symbols, "sizes": each.sizes} if each.symbols else {}),
+        }
+        for each in functions
+    ]
+    text = json.dumps({"functions": written}, separators=(",", ":")).encode()
+    return HEADER.pack(MAGIC, VERSION, len(text)) + text + data
+
+
+def _type(spec: TensorSpec) -> list[object]:
+    return [spec.dtype.name, list(spec.shape)]

@@ -9,19 +9,16 @@ Thread rule: every method may be called from any thread.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import threading
-import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from ...hal.logical_device import Closable, Trimmable
 from ...hal.logical_device import LogicalDevice as AnyDevice
-from ...status import ClosedError, DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
+from ...status import DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
 from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import VK_ERROR_DEVICE_LOST, check, error_from_result, pending_validation
@@ -63,20 +60,17 @@ class LogicalDevice(AnyDevice):
     Attributes:
         profile: what the physical device is and can do.
         plan: which queues, features and extensions of it are in use, and why.
-        uri: a URI that names this very device.
         bind_limits: alignment (as a mask) and size that any binding takes.
         groups_max: workgroups of one dispatch (x, y, z).
-        lost: the error of a lost device, or ``None``; ``on_lost`` is told it once.
-        abandoned: whether this is a forked child, where the device may not be touched.
+        on_lost: told the error of a lost device once.
         close_epoch: goes up whenever something is closed: whatever names buffers checks them again if it has changed.
-        caches: what keeps free memory, and is trimmed when an allocation fails.
-        dropped: objects that were garbage-collected without a close; finalisers only append to it.
     """
 
     queues: Sequence[DeviceQueue]
 
     def __init__(self, driver: Driver | None, index: int | str | None, options: PlanOptions | None) -> None:
         """Makes a VkDevice; see ``Device`` for the arguments and errors."""
+        super().__init__()
         self.driver = shared_driver() if driver is None else driver
         if not isinstance(index, int):
             index = self.driver.select(index)
@@ -100,12 +94,8 @@ class LogicalDevice(AnyDevice):
         self.debug_utils = self.driver.debug_utils
         self.physical_device: CData = self.driver.physical_devices[index]
         self.queues = ()
-        self.lost: PumiceError | None = None
         self.on_lost: Callable[[PumiceError], None] | None = None
-        self.abandoned = False
         self.close_epoch = 0
-        self.caches: weakref.WeakSet[Trimmable] = weakref.WeakSet()
-        self.dropped: deque[Closable] = deque()
         limits = self.profile.limits
         self.bind_limits = (
             max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment) - 1,
@@ -115,7 +105,6 @@ class LogicalDevice(AnyDevice):
         self.groups_max = limits.max_compute_work_group_count
         self.schedule_lock = threading.RLock()
         self._lock = threading.RLock()
-        self.is_closed = False
         self._owned: dict[tuple[str, int], CData] = {}
         self._held: OrderedDict[int, None] = OrderedDict()
         self._last_held = 0
@@ -165,13 +154,6 @@ class LogicalDevice(AnyDevice):
         if result == VK_ERROR_DEVICE_LOST and not pending_validation:
             raise self.lose(error_from_result(result, what))
         check(result, what)
-
-    def check_usable(self) -> None:
-        """Raises if the device was closed or lost."""
-        if self.is_closed:
-            raise ClosedError(f"this device ({self.profile.name}) was closed")
-        if self.lost is not None:
-            raise self.lost.again()
 
     def lose(self, cause: PumiceError) -> PumiceError:
         """Marks the device as lost, tells every waiter, and returns the sticky error."""
@@ -270,12 +252,6 @@ class LogicalDevice(AnyDevice):
                 ready.append(self._parked.popleft()[1])
         for action in ready:
             self._defer_submitted(action, self.queues)
-
-    def close_dropped(self) -> None:
-        """Closes what was garbage-collected without a close. Caller must hold no lock."""
-        while self.dropped:
-            with contextlib.suppress(IndexError):  # another thread took the last
-                self.dropped.popleft().close()
 
     def retire(self) -> None:
         """Lets go of what finished work used."""

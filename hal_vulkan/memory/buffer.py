@@ -12,7 +12,7 @@ import struct
 from typing import Final
 
 from ...hal.buffer import Buffer as AnyBuffer
-from ...hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, contiguous
+from ...hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, check_size, contiguous
 from ...status import FailedPreconditionError, InvalidArgumentError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import WHOLE_SIZE, CData, ffi, new
@@ -79,8 +79,7 @@ class Buffer(AnyBuffer):
         access: MemoryAccess = MemoryAccess.ALL,
     ) -> Buffer:
         """A buffer in new memory; see ``Device.create_buffer``."""
-        if isinstance(size, bool) or not isinstance(size, int):
-            raise InvalidArgumentError(f"a buffer's size is an int of bytes, got {type(size).__name__}")
+        check_size(size)
         allocation = allocator.allocate(size, memory_type)
         return cls(allocator.device, allocation, allocation.offset, size, memory_type, usage, access)
 
