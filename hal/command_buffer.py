@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from ..closing import Closing
-from ..status import InvalidArgumentError
+from ..status import ClosedError, FailedPreconditionError, InvalidArgumentError
 from .buffer import Buffer
 from .logical_device import LogicalDevice
 
@@ -81,6 +81,19 @@ class CommandBuffer(Closing):
     @abstractmethod
     def check_recording(self) -> None:
         """Raises unless it is being recorded."""
+
+    def check_executable(self) -> None:
+        """Raises unless it can be submitted."""
+        if self.state is CommandBufferState.CLOSED:
+            raise ClosedError(f"command buffer {self.name} was closed")
+        if self.state is CommandBufferState.SUBMITTED:
+            raise FailedPreconditionError(
+                f"command buffer {self.name} is one-shot and was submitted; record it again, or create it reusable"
+            )
+        if self.state is not CommandBufferState.EXECUTABLE:
+            raise FailedPreconditionError(
+                f"command buffer {self.name} is {self.state.value}; begin(), record and end() it before submitting"
+            )
 
     @abstractmethod
     def execution_barrier(self) -> None:

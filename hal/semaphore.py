@@ -92,6 +92,14 @@ class Semaphore(Closing):
         """This semaphore at a payload, as a wait source."""
         return Timepoint(self, value)
 
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        if self.is_closed:
+            return f"<closed {kind} {self.name}>"
+        if self.failure is not None:
+            return f"<failed {kind} {self.name}: {self.failure}>"
+        return f"<{kind} {self.name} reached {self.reached}, scheduled {self.scheduled}>"
+
 
 class Timepoint:
     """A semaphore at a payload: a wait source (vm/wait/source.py)."""

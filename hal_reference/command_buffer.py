@@ -209,12 +209,7 @@ class CommandBuffer(ProgramCommandBuffer):
 
     def prepare(self, table: Sequence[Any] | None) -> list[Callable[[], None]]:
         """What is to run, with the table's buffers in place of slots, checked. For ``Queue``."""
-        if self.state is not CommandBufferState.EXECUTABLE:
-            if self.state is CommandBufferState.CLOSED:
-                raise ClosedError(f"command buffer {self.name} was closed")
-            raise FailedPreconditionError(
-                f"command buffer {self.name} is {self.state.value}; begin(), record and end() it before submitting"
-            )
+        self.check_executable()
         buffers = self._buffers(table or ())
         actions: list[Callable[[], None]] = []
         for run, arguments in self._commands:

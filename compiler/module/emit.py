@@ -9,6 +9,8 @@ from typing import Final
 
 import numpy as np
 
+from ...hal_reference.buffer import storage_bytes, store
+from ...hal_reference.program import TensorSpec
 from ...vm.assembly.assembler import assemble
 from ...vm.bytecode.module_def import ModuleDef
 from ..ir.attributes import DenseElements
@@ -109,8 +111,11 @@ def _shown(type: Type) -> str:
 
 
 def _packed(value: DenseElements) -> bytes:
-    data = np.ascontiguousarray(value.array).tobytes()
-    return data + bytes(-len(data) % 4 or (0 if data else 4))
+    """The bytes of a constant, in whole words, as they lie in memory."""
+    spec = TensorSpec(value.array.dtype, value.array.shape)
+    memory = np.zeros(max(-(-storage_bytes(spec) // 4) * 4, 4), np.uint8)
+    store(memory, value.array, spec, "a constant")
+    return memory.tobytes()
 
 
 def _initializer(writers: Sequence[SequenceWriter], choices: Sequence[_Choice], rodata: Rodata) -> FunctionText:

@@ -44,8 +44,10 @@ class Buffer:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the elements."""
-        return number_of(self.type.count) * max(self.type.scalar.bits // 8, 1)
+        """Bytes of the elements; integers of 2 and 4 bits are packed, as ``ElementType.pack`` does it."""
+        scalar = self.type.scalar
+        bits = max(scalar.bits, 8) if scalar.kind in ("bool", "float") else scalar.bits
+        return -(-number_of(self.type.count) * bits // 8)
 
     @property
     def size(self) -> int:

@@ -208,9 +208,9 @@ def encode(functions: Sequence[Function]) -> bytes:
     data = bytearray()
 
     def value_of(value: object) -> object:
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ndarray | np.generic):
             at = len(data)
-            data.extend(np.ascontiguousarray(value).tobytes())
+            data.extend(value.tobytes())
             return {"type": _type(TensorSpec(value.dtype, value.shape)), "at": at}
         if isinstance(value, list | tuple):
             return [value_of(item) for item in value]

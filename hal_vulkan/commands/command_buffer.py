@@ -167,7 +167,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
     def prepare(self, bindings: Sequence[Buffer] | None) -> Recording:
         """Checks that it can be submitted, and returns the native commands. For ``Queue``."""
         if self.state is not _EXECUTABLE:
-            self._check_executable()
+            self.check_executable()
         if self.binding_capacity:
             recording = self._recording_for(bindings or ())
         else:
@@ -300,18 +300,6 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         if self.state is not _CLOSED:
             self.state = _CLOSED  # first: what was prepared before keeps the recording until it has retired
             self._drop()
-
-    def _check_executable(self) -> None:
-        if self.state is _CLOSED:
-            raise ClosedError(f"command buffer {self.name} was closed")
-        if self.state is _SUBMITTED:
-            raise FailedPreconditionError(
-                f"command buffer {self.name} is one-shot and was submitted; record it again, or create it reusable"
-            )
-        if self.state is not _EXECUTABLE:
-            raise FailedPreconditionError(
-                f"command buffer {self.name} is {self.state.value}; begin(), record and end() it before submitting"
-            )
 
     def __repr__(self) -> str:
         kind = "one-shot" if self.one_shot else "reusable"

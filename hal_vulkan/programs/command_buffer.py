@@ -239,7 +239,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
             self._recording = None
             return recording
         if self.state is not CommandBufferState.EXECUTABLE:
-            self._check_executable()
+            self.check_executable()
         recording = self._recording_for(bindings or (), timed)
         if self.one_shot:
             self.state = CommandBufferState.SUBMITTED

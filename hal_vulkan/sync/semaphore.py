@@ -359,13 +359,6 @@ class TimelineSemaphore(AnySemaphore):
         queues = self.awaited_by
         self.device.defer(lambda: context.destroy(handle, queues))
 
-    def __repr__(self) -> str:
-        if self.is_closed:
-            return f"<closed TimelineSemaphore {self.name}>"
-        if self.failure is not None:
-            return f"<failed TimelineSemaphore {self.name}: {self.failure}>"
-        return f"<TimelineSemaphore {self.name} reached {self.reached}, scheduled {self.scheduled}>"
-
 
 class ProgramSemaphore(TimelineSemaphore):
     """A timeline semaphore at 0 of a program, closed after its last reference is gone."""

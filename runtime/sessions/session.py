@@ -191,7 +191,7 @@ class Session(Closing):
             if observer is not None:
                 observer.modules_changed()
         except IncompatibleError as error:
-            hint = wrong_device(error, module.name)
+            hint = wrong_device(error, module.name, self._devices.opened)
             if hint is None:
                 raise
             raise IncompatibleError(hint) from error

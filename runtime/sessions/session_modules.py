@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
@@ -13,6 +13,7 @@ from ...status import IncompatibleError, InvalidArgumentError, UnavailableError
 from ...vm.execution.bytecode_module import BytecodeModule
 from ...vm.execution.context import Context
 from ...vm.native.module import NativeModule
+from ..device import REFERENCE, Device
 from ..modules.hal.module import hal_module
 from .session_devices import SessionDevices
 from .session_options import BUILTIN_MODULES, SessionOptions
@@ -81,11 +82,19 @@ def builtin_modules(
             yield io_parameters_module(options.parameter_indices())
 
 
-def wrong_device(error: IncompatibleError, name: str) -> str | None:
+def wrong_device(error: IncompatibleError, name: str, devices: Iterable[Device]) -> str | None:
     """What to do where adding a module failed because it was compiled for another kind of devices."""
     target = re.search(r'HAL device `[^`]*` not found or unavailable: #hal\.device\.target<"(\w+)"', error.message)
-    if target is None or target[1] == "vulkan":
+    if target is None:
         return None
+    kinds = {REFERENCE if one.uri == REFERENCE else "vulkan" for one in devices}
+    if target[1] == "vulkan":
+        if "vulkan" in kinds:
+            return None
+        return (
+            f"module {name!r} was compiled for Vulkan devices, and this session has the reference device: open a "
+            "Vulkan device, or compile the program for both with `pumice compile --target vulkan,reference`"
+        )
     return (
         f"module {name!r} was compiled for devices of kind {target[1]!r}, which pumice does not have: "
         "compile it with --iree-hal-target-device=vulkan"
