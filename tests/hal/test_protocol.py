@@ -121,9 +121,12 @@ def test_access_and_usage_are_kept(device: Device) -> None:
             fixed.write(b"x")
         with device.create_command_buffer() as commands, pytest.raises(PermissionDeniedError, match="may only be read"):
             commands.begin().fill(fixed, b"\0")
-    with device.create_buffer(16, usage=BufferUsage.TRANSFER_SOURCE) as source, device.create_command_buffer() as one:
-        with pytest.raises(PermissionDeniedError, match="without usage TRANSFER_TARGET"):
-            one.begin().update(source, b"1234")
+    with (
+        device.create_buffer(16, usage=BufferUsage.TRANSFER_SOURCE) as source,
+        device.create_command_buffer() as commands,
+        pytest.raises(PermissionDeniedError, match="without usage TRANSFER_TARGET"),
+    ):
+        commands.begin().update(source, b"1234")
 
 
 def test_a_shared_buffer_closes_both(device: Device) -> None:

@@ -105,6 +105,10 @@ def test_tensors_lie_in_memory_as_on_vulkan(dtype: type, count: int) -> None:
         assert int.from_bytes(memory.tobytes(), "little") == word
 
 
+def bytes_or_self(value: object) -> object:
+    return value.tobytes() if isinstance(value, np.ndarray | np.generic) else value
+
+
 def damaged(change: object, **replaced: object) -> memoryview:
     """The executable with a part of its JSON replaced: a path of keys and indices, and what stands there."""
     data = encode([function()])

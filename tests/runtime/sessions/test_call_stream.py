@@ -14,7 +14,7 @@ from support.async_calls import Host, is_idle, leaves_nothing, load, objects, ru
 import pumice
 from pumice.status import InvalidArgumentError
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("on_both")]
 CHAIN = Path(__file__).parents[3] / "examples" / "chain"
 
 
@@ -146,6 +146,7 @@ def test_what_ends_early_cancels_the_rest(
     run_on(kind, leaves_nothing(device, scenario))
 
 
+@pytest.mark.only_vulkan
 def test_results_are_let_go_when_they_were_taken(device: pumice.Device, session: pumice.Session) -> None:
     session.load(CHAIN / "smooth.vmfb")
     smooth = session.lookup("smooth.run")

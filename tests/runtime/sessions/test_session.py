@@ -36,7 +36,7 @@ from pumice.vm.bytecode.writer import write_module
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.native.module import NativeModule
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("on_both")]
 X = np.arange(4, dtype=np.float32)
 
 
@@ -486,6 +486,7 @@ def test_several_sessions_run_at_once(device: pumice.Device) -> None:
     assert sorted(results) == [[n] * 4 for n in range(4)]
 
 
+@pytest.mark.only_vulkan
 def test_trimming_reaches_modules_and_devices(session: pumice.Session) -> None:
     trimmed = []
 
@@ -507,6 +508,7 @@ def test_trimming_reaches_modules_and_devices(session: pumice.Session) -> None:
     np.testing.assert_array_equal(session.call("program.pass", X).numpy(), X)
 
 
+@pytest.mark.only_vulkan
 def test_accessors(session: pumice.Session, device: pumice.Device) -> None:
     with_program(session, COUNTER)
     assert session.device is device and session.devices == (device,)

@@ -18,7 +18,7 @@ from pumice.status import (
     InvalidArgumentError,
 )
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("on_both")]
 
 
 KINDS = {
@@ -269,6 +269,7 @@ def test_what_a_program_keeps_outlives_the_callers_array(session: pumice.Session
     del overwritten
 
 
+@pytest.mark.only_vulkan
 def test_a_numpy_argument_lives_as_long_as_the_program_keeps_it(session: pumice.Session) -> None:
     with_program(session, KEEPER)
     session.device.hal.retire()
@@ -307,6 +308,7 @@ def test_results_outlive_their_session(device: pumice.Device) -> None:
         z.numpy()
 
 
+@pytest.mark.only_vulkan
 def test_memory_of_a_thousand_calls_is_flat(session: pumice.Session) -> None:
     with_program(session, identity("1024xf32"))
     x = np.zeros(1024, np.float32)

@@ -19,7 +19,7 @@ from pumice.status import (
 )
 from pumice.vm.native.module import NativeModule
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("on_both")]
 
 
 X = np.arange(4, dtype=np.float32)
@@ -45,8 +45,8 @@ def test_fences_of_the_callers(session: pumice.Session, kind: str) -> None:
     else:
         before, after = HalFence(hal), HalFence(hal)
         set_ = before.signal
-    threading.Timer(0.1, set_).start()
     start = time.monotonic()
+    threading.Timer(0.1, set_).start()
     y = session.call("program.pass", X, wait=before, signal=after, timeout=60)
     assert time.monotonic() - start >= 0.09 and after.query()
     session.await_fence(after, 60)
