@@ -276,9 +276,10 @@ class Builder:
 
     # -- memory ----------------------------------------------------------------------------------------
 
-    def buffer(self, binding: int, name: str, is_written: bool) -> int:
-        """A storage buffer of words in set 0; each is either read or written."""
-        return self._declared.buffer(binding, name, Decoration.NonReadable if is_written else Decoration.NonWritable)
+    def buffer(self, binding: int, name: str, is_written: bool, is_shared: bool = False) -> int:
+        """A storage buffer of words in set 0, read or written; what is shared may be the memory of another."""
+        access = Decoration.NonReadable if is_written else Decoration.NonWritable
+        return self._declared.buffer(binding, name, Decoration.Aliased if is_shared else access)
 
     def _place(self, storage: int, variable: int, *indices: Id) -> Id:
         pointer = self._declared.pointer(storage, self._declared.type(U32))

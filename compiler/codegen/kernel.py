@@ -15,7 +15,7 @@ from typing import Final
 
 from ...spirv.builder import Id
 from ..ir.attributes import sizes_in
-from ..ir.operation import Block, Value
+from ..ir.operation import Block, Operation, Value
 from ..ir.sizes import Dim, Size, is_at_least, is_multiple, product, symbols_of, upper_bound
 from ..ir.types import ScalarType, ShapedType
 from . import contractions, elementwise, movement, reductions, scatters
@@ -86,8 +86,18 @@ class Kernel:
     words: Dim = 0
 
 
-def compile_region(block: Block, name: str, target: Target) -> Kernel:
+def compile_region(
+    block: Block, name: str, target: Target, in_place: Sequence[int] = (), is_update: bool = False
+) -> Kernel:
     """The kernel of a block: its arguments are the input tensors, its last operation takes the result tensors.
+
+    Args:
+        block: the region.
+        name: of the entry point.
+        target: the device.
+        in_place: inputs whose buffer may be that of the result; each is read only where the same element is written.
+        is_update: whether the result's buffer holds the first input already, of which the last operation updates a
+            slice; only the slice is written.
 
     Raises:
         CompileError: an operation or a type that no code is generated for, or that the target lacks.
@@ -98,20 +108,21 @@ def compile_region(block: Block, name: str, target: Target) -> Kernel:
     builder = KernelBuilder(symbols)
     scalars = Scalars(builder, target)
     results = list(block.terminator.operands)
-    inputs = [builder.buffer(number, f"input{number}", False) for number in range(len(block.arguments))]
-    outputs = [builder.buffer(len(inputs) + number, f"result{number}", True) for number in range(len(results))]
+    inputs = [builder.buffer(each, f"input{each}", False, each in in_place) for each in range(len(block.arguments))]
+    shared = bool(in_place)
+    outputs = [builder.buffer(len(inputs) + each, f"result{each}", True, shared) for each in range(len(results))]
     frame = Frame(Work(DEFINITIONS, scalars), block, None, inputs)
     groups: dict[tuple[Dim, ...], list[int]] = {}
     for number, value in enumerate(results):
         if value.tensor.count:
-            groups.setdefault(shape_of(value), []).append(number)
+            groups.setdefault(shape_of(_slice_of(value) if is_update else value), []).append(number)
     lanes = {shape: _lanes(results, numbers) for shape, numbers in groups.items()}
     count = _workgroup_count(lanes, target)
     invocation = _invocation(builder, count, target)
     for shape, numbers in groups.items():
         elements = product(shape)
         chosen = [results[number] for number in numbers], [outputs[number] for number in numbers]
-        write = partial(_write, frame, invocation, shape, *chosen)
+        write = partial(_update if is_update else _write, frame, invocation, shape, *chosen)
         if isinstance(elements, Size):
             builder.when(invocation < _rounded_up(builder.word(elements), lanes[shape]), write)
             continue
@@ -233,6 +244,26 @@ def _write(
             else:
                 limit = _words(builder, type, count)
                 builder.when(place < limit, partial(builder.store, buffer, place, word))
+
+
+def _slice_of(value: Value) -> Value:
+    """What an update of a slice writes."""
+    assert isinstance(value.owner, Operation)
+    return value.owner.operands[1]
+
+
+def _update(
+    frame: Frame, invocation: Id, shape: tuple[Dim, ...], values: Sequence[Value], buffers: Sequence[int]
+) -> None:
+    """Writes an invocation's element of a slice of whole words into the result that holds the rest."""
+    (value,), (buffer,) = values, buffers
+    update, type = _slice_of(value), scalar_of(value)
+    assert isinstance(value.owner, Operation)
+    index = Index(frame.builder, shape, linear=invocation)
+    place = movement.place_of_update(frame, value.owner, index).linear
+    words = frame.scalars.to_words(type, frame.at(update, index))
+    for position, word in enumerate(words):
+        frame.builder.store(buffer, place * len(words) + position, word)
 
 
 def _word_count(type: ScalarType, count: int) -> int:

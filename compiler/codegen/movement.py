@@ -189,6 +189,17 @@ def _dynamic_slice(frame: Frame, operation: Operation, index: Index) -> Sequence
     return [frame.at(value, frame.index(shape, parts))]
 
 
+def place_of_update(frame: Frame, operation: Operation, index: Index) -> Index:
+    """Where an element of the slice that an update writes lies in the result."""
+    shape = shape_of(operation.result)
+    scalar = frame.index((), ())
+    parts = [
+        part + clamped(frame, start, scalar, length - size)
+        for part, start, length, size in zip(index.parts, operation.operands[2:], shape, index.shape, strict=True)
+    ]
+    return frame.index(shape, parts)
+
+
 def _dynamic_update_slice(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     value, update, *starts = operation.operands
     sizes = shape_of(update)

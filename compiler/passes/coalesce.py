@@ -1,4 +1,4 @@
-"""Copies that need not be made: their two buffers become one."""
+"""Buffers that become one: the two of a copy, so that it need not be made, and what a dispatch may compute in place."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 
 from .liveness import Liveness
-from .steps import Buffer, Copy, Loop, Repeat, Schedule, Step, lists_of
+from .steps import Buffer, Copy, Dispatch, Loop, Repeat, Schedule, Step, lists_of, walk
 
 
 def elide_copies(plan: Schedule) -> None:
     """Makes the buffers of a copy one where they are never live at the same point; those in inner loops first.
 
-    Each merge takes the shorter list of intervals into the longer, so that all take n log n together.
+    Then what dispatches read for the last time becomes one with what they write, where that can be done in place. Each
+    merge takes the shorter list of intervals into the longer, so that all take n log n together.
     """
     live = Liveness(plan)
     copies = [(-depth, live.numbers[id(copy)], copy) for copy, depth in _copies(plan.steps, 0)]
     for _, _, copy in sorted(copies, key=lambda each: each[:2]):
         _merge(copy.source.root, copy.target.root, live.intervals)
     _drop_elided(plan.steps)
+    for step in walk(plan.steps):
+        if isinstance(step, Dispatch) and step.results == 1:
+            for index in step.operation.integers("in_place"):
+                _merge(step.buffers[index].root, step.buffers[-1].root, live.intervals)
     plan.results = [buffer.root for buffer in plan.results]
 
 

@@ -74,9 +74,10 @@ class Liveness:
             for buffer in writes:
                 root = buffer.root
                 self._add(root, 2 * number + 1, live.pop(root, 2 * number + 1))
-            last = 2 * number + 1 if held(step) else 2 * number
+            for buffer in held(step):
+                live.setdefault(buffer.root, 2 * number + 1)
             for buffer in reads:
-                live.setdefault(buffer.root, last)
+                live.setdefault(buffer.root, 2 * number)
 
     def _loop(self, step: Loop | Repeat, number: int, live: _Live) -> None:
         (end,) = self._ends[id(step)]

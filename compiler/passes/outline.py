@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..dialects.text import to_text
-from ..ir.attributes import Attribute, IntegerAttr, SymbolRef
+from ..ir.attributes import Attribute, DenseArray, IntegerAttr, SymbolRef
 from ..ir.copying import copy_operations
 from ..ir.operation import Block, Location, Operation, Region, Value, block_of
 from ..ir.types import I64, FunctionType, MemRefType, TensorType, Type
+from .in_place import in_place_inputs, updates_slice
 
 UNSPECIFIED: Final = "Unspecified"
 """The target of an executable before it is lowered for one."""
@@ -81,6 +82,7 @@ class _Outliner:
         if len(results) > 1:
             attributes["results"] = IntegerAttr(len(results), I64)
         attributes |= {key: value for key, value in operation.attributes.items() if key in ("bytes", "flops")}
+        attributes |= sharing(operation.regions[0].block)
         into.append(
             Operation("iree_hl_seq.dispatch", [*operands, *results], (), attributes, location=operation.location)
         )
@@ -100,6 +102,13 @@ class _Outliner:
             known = (executable, f"{name}::@{entry}")
             self._executables[text] = known
         return known[1]
+
+
+def sharing(body: Block) -> dict[str, Attribute]:
+    """Attributes that say which inputs may lie where the result does, and whether only a slice of it is written."""
+    inputs = in_place_inputs(body)
+    attributes: dict[str, Attribute] = {"in_place": DenseArray(I64, inputs)} if inputs else {}
+    return {**attributes, "updates": None} if updates_slice(body) else attributes
 
 
 def executable_of(function: Operation, name: str) -> Operation:
@@ -137,5 +146,6 @@ def executable_function(body: Block, name: str, location: Location) -> Operation
         "sym_name": name,
         "function_type": FunctionType(types, ()),
         "iree.executable.export": None,
+        **{f"iree.executable.{key}": value for key, value in sharing(body).items()},
     }
     return Operation("func.func", (), (), attributes, [Region([block])], location=location)

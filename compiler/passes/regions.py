@@ -44,7 +44,7 @@ _COSTLY: Final = frozenset(
     {"atan2", "cbrt", "cosine", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "power"}
     | {"rsqrt", "sine", "sqrt", "tan", "tanh", "divide", "remainder"}
 )
-_MOVES: Final = frozenset(
+MOVES: Final = frozenset(
     {"broadcast_in_dim", "reshape", "transpose", "slice", "pad", "concatenate", "reverse", "gather", "dynamic_slice"}
     | {"dynamic_update_slice", "bitcast_convert"}
 )
@@ -201,7 +201,7 @@ def _joins(operation: Operation, using: set[Operation], cluster: _Cluster) -> bo
         return True
     # Repeated work is accepted where it is cheap, and where it is little.
     repeats = any(_name(user) in _REPEATS - {"broadcast_in_dim"} or _grows(user) for user in using)
-    return not repeats or name in _MOVES or name in ("convert", "iota") or not (name in _COSTLY or names & HEAVY)
+    return not repeats or name in MOVES or name in ("convert", "iota") or not (name in _COSTLY or names & HEAVY)
 
 
 def _is_loop(operation: Operation) -> bool:
@@ -222,7 +222,7 @@ def _is_pointwise(operation: Operation) -> bool:
     """Whether each element of the result depends on the elements at the same place."""
     name = _name(operation)
     shape = operation.results[0].tensor.shape
-    return name not in HEAVY and name not in _MOVES and all(value.tensor.shape == shape for value in operation.operands)
+    return name not in HEAVY and name not in MOVES and all(value.tensor.shape == shape for value in operation.operands)
 
 
 def _is_small(value: Value) -> bool:
@@ -314,7 +314,7 @@ def _flops(operations: Sequence[Operation]) -> Dim:
             total += 2 * count * _depth(operation)
         elif name in ("reduce", "reduce_window"):
             total += operation.operands[0].tensor.count
-        elif name not in _MOVES and name not in ("constant", "iota", "convert"):
+        elif name not in MOVES and name not in ("constant", "iota", "convert"):
             total += count
     return total
 

@@ -93,8 +93,14 @@ class _Sequencer:
         self._buffers[operation.result] = buffer
 
     def dispatch(self, operation: Operation, steps: list[Step]) -> None:
-        """A dispatch: the buffers that it writes were allocated just before, and are its last operands."""
+        """A dispatch: the buffers that it writes were allocated just before, and are its last operands.
+
+        What writes a slice of its result finds the rest there: the result begins as a copy.
+        """
         buffers = [self._buffers[value] for value in operation.operands if isinstance(value.type, MemRefType)]
+        if "updates" in operation.attributes:
+            steps.append(Copy(buffers[0], buffers[-1], operation))
+            buffers[0] = buffers[-1]
         steps.append(Dispatch(operation, buffers, operation.integer("results", 1)))
 
     def check(self, operation: Operation, steps: list[Step]) -> None:

@@ -225,9 +225,12 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
             yield from walk(inner)
 
 
-def held(step: Step) -> bool:
-    """Whether a step reads while it writes, so that what it reads must not be written into."""
-    return isinstance(step, Dispatch)
+def held(step: Step) -> list[Buffer]:
+    """Buffers that a step reads while it writes others, so that it must not write into them."""
+    if not isinstance(step, Dispatch):
+        return []
+    shared = step.operation.integers("in_place")
+    return [buffer for index, buffer in enumerate(uses(step)[0]) if index not in shared]
 
 
 def recorded_size(steps: Sequence[Step]) -> int | None:

@@ -44,7 +44,9 @@ def vulkan_kernel(function: Operation, target: Target) -> Kernel:
     Raises:
         CompileError: an operation or a type that no code is generated for, or that the target lacks.
     """
-    return compile_region(_region_of(function), str(function.attributes["sym_name"]), target)
+    in_place = function.integers("iree.executable.in_place")
+    is_update = "iree.executable.updates" in function.attributes
+    return compile_region(_region_of(function), str(function.attributes["sym_name"]), target, in_place, is_update)
 
 
 def vulkan_variant(kernel: Kernel, location: Location, features: Sequence[str] = ()) -> Operation:

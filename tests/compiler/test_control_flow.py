@@ -13,6 +13,7 @@ from support.tensor_programs import CHOICE, POWERS
 
 import pumice
 from pumice.compiler.codegen.target import Target
+from pumice.compiler.ir.types import ScalarType
 from pumice.compiler.passes import predicate
 from pumice.compiler.pipeline import compile_text
 
@@ -221,3 +222,47 @@ def test_the_peers_runtime_gives_the_same(tmp_path: Path, text: str, inputs: lis
     flags = ["--device=vulkan", f"--module={path}", "--function=main", *(f"--input={each}" for each in inputs)]
     output = run_peer("iree-run-module", *flags).stdout
     assert all(each in output for each in shown), output
+
+
+STACKED = """
+func.func @main(%x: tensor<3x5xT>) -> (tensor<3x5xT>, tensor<4x3x5xT>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.broadcast_in_dim %x, dims = [1, 2] : (tensor<3x5xT>) -> tensor<4x3x5xT>
+  %1:3 = stablehlo.while(%i = %zero, %v = %x, %all = %0) : tensor<i32>, tensor<3x5xT>, tensor<4x3x5xT>
+  cond {
+    %limit = stablehlo.constant dense<3> : tensor<i32>
+    %2 = stablehlo.compare LT, %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %2 = stablehlo.add %i, %one : tensor<i32>
+    %3 = stablehlo.reverse %v, dims = [1] : tensor<3x5xT>
+    %4 = stablehlo.OP %3, %v : tensor<3x5xT>
+    %5 = stablehlo.OP %v, %x : tensor<3x5xT>
+    %6 = stablehlo.reshape %4 : (tensor<3x5xT>) -> tensor<1x3x5xT>
+    %7 = stablehlo.dynamic_update_slice %all, %6, %2, %i, %zero
+      : (tensor<4x3x5xT>, tensor<1x3x5xT>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x3x5xT>
+    stablehlo.return %2, %5, %7 : tensor<i32>, tensor<3x5xT>, tensor<4x3x5xT>
+  }
+  return %1#1, %1#2 : tensor<3x5xT>, tensor<4x3x5xT>
+}
+"""
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("type", ["f32", "f64", "i64", "i8", "f16", "bf16", "i1", "complex<f32>"])
+def test_what_a_loop_carries_is_updated_in_place(opened: pumice.Device, type: str) -> None:
+    text = STACKED.replace("xT>", f"x{type}>").replace("OP", "xor" if type == "i1" else "add")
+    module, sequence = compiled(text)
+    body = sequence[sequence.index("iree_ll_seq.repeat") :]
+    assert "iree_ll_seq.copy" not in body[: body.index("}")]
+    dtype = ScalarType(type).dtype
+    x = (np.arange(15).reshape(3, 5) % (2 if type == "i1" else 7)).astype(dtype)
+    carried, stacked = x, np.broadcast_to(x, (4, 3, 5)).copy()
+    add = np.logical_xor if type == "i1" else np.add
+    for number in range(3):
+        stacked[number + 1] = add(carried[:, ::-1], carried)
+        carried = add(carried, x)
+    found = run(opened, module, x)
+    for one, other in zip(found, (carried, stacked), strict=True):
+        np.testing.assert_array_equal(one.astype(dtype), other)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.compiler.dialects.text import parse
-from pumice.compiler.ir.attributes import IntegerAttr, SymbolRef
+from pumice.compiler.ir.attributes import DenseArray, IntegerAttr, SymbolRef
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.types import F32, I1, I32, I64, MemRefType, ScalarType
 from pumice.compiler.passes import predicate
@@ -24,6 +24,7 @@ from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 
 SOMEWHERE = Operation("test.step", attributes={"entry": SymbolRef("test::@step")})
+IN_PLACE = Operation("test.step", attributes={**SOMEWHERE.attributes, "in_place": DenseArray(I64, (0,))})
 NEXT = Operation("test.next", attributes={"entry": SymbolRef("test::@next")})
 
 
@@ -55,8 +56,13 @@ class Maker:
         return self._draw(st.sampled_from([each for each in known if each.type.rank]))
 
     def _dispatch(self, known: list[Buffer], into: list[Step]) -> None:
-        made = self.buffer()
-        into.append(Dispatch(SOMEWHERE, [self._any(known), self._any(known), made], 1))
+        first, second = self._any(known), self._any(known)
+        kind = self._draw(st.sampled_from(["whole", "in place", "update"]))
+        made = self.buffer() if kind == "whole" else Buffer(first.type, "transient")
+        if kind == "update":
+            into.append(Copy(first, made, SOMEWHERE))
+            first = made
+        into.append(Dispatch(SOMEWHERE if kind == "whole" else IN_PLACE, [first, second, made], 1))
         known.append(made)
 
     def _copy(self, known: list[Buffer], into: list[Step]) -> Buffer:
@@ -201,13 +207,15 @@ class Machine:
             if not all(table[1][step.guard[1]]):
                 return
         *inputs, made = step.buffers
-        values = [self._read(each) for each in inputs]
-        self._write(made, None)  # what a kernel reads must not lie where it writes
+        shared = step.operation.integers("in_place")
+        early = {index: self._read(inputs[index]) for index in shared}
+        self._write(made, None)  # what a kernel reads must not lie where it writes, but for what it computes in place
+        values = [early[index] if index in early else self._read(each) for index, each in enumerate(inputs)]
         if step.operation is NEXT:
             self._write(made, ("count", _count(values[0]) + 1))
         elif step.operation.name == "test.less":
             self._write(made, _count(values[0]) < step.operation.integer("than"))
-        elif step.operation is SOMEWHERE:
+        elif step.operation in (SOMEWHERE, IN_PLACE):
             self._write(made, hash((id(step), *values)))
         elif "_copy_" in step.entry:
             self._write(made, values[0])
