@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from ..files import CachedFile, reading_errors
 from ..status import InvalidArgumentError
+from ..vm.assembly.assembler import assemble
 from ..vm.bytecode.module_def import ModuleDef
 from ..vm.bytecode.writer import write_module
 from .codegen.target import Target
@@ -34,11 +35,21 @@ from .passes.split import split_loops
 from .passes.trip_counts import count_trips
 from .passes.verify import verify, verify_boundary
 from .passes.verify_stages import verify_stage
-from .stages import STAGES, GraphFile, Program, is_graph_file, program_of, read_program, stage_of
+from .stages import (
+    STAGES,
+    GraphFile,
+    ModuleFile,
+    Program,
+    is_assembly,
+    is_graph_file,
+    program_of,
+    read_program,
+    stage_of,
+)
 from .targets import reference, vulkan
 from .targets.variant import Variant
 
-Reached: TypeAlias = Callable[[str, Program | GraphFile], None]
+Reached: TypeAlias = Callable[[str, Program | GraphFile | ModuleFile], None]
 
 
 def compile(
@@ -171,6 +182,10 @@ def compile_text(
         CompileError: the program is wrong, or something in it is not supported.
         InvalidArgumentError: the program is past the last stage, or there is no such stage.
     """
+    if from_ == "module" or (from_ is None and is_assembly(text)):
+        if until != "module":
+            raise InvalidArgumentError(f"expected a program before the stage {until}, got one at module")
+        return _finished(write_module(assemble(text, file_name=file_name)), reached)
     program = read_program(text, file_name)
     return compile_program(program, stage_of(program) if from_ is None else from_, target, until, reached)
 
@@ -216,7 +231,7 @@ def compile_program(program: Program, stage: str, target: Target, until: str, re
     try:
         for each in STAGES[STAGES.index(stage) : STAGES.index(until) + 1]:
             if each == "module":
-                return Compilation(program, write_module(_module(program)))
+                return _finished(write_module(_module(program)), reached)
             if each != stage:
                 _LOWERINGS[each](program, target)
             reached(each, program)
@@ -225,16 +240,22 @@ def compile_program(program: Program, stage: str, target: Target, until: str, re
     return Compilation(program)
 
 
+def _finished(module: bytes, reached: Reached) -> Compilation:
+    made = ModuleFile(module)
+    reached("module", made)
+    return Compilation(made, module)
+
+
 @dataclass(frozen=True, slots=True)
 class Compilation:
     """What a program became.
 
     Attributes:
-        program: at the last stage that is text.
+        program: at the last stage.
         module: the module file, if the last stage is that.
     """
 
-    program: Program | GraphFile
+    program: Program | GraphFile | ModuleFile
     module: bytes = b""
 
 

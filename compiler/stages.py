@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..vm.assembly.disassembler import disassemble_module
+from ..vm.bytecode.archive import ModuleArchive
+from ..vm.bytecode.reader import read_module
+from ..vm.bytecode.verifier import verify_module
 from .dialects.text import parse, to_text
 from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
 
 STAGES: Final = ("graphdef", "hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets", "module")
-"""Stages in order; each is a program as text, but for the last, which is a file."""
+"""Stages in order. Each is text: the first is TensorFlow's, the last VM assembly, all others are one grammar."""
 
 _GRAPH_SUFFIXES: Final = (".pb", ".pbtxt", ".prototxt", ".graphdef")
 _GRAPH_START: Final = re.compile(rb"(?:\s++|#[^\n]*+)*+(?:node|library|versions|version)\s*[:{<]")
@@ -43,6 +47,27 @@ class GraphFile:
         from .graphdef.document import graph_text
 
         return graph_text(self.data, self.file_name)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleFile:
+    """A module file.
+
+    Attributes:
+        data: its bytes.
+    """
+
+    data: bytes
+
+    def text(self, with_locations: bool = True) -> str:
+        """The module as VM assembly, constants in hexadecimal; it has no locations."""
+        definition = read_module(ModuleArchive.from_bytes(self.data))
+        return disassemble_module(verify_module(definition), exact=True)
+
+
+def is_assembly(text: str) -> bool:
+    """Whether a text is a module in VM assembly."""
+    return re.match(r"(?:\s++|//[^\n]*+)*+vm\.module\b", text) is not None
 
 
 def is_graph_file(data: bytes, file_name: str) -> bool:

@@ -64,7 +64,7 @@ class Printer:
         else:
             name = _SHORT.get(operation.name, operation.name)
             printed = syntax.print(self, operation)
-            body = name + printed if printed.startswith("(") else f"{name} {printed}".rstrip()
+            body = name + printed if printed.startswith(("(", "[")) else f"{name} {printed}".rstrip()
         return results + body + self._location(operation)
 
     def _location(self, operation: Operation) -> str:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ...compiler.stages import GraphFile, Program
+    from ...compiler.stages import GraphFile, ModuleFile, Program
 
-_STAGES = ("graphdef", "hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets")
+_STAGES = ("graphdef", "hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets", "module")
+_SUFFIXES = {"graphdef": "pbtxt", "module": "vmasm"}
 
 
 @click.command("compile")
@@ -68,11 +69,10 @@ def compile_(
     outputs = Outputs()
     written: list[str] = []
 
-    def reached(stage: str, program: Program | GraphFile) -> None:
+    def reached(stage: str, program: Program | GraphFile | ModuleFile) -> None:
         if dump_ir is None:
             return
-        suffix = "pbtxt" if stage == "graphdef" else "mlir"
-        path = Path(dump_ir, f"{STAGES.index(stage)}-{stage}.{suffix}")
+        path = Path(dump_ir, f"{STAGES.index(stage)}-{stage}.{_SUFFIXES.get(stage, 'mlir')}")
         printed = program.text().encode("utf-8", "surrogateescape")
         with outputs.storing():
             with writing_errors(path.parent):

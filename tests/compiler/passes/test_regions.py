@@ -12,7 +12,7 @@ from pumice.compiler.passes.regions import form_regions
 SIMPLE_MUL = """\
 func.func @simple_mul(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> tensor<4xf32> {
   %c = arith.constant dense<[4, 1, 1]> : tensor<3xi32>
-  %0 = iree.dispatch_region [%c : tensor<3xi32>](%arg2 = %arg0 : tensor<4xf32>, %arg3 = %arg1 : tensor<4xf32>) : \
+  %0 = iree.dispatch_region[%c : tensor<3xi32>](%arg2 = %arg0 : tensor<4xf32>, %arg3 = %arg1 : tensor<4xf32>) : \
 tensor<4xf32> attributes {bytes = 48 : i64, flops = 4 : i64} {
     %1 = stablehlo.multiply %arg2, %arg3 : tensor<4xf32>
     iree.return %1 : tensor<4xf32>

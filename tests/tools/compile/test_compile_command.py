@@ -70,11 +70,12 @@ def test_a_stage_is_printed_and_reads_the_same(stage: str) -> None:
 def test_every_stage_is_written_to_a_folder(program: Path, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "stages"
     assert run(program, "-o", tmp_path / "mul.vmfb", "--dump-ir", folder).exit_code == 0
-    names = ["1-hlo.mlir", "2-canonical.mlir", "3-regions.mlir", "4-hl_seq.mlir", "5-ll_seq.mlir", "6-targets.mlir"]
+    stages = ("hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets")
+    names = [*(f"{number}-{stage}.mlir" for number, stage in enumerate(stages, 1)), "7-module.vmasm"]
     assert sorted(path.name for path in folder.iterdir()) == names
     for name in names:
         again = tmp_path / f"{name}.vmfb"
-        assert run(folder / name, "--from", name[2:-5], "-o", again).exit_code == 0
+        assert run(folder / name, "--from", name[2:].partition(".")[0], "-o", again).exit_code == 0
         assert again.read_bytes() == (tmp_path / "mul.vmfb").read_bytes()
 
 
