@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...formats.element_type import ElementType
 from ..codegen.kernel import Kernel
+from ..ir.element_types import element_type
 from ..ir.sizes import number_of
 from ..ir.types import I1, MemRefType
 from ..passes.steps import (
@@ -268,11 +268,10 @@ class SequenceWriter:
 
 def element_code(type: MemRefType) -> int:
     """The HAL's code of a buffer's elements."""
-    name = str(type.scalar).replace("complex<f32>", "cf64").replace("complex<f64>", "cf128").replace("index", "i64")
-    for element in ElementType:
-        if element.short_name == name:
-            return int(element)
-    raise ValueError(f"buffer views have no elements of {type.scalar}")
+    found = element_type(type.scalar)
+    if found is None:
+        raise ValueError(f"buffer views have no elements of {type.scalar}")
+    return int(found)
 
 
 def _signed(value: int) -> int:

@@ -10,6 +10,7 @@ from ..dialects.hlo import infer, is_known
 from ..dialects.hlo_bodies import REGIONS
 from ..dialects.rules import OperationError, compatible
 from ..ir.attributes import SymbolRef
+from ..ir.element_types import element_type
 from ..ir.operation import Operation, origin_of
 from ..ir.source import CompileError, SourceText
 from ..ir.types import FunctionType, ScalarType, TensorType, Type, types_text
@@ -53,6 +54,9 @@ def verify_boundary(function: Operation, source: SourceText) -> None:
     for each in (*type.inputs, *type.results):
         if not isinstance(each, TensorType) or not isinstance(each.element, ScalarType):
             error = OperationError(f"arguments and results that are tensors of scalars where it is public, got {each}")
+            raise located(function, error, source)
+        if element_type(each.element) is None:
+            error = OperationError(f"arguments and results of elements that buffer views have, got {each}; convert it")
             raise located(function, error, source)
 
 

@@ -18,11 +18,12 @@ import pumice
 from pumice.compiler.codegen.kernel import Kernel, compile_region
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.text import SYNTAXES, parse, to_text
-from pumice.compiler.ir.attributes import Attribute
+from pumice.compiler.ir.attributes import Attribute, SymbolRef
+from pumice.compiler.ir.copying import copy_operations
 from pumice.compiler.ir.operation import Block, Operation, Region, Value
 from pumice.compiler.ir.parser import Parser, Parts
 from pumice.compiler.ir.printer import Printer
-from pumice.compiler.ir.source import SourceText
+from pumice.compiler.ir.source import CompileError, SourceText
 from pumice.compiler.ir.syntax import CustomSyntax
 from pumice.compiler.ir.types import FunctionType
 from pumice.compiler.passes.canonical import canonicalize, inlined
@@ -35,7 +36,10 @@ from pumice.compiler.passes.schedule import schedule
 from pumice.compiler.passes.steps import Schedule
 from pumice.compiler.passes.trip_counts import count_trips
 from pumice.compiler.passes.verify import verify
-from pumice.compiler.targets.reference import ProgramWriter
+from pumice.compiler.pipeline import compile_program
+from pumice.compiler.stages import program_of
+from pumice.compiler.targets.reference import ProgramWriter, plain
+from pumice.hal.buffer_view import BufferView
 from pumice.hal_reference.operations import DEFINITIONS, is_float, total_order
 from pumice.hal_reference.program import Array, Definition, Evaluator, Node
 
@@ -283,3 +287,108 @@ def _check_arrays(operation: Operation, arrays: Sequence[Array]) -> None:
 def sources(tree: Path, folder: str) -> Iterator[Path]:
     """The programs below a folder of the tree, in order."""
     yield from sorted((tree / folder).rglob("*.mlir"))
+
+
+class SessionRunner:
+    """Compiles programs to modules and calls them through sessions on a device.
+
+    What a program makes its inputs of, functions without arguments and constants of a main function, becomes arguments:
+    else the compiler would fold the whole program. What it checks becomes its results.
+    """
+
+    def __init__(self, device: pumice.Device) -> None:
+        self._device = device
+        kind = "reference" if device.uri == "reference" else "vulkan"
+        self._target = Target(kinds=(kind,))
+
+    def run(self, functions: Mapping[str, Operation], entries: Sequence[str]) -> None:
+        """Runs functions and checks what they give.
+
+        Raises:
+            WrongResultError: a check fails.
+            PumiceError: the compiler or the device refuses the program.
+        """
+        for name in entries:
+            try:
+                case = _Case(functions, functions[name], True)
+                module = self._compiled(case, functions, entries)
+            except CompileError:  # a constant has to be one, such as a shape
+                case = _Case(functions, functions[name], False)
+                module = self._compiled(case, functions, entries)
+            with pumice.Session(self._device) as session:
+                session.load(module)
+                results = session.call("module.main", *case.given)
+                several = results if isinstance(results, tuple) else () if results is None else (results,)
+                arrays = [self._array(each) for each in several]
+            for check, actual, wanted in case.checks:
+                expect(check, arrays[actual], arrays[wanted] if isinstance(wanted, int) else wanted)
+
+    def _compiled(self, case: _Case, functions: Mapping[str, Operation], entries: Sequence[str]) -> bytes:
+        private = [
+            Operation(each.name, (), (), {**each.attributes, "sym_visibility": "private"}, each.regions)
+            for key, each in functions.items()
+            if key not in entries
+        ]
+        program = program_of([case.main, *private], SourceText("", "x.mlir"))
+        return compile_program(program, "hlo", self._target, "module", lambda stage, reached: None).module
+
+    def _array(self, value: object) -> Array:
+        if isinstance(value, pumice.DeviceArray):
+            return value.numpy()
+        assert isinstance(value, BufferView)
+        host = np.empty(value.byte_length, np.uint8)
+        self._device.download(value.buffer.subspan(0, host.nbytes), host)
+        return value.element_type.unpack(host.tobytes(), value.shape)
+
+
+class _Case:
+    """A main function with arguments for its inputs and results for what it checks.
+
+    Attributes:
+        main: the function.
+        given: values of its arguments.
+        checks: for each its name, the result, and the result or the array that it has to be.
+    """
+
+    def __init__(self, functions: Mapping[str, Operation], function: Operation, lifts_constants: bool) -> None:
+        operations = function.regions[0].block.operations[:-1]
+        known: dict[Value, Array] = {}
+        checks, kept = [], []
+        for operation in operations:
+            callee = operation.attributes.get("callee")
+            if operation.name == "func.call" and not operation.operands and isinstance(callee, SymbolRef):
+                with np.errstate(all="ignore"):
+                    arrays = Evaluator(DEFINED).run(ProgramWriter(functions).function(callee.name), [])
+                known.update(zip(operation.results, arrays, strict=True))
+            elif operation.name.endswith(".constant") and lifts_constants:
+                known[operation.result] = plain(operation.attributes["value"])
+            elif str(operation.attributes.get("call_target_name", operation.name)).startswith("check."):
+                checks.append(operation)
+            else:
+                kept.append(operation)
+        used = {value for each in kept for inner in each.walk() for value in inner.operands}
+        wanted: list[Value] = []
+        self.checks: list[tuple[str, int, int | Array]] = []
+        for check in checks:
+            actual, *others = check.operands
+            wanted.append(actual)
+            expected: int | Array
+            if "value" in check.attributes:
+                expected = plain(check.attributes["value"])
+            elif others[0] in known:
+                expected = known[others[0]]
+            else:
+                wanted.append(others[0])
+                expected = len(wanted) - 1
+            place = len(wanted) - 1 - (not isinstance(expected, np.ndarray))
+            name = str(check.attributes.get("call_target_name", check.name))
+            self.checks.append((name, place, expected))
+        inputs = [value for value in known if value in used or value in wanted]
+        self.given = [known[value] for value in inputs]
+        block = Block([value.type for value in inputs])
+        values: dict[Value, Value] = dict(zip(inputs, block.arguments, strict=True))
+        copy_operations(kept, block, values)
+        block.append(Operation("func.return", [values[value] for value in wanted]))
+        type = FunctionType([value.type for value in inputs], [value.type for value in wanted])
+        attributes: dict[str, Attribute] = {"sym_name": "main", "function_type": type}
+        self.main = Operation("func.func", (), (), attributes, [Region([block])], location=function.location)

@@ -5,6 +5,7 @@ They are read from the tree that ``PUMICE_STABLEHLO_TREE`` names, and skipped wi
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -161,3 +162,44 @@ def test_the_interpreters_tests_give_the_same_on_a_device(tree: Path) -> None:
                     failed.append(f"{path.name}: {error}")
     assert not failed
     assert passed >= 440
+
+
+# What keeps programs out of modules, by what the compiler says of them.
+_CAUSES = (
+    ("unbounded dynamic shapes", r"\?"),
+    ("quantized types", r"uniform_(?:de)?quantize|!quant"),
+    ("programs of several processes", r"interpreter\.run_parallel"),
+    ("the interpreter's own operations", r"interpreter\.(?:print|probe)|tolerance = "),
+    ("element types that buffer views lack", r"elements that buffer views have"),
+)
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", ["reference", pytest.param("lavapipe", marks=pytest.mark.vulkan)])
+def test_modules_give_what_they_expect_in_sessions(tree: Path, name: str) -> None:
+    """Compiled for the device, loaded and called; the inputs are arguments, so that the compiler folds nothing away."""
+    totals, passed, causes, wrong = Counter[str](), Counter[str](), Counter[str](), []
+    with pumice.open_device(name) as device:
+        runner = stablehlo_tree.SessionRunner(device)
+        for path in [
+            *stablehlo_tree.sources(tree, stablehlo_tree.DATA_FOLDER),
+            *stablehlo_tree.sources(tree, stablehlo_tree.INTERPRET_FOLDER),
+        ]:
+            folder = str(path.parent.relative_to(tree))
+            totals[folder] += 1
+            text = path.read_text(encoding="utf-8")
+            try:
+                for _, functions, entries in stablehlo_tree.programs(text, path.name):
+                    runner.run(functions, entries)
+                passed[folder] += 1
+            except stablehlo_tree.WrongResultError as error:
+                wrong.append(f"{path.name}: {error}")
+            except CompileError as error:
+                about = f"{error.message} {text if folder.endswith('dynamic') else ''}"
+                cause = next((cause for cause, pattern in _CAUSES if re.search(pattern, about)), error.message)
+                causes[f"{folder}: {cause}"] += 1
+    print(f"\n{name}:", *(f"{folder} {passed[folder]} of {totals[folder]}" for folder in totals), sep="\n  ")
+    print(*(f"  refused: {count} of {cause}" for cause, count in causes.items()), sep="\n")
+    assert {line.partition(":")[0] for line in wrong} <= _COARSE | _COARSE_AS_PRODUCTS, wrong
+    assert passed[stablehlo_tree.DATA_FOLDER] >= 2_319
+    assert passed[stablehlo_tree.INTERPRET_FOLDER] >= 82

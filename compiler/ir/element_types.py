@@ -1,0 +1,15 @@
+"""Scalar types as buffer views name them."""
+
+from __future__ import annotations
+
+import functools
+
+from ...formats.element_type import ElementType
+from .types import ScalarType
+
+
+@functools.cache
+def element_type(type: ScalarType) -> ElementType | None:
+    """The element type of a buffer view of these scalars; ``None`` where there is none."""
+    name = {"complex<f32>": "cf64", "complex<f64>": "cf128", "index": "i64"}.get(str(type), str(type))
+    return next((each for each in ElementType if each.short_name == name), None)
