@@ -22,7 +22,7 @@ def _sizes(node: Node) -> tuple[int, int]:
     sizes = node.known_integers(1, "the size")
     if node.type(0).rank != 4 or len(sizes) != 2 or min(sizes) < 1 or 0 in node.shape(0)[1:3]:
         raise node.error(f"expected images as NHWC and a height and width, got {node.type(0)} and {list(sizes)}")
-    return sizes[0], sizes[1]
+    return node.counted(sizes[0], "the height"), node.counted(sizes[1], "the width")
 
 
 def _coordinates(node: Node, length: int, size: int, shift: float) -> Coordinates:

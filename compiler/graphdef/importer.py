@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Final
 
+from ...status import InvalidArgumentError
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute
 from ..ir.operation import Block, Operation, Region, Value
@@ -18,15 +20,13 @@ from .document import read_document
 from .graph import Graph, GraphNode, Ref, functions_of, graph_of
 from .lists import OPEN_LIST, is_open
 from .plan import GraphPlan
-from .tensors import dims_of, element_of
+from .tensors import ELEMENTS, dims_of, element_of
 from .translator import Scope, Translator
 
 _PLACEHOLDERS: Final = ("Placeholder", "PlaceholderV2")
 _NOT_FETCHED: Final = ("Assert", "Const", "NoOp", "Print", "PrintV2", "Switch")
 _OUTPUT: Final = re.compile(r"(.*?)(?::([0-9]{1,9}))?", re.DOTALL)
 _SHAPE: Final = re.compile(r"((?:[0-9]{1,12}(?:x|$))*)([a-z][a-z0-9<>]*)?", re.ASCII)
-_MAX_OUTPUTS: Final = 1 << 12
-"""Of a node of which all are fetched."""
 
 
 def import_graph(
@@ -47,6 +47,7 @@ def import_graph(
 
     Raises:
         CompileError: the graph is wrong, or something that is needed is not supported.
+        InvalidArgumentError: a feed or a fetch is not in the graph.
         UnavailableError: the extra ``graphdef`` is not installed.
     """
     document = read_document(data, file_name)
@@ -57,7 +58,7 @@ def import_graph(
     for text in feeds:
         ref, shape = _feed(graph, text)
         if ref in fed:
-            raise source.error(0, f"'{ref}' is fed twice")
+            raise InvalidArgumentError(f"{file_name}: '{ref}' is fed twice")
         fed[ref] = shape
     wanted = [_named(graph, text, "fetch") for text in fetches]
     sinks = [] if wanted else _sinks(graph, translator.plan(graph))
@@ -71,8 +72,8 @@ def import_graph(
             scope.values[Ref(node.name, 0)] = _argument(graph, block, Ref(node.name, 0), None)
     results = translator.values(graph, wanted or [Ref(name, 0) for name in sinks], scope)
     if not wanted:
-        ports = [Ref(name, port) for name in sinks for port in range(_MAX_OUTPUTS)]
-        results = [scope.values[ref] for ref in ports if ref in scope.values]
+        every = ((Ref(name, port) for port in itertools.count()) for name in sinks)
+        results = [scope.values[ref] for refs in every for ref in itertools.takewhile(scope.values.__contains__, refs)]
     block.append(Operation("func.return", results))
     drop_unused(block)
     for operation in block.operations:
@@ -88,7 +89,7 @@ def _named(graph: Graph, text: str, what: str) -> Ref:
     if name not in graph.nodes:
         close = difflib.get_close_matches(name, graph.nodes, 3)
         meant = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise graph.source.error(0, f"there is no node '{name}' to {what}{meant}")
+        raise InvalidArgumentError(f"{graph.source.file_name}: there is no node '{name}' to {what}{meant}")
     return Ref(name, port)
 
 
@@ -117,10 +118,11 @@ def _argument(graph: Graph, block: Block, ref: Ref, shape: str | None) -> Value:
             element = ScalarType(match[2]) if match[2] else element
         except ValueError as error:
             raise graph.error(node, str(error)) from None
-        fits = declared is None or len(declared) == len(dims)
+        # Graphs before version 22 declare a shape that is not known as one without dimensions.
+        fits = not declared or len(declared) == len(dims)
         if not fits or any(a not in (None, b) for a, b in zip(declared or (), dims, strict=False)):
             raise graph.error(node, f"it is fed with the shape {shape}, and declared as {_shown(declared)}")
-    if element is None:
+    if element is None or element not in ELEMENTS:
         raise graph.error(node, f"the element type of '{ref}' is not known: feed it as {ref}=4x3xf32")
     if dims is None or None in dims:
         raise graph.error(
@@ -162,7 +164,9 @@ def _sinks(graph: Graph, plan: GraphPlan) -> list[str]:
         and not plan.depths[name]
     ]
     if not found:
-        raise graph.source.error(0, "no node has outputs that no other takes: name what to fetch")
+        raise InvalidArgumentError(
+            f"{graph.source.file_name}: no node has outputs that no other takes: name what to fetch"
+        )
     return found
 
 

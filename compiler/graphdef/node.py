@@ -20,6 +20,12 @@ from .graph import Graph, GraphNode
 from .messages import AttributeMessage
 from .tensors import dims_of, element_of
 
+MAX_ELEMENTS: Final = 1 << 32
+"""A tensor has fewer."""
+
+MAX_COUNTED: Final = 1 << 24
+"""Of what is counted while a graph is read, such as the positions of a range, there may not be more."""
+
 _MAX_KNOWN: Final = 1 << 20
 """Values of more elements are not computed while a graph is read."""
 
@@ -126,6 +132,12 @@ class Node:
         if len(found) != 1:
             raise self.error(f"expected one integer as {what} (input {index}), got {list(found)}")
         return found[0]
+
+    def counted(self, count: int, what: str) -> int:
+        """A number of things that are written out one by one, which has to be within reason."""
+        if not 0 <= count <= MAX_COUNTED:
+            raise self.error(f"expected {what} to be from 0 to {MAX_COUNTED}, got {count}")
+        return count
 
     def axis(self, axis: int, rank: int) -> int:
         """A dimension's number, which may count from the end, as one from 0."""

@@ -16,6 +16,8 @@ from .broadcasting import broadcast_shape, broadcast_to
 from .node import Node, Translate, static_shape
 from .tensors import array_of
 
+_MAX_PARTS: Final = 1 << 14
+
 
 def _const(node: Node) -> Sequence[Value]:
     message = node.attributes.get("value")
@@ -151,9 +153,12 @@ def _empty(node: Node) -> Sequence[Value]:
 def _range(node: Node) -> Sequence[Value]:
     node.expect(3)
     type = node.type(0)
-    start, limit, step = (node.known(index, "a bound of the range") for index in range(3))
-    values = np.arange(start.item(), limit.item(), step.item())
-    return [node.builder.constant(values.astype(type.scalar.dtype), TensorType(values.shape, type.element))]
+    start, limit, step = (node.known(index, "a bound of the range").item() for index in range(3))
+    if step == 0:
+        raise node.error("expected a step other than 0")
+    count = node.counted(max(math.ceil((limit - start) / step), 0), "the number of values")
+    values = start + step * np.arange(count)
+    return [node.builder.constant(values.astype(type.scalar.dtype), TensorType((count,), type.element))]
 
 
 def _lin_space(node: Node) -> Sequence[Value]:
@@ -249,6 +254,8 @@ def _unpack(node: Node) -> Sequence[Value]:
 
 
 def _parts(node: Node, value: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
+    if len(sizes) > _MAX_PARTS:
+        raise node.error(f"expected at most {_MAX_PARTS} parts, got {len(sizes)}")
     ends = list(itertools.accumulate(sizes))
     return [node.builder.piece(value, axis, end - size, end) for end, size in zip(ends, sizes, strict=True)]
 

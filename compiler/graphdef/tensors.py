@@ -28,6 +28,9 @@ _NAMES: Final = {
     22: "ui32",
     23: "ui64",
 }
+ELEMENTS: Final = frozenset(map(ScalarType, _NAMES.values()))
+"""The types of elements that a GraphDef has."""
+
 _REFUSED: Final = {
     7: "strings",
     11: "quantized elements (DT_QINT8)",

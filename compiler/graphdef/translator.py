@@ -15,7 +15,7 @@ from ..ir.source import CompileError
 from ..ir.types import I1, I32, TensorType, types_text
 from .control import emit_while
 from .graph import ARGUMENT, Graph, GraphNode, Ref
-from .node import Node, Translate, known_array
+from .node import MAX_ELEMENTS, Node, Translate, known_array
 from .operations import OPERATIONS, why_not
 from .plan import Context, GraphLoop, GraphPlan
 
@@ -248,12 +248,15 @@ def _guarded(node: Node, translate: Translate) -> Sequence[Value]:
         raise
     except (ArithmeticError, IndexError, TypeError, ValueError, np.exceptions.AxisError) as error:
         types = types_text([value.type for value in node.operands])
-        raise node.error(f"its inputs ({types}) and attributes do not fit together: {error}") from None
+        raise node.error(f"{error}{f'; its inputs are ({types})' if types else ''}") from None
 
 
 def _check(graph: Graph, node: GraphNode, operations: Sequence[Operation]) -> None:
     """Holds new operations against their rules, so that errors name the node."""
     for operation in operations:
+        for value in operation.results:
+            if isinstance(value.type, TensorType) and number_of(value.type.count) >= MAX_ELEMENTS:
+                raise graph.error(node, f"it makes {value.type}, which has {MAX_ELEMENTS} elements or more")
         if not operation.name.startswith("stablehlo."):
             continue
         try:

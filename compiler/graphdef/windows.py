@@ -241,7 +241,7 @@ def _pool(node: Node) -> Sequence[Value]:
     for length, size, stride, (low, _), count in zip(
         shape, sizes, strides, pads, static_shape(total.value), strict=True
     ):
-        starts = np.arange(count) * stride - low
+        starts = np.arange(node.counted(count, "the number of windows")) * stride - low
         inside = np.minimum(starts + size, length) - np.maximum(starts, 0)
         counts = np.multiply.outer(counts, inside)
     is_even = counts.size > 0 and bool((counts == counts.flat[0]).all())
