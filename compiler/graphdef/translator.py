@@ -11,6 +11,7 @@ from ..dialects.builder import Builder
 from ..dialects.hlo import infer
 from ..dialects.rules import OperationError
 from ..ir.operation import Block, DebugLocation, Location, Operation, Region, Value
+from ..ir.sizes import number_of
 from ..ir.source import CompileError
 from ..ir.types import I1, I32, TensorType, types_text
 from .control import emit_while
