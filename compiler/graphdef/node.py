@@ -70,7 +70,7 @@ class Node:
         most = least if most is None else most
         if not least <= len(self.operands) <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
-            raise self.error(f"expected {wanted} inputs, got {len(self.operands)}")
+            raise self.error(f"expected {wanted} input{'s' * (wanted != '1')}, got {len(self.operands)}")
         return self.operands
 
     def expect_declared_type(self) -> None:

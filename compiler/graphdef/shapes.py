@@ -293,6 +293,8 @@ def _reverse(node: Node) -> Sequence[Value]:
 
 def _invert_permutation(node: Node) -> Sequence[Value]:
     order = node.known_integers(0, "the order")
+    if sorted(order) != list(range(len(order))):
+        raise node.error(f"expected an order of {len(order)} numbers from 0, got {list(order[:16])}")
     return [node.builder.constant(np.argsort(order), node.type(0))]
 
 

@@ -83,7 +83,8 @@ class Translator:
         if graph is None:
             raise node.error(f"there is no function '{name}' in the library")
         if len(arguments) != len(graph.arguments):
-            raise node.error(f"function '{name}' takes {len(graph.arguments)} arguments, got {len(arguments)}")
+            count = len(graph.arguments)
+            raise node.error(f"function '{name}' takes {count} argument{'s' * (count != 1)}, got {len(arguments)}")
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise node.error(f"function '{name}' calls itself, or functions are nested more than {_MAX_DEPTH} deep")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+import pumice
 
 Setting: TypeAlias = "bool | int | float | str | Sequence[int] | npt.NDArray[np.generic]"
 
@@ -18,6 +20,8 @@ TYPES = {
     "int64": "DT_INT64",
     "int8": "DT_INT8",
     "uint8": "DT_UINT8",
+    "uint32": "DT_UINT32",
+    "uint64": "DT_UINT64",
     "bool": "DT_BOOL",
     "complex64": "DT_COMPLEX64",
 }
@@ -64,3 +68,12 @@ def const(name: str, value: npt.ArrayLike, dtype: npt.DTypeLike = np.float32) ->
 def placeholder(name: str, *shape: int, dtype: str = "DT_FLOAT") -> str:
     """A placeholder; lengths of -1 are open."""
     return node(name, "Placeholder", dtype=dtype, shape=shape)
+
+
+def run(text: str, *feeds: str, fetches: Sequence[str] = (), **inputs: npt.NDArray[np.generic]) -> Any:
+    """What a graph gives on the reference device for its inputs, in the order of its arguments."""
+    module = pumice.compile(text.encode(), file_name="case.pbtxt", targets=["reference"], feeds=feeds, fetches=fetches)
+    with pumice.Session(device="reference") as session:
+        loaded = session.load(module)
+        found = session.call(f"{loaded.name}.case", *inputs.values())
+        return [np.asarray(each) for each in found] if isinstance(found, tuple | list) else np.asarray(found)
