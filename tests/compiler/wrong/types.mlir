@@ -12,8 +12,8 @@
 // -----
 // An integer of a width that no device has.
    func.func @main(%x: tensor<4xi33>) -> tensor<4xi33> {
+// ^ func.func expects arguments and results of elements that buffer views have, got tensor<4xi33>; convert it
      %0 = stablehlo.add %x, %x : tensor<4xi33>
-//        ^ stablehlo.add: elements of i33 are not supported
      return %0 : tensor<4xi33>
    }
 // -----
