@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ..dialects.hlo import infer
 from ..dialects.rules import OperationError
-from ..ir.attributes import DenseElements, SymbolRef
+from ..ir.attributes import DenseElements, IntegerAttr, SymbolRef
 from ..ir.operation import Block, Operation, Value
 from ..ir.source import SourceText
-from ..ir.types import FunctionType, MemRefType, Type, types_text
+from ..ir.types import I32, I64, FunctionType, MemRefType, ShapedType, Type, types_text
 from .outline import buffer_type
 from .steps import Buffer
 from .verify import agree, located
@@ -56,6 +56,7 @@ def dispatch(operation: Operation, buffers: Sequence[Value], entries: Mapping[st
     sizes = [size_of(type) for type in types]
     if len(sizes) != len(entry.sizes) or any(size < least for size, least in zip(sizes, entry.sizes, strict=True)):
         raise OperationError(f"buffers of {', '.join(map(str, entry.sizes))} bytes at least, got {types_text(types)}")
+    in_place(operation, "in_place", len(types) - entry.results)
     if operation.integer("results", 1) != entry.results and entry.types:
         raise OperationError(f"results = {entry.results}, as many as the entry point writes")
 
@@ -69,11 +70,31 @@ def infer_types(operation: Operation) -> None:
 
 
 def hold_rule(operation: Operation) -> None:
+    known_trips(operation)
     for region in operation.regions:
         last = region.blocks[0].operations[-1:] if len(region.blocks) == 1 else []
         if not last or last[0].name != "stablehlo.return":
             raise OperationError("regions of one block with stablehlo.return at its end")
     agree([value.type for value in operation.results], infer(operation), "results")
+
+
+def in_place(operation: Operation, name: str, inputs: int) -> None:
+    """Holds that a list of inputs that may share memory with the result has positions of inputs."""
+    found = operation.integers(name)
+    if any(not 0 <= index < inputs for index in found):
+        raise OperationError(f"{name} with positions of its {inputs} inputs, got {list(found)}")
+
+
+def known_trips(operation: Operation) -> None:
+    """Holds that what an earlier pass noted of a loop's rounds may be so."""
+    count = operation.attributes.get("trip_count", IntegerAttr(0, I64))
+    if not isinstance(count, IntegerAttr) or count.value < 0:
+        raise OperationError("trip_count to be a number of rounds")
+    if "trip_count_operand" in operation.attributes:
+        index = operation.integer("trip_count_operand", -1)
+        type = operation.operands[index].type if 0 <= index < len(operation.operands) else None
+        if not isinstance(type, ShapedType) or type.rank or type.element is not I32:
+            raise OperationError("trip_count_operand to be the number of an operand that is one i32")
 
 
 def operations_of(operation: Operation) -> list[Operation]:

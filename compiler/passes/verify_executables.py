@@ -10,7 +10,7 @@ from ..ir.source import SourceText
 from ..ir.types import TensorType, Type
 from ..targets import reference, vulkan
 from .outline import UNSPECIFIED, buffer_type
-from .stage_rules import Entry, body_of, function_type_of, hold, infer_types, operations_of, size_of
+from .stage_rules import Entry, body_of, function_type_of, hold, in_place, infer_types, operations_of, size_of
 
 
 def entries_of(executables: Sequence[Operation], stage: str, source: SourceText) -> Mapping[str, Entry]:
@@ -80,6 +80,7 @@ class _Checker:
         places = [each.operands[:1] for each in loads] + [each.operands[1:] for each in stores]
         if places != [[each] for each in block.arguments] or not stores:
             raise OperationError("a load of each of its first arguments, and a store to each other one, in order")
+        in_place(function, "iree.executable.in_place", len(loads))
         hold(_kernel_operation, block.operations[:-1], self._source)
         entry = Entry(types, [size_of(each) for each in types], len(stores))
         self._enter(f"{symbol}::@{function.attributes['sym_name']}", entry)

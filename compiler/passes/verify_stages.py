@@ -26,6 +26,7 @@ from .stage_rules import (
     hold,
     hold_rule,
     infer_types,
+    known_trips,
 )
 from .verify import agree
 from .verify_executables import entries_of
@@ -139,6 +140,7 @@ def _control(operation: Operation) -> None:
     name = operation.name.removeprefix("stablehlo.")
     types = [value.type for value in operation.results]
     if name == "while":
+        known_trips(operation)
         agree([value.type for value in operation.operands], types, "operands")
         if len(operation.regions) != 2:
             raise OperationError("a condition and a body")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 import pytest
+from support import walkthrough
 from support.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
 
 from pumice.compiler.codegen.target import Target
@@ -15,6 +16,9 @@ from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import GraphFile, ModuleFile, Program
 
 _TOKEN = re.compile(r"%[A-Za-z0-9_#]+|@[A-Za-z0-9_]+|[A-Za-z_][A-Za-z0-9_.]*|-?[0-9]+|[^\sA-Za-z0-9]|\s+")
+
+
+LOOP = walkthrough.loop_program(walkthrough.PAGE.read_text(encoding="utf-8"))
 
 
 def stages_of(text: str, with_locations: bool = False) -> Mapping[str, str]:
@@ -53,7 +57,8 @@ WRONG = [
 
 @pytest.mark.parametrize(("stage", "old", "new", "message"), WRONG)
 def test_what_no_pass_makes_is_refused_with_its_place(stage: str, old: str, new: str, message: str) -> None:
-    text = stages_of(POWERS)[stage]
+    program = LOOP if stage == "ll_seq" else POWERS
+    text = stages_of(program)[stage]
     assert old in text
     with pytest.raises(CompileError, match=message) as caught:
         compile_text(text.replace(old, new, 1), "stage.mlir", Target(), from_=stage)
@@ -82,7 +87,9 @@ def mutated(text: str, choose: random.Random) -> str:
     return text
 
 
-@pytest.mark.parametrize("program", [SIMPLE_MUL, LAYER, POWERS, CHOICE], ids=["mul", "layer", "powers", "choice"])
+@pytest.mark.parametrize(
+    "program", [SIMPLE_MUL, LAYER, POWERS, CHOICE, LOOP], ids=["mul", "layer", "powers", "choice", "loop"]
+)
 def test_any_stage_file_is_compiled_or_refused(program: str) -> None:
     choose = random.Random(program)
     refused = 0

@@ -36,6 +36,12 @@ def stages() -> dict[str, str]:
     return found
 
 
+def loop_program(page: str) -> str:
+    """The program of a loop that the page shows."""
+    (source,) = re.findall(r"<!-- source -->\n\n```mlir\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    return str(source)
+
+
 def sequence(program: str) -> str:
     """The low-level sequence of a program's function."""
     text = compile_text(program, "loop.mlir", _BOTH, "ll_seq").program.text(with_locations=False)
@@ -50,8 +56,7 @@ def _function(text: str, first: str, last: str) -> str:
 def written(page: str) -> str:
     """The page with each text in its place."""
     texts = {f"stage {stage}": text for stage, text in stages().items()}
-    (source,) = re.findall(r"<!-- source -->\n\n```mlir\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    texts["stage sequence"] = sequence(source)
+    texts["stage sequence"] = sequence(loop_program(page))
     return _BLOCK.sub(lambda match: f"{match[1]}{texts[match[2]].strip()}\n{match[3]}", page)
 
 
