@@ -19,7 +19,7 @@ from .codegen.target import Target
 from .conversion.convert import convert_function
 from .ir.attributes import IntegerAttr, SymbolRef
 from .ir.operation import Operation, Region, block_of
-from .ir.source import CompileError
+from .ir.source import CompileError, SourceText
 from .ir.types import I32, I64, FunctionType, MemRefType
 from .module.emit import emit_module
 from .passes.canonical import canonicalize, inlined
@@ -344,13 +344,16 @@ def _targets(program: Program, target: Target) -> None:
 def _module(program: Program) -> ModuleDef:
     variants = {}
     for executable in program.executables:
-        made = [_VARIANTS[each.attributes["target"]](each) for each in executable.regions[0].block.operations]
+        made = [
+            _VARIANTS[each.attributes["target"]](each, program.source)
+            for each in executable.regions[0].block.operations
+        ]
         variants[f"{executable.attributes['sym_name']}::@{made[0].kernel.entry_point}"] = made
     planned = [(function, schedule_of(function)) for function in program.functions.values()]
-    return emit_module(program.name, planned, variants)
+    return emit_module(program.name, planned, variants, program.source)
 
 
-_VARIANTS: Final[Mapping[object, Callable[[Operation], Variant]]] = {
+_VARIANTS: Final[Mapping[object, Callable[[Operation, SourceText], Variant]]] = {
     vulkan.TARGET: vulkan.vulkan_executable,
     reference.TARGET: reference.reference_executable,
 }

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from .attributes import attribute_text, dictionary_text, string_text
 from .operation import Block, Location, Operation, Region, Value
-from .source import SourceText
+from .source import SourceText, printable
 from .types import FunctionType
 
 _SHORT: Final = {"builtin.module": "module", "func.call": "call", "func.return": "return"}
@@ -22,6 +22,21 @@ def location_text(source: SourceText, location: Location) -> str:
     line, column = source.place(location.offset)
     place = f"{string_text(source.file_name)}:{line}:{column}"
     return f"{string_text(debug.name)}({place})" if debug is not None and debug.name else place
+
+
+def source_line(source: SourceText, location: Location) -> tuple[str, int, int] | None:
+    """The file, the line and the column of a location: the user's where the text names it, or the text's."""
+    debug = location.debug
+    if debug is not None and debug.line:
+        return debug.file_name, debug.line, debug.column
+    return None if location.offset < 0 else (source.file_name, *source.place(location.offset))
+
+
+def line_text(source: SourceText, location: Location) -> str:
+    """The line of a location as VM assembly has it: ``"x.mlir":3:5``, or ``unknown``."""
+    found = source_line(source, location)
+    # Quoted text there has no escapes.
+    return "unknown" if found is None else f'"{printable(found[0]).replace(chr(34), chr(39))}":{found[1]}:{found[2]}'
 
 
 class PrintableSyntax(Protocol):

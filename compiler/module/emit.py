@@ -15,6 +15,7 @@ from ...vm.assembly.assembler import assemble
 from ...vm.bytecode.module_def import ModuleDef
 from ..ir.attributes import DenseElements
 from ..ir.operation import Operation
+from ..ir.source import SourceText
 from ..ir.types import FunctionType, ShapedType, Type
 from ..passes.steps import Schedule
 from ..targets.variant import Variant
@@ -29,7 +30,10 @@ _HAL_VERSION: Final = 7
 
 
 def emit_module(
-    name: str, functions: Sequence[tuple[Operation, Schedule]], variants: Mapping[str, Sequence[Variant]]
+    name: str,
+    functions: Sequence[tuple[Operation, Schedule]],
+    variants: Mapping[str, Sequence[Variant]],
+    source: SourceText,
 ) -> ModuleDef:
     """A module that exports functions. When it is loaded it takes the first device that runs one of its variants.
 
@@ -38,6 +42,7 @@ def emit_module(
         functions: each function as it was before it became a sequence, for its types, and its schedule.
         variants: what the schedules dispatch, by entry point, ``executable::@function``: for every one an executable of
             each format, for each set of features, the preferred one first.
+        source: the program's text, whose lines the debug database names.
     """
     rodata = Rodata()
     kernels = {entry: several[0].kernel for entry, several in variants.items()}
@@ -57,7 +62,16 @@ def emit_module(
             rows = [(1, 1, 1), *(kernels[entry].workgroup_count for entry in entries)]
             rodata.add_constant(buffer, np.array(rows, "<u4").tobytes())
     writers = [
-        SequenceWriter(str(function.attributes["sym_name"]), plan, kernels, holders, rodata, declaration(function))
+        SequenceWriter(
+            str(function.attributes["sym_name"]),
+            plan,
+            kernels,
+            holders,
+            rodata,
+            declaration(function),
+            function.location,
+            source,
+        )
         for function, plan in functions
     ]
     texts = [writer.function() for writer in writers]

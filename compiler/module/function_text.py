@@ -46,10 +46,14 @@ class FunctionText:
         arguments: how many references it takes.
         results: how many references it gives.
         attributes: reflection.
+        place: where it comes from: what stands in the parentheses of ``loc(…)``.
     """
 
-    def __init__(self, name: str, arguments: int, results: int, attributes: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, name: str, arguments: int, results: int, attributes: dict[str, str] | None = None, place: str = "unknown"
+    ) -> None:
         self.name = name
+        self._place = self._first_place = place
         self._arguments = arguments
         self._results = results
         self._attributes = attributes or {}
@@ -92,6 +96,12 @@ class FunctionText:
     def line(self, text: str) -> None:
         """Adds an instruction."""
         self._lines.append(f"  {text}")
+
+    def at(self, place: str) -> None:
+        """Says where what is added from now on comes from."""
+        if place != self._place:
+            self._place = place
+            self._lines.append(f"  loc({place})")
 
     def new_label(self) -> str:
         """A new label, which ``label`` places."""
@@ -193,5 +203,5 @@ class FunctionText:
             f"  {register} = vm.const.{bank} {value}" if value else f"  {register} = vm.const.{bank}.zero"
             for (bank, value), register in self._constants.items()
         ]
-        lines = ["^bb0:", *constants, *self._lines]
+        lines = ["^bb0:", f"  loc({self._first_place})", *constants, *self._lines]
         return f"vm.func @{self.name}({arguments}) -> ({results}){attributes} {{\n" + "\n".join(lines) + "\n}\n"

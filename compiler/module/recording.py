@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..codegen.kernel import Kernel
+from ..ir.printer import line_text
+from ..ir.source import SourceText
 from ..passes.steps import Barrier, Buffer, Copy, Dispatch, Repeat, Schedule, Step, walk
 from .function_text import FunctionText
 from .rodata import Rodata
@@ -25,6 +27,7 @@ class Recorder:
         kernels: by entry point.
         executables: names of the globals that hold them, by entry point.
         rodata: of the module.
+        source: the program's text.
 
     Attributes:
         functions: made so far; each gives a command buffer.
@@ -32,13 +35,20 @@ class Recorder:
     """
 
     def __init__(
-        self, name: str, plan: Schedule, kernels: Mapping[str, Kernel], executables: Mapping[str, str], rodata: Rodata
+        self,
+        name: str,
+        plan: Schedule,
+        kernels: Mapping[str, Kernel],
+        executables: Mapping[str, str],
+        rodata: Rodata,
+        source: SourceText,
     ) -> None:
         self._name = name
         self._plan = plan
         self._kernels = kernels
         self._executables = executables
         self._rodata = rodata
+        self._source = source
         self._functions: dict[str, tuple[str, str]] = {}
         self.functions: list[FunctionText] = []
         slots = ["constants"] if plan.constants or plan.tables else []
@@ -91,7 +101,9 @@ class Recorder:
         for step in steps:
             if isinstance(step, Barrier):
                 _barrier(text, commands)
-            elif isinstance(step, Copy):
+                continue
+            text.at(line_text(self._source, step.operation.location))
+            if isinstance(step, Copy):
                 self._copy(text, commands, null, step)
             elif isinstance(step, Dispatch):
                 self._dispatch(text, commands, null, step)

@@ -11,7 +11,10 @@ from typing import Final
 
 from ..codegen.kernel import Kernel
 from ..ir.element_types import element_type
+from ..ir.operation import Location
+from ..ir.printer import line_text
 from ..ir.sizes import number_of
+from ..ir.source import SourceText
 from ..ir.types import I1, MemRefType
 from ..passes.steps import (
     MAX_RECORDED,
@@ -54,6 +57,8 @@ class SequenceWriter:
         executables: names of the globals that hold them, by entry point.
         rodata: gives the ordinal of a constant of the module.
         declaration: the function's types as reflection shows them.
+        location: of the function.
+        source: the program's text.
     """
 
     def __init__(
@@ -64,12 +69,16 @@ class SequenceWriter:
         executables: Mapping[str, str],
         rodata: Rodata,
         declaration: str,
+        location: Location,
+        source: SourceText,
     ) -> None:
         self._plan = plan
         self._rodata = rodata
-        self._recorder = Recorder(name, plan, kernels, executables, rodata)
+        self._recorder = Recorder(name, plan, kernels, executables, rodata, source)
+        self._source = source
+        self._place = line_text(source, location)
         attributes = {"iree.abi.declaration": declaration}
-        self._text = FunctionText(name, len(plan.arguments), len(plan.results), attributes)
+        self._text = FunctionText(name, len(plan.arguments), len(plan.results), attributes, self._place)
         self._bound: dict[str, str] = {}
         self._device = self._null = self._last = ""
 
@@ -89,6 +98,7 @@ class SequenceWriter:
         self._null, self._last = text.null(), text.null()
         self._bind()
         self._steps(plan.steps)
+        text.at(self._place)
         if self._recorder.functions:
             text.await_fence(self._last)
         for name in ("arena", "flags"):
@@ -158,6 +168,8 @@ class SequenceWriter:
                 continue
             self._replay(pending)
             pending, size = [], 0
+            if not isinstance(step, Barrier):
+                self._text.at(line_text(self._source, step.operation.location))
             if isinstance(step, Repeat):
                 self._repeat(step)
             elif isinstance(step, Loop):
@@ -238,7 +250,9 @@ class SequenceWriter:
 
     def _replay(self, steps: Sequence[Step]) -> None:
         """Submits a command buffer of steps."""
-        if any(not isinstance(step, Barrier) for step in steps):
+        first = next((step for step in steps if not isinstance(step, Barrier)), None)
+        if first is not None:
+            self._text.at(line_text(self._source, first.operation.location))
             self._submit(self._recorder.record(steps))
 
     def _replays(self, index: int, times: str) -> None:

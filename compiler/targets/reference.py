@@ -25,6 +25,7 @@ from ..ir.attributes import (
 )
 from ..ir.operation import Block, Location, Operation, Region, Value
 from ..ir.sizes import Size, number_of
+from ..ir.source import SourceText
 from ..ir.types import ShapedType, Type
 from .variant import Variant
 
@@ -39,8 +40,8 @@ def reference_variant(module: Region, location: Location) -> Operation:
     return Operation("iree.executable", (), (), {"target": TARGET}, [module], location=location)
 
 
-def reference_executable(variant: Operation) -> Variant:
-    """What the device loads for an executable of this target.
+def reference_executable(variant: Operation, source: SourceText) -> Variant:
+    """What the device loads for an executable of this target; it names no line of the source.
 
     Raises:
         OperationError: the executable has not the form of a function over buffers.

@@ -9,6 +9,8 @@ from ...formats.vke1 import (
     DescriptorSetLayoutDef,
     DescriptorType,
     ExecutableDef,
+    ExportDebugInfo,
+    FileLocation,
     PipelineDef,
     PipelineLayoutDef,
     PushConstantRange,
@@ -25,7 +27,9 @@ from ..dialects.spirv_module import spirv_code, spirv_module
 from ..ir.attributes import Attribute, DenseArray, IntegerAttr, attribute_text
 from ..ir.copying import copy_operations
 from ..ir.operation import Block, Location, Operation, Region, Value, block_of
+from ..ir.printer import source_line
 from ..ir.sizes import Size
+from ..ir.source import SourceText
 from ..ir.types import I64
 from .variant import Variant
 
@@ -147,8 +151,12 @@ def _bindings(variant: Operation) -> tuple[Binding, ...]:
     return tuple(found)
 
 
-def vulkan_executable(variant: Operation) -> Variant:
+def vulkan_executable(variant: Operation, source: SourceText) -> Variant:
     """What the device loads for an executable of this target: one pipeline, storage buffers in set 0, inputs first.
+
+    Args:
+        variant: the executable.
+        source: the program's text, whose line profiles name.
 
     Raises:
         OperationError: the executable has not the form of a kernel.
@@ -161,7 +169,7 @@ def vulkan_executable(variant: Operation) -> Variant:
     ranges = (PushConstantRange(_COMPUTE_STAGE, 0, 4 * len(kernel.symbols)),) if kernel.symbols else ()
     data = build_executable(
         ExecutableDef(
-            (PipelineDef(0, kernel.entry_point, 0),),
+            (PipelineDef(0, kernel.entry_point, 0, debug_info=_debug_info(kernel.entry_point, variant, source)),),
             (DescriptorSetLayoutDef(bindings),),
             (PipelineLayoutDef((0,), push_constant_ranges=ranges),),
             (memoryview(kernel.code),),
@@ -182,6 +190,11 @@ def _needs(code: bytes) -> Iterator[str]:
             alternatives = requirements(CAPABILITIES).get(name, ())
             if alternatives and alternatives[0].feature:
                 yield alternatives[0].feature
+
+
+def _debug_info(name: str, variant: Operation, source: SourceText) -> ExportDebugInfo | None:
+    line = source_line(source, variant.location)
+    return None if line is None else ExportDebugInfo(name, FileLocation(line[0], line[1]))
 
 
 def _region_of(function: Operation) -> Block:

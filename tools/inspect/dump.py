@@ -96,9 +96,9 @@ def _disassemble(definition: ModuleDef, function: str | None) -> None:
     ordinals = _ordinals(definition, function)
     verified = verify_module(definition)
     if function is None:
-        text = disassemble_module(verified, offsets=True, rodata=False)
+        text = disassemble_module(verified, offsets=True, rodata=False, places=True)
     else:
-        text = "".join(disassemble_function(verified, ordinal, offsets=True) for ordinal in ordinals)
+        text = "".join(disassemble_function(verified, ordinal, offsets=True, places=True) for ordinal in ordinals)
     put(printable(text, keep="\n"), end="")
 
 

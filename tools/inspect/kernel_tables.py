@@ -135,9 +135,11 @@ def _pipeline_json(
     else:
         sets = [executable.descriptor_set_layouts[index] for index in layout.set_layouts]
         bindings = sum(binding.count for one in sets for binding in one.bindings)
+    debug = pipeline.debug_info
     return {
         "ordinal": ordinal,
-        "name": pipeline.debug_info.name if pipeline.debug_info else "",
+        "source": f"{debug.location.filename}:{debug.location.line}" if debug and debug.location else "",
+        "name": debug.name if debug else "",
         "entry_point": pipeline.entry_point,
         "shader_module": pipeline.shader_module,
         "dispatch_abi": pipeline.dispatch_abi.name,

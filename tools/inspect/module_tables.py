@@ -41,7 +41,17 @@ def show_summary(summary: Summary) -> None:
     executables = [one for one in summary["rodata"] if "executable" in one]
     _section(
         "pipelines",
-        ("rodata", "entry point", "ABI", "local size", "bindings", "push constants", "SPIR-V", "capabilities"),
+        (
+            "rodata",
+            "entry point",
+            "ABI",
+            "local size",
+            "bindings",
+            "push constants",
+            "SPIR-V",
+            "capabilities",
+            "source",
+        ),
         [row for one in executables for row in _pipelines(one)],
     )
     _section("constants", ("rodata", "kind", "bytes", "contents"), map(_constant, summary["rodata"]))
@@ -112,6 +122,7 @@ def _pipelines(entry: Summary) -> list[tuple[str, ...]]:
                 f"{pipeline['push_constant_bytes']} bytes",
                 f"{'.'.join(map(str, module['version']))}, {module['bytes']} bytes",
                 ", ".join(module["capabilities"]),
+                pipeline["source"],
             )
         )
     return rows

@@ -12,10 +12,12 @@ if any, its opcode and its fields, little-endian and unaligned, except lists, wh
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Final
 
 from ...status import InvalidArgumentError
 from ..bytecode.calling_convention import CallingConvention
+from ..bytecode.debug_database import DebugDatabase, FileLineCol, FunctionSourceMap
 from ..bytecode.isa import IMPORT_BIT, FieldKind, Isa
 from ..bytecode.isa_tables import VERSIONS
 from ..bytecode.module_def import ExportDef, FunctionDescriptor, ModuleDef, Signature
@@ -31,7 +33,7 @@ _MAX_GLOBAL_BYTES: Final = 0x7FFF_FFFF
 
 
 def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | None = None) -> ModuleDef:
-    """The module that a text in VM assembly describes. It has no debug information.
+    """The module that a text in VM assembly describes. It has debug information where the text has ``loc(…)``.
 
     The bytecode is encoded as written and not verified.
 
@@ -55,8 +57,9 @@ def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | No
     bytecode = bytearray()
     functions: list[FunctionDescriptor] = []
     requirements = 0
+    places = _Places()
     for function in module.functions.values():
-        code, descriptor = _encode_function(function, len(bytecode), symbols, source, isa)
+        code, descriptor = _encode_function(function, len(bytecode), symbols, source, isa, places)
         functions.append(descriptor)
         requirements |= descriptor.requirements
         bytecode += code
@@ -81,7 +84,28 @@ def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | No
         functions=tuple(functions),
         bytecode_version=bytecode_version,
         bytecode=memoryview(bytes(bytecode)),
+        debug=places.database() if any(each.has_places for each in module.functions.values()) else None,
     )
+
+
+class _Places:
+    """Where instructions come from, as a module's debug database has it."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[FileLineCol | None, int] = {}
+        self._maps: list[FunctionSourceMap] = []
+
+    def add(self, name: str, instructions: Sequence[tuple[int, InstructionSyntax]]) -> None:
+        """Adds the instructions of a function, each with its pc."""
+        entries: list[tuple[int, int]] = []
+        for pc, instruction in instructions:
+            number = self._numbers.setdefault(instruction.place, len(self._numbers))
+            if not entries or entries[-1][1] != number:
+                entries.append((pc, number))
+        self._maps.append(FunctionSourceMap.of(name, entries))
+
+    def database(self) -> DebugDatabase:
+        return DebugDatabase(self._maps, len(self._maps), list(self._numbers))
 
 
 class _Symbols:
@@ -179,9 +203,9 @@ class _Symbols:
 
 
 def _encode_function(
-    function: FunctionSyntax, offset: int, symbols: _Symbols, source: SourceText, isa: Isa
+    function: FunctionSyntax, offset: int, symbols: _Symbols, source: SourceText, isa: Isa, places: _Places
 ) -> tuple[bytes, FunctionDescriptor]:
-    """A function's bytes and their description."""
+    """A function's bytes and their description; says where they come from."""
     if len(function.blocks) > _MAX_BLOCKS:
         raise source.error(
             function.token, f"expected at most {_MAX_BLOCKS} blocks a function, got {len(function.blocks)}"
@@ -190,6 +214,7 @@ def _encode_function(
     for block in function.blocks:
         encoder.block(block, isa.operations["block"].opcode)
     code = encoder.linked(source)
+    places.add(function.name, encoder.instructions)
     i32_count = max(function.i32_register_count, encoder.i32_register_count)
     blocks, refs = len(function.blocks), function.ref_register_count
     return code, FunctionDescriptor(offset, len(code), encoder.requirements, blocks, i32_count, refs)
@@ -202,6 +227,7 @@ class _FunctionEncoder:
         self._code = bytearray()
         self._blocks: dict[str, int] = {}
         self._targets: list[tuple[int, Token]] = []
+        self.instructions: list[tuple[int, InstructionSyntax]] = []  # with their pc
         self.requirements = 0
         self.i32_register_count = 0  # of those that calls write
 
@@ -211,6 +237,7 @@ class _FunctionEncoder:
         self._code.append(marker)
         for instruction in block.instructions:
             self.requirements |= instruction.operation.feature
+            self.instructions.append((len(self._code), instruction))
             self._instruction(instruction)
 
     def linked(self, source: SourceText) -> bytes:

@@ -21,6 +21,7 @@ from functools import cache
 from typing import Final, cast
 
 from ...status import OutOfRangeError
+from ..bytecode.debug_database import FileLineCol
 from ..bytecode.decoder import BranchOperands, FieldValue, Instruction
 from ..bytecode.isa import IMPORT_BIT, LETTERS, MOVE_BIT, Field, FieldKind, Move, Operation, register_text
 from ..bytecode.verifier import VerifiedFunction, VerifiedModule
@@ -31,15 +32,16 @@ _SYMBOL: Final = re.compile(r"[A-Za-z0-9_$.]+", re.ASCII)
 
 
 def disassemble_module(
-    module: VerifiedModule, *, offsets: bool = False, rodata: bool = True, exact: bool = False
+    module: VerifiedModule, *, offsets: bool = False, rodata: bool = True, exact: bool = False, places: bool = False
 ) -> str:
     """The assembly of a whole module.
 
     Args:
         offsets: whether each line of a function starts with its pc, ``[0000001A]``; assemblers skip it.
         rodata: whether constants are written, two characters a byte. Without them the text does not assemble.
-        exact: whether every function assembles to the same bytes, and attributes and dependencies are written too.
-            ``iree-as-module`` does not read all of it.
+        exact: whether every function assembles to the same bytes, and attributes, dependencies and places in source
+            files are written too. ``iree-as-module`` does not read all of it.
+        places: whether comments say where instructions come from, as far as the module knows.
     """
     definition = module.definition
     lines = [f"vm.module {_symbol(definition.name)} version {definition.version}"]
@@ -55,18 +57,18 @@ def disassemble_module(
     for ordinal, segment in enumerate(definition.rodata):
         data = f" = {bytes(segment).hex().upper()}" if rodata else f": {len(segment)}b"
         lines.append(f"{'' if rodata else '// '}vm.rodata[{ordinal}]{data}")
-    writer = _Writer(module, exact)
+    writer = _Writer(module, exact, places)
     for function in module.functions:
         lines.append("")
         lines += writer.function(function, offsets)
     return "\n".join(lines) + "\n"
 
 
-def disassemble_function(module: VerifiedModule, ordinal: int, *, offsets: bool = False) -> str:
+def disassemble_function(module: VerifiedModule, ordinal: int, *, offsets: bool = False, places: bool = False) -> str:
     """The assembly of one function, with its exports; OutOfRangeError if there is none of that ordinal."""
     if not 0 <= ordinal < len(module.functions):
         raise OutOfRangeError(f"expected a function ordinal from 0 to {len(module.functions) - 1}, got {ordinal}")
-    return "\n".join(_Writer(module).function(module.functions[ordinal], offsets)) + "\n"
+    return "\n".join(_Writer(module, places=places).function(module.functions[ordinal], offsets)) + "\n"
 
 
 def assembly_form(operation: Operation) -> str:
@@ -111,8 +113,9 @@ def _escaped(data: bytes) -> str:
 class _Writer:
     """Writes the functions of one module."""
 
-    def __init__(self, module: VerifiedModule, exact: bool = False) -> None:
+    def __init__(self, module: VerifiedModule, exact: bool = False, places: bool = False) -> None:
         self._module = module
+        self._places = places
         self._exact = exact
         self._definition = module.definition
         self._exports: dict[int, list[str]] = {}
@@ -120,8 +123,13 @@ class _Writer:
             self._exports.setdefault(export.ordinal, []).append(export.name)
         taken = {export.name for export in self._definition.exports}
         self._names: list[str] = []
+        debug = self._definition.debug
+        is_mapped = exact and debug is not None and len(debug.functions) == len(module.functions)
+        self._maps = debug.functions if is_mapped and debug is not None else ()
         for function in module.functions:
             name = function.name if function.name is not None else f"fn{function.ordinal}"
+            if function.name is None and self._maps:
+                name = self._maps[function.ordinal].local_name or name
             while function.name is None and name in taken:
                 name += "_"
             taken.add(name)
@@ -145,11 +153,31 @@ class _Writer:
         blocks = {pc: f"^bb{index}" for index, pc in enumerate(markers)}
         descriptor = self._definition.functions[function.ordinal]
         code = self._definition.bytecode[descriptor.offset : descriptor.offset + descriptor.length]
+        place = ""
         for each in function.instructions:
+            found = self._place(function.ordinal, each.pc) if each.operation.form != "block" else place
+            if found != place:
+                place = found
+                lines.append(f"  {place}".rstrip())
             text = f"{blocks[each.pc]}:" if each.operation.form == "block" else "  " + self._text(each, blocks, code)
             lines.append(f"[{each.pc:08X}]{text}" if offsets else text)
         lines.append("}")
         return lines
+
+    def _place(self, ordinal: int, pc: int) -> str:
+        """Where an instruction comes from: as the assembler reads it, or as a comment; empty if nothing is known."""
+        debug = self._definition.debug
+        if debug is None or not (self._exact or self._places):
+            return ""
+        if not self._exact:
+            name = self._module.functions[ordinal].name
+            found = debug.location_of(ordinal if name is None else name, pc)
+            return "" if found is None else f"// {_unquoted(found)}"
+        number = self._maps[ordinal].location_at(pc) if self._maps else None
+        place = None if number is None else debug.locations[number]
+        if not isinstance(place, FileLineCol):
+            return "loc(unknown)" if self._maps else ""
+        return f"loc({_escaped(place.filename.encode())}:{place.line}:{place.column})"
 
     def _text(self, instruction: Instruction, blocks: dict[int, str], code: memoryview) -> str:
         operation = instruction.operation

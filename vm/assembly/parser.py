@@ -17,7 +17,8 @@ A text is one ``vm.module`` line and, after it in any order, directives and func
 
 It is the text that IREE's ``iree-as-module`` reads, release 3.13, with these differences. Also accepted:
 ``vm.dependency``, ``vm.global.ref``, ``attributes {key = "value"}`` of modules and functions, rodata in quotes, names
-in quotes, strings with escapes ``e"\\n"``, ``bits(0x7FA00000)`` for a float, ``switch.ref``, blocks of any name,
+in quotes, ``loc("file":12:3)`` or ``loc(unknown)`` on a line of its own in a function, for where the instructions after
+it come from, strings with escapes ``e"\\n"``, ``bits(0x7FA00000)`` for a float, ``switch.ref``, blocks of any name,
 directives after functions. Not accepted: text after a number, octal numbers, and an i64 argument in an odd register,
 which no VM takes; arguments skip a register to reach an even one.
 """
@@ -28,6 +29,7 @@ from typing import Final
 
 from ...status import PumiceError
 from ..bytecode.calling_convention import CallingConvention
+from ..bytecode.debug_database import FileLineCol
 from ..bytecode.isa import BANK_SIZES, LETTERS, Field, FieldKind, Isa, Move, register_text
 from ..bytecode.module_def import DependencyDef, ImportDef, Signature
 from ..bytecode.verifier import argument_registers
@@ -47,6 +49,7 @@ class AssemblyParser:
         self._isa = isa
         self._module = ModuleSyntax()
         self._function: FunctionSyntax | None = None
+        self._place: FileLineCol | None = None
         self._labels: set[str] = set()
         self._directives = {
             "vm.func": self._function_header,
@@ -209,6 +212,7 @@ class AssemblyParser:
         cursor.expect("{")
         function.calling_convention = f"0{arguments or 'v'}_{results or 'v'}"
         self._module.functions[name] = function
+        self._place = None
         self._function = function
         self._labels.clear()
 
@@ -265,5 +269,25 @@ class AssemblyParser:
                 blocks[0].label = first
             else:
                 blocks.append(BlockSyntax(first))
+        elif first.text == "loc":
+            function.has_places = True
+            self._place = self._location(Cursor(self._source, tokens))
         else:
-            blocks[-1].instructions.append(InstructionParser(self._source, self._isa, tokens, function).parse())
+            instruction = InstructionParser(self._source, self._isa, tokens, function).parse()
+            instruction.place = self._place
+            blocks[-1].instructions.append(instruction)
+
+    def _location(self, cursor: Cursor) -> FileLineCol | None:
+        cursor.take()
+        cursor.expect("(")
+        place = None
+        if not cursor.accept("unknown"):
+            file_name = cursor.text("a file's name")
+            numbers = []
+            for what in ("a line", "a column"):
+                cursor.expect(":")
+                numbers.append(cursor.integer(31, signed=False, what=what))
+            place = FileLineCol(file_name, *numbers)
+        cursor.expect(")")
+        cursor.expect_end()
+        return place

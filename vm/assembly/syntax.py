@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, TypeAlias
 
+from ..bytecode.debug_database import FileLineCol
 from ..bytecode.isa import Operation
 from ..bytecode.module_def import DependencyDef, ImportDef
 from .lexer import Token
@@ -37,12 +38,13 @@ class GlobalReference:
 Value: TypeAlias = bytes | CountedList | str | Token | GlobalReference | tuple[tuple[Token, CountedList], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class InstructionSyntax:
-    """One instruction; ``values`` is parallel to ``operation.fields``."""
+    """One instruction; ``values`` is parallel to ``operation.fields``; ``place`` is where it comes from, if known."""
 
     operation: Operation
     values: tuple[Value, ...]
+    place: FileLineCol | None = None
 
 
 @dataclass(slots=True)
@@ -64,6 +66,7 @@ class FunctionSyntax:
     blocks: list[BlockSyntax] = field(default_factory=lambda: [BlockSyntax(None)])
     i32_register_count: int = 0
     ref_register_count: int = 0
+    has_places: bool = False
 
 
 @dataclass(slots=True)

@@ -179,7 +179,7 @@ def test_disassembly(module: Path, definition: ModuleDef) -> None:
     whole = good(module, "--disassemble")
     assert whole.startswith("vm.module @kit version 3\n")
     for ordinal in range(len(definition.functions)):
-        one = disassemble_function(verified, ordinal, offsets=True)
+        one = disassemble_function(verified, ordinal, offsets=True, places=True)
         assert one in whole
         assert good(module, "--disassemble", f"--function=@{ordinal}") == one
     add = good(module, "--disassemble", "--function=add")
