@@ -13,12 +13,14 @@ from ...status import InvalidArgumentError
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute
 from ..ir.operation import Block, Operation, Region, Value
+from ..ir.sizes import number_of
 from ..ir.source import SourceText
 from ..ir.types import FunctionType, ScalarType, TensorType
 from ..passes.canonical import drop_unused
 from .document import read_document
 from .graph import Graph, GraphNode, Ref, functions_of, graph_of
 from .lists import OPEN_LIST, is_open
+from .node import MAX_ELEMENTS
 from .plan import GraphPlan
 from .tensors import ELEMENTS, dims_of, element_of
 from .translator import Scope, Translator
@@ -128,7 +130,10 @@ def _argument(graph: Graph, block: Block, ref: Ref, shape: str | None) -> Value:
         raise graph.error(
             node, f"its shape is {_shown(dims)}: say what is open with a feed such as {node.name}={_example(dims)}"
         )
-    value = Value(TensorType(dims, element), block, len(block.arguments), _identifier(ref.node))
+    type = TensorType(dims, element)
+    if number_of(type.count) >= MAX_ELEMENTS:
+        raise graph.error(node, f"it is {type}, which has {MAX_ELEMENTS} elements or more")
+    value = Value(type, block, len(block.arguments), _identifier(ref.node))
     block.arguments.append(value)
     return value
 

@@ -9,6 +9,7 @@ that TensorFlow may be imported beside them. Sources of the added numbers: ``ten
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -209,7 +210,10 @@ def parse_text(text: str) -> GraphMessage:
     from google.protobuf import text_format
 
     try:
-        text_format.Parse(text, graph)
+        with warnings.catch_warnings():
+            # Of escapes that Python's strings do not have.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            text_format.Parse(text, graph)
     except text_format.ParseError as error:
         raise ParsingError(_plain(error).split(" : ", 1)[-1], error.GetLine() or 0, error.GetColumn() or 0) from None
     except RecursionError:

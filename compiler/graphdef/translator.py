@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -10,10 +11,10 @@ import numpy as np
 from ..dialects.builder import Builder
 from ..dialects.hlo import infer
 from ..dialects.rules import OperationError
+from ..ir.attributes import type_shape
 from ..ir.operation import Block, DebugLocation, Location, Operation, Region, Value
-from ..ir.sizes import number_of
 from ..ir.source import CompileError
-from ..ir.types import I1, I32, TensorType, types_text
+from ..ir.types import I1, I32, TensorType, Type, types_text
 from .control import emit_while
 from .graph import ARGUMENT, Graph, GraphNode, Ref
 from .node import MAX_ELEMENTS, Node, Translate, known_array
@@ -257,8 +258,7 @@ def _check(graph: Graph, node: GraphNode, operations: Sequence[Operation]) -> No
     """Holds new operations against their rules, so that errors name the node."""
     for operation in operations:
         for value in operation.results:
-            if isinstance(value.type, TensorType) and number_of(value.type.count) >= MAX_ELEMENTS:
-                raise graph.error(node, f"it makes {value.type}, which has {MAX_ELEMENTS} elements or more")
+            _check_size(graph, node, value.type)
         if not operation.name.startswith("stablehlo."):
             continue
         try:
@@ -269,4 +269,13 @@ def _check(graph: Graph, node: GraphNode, operations: Sequence[Operation]) -> No
         if list(inferred) != types:
             raise graph.error(
                 node, f"{operation.name} gives ({types_text(inferred)}) where ({types_text(types)}) is expected"
+            )
+
+
+def _check_size(graph: Graph, node: GraphNode, type: Type) -> None:
+    if isinstance(type, TensorType):
+        shape = type_shape(type)
+        if min(shape, default=0) < 0 or math.prod(shape) >= MAX_ELEMENTS:
+            raise graph.error(
+                node, f"it makes {type}; lengths are not negative, and there are less than {MAX_ELEMENTS} elements"
             )

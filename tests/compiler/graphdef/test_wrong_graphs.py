@@ -90,10 +90,14 @@ WRONG: Mapping[str, tuple[str, int, str]] = {
         "dtype is i32",
     ),
     # -- sizes
-    "huge placeholder": (placeholder("x", 1 << 40, 1 << 20) + node("m", "Neg", "x"), 2, "elements or more"),
-    "huge fill": (const("v", 1) + ints("s", 1 << 30, 1 << 30) + node("m", "Fill", "s", "v"), 3, "elements or more"),
-    "huge tile": (X + ints("s", 1 << 62) + node("m", "Tile", "x", "s"), 3, "elements or more"),
-    "huge pad": (X + ints("s", 1 << 50, 1 << 50) + node("m", "Pad", "x", "s"), 3, "elements or more"),
+    "huge placeholder": (placeholder("x", 1 << 40, 1 << 20) + node("m", "Neg", "x"), 1, "4294967296 elements or more"),
+    "huge fill": (
+        const("v", 1) + ints("s", 1 << 30, 1 << 30) + node("m", "Fill", "s", "v"),
+        3,
+        "less than 4294967296 elements",
+    ),
+    "huge tile": (X + ints("s", 1 << 62) + node("m", "Tile", "x", "s"), 3, "less than 4294967296 elements"),
+    "huge pad": (X + ints("s", 1 << 50, 1 << 50) + node("m", "Pad", "x", "s"), 3, "less than 4294967296 elements"),
     "huge range": (
         const("a", 0, np.int64)
         + const("b", 1 << 60, np.int64)
