@@ -25,7 +25,7 @@ _STATE: Final = TensorType((), I32)
 
 def _assert(site: Site) -> Values:
     """A check of the host."""
-    attributes: dict[str, Attribute] = {"call_target_name": "check.expect_true", "has_side_effect": True}
+    attributes: dict[str, Attribute] = {"call_target_name": "check.expect_all_true", "has_side_effect": True}
     site.builder.append("custom_call", site.operands, [], attributes)
     return []
 

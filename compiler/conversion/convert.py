@@ -14,6 +14,7 @@ from ..ir.source import SourceText
 from ..ir.types import FunctionType, ScalarType, ShapedType, TensorType, Type
 from .arith import ARITH
 from .cf import CF, structured
+from .check import CHECK
 from .conversion import Rule, Site, tensor_type
 from .math import MATH
 from .mhlo import stablehlo_attribute, stablehlo_name
@@ -26,6 +27,7 @@ _RULES: Final[Mapping[str, Rule]] = {
     for dialect, rules in {
         "arith": ARITH,
         "cf": CF,
+        "check": CHECK,
         "math": MATH,
         "scf": SCF,
         "shape": SHAPE,
@@ -33,8 +35,8 @@ _RULES: Final[Mapping[str, Rule]] = {
     }.items()
     for name, rule in rules.items()
 }
-_KEPT: Final = ("stablehlo.", "chlo.", "func.", "check.")
-_CONVERTED: Final = ("arith", "cf", "math", "mhlo", "scf", "shape", "tensor")
+_KEPT: Final = ("stablehlo.", "chlo.", "func.")
+_CONVERTED: Final = ("arith", "cf", "check", "math", "mhlo", "scf", "shape", "tensor")
 _PASSED_ON: Final = frozenset({"mhlo.copy", "mhlo.add_dependency"})
 
 

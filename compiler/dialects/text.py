@@ -12,6 +12,7 @@ from ..ir.source import SourceText
 from ..ir.syntax import CustomSyntax, ReadSyntax, Syntax
 from .arith_syntax import ARITH_SYNTAX
 from .builtin import BUILTIN
+from .check_syntax import CHECK_SYNTAX
 from .chlo_syntax import MHLO
 from .executables import EXECUTABLES
 from .hlo_syntax import HLO
@@ -20,7 +21,7 @@ from .sequencer import SEQUENCER
 from .spirv_module import SPIRV
 from .tensor_syntax import TENSOR_SYNTAX
 
-_FOREIGN: Final = {**ARITH_SYNTAX, **SCF_SYNTAX, **TENSOR_SYNTAX}
+_FOREIGN: Final = {**ARITH_SYNTAX, **CHECK_SYNTAX, **SCF_SYNTAX, **TENSOR_SYNTAX}
 
 SYNTAXES: Final[Mapping[str, Syntax | CustomSyntax]] = {**BUILTIN, **HLO, **EXECUTABLES, **SEQUENCER, **SPIRV}
 

@@ -83,6 +83,7 @@ def emit_module(
     lines = [
         f"vm.module @{name}",
         f"vm.dependency @hal version {_HAL_VERSION}",
+        *(["vm.dependency @check version 0"] if any(each.startswith("check.") for each in used) else []),
         *(f"vm.type {each}" for each in _TYPES.split()),
         *(f'vm.import @{each} cconv "{IMPORTS[each]}"' for each in used),
         *(f"vm.global.ref private mutable @{each}" for each in globals_),

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 IMPORTS = {
+    "check.expect_all_true": "0rr_v",
+    "check.expect_almost_eq": "0rrrff_v",
+    "check.expect_eq": "0rrr_v",
     "hal.allocator.allocate": "0rIiiI_r",
     "hal.buffer.assert": "0rrrIii_v",
     "hal.buffer.load": "0rIi_i",
@@ -32,7 +35,7 @@ IMPORTS = {
     "hal.fence.await": "0iICrD_i",
     "hal.fence.create": "0rI_r",
 }
-"""Functions of the HAL module that sequences call, with their calling conventions (IREE 3.12 and 3.13)."""
+"""Functions of the HAL and check modules that sequences call, with their calling conventions (IREE 3.12 and 3.13)."""
 
 SCALAR = 65535
 """In a variadic call's list of segments: an argument that is no list."""
@@ -67,6 +70,12 @@ class FunctionText:
     def i32(self, value: int) -> str:
         """The register of a 32-bit constant."""
         return self._constant("i32", value)
+
+    def f32(self, value: float) -> str:
+        """The register of a 32-bit floating-point constant."""
+        register = self.integer()
+        self.line(f"{register} = vm.const.f32 {value!r}" if value else f"{register} = vm.const.f32.zero")
+        return register
 
     def i64(self, value: int) -> str:
         """The register pair of a 64-bit constant."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..codegen.kernel import Kernel
+from ..ir.attributes import FloatAttr
 from ..ir.element_types import element_type
 from ..ir.operation import Location
 from ..ir.printer import line_text
@@ -21,6 +22,7 @@ from ..passes.steps import (
     Barrier,
     Branch,
     Buffer,
+    Check,
     Loop,
     Repeat,
     Schedule,
@@ -176,6 +178,8 @@ class SequenceWriter:
                 self._loop(step)
             elif isinstance(step, Branch):
                 self._branch(step)
+            elif isinstance(step, Check):
+                self._check(step)
         self._replay(pending)
 
     def _repeat(self, step: Repeat) -> None:
@@ -235,6 +239,16 @@ class SequenceWriter:
             self._steps(branch)
             text.line(f"vm.br {done}()")
         text.label(done)
+
+    def _check(self, step: Check) -> None:
+        """An expectation of the host about what the device has written."""
+        text, attributes = self._text, step.operation.attributes
+        if self._recorder.functions:
+            text.await_fence(self._last)
+        tolerances = [attributes[key] for key in ("atol", "rtol") if key in attributes]
+        numbers = [text.f32(each.value) for each in tolerances if isinstance(each, FloatAttr)]
+        views = [self._view(buffer) for buffer in step.buffers]
+        text.call(str(attributes["call_target_name"]), [self._device, *views, *numbers])
 
     def _flag(self, buffer: Buffer) -> str:
         """What the device wrote to a flag, once it has."""

@@ -13,6 +13,7 @@ from typing import Final
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, EnumAttr, IntegerAttr
 from ..ir.operation import Operation, Value, tensor_of
+from .checks import check_call
 from .matrix import Matrix, identity
 from .matrix_factors import eigh, lu, qr, reflected, scalars_of, svd
 from .tridiagonal import tridiagonal_solve
@@ -25,8 +26,10 @@ _LAPACK: Final = re.compile(r"lapack_[sdcz](\w+)_ffi")
 
 
 def custom_call(builder: Builder, operation: Operation) -> Values | None:
-    """What stands for a custom call; None for checks, which stay."""
+    """What stands for a custom call; None for checks that the host has, which stay."""
     target = str(operation.attributes.get("call_target_name"))
+    if target.startswith("check."):
+        return check_call(builder, operation)
     if target in _PASSED_ON:
         return operation.operands
     name = _LAPACK.fullmatch(target)
