@@ -106,7 +106,22 @@ def _logistic(value: Array) -> Array:
 def _log_plus_one(value: Array) -> Array:
     if value.dtype.kind != "c":
         return np.log1p(value)
-    return np.asarray(np.log1p(value))
+    x, y = value.real, value.imag
+    # |1 + z|**2 - 1 = x (2 + x) + y**2, which keeps what is small beside 1.
+    is_small = (np.abs(x) < 2) & (np.abs(y) < 2) & (x * (2 + x) + y * y > -0.75)
+    near = np.log1p(np.where(is_small, x * (2 + x) + y * y, 0)) / 2
+    found = np.empty_like(value)
+    found.real = np.where(is_small, near, np.log(np.hypot(1 + x, y)))
+    found.imag = np.arctan2(y, 1 + x)
+    return found
+
+
+def _exponential(value: Array) -> Array:
+    found = np.asarray(np.exp(value))
+    if value.dtype.kind == "c":
+        # Of no direction.
+        found[np.isinf(value.real) & ~np.isfinite(value.imag)] = complex(math.nan, math.nan)
+    return found
 
 
 def _sign(value: Array) -> Array:
@@ -720,7 +735,7 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
     "dot_general": structural(dot_general),
     "dynamic_slice": structural(_dynamic_slice),
     "dynamic_update_slice": structural(_dynamic_update_slice),
-    "exponential": by_doubles(np.exp),
+    "exponential": by_doubles(_exponential),
     "exponential_minus_one": by_doubles(np.expm1),
     "fft": structural(_fft),
     "floor": by_doubles(np.floor),

@@ -32,11 +32,12 @@ _RULES: Final[Mapping[str, Rule]] = {
         "scf": SCF,
         "shape": SHAPE,
         "tensor": TENSOR,
+        "util": {"unfoldable_constant": ARITH["constant"]},
     }.items()
     for name, rule in rules.items()
 }
 _KEPT: Final = ("stablehlo.", "chlo.", "func.")
-_CONVERTED: Final = ("arith", "cf", "check", "math", "mhlo", "scf", "shape", "tensor")
+_CONVERTED: Final = ("arith", "cf", "check", "math", "mhlo", "scf", "shape", "tensor", "util")
 _PASSED_ON: Final = frozenset({"mhlo.copy", "mhlo.add_dependency"})
 
 
@@ -145,6 +146,9 @@ class _Conversion:
             if len(found) != len(types):
                 raise OperationError(f"{len(found)} results, got {len(types)}")
             return found
+        for index, value in enumerate(operation.operands):
+            if isinstance(value.type, ScalarType) and not name.startswith("func."):
+                raise OperationError(f"a tensor as operand {index}, got {value.type}")
         if name in _PASSED_ON and operands:
             return operands[:1]
         attributes = operation.attributes

@@ -1,4 +1,5 @@
-"""How operations of ``check`` are read, in StableHLO's form and in IREE's, which has parentheses."""
+"""How operations of ``check`` are read, in StableHLO's form and in IREE's, which has parentheses, and the constants of
+IREE's tests."""
 
 from __future__ import annotations
 
@@ -37,8 +38,7 @@ def _option(parser: Parser) -> dict[str, Attribute]:
     for word in ("tolerance", "atol", "rtol"):
         if parser.accept_word(word):
             parser.accept("=")
-            number = parser.attribute()
-            return {word: FloatAttr(float(getattr(number, "value", 0)), F64)}
+            return {word: FloatAttr(parser.decimal(), F64)}
     for word in ("max_ulp_difference", "min_ulp_difference"):
         if parser.accept_word(word):
             parser.expect("=")
@@ -46,9 +46,18 @@ def _option(parser: Parser) -> dict[str, Attribute]:
     return {"value": parser.attribute()}
 
 
+def _unfoldable(parser: Parser, name: str) -> Parts:
+    attributes = parser.attribute_dictionary()
+    value = parser.attribute()
+    if not isinstance(value, DenseElements):
+        parser.unexpected("a constant such as dense<0> : tensor<4xi32>")
+    return Parts([], [value.type], {"value": value, **attributes}, [])
+
+
 EXPECTATIONS: Final = ("expect_all_true", "expect_almost_eq", "expect_close", "expect_eq")
 
 CHECK_SYNTAX: Final[Mapping[str, Parse]] = {
     **{f"check.{name}": _expect for name in EXPECTATIONS},
+    "util.unfoldable_constant": _unfoldable,
     **{f"check.{name}_const": _expect for name in ("expect_almost_eq", "expect_eq")},
 }

@@ -13,6 +13,7 @@ SPACE: Final = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
 
 _SPACE: Final = re.compile(SPACE)
 _WORD: Final = re.compile(SPACE + r"([A-Za-z_][A-Za-z0-9_$.]*+)", re.ASCII)
+_DECIMAL: Final = re.compile(SPACE + r"(-?[0-9]{1,400}(?:\.[0-9]{0,400})?(?:[eE][-+]?[0-9]{1,5})?)(?![\w.])", re.ASCII)
 _INTEGER: Final = re.compile(SPACE + r"(-?(?:0x[0-9A-Fa-f]++|[0-9]++))", re.ASCII)
 _SIZE: Final = re.compile(SPACE + rf"({SIZE_TEXT})", re.ASCII)
 _STRING: Final = re.compile(SPACE + r'"((?:[^"\\\n]++|\\[^\n])*+)"')
@@ -111,6 +112,13 @@ class Scanner:
         if len(match[1]) > 1000:
             self.error("an integer of more than 1,000 digits", match.start(1))
         return int(match[1], 0) if "x" in match[1] else int(match[1])
+
+    def decimal(self) -> float:
+        """Reads a number, with or without a fraction and an exponent."""
+        match = self.match(_DECIMAL)
+        if match is None:
+            self.unexpected("a number")
+        return float(match[1])
 
     def size(self, text: str, start: int) -> Dim:
         """The length that a text such as ``(2*d0+1)`` says."""

@@ -30,6 +30,16 @@ def _with_sign(size: Expression, of: Expression) -> Expression:
     return negative.then(-size, size)
 
 
+def square(z: Expression) -> Expression:
+    """The square, without infinite parts that cancel each other."""
+    x, y = _parts(z)
+    size_x, size_y = abs(x), abs(y)
+    real = (size_x.equals(size_y) & (size_x < math.inf)).then(0.0, (x - y) * (x + y))
+    is_nan = x.differs(x) | y.differs(y)
+    product = x * y
+    return _joined(is_nan.then(math.nan, real), product + product)
+
+
 def _hypot(x: Expression, y: Expression) -> Expression:
     """The length of (x, y) without overflow."""
     large, small = x.call("maximum", y), x.call("minimum", y)

@@ -117,6 +117,8 @@ def _mulhi(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 def _square(builder: Builder, operation: Operation) -> Sequence[Value]:
     (value,) = operation.operands
+    if tensor_of(value).scalar.kind == "complex":
+        return [complex_functions.square(Expression(builder, value)).value]
     return [builder.elementwise("multiply", value, value)]
 
 

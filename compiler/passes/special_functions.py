@@ -208,10 +208,10 @@ def asinh(x: Expression) -> Expression:
 
 def acosh(x: Expression) -> Expression:
     """The inverse hyperbolic cosine; NaN below 1."""
-    large = x >= _finite_limit(x.element) / 2
+    large = x >= math.sqrt(_finite_limit(x.element)) / 2
     less = x - 1.0
     near = (less + (less * (x + 1.0)).call("sqrt")).call("log_plus_one")
-    return large.then(x.call("log") + math.log(2.0), near)
+    return (x < 1.0).then(math.nan, large.then(x.call("log") + math.log(2.0), near))
 
 
 def atanh(x: Expression) -> Expression:

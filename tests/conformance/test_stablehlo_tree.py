@@ -20,6 +20,7 @@ from pumice.compiler.codegen.kernel import Kernel
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.text import parse, to_text
 from pumice.compiler.ir.source import CompileError
+from pumice.runtime.modules.check.report import Outcome
 
 pytestmark = pytest.mark.skipif(
     named_tree("PUMICE_STABLEHLO_TREE") is None, reason="PUMICE_STABLEHLO_TREE names no tree of StableHLO"
@@ -30,7 +31,9 @@ pytestmark = pytest.mark.skipif(
 def tree() -> Iterator[Path]:
     named = named_tree("PUMICE_STABLEHLO_TREE")
     assert named is not None
-    with opened_tree(named, (stablehlo_tree.DATA_FOLDER, stablehlo_tree.INTERPRET_FOLDER)) as folder:
+    with opened_tree(
+        named, (stablehlo_tree.DATA_FOLDER, stablehlo_tree.INTERPRET_FOLDER, stablehlo_tree.MATH_FOLDER)
+    ) as folder:
         yield folder
 
 
@@ -164,6 +167,7 @@ def test_the_interpreters_tests_give_the_same_on_a_device(tree: Path) -> None:
     assert passed >= 440
 
 
+<<<<<<< HEAD
 # What keeps programs out of modules, by what the compiler says of them.
 _CAUSES = (
     ("unbounded dynamic shapes", r"\?"),
@@ -203,3 +207,40 @@ def test_modules_give_what_they_expect_in_sessions(tree: Path, name: str) -> Non
     assert {line.partition(":")[0] for line in wrong} <= _COARSE | _COARSE_AS_PRODUCTS, wrong
     assert passed[stablehlo_tree.DATA_FOLDER] >= 2_319
     assert passed[stablehlo_tree.INTERPRET_FOLDER] >= 82
+=======
+# Several devices, and probes that write files.
+_NOT_ONE_DEVICE = ("interpreter.run_parallel", "interpreter.probe")
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize(
+    ("folder", "least"),
+    [(stablehlo_tree.INTERPRET_FOLDER, 460), (stablehlo_tree.MATH_FOLDER, 47)],
+    ids=["interpret", "math"],
+)
+def test_modules_hold_what_their_programs_expect(tree: Path, folder: str, least: int) -> None:
+    """From the text to a module on a device, with the checks that the program states."""
+    passed, failed, apart = 0, [], 0
+    with pumice.open_device("lavapipe") as device:
+        for path in stablehlo_tree.sources(tree, folder):
+            for number, part in enumerate(path.read_text(encoding="utf-8").split("// -----")):
+                if "check." not in part:
+                    continue
+                if any(name in part for name in _NOT_ONE_DEVICE):
+                    apart += 1
+                    continue
+                name = f"{path.name}:{number}"
+                try:
+                    results = stablehlo_tree.modules_results(part, path.name, device)
+                except CompileError as error:
+                    failed.append(f"{name}: {error}")
+                    continue
+                wrong = [result for result in results if result.outcome is not Outcome.PASSED]
+                if wrong or not sum(result.expectation_count for result in results):
+                    failed.append(f"{name}: {wrong}")
+                else:
+                    passed += 1
+    print(f"\n{passed} passed, {len(failed)} failed, {apart} for several devices or with probes: {failed}")
+    assert {line.partition(":")[0] for line in failed} <= {"quantized_ops.mlir"}, failed
+    assert passed >= least
+>>>>>>> be6caf2 (StableHLO's own tests run as modules; run-checks, bench, dump and info take programs; constants of 2 and 4 bits are packed; complex squares, exponentials and logarithms at their limits)

@@ -123,7 +123,7 @@ _PROFILED: Final = 20
 @click.pass_context
 @needs_study_extra()
 def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
-    """Time FILE: a kernel (.comp, .glsl, .spv), or a function of a compiled program (.vmfb).
+    """Time FILE: a kernel (.comp, .glsl, .spv), or a function of a program (.vmfb, .mlir).
 
     \b
       pumice bench mul.comp --size 4096
@@ -137,11 +137,17 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
     from ...study.definition.study import make_sampling
     from ...study.results.results import Results
     from ..input_files import FileKind, file_kind
+    from ..programs import compiled
     from ..study.measuring import measure, sampling_settings
     from ..study.tables import print_bench
     from .study import BenchOptions, bench_study
 
     kind = file_kind(file)
+    if kind is FileKind.PROGRAM:
+        # The study reads a file: the compiled program has the name of its source.
+        scratch = Path(ctx.with_resource(tempfile.TemporaryDirectory(prefix="pumice-program-")))
+        source, file, kind = file, scratch / f"{file.stem}.vmfb", FileKind.MODULE
+        file.write_bytes(compiled(source, [options["device"]]))
     if kind is FileKind.EXECUTABLE:
         raise UnimplementedError(
             f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or GLSL"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     help="With --disassemble and --python: only this function, an export or an internal one by number.",
 )
 def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bool, function: str | None) -> None:
-    """Show what FILE, a compiled program (.vmfb, or - for stdin), holds.
+    """Show what FILE holds: a compiled program (.vmfb, or - for stdin), or one that is compiled first (.mlir).
 
     That is its functions with their signatures, what it imports, and its constants, among them its shaders with their
     bindings. Needs no device.
@@ -36,6 +37,7 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
     from ...vm.bytecode.reader import read_module
     from ..errors import usage_error
     from ..input_files import read_stdin
+    from ..programs import compiled, is_program
 
     modes = {"--json": as_json, "--disassemble": disassemble, "--python": as_python, "--spirv": spirv}
     chosen = [name for name, given in modes.items() if given]
@@ -43,7 +45,10 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
         raise usage_error(f"expected one of {', '.join(chosen)}")
     if function is not None and not (disassemble or as_python):
         raise usage_error("--function goes with --disassemble or --python")
-    opened = ModuleArchive.from_bytes(read_stdin(), "<stdin>") if file == "-" else ModuleArchive.open(file)
+    if is_program(file):
+        opened = ModuleArchive.from_bytes(compiled(Path(file)), file)
+    else:
+        opened = ModuleArchive.from_bytes(read_stdin(), "<stdin>") if file == "-" else ModuleArchive.open(file)
     with opened as archive:
         definition = read_module(archive)
         if disassemble:

@@ -12,28 +12,35 @@ import click
 @click.option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
 def info(file: Path, defines: tuple[str, ...], as_json: bool) -> None:
-    """Show what FILE declares: a kernel in SPIR-V (.spv) or GLSL (.comp, .glsl), or a Vulkan executable (VKE1).
+    """Show what FILE declares: a kernel in SPIR-V (.spv) or GLSL (.comp, .glsl), a Vulkan executable (VKE1), a compiled
+    program (.vmfb), or one that is compiled first (.mlir).
 
     Needs no device; GLSL needs a compiler.
     """
     from ...formats.vke1_reader import parse_executable
     from ...hal_vulkan import reflect
     from ...runtime.kernels.shader_source import load_shader
-    from ...status import UnimplementedError
     from ..errors import usage_error
     from ..input_files import FileKind, file_kind, read_file
     from ..options import parse_defines
     from ..tables import print_json
     from .kernel_tables import executable_json, show_executable, show_module
+    from .module_summary import summarize_file
 
     kind = file_kind(file)
     macros = parse_defines(defines)
     if macros and kind is not FileKind.GLSL:
         raise usage_error(f"--define is for GLSL; {file} is a {kind.value}")
-    if kind is FileKind.MODULE:
-        raise UnimplementedError(
-            f"{file} is a {kind.value}; expected a kernel or a Vulkan executable; `pumice dump` shows modules"
-        )
+    if kind in (FileKind.MODULE, FileKind.PROGRAM):
+        from ..programs import compiled
+        from .module_tables import show_summary
+
+        summary = summarize_file(compiled(file) if kind is FileKind.PROGRAM else read_file(file), str(file))
+        if as_json:
+            print_json(summary)
+        else:
+            show_summary(summary)
+        return
     if kind is FileKind.EXECUTABLE:
         executable = parse_executable(read_file(file))
         modules = [reflect(code) for code in executable.shader_modules]

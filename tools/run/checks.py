@@ -44,8 +44,8 @@ def run_checks(
     verbose: bool,
     validation: bool | None,
 ) -> None:
-    """Run every check function of the module FILEs (.vmfb): the exports without arguments, compiled from programs that
-    state expectations with IREE's check dialect.
+    """Run every check function of the FILEs: the exports without arguments of compiled programs (.vmfb), or of programs
+    that are compiled first (.mlir), which state expectations with the check dialect of IREE or of StableHLO.
 
     Each function runs in a context of its own. All failed expectations are reported, with the values that differ.
     Exit status: 0 all passed, 1 some failed, 2 wrong usage, or no function to run.
@@ -59,6 +59,7 @@ def run_checks(
     from ...runtime.modules.check.report import Outcome
     from ...runtime.modules.parameters.module import io_parameters_module
     from ..output_files import store
+    from ..programs import open_program
     from ..reports import open_asked
     from .module_arguments import load_parameters
 
@@ -74,6 +75,7 @@ def run_checks(
             filters=filters,
             timeout=checks.DEFAULT_TIMEOUT if timeout is None else timeout,
             modules=[io_parameters_module(scopes)] if scopes else [],
+            open_module=lambda path: open_program(path, [device]),
             on_result=progress.add,
         )
     progress.end()

@@ -31,8 +31,9 @@ from ...terminal import printable
 from ...vm.bytecode.declaration import declaration_of
 from ...vm.execution.bytecode_module import BytecodeModule
 from ..errors import ExpectationError, usage, usage_error
-from ..input_files import PROGRAM_SUFFIXES, read_file, read_stdin
+from ..input_files import read_file, read_stdin
 from ..output_files import Outputs
+from ..programs import device_kinds, is_program, open_program
 from ..reports import device_text, repeat, say_time, seconds_text
 from ..streams import note, put
 from .arguments import Array
@@ -85,7 +86,7 @@ def run_module(options: ModuleRun) -> None:
         inputs = parse_inputs(options.inputs, signature)
         expected = parse_expectations(options.expected_outputs, signature)
         targets = parse_targets(options.outputs, signature)
-        kinds = _kinds(options.devices)
+        kinds = device_kinds(options.devices)
         validation = _validation(options.validation) if "vulkan" in kinds else False
         session_options = SessionOptions(parameters=load_parameters(options.parameters))
         instance = stack.enter_context(Instance(validation=validation))
@@ -144,20 +145,9 @@ def run_module(options: ModuleRun) -> None:
 def _open(path: str, options: ModuleRun) -> BytecodeModule:
     if path == _STDIN:
         return BytecodeModule.from_bytes(read_stdin(), "<stdin>")
-    if path.endswith(PROGRAM_SUFFIXES):
-        # Here: other programs start sooner without.
-        from ...compiler.codegen.target import Target
-        from ...compiler.pipeline import compile_file
-
-        made = compile_file(Path(path), target=Target(kinds=_kinds(options.devices)))
-        return BytecodeModule.from_bytes(made, path)
-    return BytecodeModule.from_bytes(read_file(Path(path)), path) if options.preload else BytecodeModule.open(path)
-
-
-def _kinds(devices: Sequence[str]) -> tuple[str, ...]:
-    """The kinds of the devices that are asked for."""
-    wanted = {"reference" if is_reference(uri) else "vulkan" for uri in devices or (None,)}
-    return tuple(sorted(wanted, reverse=True))
+    if options.preload and not is_program(path):
+        return BytecodeModule.from_bytes(read_file(Path(path)), path)
+    return open_program(path, options.devices)
 
 
 def _validation(asked: bool | None) -> bool:

@@ -35,6 +35,7 @@ def run_checks(
     timeout: float = DEFAULT_TIMEOUT,
     modules: Sequence[Module] = (),
     on_result: Callable[[str, CheckResult], None] = lambda path, result: None,
+    open_module: Callable[[str], BytecodeModule] = BytecodeModule.open,
 ) -> CheckReport:
     """Runs every check function of module files. Whatever is wrong with files and functions is in the report.
 
@@ -46,9 +47,10 @@ def run_checks(
         timeout: seconds for each function, waits included, and as many for the initializers before it.
         modules: what the files import besides ``hal`` and ``check``, in linking order.
         on_result: called with a file's path and a result as soon as that is known.
+        open_module: opens a file; what it raises is in the report.
     """
     start = time.perf_counter()
-    runner = _Runner(device, filters, timeout, modules, on_result)
+    runner = _Runner(device, filters, timeout, modules, on_result, open_module)
     files = tuple(runner.run_file(os.fspath(path)) for path in paths)
     return CheckReport(files, device.name, time.perf_counter() - start, runner.deselected)
 
@@ -63,7 +65,9 @@ class _Runner:
         timeout: float,
         modules: Sequence[Module],
         on_result: Callable[[str, CheckResult], None],
+        open_module: Callable[[str], BytecodeModule],
     ) -> None:
+        self.open_module = open_module
         self.filters = filters
         self.timeout = timeout
         self.recorder = CheckRecorder()
@@ -77,7 +81,7 @@ class _Runner:
         """Runs one file's functions; errors become results."""
         start = time.perf_counter()
         try:
-            program = BytecodeModule.open(path)
+            program = self.open_module(path)
         except Exception as error:
             duration = time.perf_counter() - start
             result = CheckResult(

@@ -1,0 +1,49 @@
+"""Modules of files: compiled programs as they are, tensor programs compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .input_files import PROGRAM_SUFFIXES
+
+if TYPE_CHECKING:
+    from ..vm.execution.bytecode_module import BytecodeModule
+
+
+def is_program(path: str) -> bool:
+    """Whether a file is compiled before it runs, by its name."""
+    return path.endswith(PROGRAM_SUFFIXES)
+
+
+def device_kinds(devices: Sequence[str | None]) -> tuple[str, ...]:
+    """The kinds of the devices that are asked for."""
+    from ..runtime.device import is_reference
+
+    wanted = {"reference" if is_reference(uri) else "vulkan" for uri in devices or (None,)}
+    return tuple(sorted(wanted, reverse=True))
+
+
+def compiled(path: Path, devices: Sequence[str | None] = ()) -> bytes:
+    """The module of a tensor program, compiled once for each content, for the kinds of these devices.
+
+    Raises:
+        CompileError: the program is wrong, or something in it is not supported.
+    """
+    # Here: other programs start sooner without.
+    from ..compiler.codegen.target import Target
+    from ..compiler.pipeline import compile_file
+
+    return compile_file(path, target=Target(kinds=device_kinds(devices)))
+
+
+def open_program(path: str, devices: Sequence[str | None] = ()) -> BytecodeModule:
+    """The module of a file, compiled if it is a tensor program."""
+    from ..vm.execution.bytecode_module import BytecodeModule
+
+    return (
+        BytecodeModule.from_bytes(compiled(Path(path), devices), path)
+        if is_program(path)
+        else BytecodeModule.open(path)
+    )
