@@ -17,18 +17,11 @@ from support.schedules import ScheduleRunner
 import pumice
 from pumice.compiler.codegen.kernel import Kernel, compile_region
 from pumice.compiler.codegen.target import Target
-from pumice.compiler.dialects.text import SYNTAXES, parse, to_text
-<<<<<<< HEAD
-from pumice.compiler.ir.attributes import Attribute, SymbolRef
+from pumice.compiler.dialects.text import parse, to_text
+from pumice.compiler.ir.attributes import Attribute, FloatAttr, SymbolRef
 from pumice.compiler.ir.copying import copy_operations
-=======
-from pumice.compiler.ir.attributes import Attribute, FloatAttr
->>>>>>> be6caf2 (StableHLO's own tests run as modules; run-checks, bench, dump and info take programs; constants of 2 and 4 bits are packed; complex squares, exponentials and logarithms at their limits)
 from pumice.compiler.ir.operation import Block, Operation, Region, Value
-from pumice.compiler.ir.parser import Parser, Parts
-from pumice.compiler.ir.printer import Printer
 from pumice.compiler.ir.source import CompileError, SourceText
-from pumice.compiler.ir.syntax import CustomSyntax
 from pumice.compiler.ir.types import FunctionType
 from pumice.compiler.passes.canonical import canonicalize, inlined
 from pumice.compiler.passes.decompose import decompose
@@ -40,15 +33,10 @@ from pumice.compiler.passes.schedule import schedule
 from pumice.compiler.passes.steps import Schedule
 from pumice.compiler.passes.trip_counts import count_trips
 from pumice.compiler.passes.verify import verify
-<<<<<<< HEAD
-from pumice.compiler.pipeline import compile_program
+from pumice.compiler.pipeline import compile_program, compile_text
 from pumice.compiler.stages import program_of
 from pumice.compiler.targets.reference import ProgramWriter, plain
 from pumice.hal.buffer_view import BufferView
-=======
-from pumice.compiler.pipeline import compile_text
-from pumice.compiler.targets.reference import ProgramWriter
->>>>>>> be6caf2 (StableHLO's own tests run as modules; run-checks, bench, dump and info take programs; constants of 2 and 4 bits are packed; complex squares, exponentials and logarithms at their limits)
 from pumice.hal_reference.operations import DEFINITIONS, is_float, total_order
 from pumice.hal_reference.program import Array, Definition, Evaluator, Node
 from pumice.runtime.modules.check.checks import run_checks
@@ -66,29 +54,7 @@ class WrongResultError(AssertionError):
     """A program's result is not the one it expects."""
 
 
-def _parse_check(parser: Parser, name: str) -> Parts:
-    names = parser.operand_names()
-    attributes: dict[str, Attribute] = {}
-    if parser.accept(","):
-        if parser.accept_word("max_ulp_difference"):
-            parser.expect("=")
-            parser.integer()
-        else:
-            attributes["value"] = parser.attribute()
-    attributes |= parser.attribute_dictionary()
-    if parser.accept(":"):
-        types = list(parser.function_type().inputs) if parser.at("(") else parser.types()
-    else:
-        types = [getattr(attributes["value"], "type", None)]
-    return Parts(parser.operands(names, types * len(names) if len(types) == 1 else types), [], attributes, [])
-
-
-def _print_check(printer: Printer, operation: Operation) -> str:
-    raise NotImplementedError
-
-
 CHECKS: Final = ("expect_eq", "expect_eq_const", "expect_almost_eq", "expect_almost_eq_const", "expect_close")
-_SYNTAXES: Final = {**SYNTAXES, **{f"check.{name}": CustomSyntax(_parse_check, _print_check) for name in CHECKS}}
 
 
 def expect(name: str, actual: Array, expected: Array) -> None:
@@ -139,7 +105,7 @@ DEFINED: Final[Mapping[str, Definition]] = {
 def programs(text: str, path: str) -> Iterator[tuple[str, Mapping[str, Operation], list[str]]]:
     """The programs of a file, which lines of dashes part: a name, the functions, and which of them to run."""
     for index, part in enumerate(text.split("// -----")):
-        operations = parse(part, path, _SYNTAXES)
+        operations = parse(part, path)
         if len(operations) == 1 and operations[0].name == "builtin.module":
             operations = operations[0].regions[0].block.operations
         functions = {str(op.attributes["sym_name"]): op for op in operations if op.name == "func.func"}

@@ -167,7 +167,6 @@ def test_the_interpreters_tests_give_the_same_on_a_device(tree: Path) -> None:
     assert passed >= 440
 
 
-<<<<<<< HEAD
 # What keeps programs out of modules, by what the compiler says of them.
 _CAUSES = (
     ("unbounded dynamic shapes", r"\?"),
@@ -207,7 +206,8 @@ def test_modules_give_what_they_expect_in_sessions(tree: Path, name: str) -> Non
     assert {line.partition(":")[0] for line in wrong} <= _COARSE | _COARSE_AS_PRODUCTS, wrong
     assert passed[stablehlo_tree.DATA_FOLDER] >= 2_319
     assert passed[stablehlo_tree.INTERPRET_FOLDER] >= 82
-=======
+
+
 # Several devices, and probes that write files.
 _NOT_ONE_DEVICE = ("interpreter.run_parallel", "interpreter.probe")
 
@@ -243,4 +243,3 @@ def test_modules_hold_what_their_programs_expect(tree: Path, folder: str, least:
     print(f"\n{passed} passed, {len(failed)} failed, {apart} for several devices or with probes: {failed}")
     assert {line.partition(":")[0] for line in failed} <= {"quantized_ops.mlir"}, failed
     assert passed >= least
->>>>>>> be6caf2 (StableHLO's own tests run as modules; run-checks, bench, dump and info take programs; constants of 2 and 4 bits are packed; complex squares, exponentials and logarithms at their limits)
