@@ -104,11 +104,11 @@ ROOMS: Mapping[str, set[str]] = {
     "study.cluster": {"definition", "results", "sampling", "workloads"},
     "study.report": {"definition", "results", "statistics", "workloads"},
     "tools.setup": set(),
-    "tools.inspect": {"errors", "input_files", "options", "streams", "tables"},
+    "tools.inspect": {"errors", "input_files", "options", "programs", "streams", "tables"},
     "tools.compile": {"errors", "input_files", "output_files", "streams"},
-    "tools.run": {"errors", "input_files", "options", "output_files", "reports", "streams"},
+    "tools.run": {"errors", "input_files", "options", "output_files", "programs", "reports", "streams"},
     "tools.study": {"errors", "options", "streams", "tables"},
-    "tools.bench": {"errors", "input_files", "options", "run", "streams", "study"},
+    "tools.bench": {"errors", "input_files", "options", "programs", "run", "streams", "study"},
 }
 # Folders without an import cycle between files, imports for type checking included.
 ACYCLIC = ("compiler", "formats", "hal", "hal_reference", "hal_vulkan", "runtime", "spirv", "study", "tools", "vm")
