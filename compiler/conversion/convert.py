@@ -10,7 +10,7 @@ from ..dialects.builder import Builder
 from ..dialects.rules import OperationError
 from ..ir.attributes import Attribute, DenseElements
 from ..ir.operation import Block, Operation, Region, Value
-from ..ir.source import SourceText
+from ..ir.source import CompileError, SourceText
 from ..ir.types import FunctionType, ScalarType, ShapedType, TensorType, Type
 from .arith import ARITH
 from .cf import CF, structured
@@ -147,7 +147,7 @@ class _Conversion:
                 raise OperationError(f"{len(found)} results, got {len(types)}")
             return found
         for index, value in enumerate(operation.operands):
-            if isinstance(value.type, ScalarType) and not name.startswith("func."):
+            if isinstance(value.type, ScalarType) and name.startswith(("stablehlo.", "chlo.", "mhlo.")):
                 raise OperationError(f"a tensor as operand {index}, got {value.type}")
         if name in _PASSED_ON and operands:
             return operands[:1]
@@ -177,6 +177,8 @@ class _Conversion:
     def _checked(self, operation: Operation, convert: Callable[[], Sequence[Value]]) -> Sequence[Value]:
         try:
             return convert()
+        except CompileError:
+            raise
         except OperationError as error:
             self._refuse(operation, f"{operation.name} expects {error.expected}")
         except ValueError as error:
