@@ -93,11 +93,12 @@ class _Simplifier:
         builder = Builder(block)
         seen = dict(known)
         for operation in operations:
-            operation.operands = [replaced.get(value, value) for value in operation.operands]
+            builder.location = operation.location
+            given = [replaced.get(value, value) for value in operation.operands]
+            operation.operands = [self._without_elements(builder, value, seen) for value in given]
             for region in operation.regions:
                 for inner in region.blocks:
                     self.block(inner, replaced, seen)
-            builder.location = operation.location
             values = self._simpler(builder, operation, seen)
             if values is None:
                 block.append(operation)
@@ -122,6 +123,16 @@ class _Simplifier:
             return None
         earlier = seen.setdefault(_key(operation), operation)
         return None if earlier is operation else earlier.results
+
+    def _without_elements(self, builder: Builder, value: Value, seen: dict[Key, Operation]) -> Value:
+        """The value, or a constant where it has no elements: there is nothing to compute, and no buffer to read."""
+        type = value.type
+        if not isinstance(type, TensorType) or 0 not in type.shape or constant_of(value) is not None:
+            return value
+        if not type.is_static or not isinstance(type.count, int):
+            return value
+        nothing = DenseElements.of(0, type)
+        return self._once(builder.append("constant", (), [type], {"value": nothing}), seen)
 
     def _once(self, constant: Operation, seen: dict[Key, Operation]) -> Value:
         earlier = seen.setdefault(_key(constant), constant)

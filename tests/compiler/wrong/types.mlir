@@ -68,13 +68,6 @@
      return %x : tensor<4xcomplex<i32>>
    }
 // -----
-// A bare scalar where a tensor is wanted.
-   func.func @main(%x: f32) -> f32 {
-     %0 = "stablehlo.add"(%x, %x) : (f32, f32) -> f32
-//        ^ stablehlo.add expects a tensor as operand 0, got f32
-     return %0 : f32
-   }
-// -----
 // Operands of two element types.
    func.func @main(%x: tensor<4xf32>, %y: tensor<4xi32>) -> tensor<4xf32> {
      %0 = stablehlo.add %x, %y : (tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>

@@ -1,0 +1,58 @@
+"""Random programs give the same by the definitions in NumPy, on the reference device and on Vulkan, by modules.
+
+How far apart they may be is bounded for each program from its operations, in units of its types' rounding: see
+``support/tensor_strategies.py``. What has no error in its bound has to be equal bit by bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import HealthCheck, given, settings
+from support.regions import by_definition, function_of
+from support.soak import SOAK, rounds
+from support.tensor_strategies import Program, programs
+
+import pumice
+
+pytestmark = [pytest.mark.vulkan, pytest.mark.slow]
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture
+def opened() -> Iterator[pumice.Device]:
+    with pumice.open_device("lavapipe") as device:
+        yield device
+
+
+def called(module: bytes, device: object, arguments: Sequence[Array]) -> list[Array]:
+    """What a module's ``main`` gives on a device."""
+    with pumice.Session(device=device) as session:  # type: ignore[arg-type]
+        given_back = session.call(f"{session.load(module).name}.main", *arguments, timeout=60)
+        results = given_back if isinstance(given_back, tuple | list) else [given_back]
+        return [np.asarray(each.numpy() if hasattr(each, "numpy") else each) for each in results]
+
+
+@settings(
+    max_examples=rounds(60, 5000),
+    derandomize=not SOAK,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(program=programs())
+def test_three_ways_agree(opened: pumice.Device, program: Program) -> None:
+    with np.errstate(all="ignore"):
+        expected = by_definition(function_of(program.text), program.arguments)
+    module = pumice.compile(program.text, targets=("vulkan", "reference"))
+    for device in ("reference", opened):
+        found = called(module, device, program.arguments)
+        for one, other, error in zip(found, expected, program.errors, strict=True):
+            assert one.shape == other.shape
+            if not error:
+                np.testing.assert_array_equal(one, other.astype(one.dtype))
+            else:
+                assert np.all(np.abs(one.astype(np.float64) - other.astype(np.float64)) <= 2 * error)
