@@ -21,6 +21,18 @@ def test_each_stage_reads_the_same_and_makes_the_same_module(text: str) -> None:
     assert check_stages(text) == list(STAGES[1:])
 
 
+PROGRAMS = (
+    *("collatz_scalar", "elementwise_f16", "internal_calls", "jacobi", "many_results", "multi_function"),
+    *("nested_loops", "newton", "scalar_math", "unused_and_identity"),
+)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_of_control_flow_and_scalars(name: str) -> None:
+    path = ROOT / "tests" / "conformance" / "programs" / f"{name}.mlir"
+    assert check_stages(path.read_text(encoding="utf-8"), path.name) == list(STAGES[1:])
+
+
 def test_the_stage_is_told_by_the_operations() -> None:
     for stage in STAGES[1:-1]:
         printed = compile_text(LAYER, "x.mlir", Target(), stage).program.text()

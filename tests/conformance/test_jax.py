@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from support.stages import check_stages
 
 import pumice
 
@@ -37,3 +38,10 @@ def test_results_are_jaxs(name: str, opened: pumice.Device) -> None:
             np.testing.assert_array_equal(one, other)
         else:
             np.testing.assert_allclose(one, other, 2e-4, 2e-5)
+
+
+@pytest.mark.parametrize("name", list(jax_functions.FUNCTIONS)[::8])
+def test_every_stage_reads_the_same_and_makes_the_same_module(name: str) -> None:
+    """With the places in Python's source that JAX gives."""
+    function, arguments = jax_functions.FUNCTIONS[name]
+    check_stages(jax.jit(function).lower(*arguments).as_text(debug_info=True), name)

@@ -14,6 +14,7 @@ import pytest
 import stablehlo_tree
 from source_trees import named_tree, opened_tree
 from support.regions import EMULATED, NATIVE
+from support.stages import check_stages
 
 import pumice
 from pumice.compiler.codegen.kernel import Kernel
@@ -47,6 +48,16 @@ def test_every_program_prints_as_text_that_reads_the_same(tree: Path) -> None:
         assert to_text(parse(to_text(operations, generic=True))) == text, path
         count += 1
     assert count >= 2_800
+
+
+def test_every_stage_of_a_sample_reads_the_same_and_makes_the_same_module(tree: Path) -> None:
+    texts = {
+        path.name: path.read_text(encoding="utf-8") for path in stablehlo_tree.sources(tree, stablehlo_tree.DATA_FOLDER)
+    }
+    static = [name for name, text in texts.items() if "?" not in text and "!quant" not in text]
+    for name in static[::47]:
+        check_stages(texts[name], name)
+    assert len(static) >= 2_000
 
 
 # What these expect was computed in single precision: the definitions, in double precision, are further off than the
