@@ -12,7 +12,7 @@ from typing import Final
 from ...status import InvalidArgumentError
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute
-from ..ir.operation import Block, Operation, Region, Value
+from ..ir.operation import Block, Location, Operation, Region, Value
 from ..ir.sizes import number_of
 from ..ir.source import SourceText
 from ..ir.types import FunctionType, ScalarType, TensorType
@@ -27,6 +27,9 @@ from .translator import Scope, Translator
 
 _PLACEHOLDERS: Final = ("Placeholder", "PlaceholderV2")
 _NOT_FETCHED: Final = ("Assert", "Const", "NoOp", "Print", "PrintV2", "Switch")
+_GRAPH: Final = Location(0)
+"""Where the function comes from: the graph as a whole."""
+
 _OUTPUT: Final = re.compile(r"(.*?)(?::([0-9]{1,9}))?", re.DOTALL)
 _SHAPE: Final = re.compile(r"((?:[0-9]{1,12}(?:x|$))*)([a-z][a-z0-9<>]*)?", re.ASCII)
 
@@ -76,7 +79,7 @@ def import_graph(
     if not wanted:
         every = ((Ref(name, port) for port in itertools.count()) for name in sinks)
         results = [scope.values[ref] for refs in every for ref in itertools.takewhile(scope.values.__contains__, refs)]
-    block.append(Operation("func.return", results))
+    block.append(Operation("func.return", results, location=_GRAPH))
     drop_unused(block)
     for operation in block.operations:
         if operation.name == OPEN_LIST or any(is_open(value.type) for value in operation.operands):
@@ -182,7 +185,7 @@ def _module(block: Block, file_name: str) -> Operation:
         "sym_name": name,
         "function_type": FunctionType([value.type for value in block.arguments], results),
     }
-    function = Operation("func.func", attributes=attributes, regions=[Region([block])])
+    function = Operation("func.func", attributes=attributes, regions=[Region([block])], location=_GRAPH)
     body = Block()
     body.append(function)
     return Operation("builtin.module", attributes={"sym_name": name}, regions=[Region([body])])
