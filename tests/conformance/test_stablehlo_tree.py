@@ -208,9 +208,9 @@ def test_modules_give_what_they_expect_in_sessions(tree: Path, name: str) -> Non
                 passed[folder] += 1
             except stablehlo_tree.WrongResultError as error:
                 wrong.append(f"{path.name}: {error}")
-            except CompileError as error:
-                about = f"{error.message} {text if folder.endswith('dynamic') else ''}"
-                cause = next((cause for cause, pattern in _CAUSES if re.search(pattern, about)), error.message)
+            except (CompileError, ValueError) as error:
+                about = f"{error} {text if folder.endswith('dynamic') else ''}"
+                cause = next((cause for cause, pattern in _CAUSES if re.search(pattern, about)), str(error))
                 causes[f"{folder}: {cause}"] += 1
     print(f"\n{name}:", *(f"{folder} {passed[folder]} of {totals[folder]}" for folder in totals), sep="\n  ")
     print(*(f"  refused: {count} of {cause}" for cause, count in causes.items()), sep="\n")

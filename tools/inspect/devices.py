@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 def devices(as_json: bool) -> None:
     """List every Vulkan device of this machine: what it is, its URI, and whether pumice can run on it.
 
+    The device `reference`, which runs compiled programs without Vulkan, is not listed: it is always there.
+
     The JSON is a list with an object for each device: index, uri, usable, problems (why not) and profile.
     """
     from ...install_hints import install_hint

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from ...formats.vke1_reader import parse_executable
+from ...hal_reference.program import Body
+from ...hal_reference.program_format import MAGIC, decode
 from ...spirv.reflect import reflect
 from ...status import PumiceError
 from ...vm.bytecode.archive import ModuleArchive
@@ -113,6 +115,10 @@ def _export(definition: ModuleDef, name: str, ordinal: int) -> Summary:
     }
 
 
+def _operations(body: Body) -> int:
+    return sum(1 + sum(map(_operations, node.bodies)) for node in body.nodes)
+
+
 # -- constants ---------------------------------------------------------------------------------------
 
 
@@ -124,6 +130,12 @@ def _rodata(ordinal: int, data: memoryview, depth: int) -> Summary:
         entry["kind"] = "vulkan executable"
         try:
             entry["executable"] = _executable(data)
+        except PumiceError as error:
+            entry["problem"] = describe(error)
+    elif head[:4] == MAGIC:
+        entry["kind"] = "reference executable"
+        try:
+            entry["functions"] = [{"name": each.name, "operations": _operations(each.body)} for each in decode(data)]
         except PumiceError as error:
             entry["problem"] = describe(error)
     elif is_module(head):

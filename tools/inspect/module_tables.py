@@ -135,6 +135,10 @@ def _constant(entry: Summary) -> tuple[str, str, str, str]:
         contents = shown(entry["text"], _MAX_TEXT)
     elif entry["kind"] == "vulkan executable":
         contents = _count(len(entry["executable"]["pipelines"]), "pipeline")
+    elif entry["kind"] == "reference executable":
+        contents = ", ".join(
+            f"{each['name']}: {_count(each['operations'], 'operation')}" for each in entry["functions"]
+        )
     elif entry.get("module") is not None:
         module = entry["module"]
         names = ", ".join(one["name"] for one in module["exports"])
