@@ -6,6 +6,7 @@ for the one before; the host waits only where it reads a flag, and at the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -40,7 +41,7 @@ MAX_PENDING: Final = 256
 MAX_REPLAYS: Final = 64
 """Replays of a loop's rounds between two tests: it starts with one, and doubles them."""
 
-ROUNDS: Final = 8
+ROUNDS: Final = 16
 """Rounds recorded together, of a loop whose trips are known when it begins; the rest goes one by one."""
 
 _DEVICE_MEMORY, _DEVICE_USAGE = 48, 0xC03
@@ -183,25 +184,29 @@ class SequenceWriter:
         self._replay(pending)
 
     def _repeat(self, step: Repeat) -> None:
-        """Rounds whose number is known: without waiting, as many in a command buffer as it takes."""
+        """Rounds whose number is known: several are a command buffer, and nothing waits between them."""
         text = self._text
-        is_known = isinstance(step.trips, int)
-        trips = text.i32(_signed(step.trips)) if isinstance(step.trips, int) else self._flag(step.trips)
+        trips = step.trips
+        count = text.i32(_signed(trips)) if isinstance(trips, int) else self._flag(trips)
         size = recorded_size(step.body)
-        if size is None:
-            with text.counted(trips):
+        if size is None or size > MAX_RECORDED or not all(map(is_recorded, step.body)):
+            with text.counted(count):
                 self._steps(step.body)
             return
-        rounds = max(1, MAX_RECORDED // max(size, 1) if is_known else min(ROUNDS, MAX_RECORDED // max(size, 1)))
-        if isinstance(step.trips, int):
-            times, rest = text.i32(step.trips // rounds), step.trips % rounds
-            self._replays(self._recorder.record([Repeat(step.operation, rounds, step.body)]), times)
-            if rest:
-                self._submit(self._recorder.record([Repeat(step.operation, rest, step.body)]))
+        most = MAX_RECORDED // max(size, 1)
+        if isinstance(trips, int):
+            # Recording a command costs about half of a submission, and is done anew for each call with other buffers.
+            rounds = max(min(math.isqrt(2 * trips // max(size, 1)), most), 1)
+            self._replays(
+                self._recorder.record([Repeat(step.operation, rounds, step.body)]), text.i32(_signed(trips // rounds))
+            )
+            if trips % rounds:
+                self._submit(self._recorder.record([Repeat(step.operation, trips % rounds, step.body)]))
             return
+        rounds = max(min(ROUNDS, most), 1)
         for divide, body in (("div", [Repeat(step.operation, rounds, step.body)]), ("rem", step.body)):
             times = text.integer()
-            text.line(f"{times} = vm.{divide}.i32.u {trips}, {text.i32(rounds)}")
+            text.line(f"{times} = vm.{divide}.i32.u {count}, {text.i32(rounds)}")
             self._replays(self._recorder.record(body), times)
 
     def _loop(self, step: Loop) -> None:

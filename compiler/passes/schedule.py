@@ -131,6 +131,7 @@ class _Sequencer:
             made = Loop(operation, tested, self._buffers[condition.terminator.operands[0]], [])
         self._block(body, made.body)
         given = [self._buffers[value] for value in body.terminator.operands]
+        _sink(made.body, given)
         _copy_together(given, carried, made.body, body.terminator)
         steps.append(made)
         self._buffers.update(zip(operation.results, carried, strict=True))
@@ -164,6 +165,14 @@ _HANDLERS = {
     "stablehlo.if": _Sequencer.branch,
     "stablehlo.while": _Sequencer.loop,
 }
+
+
+def _sink(steps: list[Step], given: Sequence[Buffer]) -> None:
+    """Moves to the end what only computes what a loop carries next: nothing needs the old values then any more."""
+    wanted = set(given) - {buffer for step in walk(steps) for buffer in uses(step)[0]}
+    last = [isinstance(step, Dispatch) and wanted.issuperset(uses(step)[1]) for step in steps]
+    early = [step for step, is_last in zip(steps, last, strict=True) if not is_last]
+    steps[:] = early + [step for step, is_last in zip(steps, last, strict=True) if is_last]
 
 
 def _copy_together(sources: Sequence[Buffer], targets: Sequence[Buffer], steps: list[Step], at: Operation) -> None:

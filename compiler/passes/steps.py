@@ -15,6 +15,9 @@ from .memory import Plan, plan_memory
 MAX_RECORDED: Final = 1000
 """Steps of one command buffer; more go into several."""
 
+MAX_REPEATED: Final = 128
+"""Commands of a repetition up to which it is a part of a command buffer with others."""
+
 
 @dataclass(eq=False, slots=True)
 class Buffer:
@@ -252,4 +255,4 @@ def recorded_size(steps: Sequence[Step]) -> int | None:
 def is_recorded(step: Step) -> bool:
     """Whether a step is a part of a command buffer with others."""
     size = recorded_size([step])
-    return size is not None and size <= MAX_RECORDED
+    return size is not None and (not isinstance(step, Repeat) or size <= MAX_REPEATED)
