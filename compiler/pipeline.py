@@ -20,7 +20,7 @@ from .conversion.convert import convert_function
 from .ir.attributes import IntegerAttr, SymbolRef
 from .ir.operation import Operation, Region, block_of
 from .ir.source import CompileError, SourceText
-from .ir.types import I32, I64, FunctionType, MemRefType
+from .ir.types import I32, I64
 from .module.emit import emit_module
 from .passes.canonical import canonicalize, inlined
 from .passes.decompose import decompose
@@ -301,10 +301,6 @@ def _hl_seq(program: Program, target: Target) -> None:
 def _ll_seq(program: Program, target: Target) -> None:
     """Sequences are scheduled, and what is known of dispatches goes to the executables."""
     functions = program.functions.values()
-    for each in functions:
-        type = each.attributes["function_type"]
-        if isinstance(type, FunctionType) and any(isinstance(t, MemRefType) and not t.is_static for t in type.inputs):
-            raise program.source.error(max(each.location.offset, 0), "lengths that depend on the call are not emitted")
     schedules = [schedule(each) for each in functions]
     sequences = [
         sequence_of(each, plan, ordinal) for ordinal, (each, plan) in enumerate(zip(functions, schedules, strict=True))

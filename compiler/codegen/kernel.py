@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...spirv.builder import Id
 from ..ir.attributes import sizes_in
@@ -30,6 +30,10 @@ DEFINITIONS: Final = Definitions(
     elementwise.ELEMENT_WISE,
     {**movement.STRUCTURES, **contractions.STRUCTURES, **reductions.STRUCTURES, **scatters.STRUCTURES},
 )
+
+
+MAX_WORDS: Final = (1 << 32) - 1
+"""Words, and elements, of a tensor at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,20 @@ class Workload:
     per_group: int
 
 
+class Limit(NamedTuple):
+    """A size that has to be at most a number in a call.
+
+    Attributes:
+        size: that depends on the call.
+        most: what it is at most.
+        what: what it counts.
+    """
+
+    size: Size
+    most: int
+    what: str
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """A compiled region.
@@ -71,9 +89,7 @@ class Kernel:
         workgroup_count: workgroups to dispatch; one with a zero in it where there is nothing to compute.
         bindings: inputs in order, then results.
         symbols: whose values are the push constants, 32 bits each.
-        iterations: of loops that an invocation runs. The target's limit is the caller's to hold where they depend on
-            the call.
-        words: an upper bound of the words and of the elements of any tensor, which have to be below 2**32; likewise.
+        limits: what a call has to hold.
     """
 
     code: bytes
@@ -82,8 +98,7 @@ class Kernel:
     workgroup_count: tuple[int, int, int] | Workload
     bindings: tuple[Binding, ...]
     symbols: tuple[str, ...] = ()
-    iterations: Dim = 0
-    words: Dim = 0
+    limits: tuple[Limit, ...] = ()
 
 
 def compile_region(
@@ -144,8 +159,14 @@ def compile_region(
             + [Binding(buffer_size(value.tensor), False, value.tensor.count != 0) for value in results]
         ),
         symbols,
-        scalars.iterations,
-        words,
+        tuple(
+            Limit(size, most, what)
+            for size, most, what in (
+                (scalars.iterations, target.max_loop_iterations, "iterations of loops"),
+                (words, MAX_WORDS, "elements or words of a tensor"),
+            )
+            if isinstance(size, Size)
+        ),
     )
 
 
@@ -182,7 +203,7 @@ def _check(block: Block, target: Target) -> Dim:
             if type.kind == "none" or type.bits not in (1, 2, 4, 6, 8, 16, 32, 64, 128):
                 raise compile_error(operation, f"elements of {type} are not supported")
             words = shaped.count * max(storage_bits(type) // 32, 1)
-            if is_at_least(words, 1 << 32):
+            if is_at_least(words, MAX_WORDS + 1):
                 raise compile_error(operation, f"{value.type} has 2**32 elements or words or more; split it")
             if isinstance(words, Size):
                 most = upper_bound(most, words)

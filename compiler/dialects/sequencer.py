@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..ir.attributes import Attribute, DenseElements, SymbolRef
+from ..ir.attributes import Attribute, DenseArray, DenseElements, SymbolRef
 from ..ir.operation import Operation, Value
 from ..ir.parser import Parser, Parts
 from ..ir.printer import Printer
@@ -42,7 +42,7 @@ def _print_dispatch(printer: Printer, operation: Operation) -> str:
     assert isinstance(entry, SymbolRef)
     workload = operation.attributes.get("workload")
     rest = list(operation.operands)
-    if isinstance(workload, DenseElements):
+    if isinstance(workload, DenseElements | DenseArray):
         shown = str(workload)
     else:
         first = rest.pop(0)
@@ -135,7 +135,7 @@ SEQUENCER: Final[Mapping[str, Syntax | CustomSyntax]] = {
     "iree_ll_seq.repeat": CustomSyntax(_parse_repeat, _print_repeat),
     "iree_ll_seq.return": _RETURN,
     "iree_ll_seq.static_dispatch": _DISPATCH,
-    "iree_ll_seq.subview": syntax_of("% offset=offset:i64 lifetime=lifetime:ints {} :arrow"),
+    "iree_ll_seq.subview": syntax_of("% ?offset=offset:i64 ?slot=slot:i64 lifetime=lifetime:ints {} :arrow"),
     "iree_ll_seq.view": syntax_of("% {} :arrow"),
     "iree_ll_seq.workgroup_counts": syntax_of("{} :give"),
 }

@@ -189,6 +189,24 @@ def substituted(size: Dim, values: Mapping[str, Dim]) -> Dim:
     return total
 
 
+def definitions(shapes: Iterable[Iterable[Dim | None]]) -> dict[str, tuple[int, int, int, int]]:
+    """Where symbols can be read: argument, dimension, and what the length is: a factor times the symbol, plus a number.
+
+    The first length that is a symbol alone comes before others.
+    """
+    found: dict[str, tuple[int, int, int, int]] = {}
+    others: dict[str, tuple[int, int, int, int]] = {}
+    for argument, shape in enumerate(shapes):
+        for axis, length in enumerate(shape):
+            if not isinstance(length, Size):
+                continue
+            ((monomial, factor), *rest) = length.terms
+            if len(monomial) == 1 and factor > 0 and all(not each for each, _ in rest):
+                place = (argument, axis, factor, length.constant)
+                (found if length.name is not None else others).setdefault(monomial[0], place)
+    return {**others, **found}
+
+
 def solved(difference: Dim) -> tuple[str, Dim] | None:
     """A symbol and the size that it has to be for a difference to be 0; None where no symbol can be isolated.
 

@@ -16,7 +16,8 @@ from ...vm.bytecode.module_def import ModuleDef
 from ..ir.attributes import DenseElements
 from ..ir.operation import Operation
 from ..ir.source import SourceText
-from ..ir.types import FunctionType, ShapedType, Type
+from ..ir.types import FunctionType, ShapedType, TensorType, Type
+from ..passes.dynamic import REQUIRES
 from ..passes.steps import Schedule
 from ..targets.variant import Variant
 from .function_text import IMPORTS, FunctionText
@@ -59,8 +60,8 @@ def emit_module(
         for buffer, value in plan.constants:
             rodata.add_constant(buffer, _packed(value))
         for buffer, entries in plan.tables:
-            rows = [(1, 1, 1), *(kernels[entry].workgroup_count for entry in entries)]
-            rodata.add_constant(buffer, np.array(rows, "<u4").tobytes())
+            counts = [count for entry in entries if isinstance(count := kernels[entry].workgroup_count, tuple)]
+            rodata.add_constant(buffer, np.array([(1, 1, 1), *counts], "<u4").tobytes())
     writers = [
         SequenceWriter(
             str(function.attributes["sym_name"]),
@@ -69,6 +70,7 @@ def emit_module(
             holders,
             rodata,
             declaration(function),
+            function.attributes.get(REQUIRES, ()),
             function.location,
             source,
         )
@@ -87,6 +89,7 @@ def emit_module(
         *(f"vm.type {each}" for each in _TYPES.split()),
         *(f'vm.import @{each} cconv "{IMPORTS[each]}"' for each in used),
         *(f"vm.global.ref private mutable @{each}" for each in globals_),
+        *(each for writer in writers for each in writer.globals),
         *(f"vm.export @{function.attributes['sym_name']}" for function, _ in functions),
         "vm.export @__init",
         *(text.text() for text in every),
@@ -122,7 +125,9 @@ def declaration(function: Operation) -> str:
 
 
 def _shown(type: Type) -> str:
-    return str(type).replace("memref<", "tensor<", 1) if isinstance(type, ShapedType) else str(type)
+    if not isinstance(type, ShapedType):
+        return str(type)
+    return str(TensorType([length if isinstance(length, int) else None for length in type.shape], type.element))
 
 
 def _packed(value: DenseElements) -> bytes:
@@ -153,7 +158,7 @@ def _initializer(writers: Sequence[SequenceWriter], choices: Sequence[_Choice], 
     if rodata.pool:
         _upload(text, device, rodata)
     for writer in writers:
-        for index, recorder in enumerate(writer.recorders):
+        for index, recorder in enumerate(writer.recorders if writer.is_recorded_at_load else ()):
             commands = text.reference()
             text.line(f"{commands} = vm.call @{recorder.name}()")
             text.store_global(commands, writer.recording_global(index), "hal.command_buffer")

@@ -14,6 +14,7 @@ IMPORTS = {
     "hal.buffer.load": "0rIi_i",
     "hal.buffer_view.assert": "0rriiCID_v",
     "hal.buffer_view.buffer": "0r_r",
+    "hal.buffer_view.dim": "0ri_I",
     "hal.buffer_view.create": "0rIIiiCID_r",
     "hal.command_buffer.copy_buffer": "0riirIrIII_v",
     "hal.command_buffer.create": "0riiIi_r",
@@ -112,6 +113,19 @@ class FunctionText:
             self._place = place
             self._lines.append(f"  loc({place})")
 
+    @property
+    def position(self) -> int:
+        """How many lines there are."""
+        return len(self._lines)
+
+    @contextmanager
+    def inserted(self, position: int) -> Iterator[None]:
+        """What is added goes before the lines from a position on."""
+        rest = self._lines[position:]
+        del self._lines[position:]
+        yield
+        self._lines += rest
+
     def new_label(self) -> str:
         """A new label, which ``label`` places."""
         self._labels += 1
@@ -136,6 +150,12 @@ class FunctionText:
         self.line(f"{counter} = vm.add.i32 {counter}, {self.i32(1)}")
         self.line(f"vm.br {test}()")
         self.label(done)
+
+    def chosen(self, bank: str, condition: str, one: str, other: str) -> str:
+        """One of two registers by a condition."""
+        found = self.integer() if bank == "i32" else self.wide()
+        self.line(f"{found} = vm.select.{bank} {condition} ? {one} : {other}")
+        return found
 
     def null(self) -> str:
         """A null reference."""

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..codegen.kernel import Kernel
+from ..codegen.kernel import Kernel, Workload
 from ..ir.printer import line_text
+from ..ir.sizes import Size
 from ..ir.source import SourceText
-from ..passes.steps import Barrier, Buffer, Copy, Dispatch, Repeat, Schedule, Step, walk
+from ..passes.steps import Barrier, Buffer, Copy, Dispatch, Repeat, Schedule, Step, uses, walk
+from .dynamic_call import DynamicCall
 from .function_text import FunctionText
+from .lengths import Lengths
 from .rodata import Rodata
 
 FLAG_STRIDE = 256
@@ -23,6 +26,7 @@ class Recorder:
 
     Args:
         name: of the exported function.
+        call: what its calls have in common.
         plan: its schedule.
         kernels: by entry point.
         executables: names of the globals that hold them, by entry point.
@@ -37,6 +41,7 @@ class Recorder:
     def __init__(
         self,
         name: str,
+        call: DynamicCall,
         plan: Schedule,
         kernels: Mapping[str, Kernel],
         executables: Mapping[str, str],
@@ -44,6 +49,7 @@ class Recorder:
         source: SourceText,
     ) -> None:
         self._name = name
+        self._call = call
         self._plan = plan
         self._kernels = kernels
         self._executables = executables
@@ -52,7 +58,7 @@ class Recorder:
         self._functions: dict[str, tuple[str, str]] = {}
         self.functions: list[FunctionText] = []
         slots = ["constants"] if plan.constants or plan.tables else []
-        slots += ["arena"] if plan.plan.size else []
+        slots += ["arena"] if plan.plan.size or plan.plan.slots else []
         slots += ["flags"] if plan.flags else []
         slots += [f"argument{index}" for index in range(len(plan.arguments))]
         slots += [f"result{each.number}" for each in plan.results if each.kind == "result"]
@@ -62,11 +68,11 @@ class Recorder:
         """The global that holds a recorded command buffer."""
         return f"{self._name}.commands.{index}"
 
-    def place(self, buffer: Buffer) -> tuple[str, int]:
-        """The slot of a buffer, and its offset there."""
+    def place(self, lengths: Lengths, buffer: Buffer) -> tuple[str, int | str]:
+        """The slot of a buffer, and its offset there or the register of that."""
         root = buffer.root
         if root.kind == "transient":
-            return "arena", self._plan.plan.offsets[root.number]
+            return "arena", lengths.offset(root)
         if root.kind == "constant":
             return "constants", self._rodata.constant_offset(root)
         if root.kind == "flag":
@@ -84,11 +90,29 @@ class Recorder:
         self._functions = {}
         for entry in dict.fromkeys(step.entry for step in walk(steps) if isinstance(step, Dispatch)):
             self._functions[entry] = self._look_up(text, entry)
-        self._steps(text, commands, null, steps)
+        lengths = self._call.load(text)
+        self._prepare(lengths, steps)
+        self._steps(text, lengths, commands, null, steps)
         _barrier(text, commands)
         text.call("hal.command_buffer.finalize", [commands])
         text.line(f"vm.return {commands}")
         return len(self.functions) - 1
+
+    def _prepare(self, lengths: Lengths, steps: Sequence[Step]) -> None:
+        """Computes ahead of any branch what the steps need of lengths that depend on the call."""
+        for step in walk(steps) if self._call.symbols else ():
+            for buffer in (each for side in uses(step) for each in side):
+                if isinstance(buffer.size, Size):
+                    lengths.words(buffer)
+                    lengths.is_full(buffer)
+                    if buffer.root.kind == "transient":
+                        lengths.offset(buffer.root)
+            if isinstance(step, Dispatch):
+                kernel = self._kernels[step.entry]
+                for symbol in kernel.symbols:
+                    lengths.word(symbol)
+                if isinstance(kernel.workgroup_count, Workload):
+                    lengths.groups(kernel.workgroup_count)
 
     def _look_up(self, text: FunctionText, entry: str) -> tuple[str, str]:
         executable = text.load_global(self._executables[entry], "hal.executable")
@@ -97,51 +121,73 @@ class Recorder:
         text.call("hal.executable.lookup.function", [executable, name], [function])
         return executable, function
 
-    def _steps(self, text: FunctionText, commands: str, null: str, steps: Sequence[Step]) -> None:
+    def _steps(self, text: FunctionText, lengths: Lengths, commands: str, null: str, steps: Sequence[Step]) -> None:
         for step in steps:
             if isinstance(step, Barrier):
                 _barrier(text, commands)
                 continue
             text.at(line_text(self._source, step.operation.location))
             if isinstance(step, Copy):
-                self._copy(text, commands, null, step)
+                self._copy(text, lengths, commands, null, step)
             elif isinstance(step, Dispatch):
-                self._dispatch(text, commands, null, step)
+                self._dispatch(text, lengths, commands, null, step)
             elif isinstance(step, Repeat) and isinstance(step.trips, int):
                 with text.counted(text.i32(step.trips)):
-                    self._steps(text, commands, null, step.body)
+                    self._steps(text, lengths, commands, null, step.body)
                     _barrier(text, commands)
 
-    def _copy(self, text: FunctionText, commands: str, null: str, step: Copy) -> None:
-        (source, source_offset), (target, target_offset) = self.place(step.source), self.place(step.target)
+    def _copy(self, text: FunctionText, lengths: Lengths, commands: str, null: str, step: Copy) -> None:
+        source, source_offset = self.place(lengths, step.source)
+        target, target_offset = self.place(lengths, step.target)
         slots = [text.i32(self.slots[source]), text.i32(self.slots[target])]
-        offsets = [null, text.i64(source_offset), null, text.i64(target_offset)]
-        if step.target.bytes:
-            arguments = [commands, *slots, *offsets, text.i64(step.target.bytes), text.i64(0)]
+        offsets = [null, lengths.at(source_offset), null, lengths.at(target_offset)]
+        size = step.target.bytes
+        if not size:
+            return
+        arguments = [commands, *slots, *offsets, lengths.of(size), text.i64(0)]
+        if isinstance(size, int):
             text.call("hal.command_buffer.copy_buffer", arguments)
+            return
+        copy, done = text.new_label(), text.new_label()
+        text.line(f"vm.cond_br {lengths.is_full(step.target)}, {copy}(), {done}()")
+        text.label(copy)
+        text.call("hal.command_buffer.copy_buffer", arguments)
+        text.line(f"vm.br {done}()")
+        text.label(done)
 
-    def _dispatch(self, text: FunctionText, commands: str, null: str, step: Dispatch) -> None:
+    def _dispatch(self, text: FunctionText, lengths: Lengths, commands: str, null: str, step: Dispatch) -> None:
         kernel = self._kernels[step.entry]
-        assert isinstance(kernel.workgroup_count, tuple)
-        if 0 in kernel.workgroup_count:
+        workgroups = kernel.workgroup_count
+        if isinstance(workgroups, tuple) and 0 in workgroups:
             return
         executable, function = self._functions[step.entry]
         bindings = []
         for buffer, binding in zip(step.buffers, kernel.bindings, strict=True):
             # An empty argument has no word to bind, and none is read: a result has.
-            is_empty = buffer.root.kind == "argument" and 0 in buffer.type.shape
-            slot, offset = self.place(step.buffers[-1] if is_empty else buffer)
-            where = [text.i32(0), text.i32(self.slots[slot]), null, text.i64(offset), text.i64(binding.size)]
-            bindings.append(where)
-        if step.guard is None:
-            counts = [text.i32(count) for count in kernel.workgroup_count]
-            name = "hal.command_buffer.dispatch"
-        else:
+            is_argument = buffer.root.kind == "argument"
+            is_empty = is_argument and 0 in buffer.type.shape
+            slot, offset = self.place(lengths, step.buffers[-1] if is_empty else buffer)
+            where = [text.i32(0), text.i32(self.slots[slot]), null, lengths.at(offset)]
+            if is_argument and isinstance(buffer.size, Size):
+                other, start = self.place(lengths, step.buffers[-1])
+                is_full = lengths.is_full(buffer)
+                where[1] = text.chosen("i32", is_full, where[1], text.i32(self.slots[other]))
+                where[3] = text.chosen("i64", is_full, where[3], lengths.at(start))
+            bindings.append([*where, text.i64(binding.size) if binding.size else lengths.words(buffer)])
+        if step.guard is not None:
             guard, row = step.guard
-            slot, offset = self.place(guard)
-            counts = [text.i32(self.slots[slot]), null, text.i64(offset + 12 * row)]
+            place = self._plan.plan.offsets[guard.root.number] + 12 * row
+            counts = [text.i32(self.slots["arena"]), null, text.i64(place)]
             name = "hal.command_buffer.dispatch.indirect"
-        text.call(name, [commands, executable, function, *counts, text.i64(0), [], bindings])
+        else:
+            counts = (
+                [text.i32(count) for count in workgroups]
+                if isinstance(workgroups, tuple)
+                else lengths.groups(workgroups)
+            )
+            name = "hal.command_buffer.dispatch"
+        constants = [(lengths.word(symbol),) for symbol in kernel.symbols]
+        text.call(name, [commands, executable, function, *counts, text.i64(0), constants, bindings])
 
 
 def _barrier(text: FunctionText, commands: str) -> None:

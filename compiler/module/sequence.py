@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..codegen.kernel import Kernel
-from ..ir.attributes import FloatAttr
+from ..ir.attributes import Attribute, FloatAttr
 from ..ir.element_types import element_type
 from ..ir.operation import Location
 from ..ir.printer import line_text
-from ..ir.sizes import number_of
+from ..ir.sizes import Size
 from ..ir.source import SourceText
 from ..ir.types import I1, MemRefType
 from ..passes.steps import (
@@ -31,6 +31,7 @@ from ..passes.steps import (
     is_recorded,
     recorded_size,
 )
+from .dynamic_call import DynamicCall
 from .function_text import FunctionText
 from .recording import FLAG_STRIDE, Recorder
 from .rodata import Rodata
@@ -60,6 +61,7 @@ class SequenceWriter:
         executables: names of the globals that hold them, by entry point.
         rodata: gives the ordinal of a constant of the module.
         declaration: the function's types as reflection shows them.
+        requires: what calls have to fulfil, as the function's attribute of that name has it.
         location: of the function.
         source: the program's text.
     """
@@ -72,23 +74,38 @@ class SequenceWriter:
         executables: Mapping[str, str],
         rodata: Rodata,
         declaration: str,
+        requires: Attribute,
         location: Location,
         source: SourceText,
     ) -> None:
         self._plan = plan
         self._rodata = rodata
-        self._recorder = Recorder(name, plan, kernels, executables, rodata, source)
+        self._kernels = kernels
+        self._call = DynamicCall(name, plan, requires)
+        self._recorder = Recorder(name, self._call, plan, kernels, executables, rodata, source)
         self._source = source
         self._place = line_text(source, location)
         attributes = {"iree.abi.declaration": declaration}
         self._text = FunctionText(name, len(plan.arguments), len(plan.results), attributes, self._place)
         self._bound: dict[str, str] = {}
         self._device = self._null = self._last = ""
+        self._lengths = self._call.read(self._text)
+        self._commands: dict[int, str] = {}
 
     @property
     def recorders(self) -> Sequence[FunctionText]:
         """Functions that record a command buffer each and give it, once ``function`` has been called."""
         return self._recorder.functions
+
+    @property
+    def is_recorded_at_load(self) -> bool:
+        """Whether command buffers are the same for all calls."""
+        return not self._call.symbols
+
+    @property
+    def globals(self) -> Sequence[str]:
+        """Declarations of what calls keep."""
+        return self._call.globals
 
     def recording_global(self, index: int) -> str:
         """The global that holds a recorded command buffer."""
@@ -99,8 +116,11 @@ class SequenceWriter:
         plan, text = self._plan, self._text
         self._device = text.load_global("device", "hal.device")
         self._null, self._last = text.null(), text.null()
-        self._bind()
+        start = self._bind()
         self._steps(plan.steps)
+        if self._call.symbols:
+            with text.inserted(start):
+                self._call.record(text, self._lengths, self._recorder.functions, self._commands)
         text.at(self._place)
         if self._recorder.functions:
             text.await_fence(self._last)
@@ -117,31 +137,43 @@ class SequenceWriter:
 
     # -- buffers ---------------------------------------------------------------------------------------
 
-    def _bind(self) -> None:
-        """References to the buffer of each slot."""
+    def _bind(self) -> int:
+        """References to the buffer of each slot; gives the position in the text after the checks of arguments."""
         text, plan = self._text, self._plan
         if "constants" in self._recorder.slots:
             self._bound["constants"] = text.load_global("constants", "hal.buffer")
         for index, buffer in enumerate(plan.arguments):
             message = text.rodata(self._rodata.text(f"argument {index}"))
             view = f"%r{index}"
-            dims = [(text.i64(number_of(length)),) for length in buffer.type.lengths]
+            dims = [(self._lengths.of(length),) for length in buffer.type.lengths]
             element = text.i32(_signed(element_code(buffer.type)))
             text.call("hal.buffer_view.assert", [view, message, element, text.i32(_ENCODING_DENSE), dims])
             self._bound[f"argument{index}"] = text.reference_of("hal.buffer_view.buffer", [view])
+        if self._call.symbols:
+            self._call.check(text, self._lengths, self._kernels)
+        start = text.position
         arena_usage = _DEVICE_USAGE | (_INDIRECT_USAGE if plan.tables else 0)
-        self._allocate("arena", plan.plan.size, _DEVICE_MEMORY, arena_usage)
-        self._allocate("flags", len(plan.flags) * FLAG_STRIDE, _HOST_MEMORY, _HOST_USAGE)
+        self._allocate("arena", _DEVICE_MEMORY, arena_usage)
+        self._allocate("flags", _HOST_MEMORY, _HOST_USAGE)
         for each in plan.results:
             if each.kind == "result":
-                self._allocate(f"result{each.number}", max(each.size, 4), _DEVICE_MEMORY, _DEVICE_USAGE)
+                self._allocate(f"result{each.number}", _DEVICE_MEMORY, _DEVICE_USAGE, each)
+            for length in (each.bytes, *each.type.lengths):
+                if isinstance(length, Size):
+                    self._lengths.of(length)
+        return start
 
-    def _allocate(self, name: str, size: int, memory: int, usage: int) -> None:
+    def _allocate(self, name: str, memory: int, usage: int, buffer: Buffer | None = None) -> None:
         text = self._text
         if name in self._recorder.slots and name not in self._bound:
             fence = self._fence()
             arguments = [self._device, text.i64(-1), self._null, fence, text.i64(0), text.i32(memory), text.i32(usage)]
-            arguments += [text.i64(size), text.i64(0)]
+            if buffer is not None:
+                arguments.append(self._lengths.words(buffer))
+            else:
+                flags = len(self._plan.flags) * FLAG_STRIDE
+                arguments.append(self._lengths.arena if name == "arena" else text.i64(flags))
+            arguments.append(text.i64(0))
             self._bound[name] = text.reference_of("hal.device.queue.alloca", arguments)
             text.await_fence(fence)
 
@@ -149,10 +181,10 @@ class SequenceWriter:
         text = self._text
         if buffer.kind == "argument":
             return f"%r{buffer.number}"
-        name, offset = self._recorder.place(buffer)
-        dims = [(text.i64(number_of(length)),) for length in buffer.type.lengths]
+        name, offset = self._recorder.place(self._lengths, buffer)
+        dims = [(self._lengths.of(length),) for length in buffer.type.lengths]
         element = text.i32(_signed(element_code(buffer.type)))
-        place = [self._bound[name], text.i64(offset), text.i64(buffer.bytes)]
+        place = [self._bound[name], self._lengths.at(offset), self._lengths.of(buffer.bytes)]
         return text.reference_of("hal.buffer_view.create", [*place, element, text.i32(_ENCODING_DENSE), dims])
 
     # -- control flow ----------------------------------------------------------------------------------
@@ -259,10 +291,10 @@ class SequenceWriter:
         """What the device wrote to a flag, once it has."""
         text = self._text
         text.await_fence(self._last)
-        name, offset = self._recorder.place(buffer)
+        name, offset = self._recorder.place(self._lengths, buffer)
         loaded = text.integer()
         length = 1 if buffer.type.scalar.bits == 1 else 4
-        text.call("hal.buffer.load", [self._bound[name], text.i64(offset), text.i32(length)], [loaded])
+        text.call("hal.buffer.load", [self._bound[name], self._lengths.at(offset), text.i32(length)], [loaded])
         return loaded
 
     # -- submissions -----------------------------------------------------------------------------------
@@ -291,7 +323,12 @@ class SequenceWriter:
     def _submit(self, index: int) -> None:
         """Submits a command buffer after what was submitted last."""
         text = self._text
-        commands = text.load_global(self._recorder.recording_global(index), "hal.command_buffer")
+        if self._call.symbols:
+            if index not in self._commands:
+                self._commands[index] = text.reference()
+            commands = self._commands[index]
+        else:
+            commands = text.load_global(self._recorder.recording_global(index), "hal.command_buffer")
         fence = self._fence()
         bindings = [(self._bound[name], text.i64(0), text.i64(-1)) for name in self._recorder.slots]
         arguments = [self._device, text.i64(-1), self._last, fence, commands, text.i64(0), bindings]

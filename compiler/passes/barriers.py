@@ -66,10 +66,14 @@ class _Placer:
     def _range(self, buffer: Buffer) -> tuple[tuple[str, int], int, int]:
         """The memory in which a buffer lies, and its bytes there."""
         root = buffer.root
+        size, start = root.size, 0
         if root.kind != "transient":
-            return (root.kind, root.number), 0, max(root.size, 4)
-        start = self._plan.plan.offsets[root.number]
-        return ("arena", 0), start, start + max(root.size, 4)
+            memory = (root.kind, root.number)
+        elif isinstance(size, int):
+            memory, start = ("arena", 0), self._plan.plan.offsets[root.number]
+        else:
+            memory = ("slot", self._plan.plan.offsets[root.number])
+        return memory, start, start + (max(size, 4) if isinstance(size, int) else 4)
 
 
 class _Ranges:

@@ -18,7 +18,7 @@ from ..dialects.rules import OperationError, UnequalError, compatible
 from ..ir.attributes import DenseArray
 from ..ir.copying import copy_region
 from ..ir.operation import Block, Operation, Value
-from ..ir.sizes import Dim, Size, is_at_least, solved, substituted, symbol, symbols_of
+from ..ir.sizes import Dim, Size, definitions, is_at_least, is_multiple, solved, substituted, symbol, symbols_of
 from ..ir.source import SourceText
 from ..ir.types import I32, I64, FunctionType, ShapedType, TensorType, Type
 from .dynamic_forms import FORMS, agreed, static_window
@@ -93,8 +93,10 @@ class _Resolver:
         self._functions = functions
         self._source = source
         self._known = Known()
-        self._places: dict[str, tuple[Value, int]] = {}
+        self._places: dict[str, tuple[int, int, int, int]] = {}
+        self._arguments: Sequence[Value] = ()
         self._requires: dict[Size, str] = {}
+        self._depth = 0
 
     def run(self, function: Operation) -> None:
         block = function.regions[0].block
@@ -103,17 +105,20 @@ class _Resolver:
             if not isinstance(argument.type, ShapedType):
                 continue
             shape: list[Dim] = []
-            for axis, length in enumerate(argument.type.shape):
+            for length in argument.type.shape:
                 if length is not None:
                     shape.append(length)
                     continue
-                size = substituted(symbol(count), self._replaced)
+                shape.append(substituted(symbol(count), self._replaced))
                 count += 1
-                shape.append(size)
-                name = size.name if isinstance(size, Size) else None
-                if name is not None:
-                    self._places.setdefault(name, (argument, axis))
             argument.type = TensorType(shape, argument.type.element)
+        self._arguments = block.arguments
+        self._places = definitions(_lengths(value.type) for value in block.arguments)
+        try:
+            for argument in block.arguments:
+                _hold_bytes(argument.type)
+        except OperationError as error:
+            raise self._error(function, error.expected) from None
         missing = symbols_of(length for value in block.arguments for length in _lengths(value.type)) - set(self._places)
         if missing:
             message = f"no argument tells {', '.join(sorted(missing))}; add one that has that dimension alone"
@@ -164,6 +169,8 @@ class _Resolver:
             values = operation.results
         for owner in {value.owner for value in values}:
             if isinstance(owner, Operation):
+                for value in owner.results:
+                    _hold_bytes(value.type)
                 self._require(owner)
                 self._known.note(owner)
         return values
@@ -177,7 +184,9 @@ class _Resolver:
                 if name == "while":
                     for argument, value in zip(inner.arguments, operation.operands, strict=True):
                         argument.type = value.type
+                self._depth += name in ("while", "if", "case")
                 self._block(inner, replaced)
+                self._depth -= name in ("while", "if", "case")
         builder.block.append(operation)
         if operation.name.startswith(("func.", "stablehlo.return")):
             return
@@ -210,7 +219,7 @@ class _Resolver:
         for monomial, factor in size.terms:
             term: Value | None = None
             for name in monomial:
-                length = builder.dimension(*self._places[name])
+                length = self._symbol(builder, name)
                 term = length if term is None else builder.elementwise("multiply", term, length)
             if term is None:
                 term = builder.constant(factor, scalar)
@@ -219,6 +228,12 @@ class _Resolver:
             total = term if total is None else builder.elementwise("add", total, term)
         assert total is not None
         return total
+
+    def _symbol(self, builder: Builder, name: str) -> Value:
+        argument, axis, factor, constant = self._places[name]
+        length = builder.dimension(self._arguments[argument], axis)
+        length = builder.elementwise("subtract", length, constant) if constant else length
+        return builder.elementwise("divide", length, factor) if factor > 1 else length
 
     # -- what calls have to fulfil ---------------------------------------------------------------------
 
@@ -232,6 +247,10 @@ class _Resolver:
         if known:
             return
         compared = self._known.comparison(condition)
+        if compared is None and self._known.divisions:
+            # What is asserted is that there is no rest.
+            name, divisor = self._known.divisions[0]
+            raise _Unequal(name, divisor * Size((((name,), 1),)))
         if compared is None:
             raise OperationError("a comparison of sizes that are polynomials in the lengths of arguments' dimensions")
         direction, left, right = compared
@@ -246,12 +265,23 @@ class _Resolver:
         self._requires.setdefault(difference, message or f"expected {left} {_SIGNS[direction]} {right}")
 
     def _require(self, operation: Operation) -> None:
-        for size, what in _requirements(operation):
+        # What is in a loop or a branch may never run: only its shapes have to be shapes.
+        for size, what in _shape_requirements(operation) if self._depth else _requirements(operation):
             holds = is_at_least(size, 0)
             if holds is False:
                 raise OperationError(what)
             if holds is None and isinstance(size, Size):
                 self._requires.setdefault(size, f"{operation.name} expects {what}")
+
+
+def _hold_bytes(type: Type) -> None:
+    """Holds that a tensor is of whole bytes in every call."""
+    if not isinstance(type, TensorType) or type.is_static or type.scalar.kind not in ("int", "uint"):
+        return
+    if not is_multiple(type.count * type.scalar.bits, 8):
+        raise OperationError(
+            f"elements that fill whole bytes in every call where lengths depend on it, got {type}; use 8 bits"
+        )
 
 
 def _hold_static(operation: Operation) -> None:
@@ -276,13 +306,17 @@ def _lengths(type: Type) -> tuple[Dim, ...]:
     return type.lengths if isinstance(type, ShapedType) else ()
 
 
-def _requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
-    """Sizes that have to be 0 or more for an operation to be defined, each with what it then expects."""
-    name = operation.name.removeprefix("stablehlo.")
+def _shape_requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
     for value in operation.results:
         if isinstance(value.type, TensorType):
             for axis, length in enumerate(value.type.lengths):
-                yield length, f"a result whose dimension {axis}, of {length} elements, has none fewer than 0"
+                yield length, f"a result with 0 or more elements along dimension {axis}, got {length}"
+
+
+def _requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
+    """Sizes that have to be 0 or more for an operation to be defined, each with what it then expects."""
+    yield from _shape_requirements(operation)
+    name = operation.name.removeprefix("stablehlo.")
     if not operation.operands or not isinstance(operation.operands[0].type, TensorType):
         return
     lengths = operation.operands[0].tensor.lengths

@@ -13,7 +13,7 @@ from ..ir.copying import copy_region
 from ..ir.operation import Operation, Region, Value, tensor_of
 from ..ir.sizes import Dim
 from ..ir.types import I64, TensorType, Type
-from .known_sizes import Known
+from .known_sizes import Known, Sizes, is_size
 
 Values = Sequence[Value]
 
@@ -106,9 +106,25 @@ def _pad(builder: Builder, operation: Operation, known: Known) -> Values:
 
 def _slice(builder: Builder, operation: Operation, known: Known) -> Values:
     value, *lists = operation.operands
+    starts, limits = (known.elements(item) for item in lists[:2])
+    if starts is not None and limits is not None and not all(map(is_size, starts)):
+        return _slice_at(builder, operation, known, limits - starts)
     keys = ("start_indices", "limit_indices", "strides")
     numbers = [known.lengths(item, "a slice") for item in lists]
     return _added(builder, operation, "slice", [value], dict(zip(keys, map(_array, numbers), strict=True)))
+
+
+def _slice_at(builder: Builder, operation: Operation, known: Known, sizes: Sizes) -> Values:
+    """A slice that starts at a place computed from data, and is as long as a size."""
+    value, starts, _, strides = operation.operands
+    steps = known.lengths(strides, "strides")
+    taken = [size for size, step in zip(sizes, steps, strict=True) if is_size(size) and step == 1]
+    if len(taken) < len(sizes):
+        raise OperationError(
+            "a stride of 1 and a length known before the call where a slice starts at a computed place"
+        )
+    scalars = [builder.reshape(builder.piece(starts, 0, axis, axis + 1), ()) for axis in range(len(taken))]
+    return _added(builder, operation, "dynamic_slice", [value, *scalars], {"slice_sizes": _array(taken)})
 
 
 def _gather(builder: Builder, operation: Operation, known: Known) -> Values:

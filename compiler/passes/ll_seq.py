@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ..ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, SymbolRef
 from ..ir.operation import Block, Location, Operation, Region, Value
+from ..ir.sizes import Size, number_of
 from ..ir.types import I32, I64, MemRefType, ScalarType, Type
 from .memory import Interval, Plan
 from .steps import Barrier, Branch, Buffer, Check, Copy, Dispatch, Loop, Repeat, Schedule, Step
@@ -60,10 +61,12 @@ class _Writer:
                 "peak_before": IntegerAttr(plan.total, I64),
                 "lower_bound": IntegerAttr(plan.lower_bound, I64),
             }
+            if plan.slots:
+                attributes["slots"] = DenseArray(I64, tuple(plan.slots))
             arena = self.add("alloc_arena", (), [MemRefType([plan.size], _BYTE)], attributes, function.location).result
             for buffer, offset, life in zip(schedule.transients, plan.offsets, plan.buffers, strict=True):
                 place: dict[str, Attribute] = {
-                    "offset": IntegerAttr(offset, I64),
+                    "offset" if isinstance(life.size, int) else "slot": IntegerAttr(offset, I64),
                     "lifetime": DenseArray(I64, (life.first, life.last)),
                 }
                 self._declare(buffer, "subview", place, [arena])
@@ -136,10 +139,12 @@ class _Reader:
         constants = self._declared["constant"]
         places = self._declared["transient"]
         lives = [Interval(buffer.size, *each.integers("lifetime")) for buffer, each in places]
-        plan = Plan([each.integer("offset") for _, each in places], 0, 0, 0, lives)
+        plan = Plan([each.integer("slot", each.integer("offset")) for _, each in places], 0, 0, 0, lives)
         for buffer, arena in self._declared["arena"]:
             peaks = arena.integer("lower_bound"), arena.integer("peak_before")
-            plan = dataclasses.replace(plan, size=buffer.bytes, lower_bound=peaks[0], total=peaks[1])
+            slots = [size for size in arena.sizes("slots") if isinstance(size, Size)]
+            size = number_of(buffer.bytes)
+            plan = dataclasses.replace(plan, size=size, lower_bound=peaks[0], total=peaks[1], slots=slots)
         return Schedule(
             steps,
             arguments,
@@ -211,7 +216,7 @@ def _write_dispatch(writer: _Writer, step: Dispatch) -> None:
     attributes = dict(operation.attributes)
     workload = operation.operands[0].owner
     assert isinstance(workload, Operation)
-    attributes["workload"] = workload.attributes["value"]
+    attributes["workload"] = workload.attributes.get("value", workload.attributes.get("sizes"))
     buffers = [*step.buffers]
     if step.guard is not None:
         buffers.append(step.guard[0])

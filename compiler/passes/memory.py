@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from ..ir.sizes import Dim, Size, estimated, upper_bound
 
 ALIGNMENT: Final = 256
 """Bytes to which every buffer is aligned: the most that Vulkan lets a device ask of offsets of storage buffers."""
@@ -19,12 +22,12 @@ class Interval:
     """A buffer and the steps during which it is alive.
 
     Attributes:
-        size: in bytes.
+        size: in bytes; it may depend on the call.
         first: the step that writes it first.
         last: the last step that reads it.
     """
 
-    size: int
+    size: Dim
     first: int
     last: int
 
@@ -34,11 +37,12 @@ class Plan:
     """Places of buffers.
 
     Attributes:
-        offsets: in bytes, one a buffer.
+        offsets: in bytes, one a buffer; of buffers whose sizes depend on the call the numbers of slots.
         size: of the arena in bytes.
         lower_bound: the most bytes that are alive at any step; no plan is smaller.
         total: bytes of all buffers, as they would take without sharing.
         buffers: what is placed.
+        slots: sizes of slots behind the buffers of known sizes; each holds buffers of which one at a time is alive.
     """
 
     offsets: Sequence[int]
@@ -46,6 +50,7 @@ class Plan:
     lower_bound: int
     total: int
     buffers: Sequence[Interval]
+    slots: Sequence[Size] = ()
 
 
 def plan_memory(buffers: Sequence[Interval], alignment: int = ALIGNMENT) -> Plan:
@@ -56,7 +61,10 @@ def plan_memory(buffers: Sequence[Interval], alignment: int = ALIGNMENT) -> Plan
     tried, the largest first and those that take the most memory for the longest time first, and the smallest arena is
     taken: an optimum is NP-hard.
     """
-    sizes = [-(-buffer.size // alignment) * alignment for buffer in buffers]
+    static = [(index, buffer.size) for index, buffer in enumerate(buffers) if isinstance(buffer.size, int)]
+    if len(static) < len(buffers):
+        return _with_slots(buffers, [index for index, _ in static], alignment)
+    sizes = [-(-size // alignment) * alignment for _, size in static]
     events = _events(buffers)
     best, bound, pairs = _sweep(events, sizes)
     if best.size > bound and pairs <= MAX_PAIRS:
@@ -69,6 +77,32 @@ def plan_memory(buffers: Sequence[Interval], alignment: int = ALIGNMENT) -> Plan
         )
         best = min((best, *(_placed(together, sizes, order) for order in orders)), key=lambda each: each.size)
     return Plan(best.offsets, best.size, bound, sum(sizes), buffers)
+
+
+def _with_slots(buffers: Sequence[Interval], static: Sequence[int], alignment: int) -> Plan:
+    """Buffers of known sizes are placed, the others share slots: the largest first, each in the first that is free."""
+    plan = plan_memory([buffers[index] for index in static], alignment)
+    offsets = dict(zip(static, plan.offsets, strict=True))
+    slots: list[list[int]] = []
+    sizes: list[Size] = []
+    dynamic = [(index, each.size) for index, each in enumerate(buffers) if isinstance(each.size, Size)]
+    for index, size in sorted(dynamic, key=lambda pair: -estimated(pair[1])):
+        number = next((at for at, held in enumerate(slots) if _is_free(buffers, held, index)), len(slots))
+        if number == len(slots):
+            slots.append([])
+            sizes.append(size)
+        largest = upper_bound(sizes[number], size)
+        assert isinstance(largest, Size)
+        slots[number].append(index)
+        sizes[number] = largest
+        offsets[index] = number
+    every = [offsets[index] for index in range(len(buffers))]
+    return dataclasses.replace(plan, offsets=every, buffers=buffers, slots=sizes)
+
+
+def _is_free(buffers: Sequence[Interval], held: Sequence[int], index: int) -> bool:
+    one = buffers[index]
+    return all(one.last < buffers[other].first or buffers[other].last < one.first for other in held)
 
 
 class _Placed(NamedTuple):

@@ -126,7 +126,7 @@ _SEQUENCED: Final = {"func.return": "iree_hl_seq.return", "stablehlo.constant": 
 
 
 def _kept_type(operation: Operation, type: Type) -> Type:
-    return type if operation.name == "arith.constant" else buffer_type(type)
+    return type if operation.name in ("arith.constant", "iree.workload") else buffer_type(type)
 
 
 def executable_function(body: Block, name: str, location: Location) -> Operation:

@@ -14,6 +14,7 @@ from typing import Final
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, SymbolRef
 from ..ir.operation import Block, Location, Operation, Value
+from ..ir.sizes import number_of
 from ..ir.types import I1, I32, MemRefType, TensorType
 from .outline import executable_function, executable_of
 from .regions import workload_of
@@ -203,7 +204,7 @@ class _Predicator:
 
     def _copy(self, step: Copy) -> Dispatch:
         """A copy as a dispatch of a kernel that copies words."""
-        words = step.target.size // 4
+        words = number_of(step.target.size) // 4
         key = ("copy", words)
         if key not in self._entries:
             block = Block([TensorType((words,), I32)])

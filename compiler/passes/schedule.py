@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from ..ir.attributes import DenseElements
 from ..ir.operation import Block, Operation, Value
+from ..ir.sizes import is_multiple
 from ..ir.types import MemRefType
 from .barriers import add_barriers
 from .coalesce import elide_copies
@@ -58,7 +59,7 @@ class _Sequencer:
         steps: list[Step] = []
         for value, argument in zip(block.arguments, arguments, strict=True):
             self._buffers[value] = argument
-            if argument.bytes % 4:
+            if not is_multiple(argument.bytes, 4):
                 # The caller's buffer may end within a word.
                 self._buffers[value] = Buffer(argument.type, "transient")
                 steps.append(Copy(argument, self._buffers[value], function))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ..dialects.hlo import infer
 from ..dialects.rules import OperationError
-from ..ir.attributes import DenseElements, IntegerAttr, SymbolRef
+from ..ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, SymbolRef
 from ..ir.operation import Block, Operation, Value
+from ..ir.sizes import Dim, is_at_least
 from ..ir.source import SourceText
 from ..ir.types import I32, I64, FunctionType, MemRefType, ShapedType, Type, types_text
 from .outline import buffer_type
@@ -27,7 +28,7 @@ class Entry:
     """
 
     types: Sequence[Type]
-    sizes: Sequence[int]
+    sizes: Sequence[Dim]
     results: int
 
 
@@ -54,11 +55,23 @@ def dispatch(operation: Operation, buffers: Sequence[Value], entries: Mapping[st
     if entry.types:
         agree(types, entry.types, "buffers")
     sizes = [size_of(type) for type in types]
-    if len(sizes) != len(entry.sizes) or any(size < least for size, least in zip(sizes, entry.sizes, strict=True)):
+    if len(sizes) != len(entry.sizes) or any(is_smaller(*pair) for pair in zip(sizes, entry.sizes, strict=True)):
         raise OperationError(f"buffers of {', '.join(map(str, entry.sizes))} bytes at least, got {types_text(types)}")
     in_place(operation, "in_place", len(types) - entry.results)
     if operation.integer("results", 1) != entry.results and entry.types:
         raise OperationError(f"results = {entry.results}, as many as the entry point writes")
+
+
+def is_smaller(one: Dim, other: Dim) -> bool:
+    """Whether a size is less than another in every call."""
+    return is_at_least(one - other, 0) is False
+
+
+def is_workload(value: Attribute) -> bool:
+    """Whether an attribute is three numbers, which may depend on the call."""
+    if isinstance(value, DenseElements):
+        return value.array.size == 3
+    return isinstance(value, DenseArray) and len(value.values) == 3
 
 
 def infer_types(operation: Operation) -> None:
@@ -127,7 +140,7 @@ def ends(block: Block, name: str, types: Sequence[Type]) -> None:
 def buffer_of(operation: Operation) -> MemRefType:
     """The type of the only result."""
     type = operation.results[0].type if len(operation.results) == 1 else None
-    if not isinstance(type, MemRefType) or not type.is_static:
+    if not isinstance(type, MemRefType) or None in type.shape:
         raise OperationError(f"one result, a buffer of known size, got {type}")
     try:
         type.scalar  # noqa: B018
@@ -136,9 +149,9 @@ def buffer_of(operation: Operation) -> MemRefType:
     return type
 
 
-def size_of(type: Type) -> int:
+def size_of(type: Type) -> Dim:
     """Bytes of a buffer in whole words."""
-    if not isinstance(type, MemRefType) or not type.is_static:
+    if not isinstance(type, MemRefType) or None in type.shape:
         raise OperationError(f"buffers of known size, got {type}")
     try:
         return Buffer(type, "").size

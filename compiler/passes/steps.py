@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from ..ir.attributes import DenseElements, SymbolRef
 from ..ir.operation import Operation
-from ..ir.sizes import number_of
+from ..ir.sizes import Dim, is_multiple, quotient
 from ..ir.types import MemRefType
 from .memory import Plan, plan_memory
 
@@ -46,16 +46,19 @@ class Buffer:
         return found
 
     @property
-    def bytes(self) -> int:
+    def bytes(self) -> Dim:
         """Bytes of the elements; integers of 2 and 4 bits are packed, as ``ElementType.pack`` does it."""
         scalar = self.type.scalar
-        bits = max(scalar.bits, 8) if scalar.kind in ("bool", "float") else scalar.bits
-        return -(-number_of(self.type.count) * bits // 8)
+        bits = self.type.count * (max(scalar.bits, 8) if scalar.kind in ("bool", "float") else scalar.bits)
+        return -(-bits // 8) if isinstance(bits, int) else quotient(bits, 8)
 
     @property
-    def size(self) -> int:
-        """Bytes in whole 32-bit words, as kernels read and write them."""
-        return -(-self.bytes // 4) * 4
+    def size(self) -> Dim:
+        """Bytes in whole 32-bit words, as kernels read and write them; where that depends on the call, no fewer."""
+        size = self.bytes
+        if isinstance(size, int):
+            return -(-size // 4) * 4
+        return size if is_multiple(size, 4) else size + 3
 
 
 @dataclass(eq=False, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..dialects.rules import OperationError
 from ..ir.operation import Operation
+from ..ir.sizes import upper_bound
 from ..ir.source import SourceText
 from ..ir.types import TensorType, Type
 from ..targets import reference, vulkan
@@ -65,7 +66,9 @@ class _Checker:
             if other.partition("::@")[0] == symbol:
                 if other != name or len(known.sizes) != len(entry.sizes):
                     raise OperationError(f"one entry point with one list of buffers for all targets, got @{name}")
-                sizes = [max(sizes) for sizes in zip(known.sizes, entry.sizes, strict=True)]
+                # Code whose sizes depend on the call has 0 for them.
+                pairs = zip(known.sizes, entry.sizes, strict=True)
+                sizes = [upper_bound(one, other) if one and other else one or other for one, other in pairs]
                 entry = Entry(known.types or entry.types, sizes, max(known.results, entry.results))
         self.entries[name] = entry
 

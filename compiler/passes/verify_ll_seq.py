@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ..dialects.rules import OperationError
-from ..ir.attributes import DenseElements, SymbolRef
+from ..ir.attributes import SymbolRef
 from ..ir.operation import Block, Operation, Value
-from ..ir.sizes import number_of
+from ..ir.sizes import Size, number_of
 from ..ir.source import SourceText
 from ..ir.types import I1, I32, MemRefType, ScalarType
-from .stage_rules import Entry, buffer_of, constant, dispatch, hold, size_of
+from .stage_rules import Entry, buffer_of, constant, dispatch, hold, is_smaller, is_workload, size_of
 
 _DECLARATIONS: Final = {
     "constant": "constant",
@@ -58,7 +58,7 @@ class _Checker:
         if rule is None or not operation.name.startswith("iree_ll_seq."):
             raise OperationError("an operation of the low-level sequencer")
         for value in operation.operands:
-            if not isinstance(value.type, MemRefType) or not value.type.is_static:
+            if not isinstance(value.type, MemRefType) or None in value.type.shape:
                 raise OperationError(f"buffers of known size, got a value of type {value.type}")
         rule(self, operation)
 
@@ -99,7 +99,13 @@ class _Checker:
         arena, offset = operation.operands, operation.integer("offset", -1)
         if len(arena) != 1 or self._kinds.get(arena[0]) != "arena":
             raise OperationError("the arena as its operand")
-        if offset < 0 or offset % 4 or offset + size_of(type) > size_of(arena[0].type):
+        size = size_of(type)
+        if isinstance(size, Size):
+            slots = arena[0].owner.sizes("slots") if isinstance(arena[0].owner, Operation) else ()
+            slot = operation.integer("slot", -1)
+            if not 0 <= slot < len(slots) or is_smaller(slots[slot], size):
+                raise OperationError(f"the slot of the arena that holds {size} bytes, got {slot}")
+        elif offset < 0 or offset % 4 or is_smaller(size_of(arena[0].type), offset + size):
             raise OperationError(f"an offset of whole words such that it ends in {arena[0].type}, got {offset}")
         life = operation.integers("lifetime")
         if len(life) != 2 or not 0 <= life[0] <= life[1]:
@@ -109,7 +115,7 @@ class _Checker:
     def view(self, operation: Operation) -> None:
         """The same bytes as another type."""
         type = buffer_of(operation)
-        if len(operation.operands) != 1 or size_of(type) > size_of(operation.operands[0].type):
+        if len(operation.operands) != 1 or is_smaller(size_of(operation.operands[0].type), size_of(type)):
             raise OperationError("one buffer that is as large as the result")
         self._kinds[operation.result] = self._kind(operation.operands[0])
 
@@ -127,7 +133,7 @@ class _Checker:
     def static_dispatch(self, operation: Operation) -> None:
         """Inputs, and at the end what it writes."""
         workload = operation.attributes.get("workload")
-        if not isinstance(workload, DenseElements) or workload.array.size != 3:
+        if not is_workload(workload):
             raise OperationError("a workload of three numbers")
         operands = list(operation.operands)
         if "guard_row" in operation.attributes:
@@ -158,7 +164,7 @@ class _Checker:
         source, target = operation.operands
         self._kind(source)
         self.writes(target)
-        if size_of(source.type) < size_of(target.type):
+        if is_smaller(size_of(source.type), size_of(target.type)):
             raise OperationError(f"to copy no more than there is, got {source.type} and {target.type}")
 
     def check(self, operation: Operation) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..dialects.rules import OperationError
-from ..ir.attributes import DenseElements
 from ..ir.operation import Block, Operation, Value
 from ..ir.source import SourceText
 from ..ir.types import I1, I32, MemRefType
@@ -26,6 +25,7 @@ from .stage_rules import (
     hold,
     hold_rule,
     infer_types,
+    is_workload,
     known_trips,
 )
 from .verify import agree
@@ -72,6 +72,8 @@ class _Checker:
             _dispatch_region(operation)
         elif operation.name in ("arith.constant", "stablehlo.constant"):
             constant(operation)
+        elif operation.name == "iree.workload":
+            _workload(operation)
         elif operation.name in _CONTROL:
             hold_rule(operation)
             for region in operation.regions:
@@ -85,6 +87,8 @@ class _Checker:
             dispatch(operation, _after_workload(operation), self._entries)
         elif name in ("arith.constant", "constant"):
             constant(operation)
+        elif name == "iree.workload":
+            _workload(operation)
         elif name == "alloc_heap":
             buffer_of(operation)
         elif operation.name in _CONTROL:
@@ -95,16 +99,26 @@ class _Checker:
             raise OperationError("an operation of the high-level sequencer")
 
 
+def _workload(operation: Operation) -> None:
+    """A workload that depends on the call."""
+    if not is_workload(operation.attributes.get("sizes")) or operation.operands or len(operation.results) != 1:
+        raise OperationError("three numbers as sizes, and one result")
+
+
 def _canonical(operation: Operation) -> None:
     if operation.name != "func.return":
         infer_types(operation)
 
 
+_WORKLOADS: Final = {"arith.constant": "value", "iree.workload": "sizes"}
+
+
 def _after_workload(operation: Operation) -> Sequence[Value]:
     """Operands but for the first, which is a constant."""
     owner = operation.operands[0].owner if operation.operands else None
-    found = owner.attributes.get("value") if isinstance(owner, Operation) and owner.name == "arith.constant" else None
-    if not isinstance(found, DenseElements) or found.array.size != 3:
+    name = owner.name if isinstance(owner, Operation) else ""
+    found = owner.attributes.get(_WORKLOADS[name]) if isinstance(owner, Operation) and name in _WORKLOADS else None
+    if not is_workload(found):
         raise OperationError("a constant workload of three numbers")
     return operation.operands[1:]
 

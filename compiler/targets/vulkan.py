@@ -20,7 +20,7 @@ from ...spirv.capabilities import requirements
 from ...spirv.grammar import ENUMERATIONS, ExecutionMode, Op
 from ...spirv.requirement_tables import CAPABILITIES
 from ...spirv.words import read_binary
-from ..codegen.kernel import Binding, Kernel, Workload, compile_region
+from ..codegen.kernel import Binding, Kernel, Limit, Workload, compile_region
 from ..codegen.target import Target
 from ..dialects.rules import OperationError
 from ..dialects.spirv_module import spirv_code, spirv_module
@@ -101,7 +101,6 @@ def kernel_of(variant: Operation) -> Kernel:
     else:
         count = _three(variant.integers("workgroup_count"))
     symbols = variant.attributes.get("symbols", ())
-    iterations, words = ((*variant.sizes(name), 0)[0] for name in ("iterations", "words"))
     return Kernel(
         code,
         entry_points[0],
@@ -109,9 +108,20 @@ def kernel_of(variant: Operation) -> Kernel:
         count,
         _bindings(variant),
         tuple(each for each in symbols if isinstance(each, str)) if isinstance(symbols, tuple) else (),
-        iterations,
-        words,
+        _limits(variant),
     )
+
+
+def _limits(variant: Operation) -> tuple[Limit, ...]:
+    found = []
+    listed = variant.attributes.get("limits", ())
+    for each in listed if isinstance(listed, tuple) else (listed,):
+        size, most, what = each if isinstance(each, tuple) and len(each) == 3 else (None, None, None)
+        sizes = size.values if isinstance(size, DenseArray) else ()
+        if len(sizes) != 1 or not isinstance(sizes[0], Size) or not isinstance(most, IntegerAttr):
+            raise OperationError(f'limits such as [array<i64: (d0)>, 60000 : i64, "…"], got {attribute_text(each)}')
+        found.append(Limit(sizes[0], most.value, str(what)))
+    return tuple(found)
 
 
 def _workload_attributes(kernel: Kernel) -> dict[str, Attribute]:
@@ -126,8 +136,10 @@ def _workload_attributes(kernel: Kernel) -> dict[str, Attribute]:
         }
     if kernel.symbols:
         attributes["symbols"] = kernel.symbols
-        attributes["iterations"] = DenseArray(I64, (kernel.iterations,))
-        attributes["words"] = DenseArray(I64, (kernel.words,))
+    if kernel.limits:
+        attributes["limits"] = tuple(
+            (DenseArray(I64, (limit.size,)), IntegerAttr(limit.most, I64), limit.what) for limit in kernel.limits
+        )
     return attributes
 
 

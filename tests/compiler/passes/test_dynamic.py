@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.dynamic import specialised
 
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.attributes import DenseArray
@@ -14,7 +15,6 @@ from pumice.compiler.pipeline import compile_text
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.hal_reference.program import Array
-from tests.support.dynamic import specialised
 
 
 def canonical(text: str) -> Operation:

@@ -1,0 +1,215 @@
+"""Modules of programs whose lengths depend on the call: every size, on every device, as the program for that size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.peer import run_peer
+from support.stages import check_stages
+
+import pumice
+from pumice.hal_reference.program import Array
+from pumice.status import InvalidArgumentError
+
+SIZES = (1, 2, 7, 64, 0)
+
+LAYERS = """
+module @layers {
+  func.func public @main(%x: tensor<?x8xf32>, %w: tensor<8x3xf32>)
+      -> (tensor<?x3xf32>, tensor<3xf32>, tensor<?x?xf32>) {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<?x8xf32>, tensor<8x3xf32>) -> tensor<?x3xf32>
+    %1 = stablehlo.tanh %0 : tensor<?x3xf32>
+    %c = stablehlo.constant dense<0.0> : tensor<f32>
+    %2 = stablehlo.reduce(%1 init: %c) applies stablehlo.add across dimensions = [0]
+      : (tensor<?x3xf32>, tensor<f32>) -> tensor<3xf32>
+    %3 = stablehlo.dot_general %1, %1, contracting_dims = [1] x [1]
+      : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x?xf32>
+    return %1, %2, %3 : tensor<?x3xf32>, tensor<3xf32>, tensor<?x?xf32>
+  }
+}
+"""
+BYTES = """
+func.func @main(%x: tensor<?xi8>) -> (tensor<?xi8>, tensor<?xi1>, tensor<?xi8>) {
+  %0 = stablehlo.add %x, %x : tensor<?xi8>
+  %1 = stablehlo.compare GT, %0, %x : (tensor<?xi8>, tensor<?xi8>) -> tensor<?xi1>
+  %2 = stablehlo.concatenate %x, %0, dim = 0 : (tensor<?xi8>, tensor<?xi8>) -> tensor<?xi8>
+  return %0, %1, %2 : tensor<?xi8>, tensor<?xi1>, tensor<?xi8>
+}
+"""
+SCAN = """
+func.func @main(%x: tensor<?x2xf32>) -> (tensor<?x2xf32>, tensor<i32>) {
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x2xf32>) -> tensor<i32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<?x2xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.dynamic_slice %v, %i, %zero, sizes = [1, 2]
+      : (tensor<?x2xf32>, tensor<i32>, tensor<i32>) -> tensor<1x2xf32>
+    %2 = stablehlo.add %1, %1 : tensor<1x2xf32>
+    %3 = stablehlo.dynamic_update_slice %v, %2, %i, %zero
+      : (tensor<?x2xf32>, tensor<1x2xf32>, tensor<i32>, tensor<i32>) -> tensor<?x2xf32>
+    %4 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %4, %3 : tensor<i32>, tensor<?x2xf32>
+  }
+  return %0#1, %0#0 : tensor<?x2xf32>, tensor<i32>
+}
+"""
+SORT = """
+func.func @main(%x: tensor<?x3xi32>) -> tensor<?x3xi32> {
+  %0 = "stablehlo.sort"(%x) ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %1 = stablehlo.compare LT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) {dimension = 0 : i64} : (tensor<?x3xi32>) -> tensor<?x3xi32>
+  return %0 : tensor<?x3xi32>
+}
+"""
+TAIL = """
+func.func @main(%x: tensor<?x2xf32>, %y: tensor<?x2xf32>) -> tensor<?x2xf32> {
+  %d = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x2xf32>) -> tensor<i32>
+  %n = stablehlo.reshape %d : (tensor<i32>) -> tensor<1xi32>
+  %two = stablehlo.constant dense<2> : tensor<1xi32>
+  %one = stablehlo.constant dense<1> : tensor<1xi32>
+  %zero = stablehlo.constant dense<0> : tensor<1xi32>
+  %start = stablehlo.concatenate %two, %zero, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %limit = stablehlo.concatenate %n, %two, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %stride = stablehlo.concatenate %one, %one, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %0 = stablehlo.add %x, %y : tensor<?x2xf32>
+  %1 = stablehlo.real_dynamic_slice %0, %start, %limit, %stride
+    : (tensor<?x2xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x2xf32>
+  return %1 : tensor<?x2xf32>
+}
+"""
+
+
+def _floats(size: int) -> list[Array]:
+    rng = np.random.default_rng(size)
+    return [rng.normal(size=(size, 8)).astype(np.float32), rng.normal(size=(8, 3)).astype(np.float32)]
+
+
+def _layers(x: Array, w: Array) -> list[Array]:
+    h = np.tanh(x @ w)
+    return [h, h.sum(0), h @ h.T]
+
+
+PROGRAMS: dict[str, tuple[str, Callable[[int], list[Array]], Callable[..., list[Array]]]] = {
+    "layers": (LAYERS, _floats, _layers),
+    "bytes": (
+        BYTES,
+        lambda size: [np.random.default_rng(size).integers(-50, 50, size).astype(np.int8)],
+        lambda x: [x + x, x + x > x, np.concatenate([x, x + x])],
+    ),
+    "scan": (SCAN, lambda size: [np.ones((size, 2), np.float32)], lambda x: [x + x, np.int32(len(x))]),
+    "sort": (
+        SORT,
+        lambda size: [np.random.default_rng(size).integers(0, 9, (size, 3)).astype(np.int32)],
+        lambda x: [np.sort(x, 0)],
+    ),
+}
+
+
+@pytest.fixture(params=[pytest.param("vulkan", marks=pytest.mark.vulkan), "reference"])
+def session(request: pytest.FixtureRequest) -> Iterator[pumice.Session]:
+    if request.param == "reference":
+        with pumice.Session(device="reference") as opened:
+            yield opened
+        return
+    with pumice.open_device() as device, pumice.Session(device=device) as opened:
+        yield opened
+
+
+def load(session: pumice.Session, text: str) -> Callable[..., list[Array]]:
+    loaded = session.load(pumice.compile(text, targets=("vulkan", "reference")))
+
+    def call(*arguments: Array) -> list[Array]:
+        given = session.call(f"{loaded.name}.main", *arguments, timeout=60)
+        results = given if isinstance(given, tuple | list) else [given]
+        return [np.asarray(each.numpy() if hasattr(each, "numpy") else each) for each in results]
+
+    return call
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_every_size_gives_what_numpy_gives(session: pumice.Session, name: str) -> None:
+    text, arguments, expected = PROGRAMS[name]
+    call = load(session, text)
+    for size in (*SIZES, SIZES[0]):
+        given = arguments(size)
+        for found, wanted in zip(call(*given), expected(*given), strict=True):
+            assert found.shape == np.shape(wanted)
+            np.testing.assert_allclose(found, wanted, 1e-5, 1e-5, err_msg=str(size))
+
+
+@pytest.mark.vulkan
+def test_results_are_those_of_the_program_for_the_size() -> None:
+    text, arguments, _ = PROGRAMS["layers"]
+    with pumice.open_device() as device, pumice.Session(device=device) as session:
+        call = load(session, text)
+        for size in (1, 7, 64):
+            given = arguments(size)
+            fixed = load(session, text.replace("?", str(size)).replace("@layers", f"@layers_{size}"))
+            for found, wanted in zip(call(*given), fixed(*given), strict=True):
+                np.testing.assert_array_equal(found, wanted)
+
+
+def test_arguments_whose_shapes_do_not_agree_are_refused(session: pumice.Session) -> None:
+    call = load(session, TAIL)
+    with pytest.raises(InvalidArgumentError, match=r"argument 1 shape dimension 0 mismatch; expected 4 but have 3"):
+        call(np.ones((4, 2), np.float32), np.ones((3, 2), np.float32))
+    with pytest.raises(InvalidArgumentError, match="argument 0"):
+        call(np.ones((4, 3), np.float32), np.ones((4, 3), np.float32))
+    np.testing.assert_array_equal(call(*[np.ones((4, 2), np.float32)] * 2)[0], np.full((2, 2), 2, np.float32))
+
+
+def test_a_size_that_the_program_rules_out_is_refused(session: pumice.Session) -> None:
+    call = load(session, TAIL)
+    for size in (0, 1):
+        with pytest.raises(InvalidArgumentError, match=r"expected d0-2 >= 0, where d0 is dimension 0 of argument 0"):
+            call(*[np.ones((size, 2), np.float32)] * 2)
+    assert call(*[np.ones((2, 2), np.float32)] * 2)[0].shape == (0, 2)
+
+
+@pytest.mark.vulkan
+def test_more_iterations_than_a_kernel_may_run_are_refused() -> None:
+    text = """func.func @main(%x: tensor<?xf32>) -> tensor<f32> {
+      %c = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.reduce(%x init: %c) applies stablehlo.add across dimensions = [0]
+        : (tensor<?xf32>, tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }"""
+    with pumice.open_device() as device, pumice.Session(device=device) as session:
+        call = load(session, text)
+        np.testing.assert_allclose(call(np.ones(60_000, np.float32))[0], 60_000)
+        with pytest.raises(InvalidArgumentError, match="at most 60000 iterations of loops in a kernel, got d0"):
+            call(np.ones(60_001, np.float32))
+
+
+@pytest.mark.parametrize("text", [LAYERS, BYTES, SCAN, SORT, TAIL])
+def test_every_stage_goes_on_from_its_text(text: str) -> None:
+    assert "ll_seq" in check_stages(text)
+
+
+@pytest.mark.vulkan
+@pytest.mark.peer
+def test_the_peers_runtime_takes_every_size(tmp_path: Path) -> None:
+    text, arguments, expected = PROGRAMS["layers"]
+    module = tmp_path / "layers.vmfb"
+    module.write_bytes(pumice.compile(text))
+    for size in (1, 7):
+        given = arguments(size)
+        flags = [f"--module={module}", "--function=main", "--device=vulkan"]
+        for number, each in enumerate(given):
+            np.save(tmp_path / f"{number}.npy", each)
+            flags.append(f"--input=@{tmp_path / f'{number}.npy'}")
+        wanted = expected(*given)
+        flags += [f"--output=@{tmp_path / f'out{number}.npy'}" for number in range(len(wanted))]
+        run_peer("iree-run-module", *flags)
+        for number, each in enumerate(wanted):
+            np.testing.assert_allclose(np.load(tmp_path / f"out{number}.npy"), each, 1e-5, 1e-5)
