@@ -25,11 +25,9 @@ from .plan import GraphPlan
 from .tensors import ELEMENTS, dims_of, element_of
 from .translator import Scope, Translator
 
-_PLACEHOLDERS: Final = ("Placeholder", "PlaceholderV2")
-_NOT_FETCHED: Final = ("Assert", "Const", "NoOp", "Print", "PrintV2", "Switch")
+_NOT_FETCHED: Final = ("Assert", "Const", "NoOp", "Placeholder", "Print", "PrintV2", "Switch")
 _GRAPH: Final = Location(0)
 """Where the function comes from: the graph as a whole."""
-
 _OUTPUT: Final = re.compile(r"(.*?)(?::([0-9]{1,9}))?", re.DOTALL)
 _SHAPE: Final = re.compile(r"((?:[0-9]{1,12}(?:x|$))*)([a-z][a-z0-9<>]*)?", re.ASCII)
 
@@ -73,7 +71,7 @@ def import_graph(
         scope.values[ref] = _argument(graph, block, ref, shape)
     needed = translator.needed(graph, [*wanted, *(Ref(name, 0) for name in sinks)], scope)
     for node in graph.nodes.values():
-        if node.op in _PLACEHOLDERS and node.name in needed:
+        if node.op == "Placeholder" and node.name in needed:
             scope.values[Ref(node.name, 0)] = _argument(graph, block, Ref(node.name, 0), None)
     results = translator.values(graph, wanted or [Ref(name, 0) for name in sinks], scope)
     if not wanted:
@@ -166,10 +164,7 @@ def _sinks(graph: Graph, plan: GraphPlan) -> list[str]:
     found = [
         name
         for name, node in graph.nodes.items()
-        if name not in taken
-        and node.op not in (*_NOT_FETCHED, *_PLACEHOLDERS)
-        and not plan.contexts[name]
-        and not plan.depths[name]
+        if name not in taken and node.op not in _NOT_FETCHED and not plan.contexts[name] and not plan.depths[name]
     ]
     if not found:
         raise InvalidArgumentError(

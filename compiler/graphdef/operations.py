@@ -19,19 +19,22 @@ from .reductions import REDUCTIONS
 from .shapes import SHAPES
 from .windows import WINDOWS
 
-OPERATIONS: Final[Mapping[str, Translate]] = {
-    **ELEMENTWISE,
-    **SHAPES,
-    **BLOCKS,
-    **INDEXING,
-    **REDUCTIONS,
-    **CONTRACTIONS,
-    **WINDOWS,
-    **NORMALIZATION,
-    **IMAGES,
-    **CONTROL,
-    **LISTS,
+ROOMS: Final[Mapping[str, Mapping[str, Translate]]] = {
+    "element-wise": ELEMENTWISE,
+    "contractions": CONTRACTIONS,
+    "windows": WINDOWS,
+    "normalization": NORMALIZATION,
+    "reductions": REDUCTIONS,
+    "shapes": SHAPES,
+    "blocks": BLOCKS,
+    "indexing": INDEXING,
+    "images": IMAGES,
+    "control flow": CONTROL,
+    "lists": LISTS,
 }
+"""Translations by kind and by name; the dataflow operations of control flow are ``plan``'s."""
+
+OPERATIONS: Final[Mapping[str, Translate]] = {name: each for room in ROOMS.values() for name, each in room.items()}
 
 _VARIABLES: Final = ("Variable", "VarHandleOp", "ReadVariableOp", "AssignVariableOp", "ResourceGather", "Assign")
 

@@ -38,6 +38,16 @@ def _identity_n(node: Node) -> Sequence[Value]:
     return node.operands
 
 
+def _ensure_shape(node: Node) -> Sequence[Value]:
+    (value,) = node.expect(1)
+    dims, shape = node.dims("shape"), node.shape(0)
+    if dims is not None and (
+        len(dims) != len(shape) or any(dim not in (None, length) for dim, length in zip(dims, shape, strict=True))
+    ):
+        raise node.error(f"expected the shape {list(dims)}, got {node.type(0)}")
+    return [value]
+
+
 def _placeholder(node: Node) -> Sequence[Value]:
     raise node.error("its value is needed: feed it, or fetch what does not depend on it")
 
@@ -306,7 +316,7 @@ SHAPES: Final[Mapping[str, Translate]] = {
     "ConjugateTranspose": _transpose,
     "Const": _const,
     "Empty": _empty,
-    "EnsureShape": _identity,
+    "EnsureShape": _ensure_shape,
     "ExpandDims": _expand_dims,
     "Fill": _fill,
     "InvertPermutation": _invert_permutation,
@@ -348,5 +358,4 @@ SHAPES: Final[Mapping[str, Translate]] = {
     "IdentityN": _identity_n,
     "NoOp": lambda node: [],
     "Placeholder": _placeholder,
-    "PlaceholderV2": _placeholder,
 }

@@ -13,6 +13,7 @@ from ..dialects.hlo import infer
 from ..dialects.rules import OperationError
 from ..ir.attributes import type_shape
 from ..ir.operation import Block, DebugLocation, Location, Operation, Region, Value
+from ..ir.parser import MAX_OPERATIONS
 from ..ir.source import CompileError
 from ..ir.types import I1, I32, TensorType, Type, types_text
 from .control import emit_while
@@ -71,6 +72,7 @@ class Translator:
         self._file_name = file_name
         self._plans: dict[str, GraphPlan] = {}
         self._depth = 0
+        self._count = 0
 
     def plan(self, graph: Graph) -> GraphPlan:
         """The plan of a graph, made once."""
@@ -104,6 +106,11 @@ class Translator:
             node = graph.nodes[name]
             if scope.find(Ref(name, 0)) is not None or not plan.contexts[name] <= scope.context:
                 continue
+            self._count += 1
+            if self._count > MAX_OPERATIONS:
+                raise graph.error(
+                    node, f"the graph has more than {MAX_OPERATIONS} nodes, calls of functions written out"
+                )
             scope.builder.location = self._location(graph, node)
             start = len(scope.builder.block.operations)
             if name in plan.choices:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.graphdefs import const, node, placeholder
 
+from pumice.compiler.graphdef import translator
 from pumice.compiler.graphdef.importer import import_graph
 from pumice.compiler.graphdef.messages import parse_text
 from pumice.compiler.ir.source import CompileError
@@ -177,6 +178,7 @@ WRONG: Mapping[str, tuple[str, int, str]] = {
     "frame": (X + node("e", "Enter", "x") + node("m", "Neg", "e"), 2, "the attribute frame_name"),
     "endless function": (X + node("m", "f", "x") + FUNCTION("f"), 4, "calls itself"),
     "wrong in a function": (X + node("m", "f", "x") + FUNCTION("MatMul"), 4, "node 'n' (MatMul) of function 'f'"),
+    "other shape": (X + node("m", "EnsureShape", "x", shape=[5]), 2, "expected the shape [5]"),
     "arguments": (X + node("m", "f", "x", "x") + FUNCTION("Neg"), 2, "takes 1 argument, got 2"),
     "no function": (X + node("m", "PartitionedCall", "x"), 2, "expected the attribute f"),
     "list without a shape": (
@@ -199,6 +201,27 @@ def test_message_has_node_and_place(name: str) -> None:
     assert message in str(raised.value)
     assert (raised.value.file_name, raised.value.line) == ("wrong.pbtxt", line)
     assert time.monotonic() - start < 10
+
+
+def test_functions_that_double_do_not_go_on_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translator, "MAX_OPERATIONS", 2000)
+    functions = "".join(
+        f'function {{ signature {{ name: "f{index}" input_arg {{ name: "a" type: DT_FLOAT }} '
+        f'output_arg {{ name: "b" type: DT_FLOAT }} }} '
+        f'node_def {{ name: "n" op: "f{index + 1}" input: "a" }} '
+        f'node_def {{ name: "m" op: "f{index + 1}" input: "n" }} '
+        'ret { key: "b" value: "m:y:0" } }\n'
+        for index in range(40)
+    )
+    with pytest.raises(CompileError, match="more than 2000 nodes"):
+        import_graph(f"{X}{node('m', 'f0', 'x')}library {{ {functions} {LEAF} }}".encode(), "wrong.pbtxt")
+
+
+LEAF = (
+    'function { signature { name: "f40" input_arg { name: "a" type: DT_FLOAT } '
+    'output_arg { name: "b" type: DT_FLOAT } } node_def { name: "m" op: "Neg" input: "a" } '
+    'ret { key: "b" value: "m:y:0" } }'
+)
 
 
 def test_binary_graphs_have_a_line_for_each_node() -> None:
