@@ -26,10 +26,10 @@ from .tensors import ELEMENTS, dims_of, element_of
 from .translator import Scope, Translator
 
 _NOT_FETCHED: Final = ("Assert", "Const", "NoOp", "Placeholder", "Print", "PrintV2", "Switch")
-_GRAPH: Final = Location(0)
-"""Where the function comes from: the graph as a whole."""
 _OUTPUT: Final = re.compile(r"(.*?)(?::([0-9]{1,9}))?", re.DOTALL)
 _SHAPE: Final = re.compile(r"((?:[0-9]{1,12}(?:x|$))*)([a-z][a-z0-9<>]*)?", re.ASCII)
+_GRAPH: Final = Location(0)
+"""Where the function comes from: the graph as a whole."""
 
 
 def import_graph(
