@@ -78,6 +78,8 @@ def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingPr
         return DeviceUri("best", "", said)
     if lowered == "lavapipe":
         return DeviceUri("lavapipe", "", said)
+    if lowered == "reference":
+        raise wrong("it is no Vulkan device: it runs compiled programs in sessions, and is not timed; expected vulkan")
     if not lowered.startswith(_SCHEME):
         raise wrong("expected vulkan or lavapipe at its start")
 

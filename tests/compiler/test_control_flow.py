@@ -92,9 +92,9 @@ func.func @main(%x: tensor<2xi32>, %n: tensor<i32>) -> (tensor<2xi32>, tensor<i3
 """
 
 
-@pytest.fixture
-def opened() -> Iterator[pumice.Device]:
-    with pumice.open_device() as device:
+@pytest.fixture(params=["vulkan", "reference"])
+def opened(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
+    with pumice.open_device(None if request.param == "vulkan" else request.param) as device:
         yield device
 
 
@@ -102,7 +102,7 @@ def compiled(text: str) -> tuple[bytes, str]:
     """The module of a program, and its low-level sequence."""
     texts: dict[str, str] = {}
     module = compile_text(
-        text, "x.mlir", Target(), reached=lambda stage, program: texts.update({stage: program.text()})
+        text, "x.mlir", Target(kinds=("vulkan", "reference")), reached=lambda stage, program: texts.update({stage: program.text()})
     )
     return module.module, texts["ll_seq"]
 

@@ -9,15 +9,16 @@ import pytest
 from support.stages import check_stages
 
 import pumice
+from pumice.tools.programs import device_kinds
 
 jax = pytest.importorskip("jax", reason="needs jax: pip install -e '.[dev]'")
 jax_functions = pytest.importorskip("jax_functions", reason="needs jax")
 pytestmark = pytest.mark.vulkan
 
 
-@pytest.fixture
-def opened() -> Iterator[pumice.Device]:
-    with pumice.open_device() as device:
+@pytest.fixture(params=["vulkan", "reference"])
+def opened(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
+    with pumice.open_device(None if request.param == "vulkan" else request.param) as device:
         yield device
 
 
@@ -26,7 +27,9 @@ def test_results_are_jaxs(name: str, opened: pumice.Device) -> None:
     function, arguments = jax_functions.FUNCTIONS[name]
     compiled = jax.jit(function)
     expected = [np.asarray(value) for value in jax.tree.leaves(compiled(*arguments))]
-    module = pumice.compile(compiled.lower(*arguments).as_text(), file_name=name)
+    module = pumice.compile(
+        compiled.lower(*arguments).as_text(), file_name=name, targets=[device_kinds([opened.uri])[0]]
+    )
     with pumice.Session(device=opened) as session:
         loaded = session.load(module)
         given = session.call(f"{loaded.name}.main", *arguments, timeout=60)
