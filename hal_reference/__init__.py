@@ -1,5 +1,7 @@
-"""The reference device: tensor programs in NumPy, without Vulkan.
+"""The reference device: the meaning of every tensor operation in NumPy, and a device that runs programs by it.
 
-Imports: the ground, formats.
-Read: program, operations, linear_algebra, random_bits.
+Imports: `hal`, `formats` and the ground files at the root.
+
+Read: `program`, `operations`, `linear_algebra`, `random_bits`; `program_format`; `logical_device`, `layout`, `buffer`,
+`semaphore`, `executable`, `command_buffer`, `queue`, `device`.
 """

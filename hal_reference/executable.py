@@ -8,7 +8,7 @@ import numpy as np
 
 from ..hal.program import Executable as AnyExecutable
 from ..status import InvalidArgumentError, NotFoundError, OutOfRangeError, PumiceError, ResourceExhaustedError
-from .buffer import Memory, load, store
+from .layout import Memory, load, store
 from .logical_device import LogicalDevice
 from .operations import DEFINITIONS
 from .program import Evaluator

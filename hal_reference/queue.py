@@ -30,6 +30,21 @@ class _Submission:
     waits: Points
     signals: Points
 
+    def run(self) -> PumiceError | None:
+        """Runs it, unless what it waits for has failed; returns the failure."""
+        failure = self.failure()
+        if failure is not None:
+            return failure
+        try:
+            for action in self.actions:
+                action()
+        except PumiceError as raised:
+            return raised
+        except BaseException as raised:  # whoever waits is told
+            _log.exception("a submission to the reference device raised")
+            return InternalError(f"a submission raised {type(raised).__name__}: {raised}")
+        return None
+
     def failure(self) -> PumiceError | None:
         """Of what it waits for."""
         return next((semaphore.failure for semaphore, _ in self.waits if semaphore.failure is not None), None)
@@ -99,13 +114,14 @@ class Queue:
         notify_all(due)
 
     def _schedule(self, submission: _Submission) -> None:
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="pumice reference queue", daemon=True)
+            thread.start()
+            self._thread = thread
         for semaphore, value in submission.signals:
             semaphore.scheduled = max(semaphore.scheduled, value)
             semaphore.pending.append(value)
         self._ready.append(submission)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="pumice reference queue", daemon=True)
-            self._thread.start()
         self.device.changed.notify_all()
 
     def _run(self) -> None:
@@ -117,24 +133,14 @@ class Queue:
                     return
                 submission = self._ready.popleft()
                 self._running = True
-            error = submission.failure()
-            try:
-                if error is None:
-                    for action in submission.actions:
-                        action()
-            except PumiceError as raised:
-                error = raised
-            except BaseException as raised:  # whoever waits is told
-                _log.exception("a submission to the reference device raised")
-                error = InternalError(f"a submission raised {type(raised).__name__}: {raised}")
-                error.__cause__ = raised
+            error = submission.run()
             with changed:
                 self._running = False
                 due = self._finished(submission, error)
-            # Others than this thread's stack must not keep what it used.
-            del submission
+            del submission, error  # while the thread waits, it keeps nothing that they used
             self.release()
             notify_all(due)
+            due.clear()
 
     def _finished(self, submission: _Submission, error: PumiceError | None) -> Due:
         due: Due = []

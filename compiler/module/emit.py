@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from ...hal_reference.buffer import storage_bytes, store
+from ...hal_reference.layout import storage_bytes, store
 from ...hal_reference.program import TensorSpec
 from ...vm.assembly.assembler import assemble
 from ...vm.bytecode.module_def import ModuleDef

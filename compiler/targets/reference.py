@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...hal_reference.buffer import storage_bytes
+from ...hal_reference.layout import storage_bytes
 from ...hal_reference.program import Body, Node, SizeNumber, TensorSpec
 from ...hal_reference.program_format import FORMAT, HEADER, MAGIC, VERSION, Function
 from ..codegen.kernel import Binding, Kernel, symbols_in

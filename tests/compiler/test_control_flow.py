@@ -102,7 +102,10 @@ def compiled(text: str) -> tuple[bytes, str]:
     """The module of a program, and its low-level sequence."""
     texts: dict[str, str] = {}
     module = compile_text(
-        text, "x.mlir", Target(kinds=("vulkan", "reference")), reached=lambda stage, program: texts.update({stage: program.text()})
+        text,
+        "x.mlir",
+        Target(kinds=("vulkan", "reference")),
+        reached=lambda stage, program: texts.update({stage: program.text()}),
     )
     return module.module, texts["ll_seq"]
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.compiler.targets.reference import encode
-from pumice.hal_reference.buffer import load, storage_bytes, store
 from pumice.hal_reference.device import Device
 from pumice.hal_reference.executable import Executable
+from pumice.hal_reference.layout import load, storage_bytes, store
 from pumice.hal_reference.program import Body, Node, TensorSpec
 from pumice.hal_reference.program_format import HEADER, MAGIC, Function, decode
 from pumice.status import (
