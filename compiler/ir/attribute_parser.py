@@ -138,7 +138,20 @@ class AttributeParser(TypeParser):
             if not is_float_type:
                 self.error(f"{text} is no {type}", start)
             return FloatAttr(float(text), type)
-        return IntegerAttr(int(text, 0) if "x" in text else int(text), type)
+        return IntegerAttr(self._within(int(text, 0) if "x" in text else int(text), type, start), type)
+
+    def _within(self, value: int, type: Type, start: int) -> int:
+        """An integer that fits its type; one without a sign may be written as if it had none, or as if it had one."""
+        if not isinstance(type, ScalarType) or type.kind not in ("bool", "int", "uint", "index"):
+            return value
+        low = 0 if type.kind == "uint" else -(1 << (type.bits - 1))
+        if not low <= value < 1 << type.bits:
+            self.error(f"the number does not fit {type}", start)
+        return (
+            value - (1 << type.bits)
+            if type.kind != "uint" and value >= 1 << (type.bits - 1) and type.bits > 1
+            else value
+        )
 
     def _list(self) -> tuple[Attribute, ...]:
         self.expect("[")

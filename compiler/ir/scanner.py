@@ -111,7 +111,10 @@ class Scanner:
             self.unexpected("an integer")
         if len(match[1]) > 1000:
             self.error("an integer of more than 1,000 digits", match.start(1))
-        return int(match[1], 0) if "x" in match[1] else int(match[1])
+        value = int(match[1], 0) if "x" in match[1] else int(match[1])
+        if not -(1 << 63) <= value < 1 << 64:
+            self.error("an integer of more than 64 bits", match.start(1))
+        return value
 
     def decimal(self) -> float:
         """Reads a number, with or without a fraction and an exponent."""

@@ -13,11 +13,21 @@ from support.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
 from support.varied_programs import VARIED
 
 from pumice.compiler.codegen.target import Target
-from pumice.compiler.dialects.text import SYNTAXES
+from pumice.compiler.dialects.text import READ
 from pumice.compiler.pipeline import compile_text
 
-TEXTS: Final = (SIMPLE_MUL, LAYER, POWERS, CHOICE, *VARIED)
-OPERATIONS: Final = tuple(name for name in SYNTAXES if name.startswith(("stablehlo.", "chlo.", "func.")))
+PROGRAMS: Final = Path(__file__).resolve().parents[1] / "conformance" / "programs"
+# Of arith, math, tensor, scf and cf, and of lengths that are not known.
+OTHERS: Final = (
+    *("branch_on_data", "collatz", "collatz_scalar", "concatenate", "dynamic_add", "dynamic_slice", "internal_calls"),
+    *("jacobi", "nested_loops", "newton", "pad", "population_count", "scalar_math", "slice"),
+)
+TEXTS: Final = (
+    *(SIMPLE_MUL, LAYER, POWERS, CHOICE, *VARIED),
+    *((PROGRAMS / f"{name}.mlir").read_text() for name in OTHERS),
+)
+_DIALECTS: Final = ("stablehlo.", "chlo.", "func.", "arith.", "math.", "tensor.", "scf.", "cf.")
+OPERATIONS: Final = tuple(name for name in READ if name.startswith(_DIALECTS))
 TYPES: Final = (
     *("tensor<f32>", "tensor<4xf32>", "tensor<2x3xf32>", "tensor<0xf32>", "tensor<1x1xf64>", "tensor<?xf32>"),
     *("tensor<4xi1>", "tensor<i1>", "tensor<3xi64>", "tensor<4xi4>", "tensor<4xf8E4M3FN>", "tensor<2xcomplex<f32>>"),
@@ -26,7 +36,7 @@ TYPES: Final = (
 )
 _KINDS: Final = (
     (re.compile(r"tensor<[^<>]*(?:<[^<>]*>)?[^<>]*>"), TYPES),
-    (re.compile(r"\b(?:stablehlo|chlo|func)\.[a-z_0-9]+"), OPERATIONS),
+    (re.compile(r"\b(?:stablehlo|chlo|func|arith|math|tensor|scf|cf)\.[a-z_0-9]+"), OPERATIONS),
     (re.compile(r"%[A-Za-z_0-9#]+"), ()),
     (re.compile(r"-?\b[0-9]+\b"), ODD_NUMBERS[:16]),
     (re.compile(r"\b[A-Z_]{2,}\b|\b(?:true|false|array|dense|dims|dim|sizes|low|init|across)\b"), ()),
